@@ -118,3 +118,19 @@ def test_a_step_in_which_the_cpu_is_busy_with_something_else(tmp_path):
     assert one.text.startswith("The GPU waits 3.")
     assert one.change_ns == pytest.approx(3_000_000, rel=0.02)
     assert not outside(compare_steps(results, 2))
+
+
+def test_a_gpu_that_another_program_uses_too(tmp_path):
+    """In the second recording each kernel starts 15 us later, and nothing else runs meanwhile."""
+    a, b = steps(0, device=True), steps(0, device=True)
+    for event in b:
+        event["ts"] += 15 * (event["cat"] == "kernel")
+    found = pair(tmp_path, a, b)
+    queued = [one.text for one in found.explanations if one.kind == "queued"]
+    change = found.idle["queued"].change
+    assert change > 500_000
+    assert len(queued) == 1
+    assert queued[0].startswith("The GPU does not start work that is queued for ")
+    assert queued[0].endswith(": it waits for another stream or process.")
+    assert [one.change_ns for one in found.explanations if one.kind == "queued"] == [round(change)]
+    assert not [one for one in pair(tmp_path, a, a).explanations if one.kind == "queued"]

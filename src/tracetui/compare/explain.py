@@ -44,6 +44,7 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
         *machine,
         *_first_use(facts),
         *_outside(facts),
+        *_queued(facts),
         *program,
         *_slower_work(facts),
         *_more_steps(facts),
@@ -68,6 +69,20 @@ def _first_use(facts: Facts) -> Iterator[Explanation]:
         told = f"{duration(after)}{facts.each} instead of {duration(before)}"
         text = f"The first use of the GPU and its libraries takes {told}."
         yield Explanation("initialisation", text, round(after - before), "cpu")
+
+
+def _queued(facts: Facts) -> Iterator[Explanation]:
+    """The device had work that it did not start."""
+    one = facts.idle.get("queued")
+    if one is None or one.within_noise:
+        return
+    before, after = one.a or 0.0, one.b or 0.0
+    if abs(after - before) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
+        told = f"{duration(after)}{facts.each} instead of {duration(before)}"
+        text = (
+            f"The GPU does not start work that is queued for {told}: it waits for another stream or process."
+        )
+        yield Explanation("queued", text, round(after - before), "device")
 
 
 def _outside(facts: Facts) -> Iterator[Explanation]:

@@ -21,6 +21,7 @@ MEANS = {
     "one program may differ by a third on the CPU: look at what is left without it.",
     "initialisation": "The first use of the GPU and of its libraries takes long, once. Leave such steps out.",
     "host": "The thread that launches was in no op or runtime call then: no event says what it did.",
+    "queued": "Work was queued and nothing recorded ran: another stream did, or another program on this GPU.",
     "fused": "Fewer kernels stand where there were more, of the same ops or between the same neighbors.",
     "split": "More kernels stand where there were fewer, of the same ops or between the same neighbors.",
     "replaced": "Other kernels stand in the same place, of the same ops or between the same neighbors.",
