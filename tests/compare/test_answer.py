@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tracetui.compare.answer import answer
+from tracetui.compare.explain import _in_all
 from tracetui.compare.model import Explanation, Metric
 
 
@@ -65,3 +66,18 @@ def test_a_small_change_is_not_the_same_number_twice():
     step = Metric(10.80e6, 10.83e6, False)
     gone = Explanation("calls", "New.", 30_000, "cpu")
     assert told(gone, step=step) == "A step takes 10.8 ms, 30.0 µs more than before (+0.3%)."
+
+
+def test_the_machine_is_not_told_of_a_step_that_went_the_other_way():
+    """The calls of the step that was matched took longer, the median of the steps is shorter."""
+
+    def said(step_b: float, ops_b: float) -> bool:
+        metrics = {"step_ns": Metric(10e6, step_b, False), "cpu_op_ns": Metric(5e6, ops_b, False)}
+        facts: Any = SimpleNamespace(
+            metrics=metrics, count=1, whole=(SimpleNamespace(rounds=5), SimpleNamespace(rounds=1))
+        )
+        return _in_all(facts, "cpu_op_ns", 1.06)
+
+    assert said(11e6, 5.4e6)
+    assert not said(9e6, 5.4e6)
+    assert not said(11e6, 5e6)

@@ -171,3 +171,110 @@ def test_sizes_of_calls_are_not_told_beside_other_work(tmp_path):
     assert "sizes" not in {one.kind for one in both(tmp_path, a, b).explanations}
     same = Program(("empty_like", [[16]]), ("old", "k"), ("add", "plus"))
     assert "sizes" in {one.kind for one in both(tmp_path, a, same).explanations}
+
+
+def conv(tile: str) -> str:
+    kernel = "sm90_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize"
+    return f"{kernel}{tile}x32_warpgroupsize1x1x1_g1_execute_kernel__5x_cudnn"
+
+
+def test_an_op_of_both_that_runs_another_kernel_is_not_gone_and_new(tmp_path):
+    """The first runs what the second ran: what is matched by name is in another place."""
+    a = Program(("aten::conv2d", conv("64x64")), "other", ("aten::conv2d", conv("128x128")))
+    b = Program(("aten::conv2d", conv("128x128")), "other", ("aten::conv2d", conv("256x64")))
+    (text,) = texts(both(tmp_path, a, b))
+    assert text.startswith("conv fprop tf32 64x64 nhwc became conv fprop tf32 256x64 nhwc: 10.0 µs → 10.0 µs")
+    # Where B has no such op, the kernel is gone.
+    b = Program(("aten::conv2d", conv("128x128")), "other")
+    text, moved = texts(both(tmp_path, a, b))
+    assert "another place" in moved
+    assert text.startswith("aten::conv2d is gone: ")
+
+
+def test_normalizations_are_told_together(tmp_path):
+    names = [("bn_fw_tr_1C11_kernel_NCHW<float, 512>", "batchnorm_fwtr_nhwc_semiPersist<float, 512>")]
+    names += [("bn_fw_tr_1C11_kernel_NCHW<float, 128>", "batchnorm_fwtr_nhwc_semiPersist<float, 128>")]
+    a, b = (
+        Program(
+            *((f"op{n}", f"between{n}", ("aten::cudnn_batch_norm", one[side])) for n, one in enumerate(names))
+        )
+        for side in (0, 1)
+    )
+    (text,) = texts(both(tmp_path, a, b))
+    assert text.startswith("2 normalizations a step run on other kernels: 20.0 µs → 20.0 µs on the GPU")
+
+
+def typed(of: str, *more: object) -> Program:
+    """A product, a sum, a layer norm and an activation of this type, and a norm of a loss that is fp32."""
+    cutlass = {
+        "bf16": "nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NNT",
+        "fp32": conv("64x64").replace("fprop_implicit_", ""),
+    }
+    c10 = {"bf16": "c10::BFloat16", "fp32": "float"}[of]
+    return Program(
+        ("aten::mm", cutlass[of]),
+        (
+            "aten::add",
+            f"void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<{c10}>, 3>(int)",
+        ),
+        (
+            "aten::native_layer_norm",
+            f"void at::native::vectorized_layer_norm_kernel<{c10}, float, false>(int)",
+        ),
+        (
+            "aten::_fused_adamw_",
+            "void multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>, "
+            f"FusedAdamMathFunctor<{c10}, 4> >(int)",
+        ),
+        "void at::native::cunn_SoftMaxForwardReg<float, float, float>(int)",
+        *more,
+    )
+
+
+def test_another_type_of_numbers_is_one_change(tmp_path):
+    a, b = typed("bf16"), typed("fp32")
+    (text,) = texts(both(tmp_path, a, b))
+    assert text.startswith(
+        "The same ops run in fp32 instead of bf16, 4 kernels (4 names) a step became 4 (4 names): "
+        "40.0 µs → 40.0 µs on the GPU, "
+    )
+    (back,) = texts(both(tmp_path, b, a))
+    assert back.startswith("The same ops run in bf16 instead of fp32, ")
+    # What has nothing to do with it is told by itself.
+    new, text = sorted(texts(both(tmp_path, a, typed("fp32", ("aten::sort", "sort")))))
+    assert new.startswith("The same ops run in fp32")
+    assert text.startswith("aten::sort is new")
+
+
+def test_a_few_layers_more_are_one_change(tmp_path):
+    """Blocks of the forward and of the backward pass, each twice more."""
+    forward = [(f"aten::f{n}", f"forward{n}") for n in range(5)]
+    backward = [(f"aten::b{n}", f"backward{n}") for n in range(6)]
+
+    def layers(many: int) -> Program:
+        return Program("embed", *forward * many, "loss", *backward * many, "update")
+
+    more, fewer = (texts(both(tmp_path, layers(x), layers(y))) for x, y in ((4, 6), (6, 4)))
+    assert len(more) == len(fewer) == 1
+    assert more[0].startswith(
+        "2 more of each of the blocks of 5 and 6 kernels, copies and sets, "
+        "which come 6 times in a row instead of 4 ("
+    )
+    assert "): 220 µs on the GPU, " in more[0]
+    assert fewer[0].startswith("2 fewer of each of the blocks of 5 and 6 kernels, ")
+
+
+def test_kernels_that_other_ops_run_now_have_not_moved(tmp_path):
+    """Three convolutions: two run each other's kernels, the third one that is new."""
+
+    def program(*tiles: str) -> Program:
+        return Program(
+            *((f"part{n}", ("aten::conv2d", conv(tile)), f"between{n}") for n, tile in enumerate(tiles))
+        )
+
+    a, b = program("64x64", "128x128", "256x64"), program("128x128", "64x64", "256x128")
+    (text,) = texts(both(tmp_path, a, b))
+    assert text.startswith("conv fprop tf32 256x64 nhwc became conv fprop tf32 256x128 nhwc")
+    # Where none became others, they are told to have moved.
+    (text,) = texts(both(tmp_path, a, program("128x128", "64x64", "256x64")))
+    assert "another place" in text

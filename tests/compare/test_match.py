@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.compare.conftest import compared
+from tests.kineto import cpu
 
 from tracetui.analysis.results import Results
 from tracetui.compare import match
@@ -48,3 +51,18 @@ def test_stretches_that_are_alike_are_aligned_once(aligned):
         expected += [*zip(left + low_a, right + low_b, strict=True), (high_a, high_b)]
         low_a, low_b = high_a + 1, high_b + 1
     assert list(zip(x, y, strict=True)) == expected
+
+
+def test_recompiled_code_is_the_same_call(tmp_path):
+    """The number of the recompilation and the hash of the graph differ."""
+    for name, number, graph in (("a", 3, "fwp57m3w"), ("b", 4, "fjnwawwp")):
+        events = [
+            cpu(f"Torch-Compiled Region: 2/{number}", 0, 100),
+            cpu(f"## Call CompiledFxGraph {graph} ##", 10, 80),
+            cpu("aten::mm", 20, 50),
+            cpu("Torch-Compiled Region: 1/0", 110, 10),
+        ]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert len(found.calls.a) == 4
+    assert found.same_program

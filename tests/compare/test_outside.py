@@ -10,6 +10,7 @@ from tests.compare.conftest import compared
 from tests.kineto import Event, cpu, kernel, launch, step
 
 from tracetui.analysis.results import Results
+from tracetui.compare.compare import compare_steps
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.sides import paced_by_device, side_of
 from tracetui.trace import load
@@ -90,3 +91,46 @@ def test_a_device_that_catches_up_does_not_set_the_pace(tmp_path):
     side = side_of(Results(load(tmp_path / "a.json")))
     assert not paced_by_device(side)
     assert (side.times[:3] == 4_320_000).all()
+
+
+def test_less_is_told_where_it_is_most_of_the_change(tmp_path):
+    """70 us of 1.4 ms, and nothing else."""
+    (one,) = outside(pair(tmp_path, steps(0, device=True), steps(70, device=True)))
+    assert one.text.startswith("The GPU waits ")
+    assert one.change_ns == pytest.approx(70_000, rel=0.01)
+    # A step that grows by much more for another reason says nothing of it.
+    assert not outside(pair(tmp_path, steps(0, device=True), steps(20, device=True)))
+
+
+def test_a_step_in_which_the_cpu_is_busy_with_something_else(tmp_path):
+    """A file is saved in the second step, for 3 ms, before the calls of the third."""
+    events = steps(0, device=True)
+    for event in events:
+        number = event["args"].get("correlation", 0)
+        if (event["ts"] >= 2 * 1320 and not event["name"].startswith("ProfilerStep#1")) or number > 120:
+            event["ts"] += 3000
+        if event["name"] == "ProfilerStep#1":
+            event["dur"] += 3000
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    results = Results(load(path))
+    (one,) = outside(compare_steps(results, 1))
+    assert one.text.startswith("The GPU waits 3.")
+    assert one.change_ns == pytest.approx(3_000_000, rel=0.02)
+    assert not outside(compare_steps(results, 2))
+
+
+def test_a_gpu_that_another_program_uses_too(tmp_path):
+    """In the second recording each kernel starts 15 us later, and nothing else runs meanwhile."""
+    a, b = steps(0, device=True), steps(0, device=True)
+    for event in b:
+        event["ts"] += 15 * (event["cat"] == "kernel")
+    found = pair(tmp_path, a, b)
+    queued = [one.text for one in found.explanations if one.kind == "queued"]
+    change = found.idle["queued"].change
+    assert change > 500_000
+    assert len(queued) == 1
+    assert queued[0].startswith("The GPU does not start work that is queued for ")
+    assert queued[0].endswith(": it waits for another stream or process.")
+    assert [one.change_ns for one in found.explanations if one.kind == "queued"] == [round(change)]
+    assert not [one for one in pair(tmp_path, a, a).explanations if one.kind == "queued"]

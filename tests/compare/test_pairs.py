@@ -270,6 +270,7 @@ def test_what_is_said_of_one_step_agrees_with_the_numbers(name):
         for one in found.explanations:
             if (one.kind, one.on) == ("machine", "cpu"):
                 assert one.change_ns * (found.machine.cpu_ratio - 1) > 0
+                assert one.change_ns * found.metrics["step_ns"].change > 0
                 assert ops.change / ((found.machine.cpu_ratio - 1) * ops.a) >= 0.5
 
 

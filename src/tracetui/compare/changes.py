@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise, zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,10 @@ from tracetui.trace.model import I32, I64, Bool, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))
 """Kinds of kernels that are the same work whatever op launched them."""
+LIBRARY = ("gemm", "GEMM"), ("conv", "convolution"), ("norm", "normalization")
+"""Kinds of kernels that a library picks by sizes, types and layouts, and what a sentence calls them."""
+HELPERS = "split-K", "init_device_workspace", "convertTensor"
+"""Short names of kernels that prepare such a one, or add up its parts."""
 MOST_READ = 1 << 14
 """Ops whose shapes are read from the files."""
 COMPILED = re.compile(r"Torch-Compiled Region|CompiledFunction|## Call CompiledFxGraph")
@@ -43,22 +48,35 @@ class Part:
     """Those within them that wait for the device."""
 
 
+class Block(NamedTuple):
+    """Kernels, copies and sets that follow each other on one stream, again and again."""
+
+    size: int
+    """Events."""
+    times: tuple[int, int]
+    """How often in a row they come on side a, and on b."""
+
+
 @dataclass(slots=True, eq=False)
 class Change:
     """Work of side a that is other work, or nothing, on side b; the same in several places."""
 
     kind: str
-    """"replaced", "fused", "split", "new", "gone", "order"; "calls" for calls that launch nothing."""
+    """"replaced", "fused", "split", "dtype", "new", "gone", "order"; "calls" for calls that launch
+    nothing."""
     what: str = ""
-    """What all of it is, if that is told at once, wherever it is: see `_alike`."""
+    """What all of it is, if that is told at once, wherever it is: see `_alike`. Of kind "dtype" the types of
+    a and of b."""
     a: Part = field(default_factory=Part)
     b: Part = field(default_factory=Part)
     ends: list[tuple[int, int]] = field(default_factory=list)
     """For each place where it is so how many events of a, and of b, there are up to its end."""
     forms: list[int] = field(default_factory=list)
     """For each place a number for the kernels that it is about: the same for the same ones."""
-    rounds: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """The pairs of rounds with such places, each with how many."""
+    order: list[tuple[int, int]] = field(default_factory=list)
+    """For each place the pair of rounds that it is in."""
+    block: list[Block] = field(default_factory=list)
+    """Of a longer, or shorter, run of blocks those blocks; of as many times each."""
 
     def add(self, a: list[int], b: list[int], rounds: tuple[int, int], form: int = 0) -> None:
         """Add the events (slices) of one place."""
@@ -66,7 +84,19 @@ class Change:
         self.b.events += b
         self.ends.append((len(self.a.events), len(self.b.events)))
         self.forms.append(form)
-        self.rounds[rounds] += 1
+        self.order.append(rounds)
+
+    @property
+    def rounds(self) -> Counter[tuple[int, int]]:
+        """The pairs of rounds with such places, each with how many."""
+        return Counter(self.order)
+
+    def places(self) -> list[tuple[list[int], list[int]]]:
+        """The events of a, and of b, of each place."""
+        begins = [(0, 0), *self.ends]
+        return [
+            (self.a.events[x:end_x], self.b.events[y:end_y]) for (x, y), (end_x, end_y) in pairwise(begins)
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,6 +199,7 @@ def find_changes(
             ]
         for change, a, b, form in groups:
             change.add([own[at] for at in a], [other[at] for at in b], region.rounds, form)
+    _join_same_ops(found, forms, left, right, calls)
     round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
     moved = zip(work.moved_a.tolist(), work.moved_b.tolist(), round_a.tolist(), round_b.tolist(), strict=True)
     for i, j, of_a, of_b in moved:
@@ -178,6 +209,36 @@ def find_changes(
         for change in found.values():
             _named(getattr(change, part), at)
     return list(found.values())
+
+
+def _join_same_ops(
+    found: dict[object, Change], forms: dict[object, int], left: Launched, right: Launched, calls: Matches
+) -> None:
+    """Products, or convolutions, that are gone in one place and new in another, but whose ops both sides run:
+    those ops run on other kernels."""
+    both = [np.zeros(len(of.side.trace), dtype=np.bool_) for of in (left, right)]
+    both[0][calls.a] = both[1][calls.b] = True
+    for kind, what in LIBRARY:
+        mine: list[list[object]] = [[], []]
+        for key, change in found.items():
+            of, events = (left, change.a.events) if change.kind == "gone" else (right, change.b.events)
+            n = ("gone", "new").index(change.kind) if change.kind in ("gone", "new") else -1
+            kernels = [i for i in events if not of.moves(i)] if n >= 0 else []
+            if kernels and _computes([of.kernel(i) for i in kernels], kind):
+                mine[n] += [key] if all(of.op[i] >= 0 and both[n][of.op[i]] for i in kernels) else []
+        if not all(mine):
+            continue
+        there: dict[tuple[int, int], list[list[list[int]]]] = {}
+        for n, keys in enumerate(mine):
+            for key in keys:
+                change = found.pop(key)
+                for place, round_ in zip(change.places(), change.order, strict=True):
+                    there.setdefault(round_, [[], []])[n].append(place[n])
+        one = found.setdefault(("replaced", what), Change("replaced", what))
+        for round_, places in there.items():
+            for a, b in zip_longest(*places, fillvalue=[]):
+                key = _key(a, left), _key(b, right)
+                one.add(a, b, round_, forms.setdefault(key, len(forms)))
 
 
 def _named(part: Part, of: Launched) -> None:
@@ -240,7 +301,7 @@ def _alike(a: Sequence[int], b: Sequence[int], left: Launched, right: Launched) 
         found = {_simple(of.kernel(i)) for of, events in ((left, a), (right, b)) for i in events}
         return found.pop() if len(found) == 1 else ""
     before, after = ([of.kernel(i) for i in events] for of, events in ((left, a), (right, b)))
-    for kind, what in (("gemm", "GEMM"), ("conv", "convolution")):
+    for kind, what in LIBRARY:
         if all(_computes(one, kind) for one in (before, after)):
             return what
     one, other = before[0], after[0]
@@ -249,9 +310,11 @@ def _alike(a: Sequence[int], b: Sequence[int], left: Launched, right: Launched) 
 
 
 def _computes(kernels: Sequence[KernelName], kind: str) -> bool:
-    """Whether these are of a kind, but for those that add up the parts of its result."""
+    """Whether these are of a kind, but for those that prepare its memory or add up the parts of its
+    result."""
     return {kind} <= {one.kind for one in kernels} and all(
-        one.kind in (kind, "memset") or one.short.startswith("split-K") for one in kernels
+        one.kind in (kind, "memset") or one.short.startswith(HELPERS) or _reason(one) == "layout conversion"
+        for one in kernels
     )
 
 

@@ -10,19 +10,22 @@ from tracetui.analysis.gaps import busy_union, by_start, device_of
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import named, plausible
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
 from tracetui.compare.charges import charge
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
+from tracetui.compare.joining import joined
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
+from tracetui.compare.naming import by_graph
 from tracetui.compare.sides import Side, device_name, pair_rounds, side_of
-from tracetui.compare.timing import general, ratio, resized
+from tracetui.compare.timing import general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
-from tracetui.trace.model import F64, I64, Kind
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind
 from tracetui.trace.unknown import missing_kernels
 from tracetui.units import duration, plural, share
 
@@ -43,8 +46,10 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     if not (len(a.steps) and len(b.steps)):
         # Steps are not compared with a recording that has none: then the whole is.
         a, b = side_of(a.results, []), side_of(b.results, [])
-    if missing_kernels(a.trace) or missing_kernels(b.trace):
+    if any(missing_kernels(side.trace) for side in (a, b)) or _unrecorded_work(a, b):
         a, b = replace(a, calls_only=True), replace(b, calls_only=True)
+    if _unrecorded_ops(a, b):
+        a, b = replace(a, work_only=True), replace(b, work_only=True)
     whole = a, b
     rounds = pair_rounds(a, b)
     # From here on, the rounds that were paired.
@@ -54,10 +59,11 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     words = Vocabulary(a.trace, b.trace)
     trees = call_tree(a), call_tree(b)
     work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
-    changes = find_changes((a, b), trees, work, calls)
+    changes = joined((a, b), work, find_changes((a, b), trees, work, calls))
     rest = charge((a, b), trees, calls, changes, words)
     changes += [rest] if rest.a.events or rest.b.events else []
     grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
+    longer = stretched(a.trace, b.trace, work.all_a, work.all_b, grown)
     ops = a.trace.kind[calls.a] == Kind.CPU_OP
     bigger = np.zeros(len(ops), dtype=np.bool_)
     bigger[ops] = resized(a.trace, b.trace, calls.a[ops], calls.b[ops], False)
@@ -66,12 +72,19 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     for side, at in ((a, calls.a), (b, calls.b)):
         if side.results.gaps().devices:
             other |= np.isin(at, side.results.cpu_time().first)
-    same = ops & ~bigger & ~other
     time_a, time_b = a.trace.duration[work.all_a], b.trace.duration[work.all_b]
     # A collective waits for the other ranks: its time says nothing of the machine, nor does that of work
     # which only one side runs beside one.
     crowded = np.abs(_beside(a, work.all_a) - _beside(b, work.all_b)) > CROWDED
-    timed = ~grown & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
+    timed = ~grown & ~longer & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
+    odd = (
+        odd_calls((a, b), trees, calls, ~bigger & ~other, float(np.median(counted[0].times))),
+        odd_work((a, b), work, ~grown & ~longer, timed, float(np.median(counted[0].work_time))),
+    )
+    # What is told to take longer, or less long, than all else is not the machine.
+    other |= np.isin(calls.a, np.concatenate([calls.a[:0], *(one.a for one in odd[0] if not one.once)]))
+    timed &= ~np.isin(work.all_a, np.concatenate([work.a[:0], *(one.a for one in odd[1])]))
+    same = ops & ~bigger & ~other
     machine = Machine(
         ratio(own_a[calls.a[same]], own_b[calls.b[same]]),
         ratio(time_a[timed], time_b[timed]),
@@ -84,17 +97,28 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         general(a.trace.name[calls.a[same]], own_a[calls.a[same]], own_b[calls.b[same]]),
         general(a.trace.name[work.all_a[timed]], time_a[timed], time_b[timed]),
     )
-    all_of_it = _agree(machine.cpu_ratio, in_general[0]), _agree(machine.device_ratio, in_general[1])
+    # Kernels that follow each other within a graph take another time than those launched one by one.
+    of_graph = [by_graph(side, at[timed]) for side, at in ((a, work.all_a), (b, work.all_b))]
+    relaunched = 2 * np.count_nonzero(of_graph[0] != of_graph[1]) > machine.work
+    # What is recorded besides takes time in some calls more than in others.
+    recorded = options(a) != options(b)
+    all_of_it = (
+        recorded or _agree(machine.cpu_ratio, in_general[0]),
+        not relaunched and _agree(machine.device_ratio, in_general[1]),
+    )
     path = on_the_way[1] - on_the_way[0] if many and all_of_it[0] else 0.0
+    # Calls that took less long make no step longer: what lies between them does.
+    path *= path * ((machine.cpu_ratio or 1.0) - 1) > 0
     # Where little is the same, it does not say how fast the machine was.
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
-    device_drift = in_general[1] if much else 1.0
+    device_drift = in_general[1] if much and not relaunched else 1.0
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(a.op_time.sum())
     cpu_drift = _of_rounds((a, b), (calls.a[same], calls.b[same])) if much and many else 1.0
     cpu_drift = cpu_drift if all_of_it[0] else in_general[0]
     exact = on_the_way[0] == on_the_way[1] and device_drift == 1
     metrics = metrics_of(*counted, path, device_drift, cpu_drift, exact)
-    idle = idle_of(*counted, metrics["step_ns"].machine) if idle_known_of(a, b) else {}
+    known_idle = idle_known_of(a, b) and not a.calls_only
+    idle = idle_of(*counted, metrics["step_ns"].machine) if known_idle else {}
     start = idle.get("initialisation")
     first = (start.a or 0.0, start.b or 0.0) if start else (0.0, 0.0)
     facts = Facts(
@@ -106,10 +130,12 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         trees,
         changes,
         grown,
+        longer,
         crowded,
         timed,
         bigger,
         other,
+        odd,
         first,
         machine,
         all_of_it,
@@ -137,6 +163,24 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
     if not others or not all(0 <= i < count for i in (step, *others)):
         raise IndexError(step)
     return compare(side_of(results, others), side_of(results, [step]))
+
+
+def _unrecorded_work(a: Side, b: Side) -> str:
+    """Which one recorded nothing of the device, though it launches kernels: "A", "B", or "" where both did,
+    or neither."""
+    return _one_without(a, b, *DEVICE_WORK)
+
+
+def _unrecorded_ops(a: Side, b: Side) -> str:
+    """Which one recorded no ops, though it launches kernels, and not by a graph: "A", "B" or ""."""
+    return _one_without(a, b, Kind.CPU_OP)
+
+
+def _one_without(a: Side, b: Side, *kinds: Kind) -> str:
+    has_a, has_b = (bool(len(plausible(side.trace, *kinds))) for side in (a, b))
+    trace = (b if has_a else a).trace
+    launches = named(trace, lambda name: "LaunchKernel" in name)[trace.name[plausible(trace, Kind.RUNTIME)]]
+    return ("B" if has_a else "A") if has_a != has_b and launches.any() else ""
 
 
 def _strange(facts: Facts, told: int) -> str:
@@ -224,8 +268,8 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
         else:
             left, right = (side.label(i) for side, i in zip((a, b), pairs[0], strict=True))
             found.append(f"{what}: {left} of A and {right} of B were matched, the numbers are of all")
-    sources = [side.results.step_table().source for side in (a, b)]
-    if len(a.steps) and sources[0] != sources[1]:
+    if facts.shifted:
+        sources = [side.results.step_table().source for side in (a, b)]
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
     if strange:
         found.append(strange)
@@ -234,6 +278,15 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
             found.append(
                 f"{letter} lost the kernels of {plural(lost, 'launch', 'launches')}: only calls are compared"
             )
+    if (letter := _unrecorded_work(a, b)) and a.work_only:
+        found.append(f"{letter} did not record the GPU, the other no ops: only launches are compared")
+    elif letter:
+        found.append(f"{letter} did not record the GPU: only calls are compared")
+    elif letter := _unrecorded_ops(a, b):
+        found.append(
+            f"{letter} did not record ops, which costs time on the CPU: only launches and what they run are "
+            "compared"
+        )
     if facts.by_device:
         before, after = facts.waited
         meanwhile = "what the CPU does meanwhile does not make a step longer"

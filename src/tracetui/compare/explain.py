@@ -8,11 +8,12 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernels.communication import is_communication
+from tracetui.analysis.nesting import sum_into
 from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_graph, counted, listed, short
 from tracetui.compare.places import in_pairs
-from tracetui.compare.timing import Slower, general, slower
+from tracetui.compare.timing import Slower
 from tracetui.compare.told import call_changes, device_changes
 from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
@@ -22,15 +23,16 @@ MACHINE, DEVICE = 0.02, 0.03
 """The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
-HELD = "Python, data loading, sleep or other programs"
-OUTSIDE = 0.1
-"""What the CPU does outside all ops is told if it changes by this share of the step."""
+HELD = "Python, data loading, sleep{} other programs"
+OUTSIDE, LITTLE, PART = 0.1, 0.03, 1 / 3
+"""What the CPU does outside all ops is told if it changes by this share of the step; by a smaller one where
+that is this part of the change of the step."""
+UNEVEN = 2
+"""Events of one name of which a quarter takes so many times as long as another one are told in all."""
 FEW_CALLS = 100
 """Fewer calls do not say how fast the machine was, unless they are all."""
 SIZES = 3
 """Sizes of a list of tensors that are told."""
-CALL_CHANGE = 0.7
-"""The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
 
 
 def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
@@ -42,6 +44,7 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
         *machine,
         *_first_use(facts),
         *_outside(facts),
+        *_queued(facts),
         *program,
         *_slower_work(facts),
         *_more_steps(facts),
@@ -68,23 +71,43 @@ def _first_use(facts: Facts) -> Iterator[Explanation]:
         yield Explanation("initialisation", text, round(after - before), "cpu")
 
 
+def _queued(facts: Facts) -> Iterator[Explanation]:
+    """The device had work that it did not start."""
+    one = facts.idle.get("queued")
+    if one is None or one.within_noise:
+        return
+    before, after = one.a or 0.0, one.b or 0.0
+    if abs(after - before) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
+        told = f"{duration(after)}{facts.each} instead of {duration(before)}"
+        text = (
+            f"The GPU does not start work that is queued for {told}: it waits for another stream or process."
+        )
+        yield Explanation("queued", text, round(after - before), "device")
+
+
 def _outside(facts: Facts) -> Iterator[Explanation]:
     """The CPU was in no call for longer, or less long, by more than the machine explains: what the device
     waited for it; without such idle time, all of it."""
-    least = OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0)
-    if facts.within or facts.by_device:
+    step = facts.metrics["step_ns"]
+    longest, change = max(facts.step, step.b or 0), 0 if step.within_noise else abs(step.change or 0)
+    least = min(OUTSIDE * longest, max(LITTLE * longest, PART * change) if change else OUTSIDE * longest)
+    if facts.within:  # steps of one recording vary
+        least = max(OUTSIDE * longest, PART * change) if change else longest
+    if facts.by_device:
         return
     one, (before, after) = facts.idle.get("host"), facts.outside
+    ops = "all calls" if facts.a.work_only else "all ops"
+    held_up = HELD.format("," if facts.recorded else " or") + facts.recorded
     much, longer = before * ((facts.machine.cpu_ratio or 1.0) - 1), after - before
     # A device that has other work meanwhile, such as a collective that waits, waits for no CPU.
     held = one.change or 0.0 if one is not None and not one.within_noise else 0.0
     if one is not None and longer * held >= held**2 / 2 > 0 and abs(held - one.machine) >= least:
         before, after = one.a or 0.0, one.b or 0.0
         waits = f"The GPU waits {duration(after)}{facts.each} instead of {duration(before)}"
-        text = f"{waits} for a CPU outside all ops: {HELD}."
+        text = f"{waits} for a CPU outside {ops}: {held_up}."
     elif max(before, after) > LIKE * min(before, after) and abs(after - before - much) >= least:
         spent = f"{duration(after)}{facts.each} instead of {duration(before)}"
-        text = f"The CPU is outside all ops for {spent}: {HELD}."
+        text = f"The CPU is outside {ops} for {spent}: {held_up}."
     else:
         return
     yield Explanation("host", text, round(after - before), "cpu")
@@ -142,10 +165,12 @@ def _op_change(facts: Facts) -> float:
 
 def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
     """Whether the numbers of all steps show at least half of what the machine did in those that were
-    matched."""
-    row = facts.metrics[metric]
+    matched, and no step that went the other way."""
+    row, step = facts.metrics[metric], facts.metrics["step_ns"].change or 0.0
     if all(side.rounds == facts.count for side in facts.whole):
         return True
+    if (ratio - 1) * step < 0:
+        return False
     return 2 * (row.change or 0.0) / ((ratio - 1) * (row.a or 1.0)) >= 1
 
 
@@ -162,8 +187,12 @@ def _graphs(facts: Facts) -> Iterator[Explanation]:
             for side, one in zip(facts.sides, (a, b), strict=True)
         ]
         same = f"The same {counted(len(a) / facts.count)} kernels, copies and sets{facts.each}"
-        text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches."
-        yield facts.told("graph", text, 0, "device", a, b, in_pairs(a, b))
+        text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches"
+        time = facts.work_time(a, b)
+        other = abs(time.change) >= DEVICE * time.before
+        text += f", {duration(time.before)} → {duration(time.after)} on the GPU" if other else ""
+        change = time.change if other else 0
+        yield facts.told("graph", f"{text}.", change, "device", a, b, in_pairs(a, b))
 
 
 # The same work, on other sizes or in another time
@@ -178,10 +207,18 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
     if not mask.any():
         return
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
-    time = facts.work_time(a, b) if device else facts.call_time(a, b)
+    example, more = _example(facts, a, b), ""
     what = "of the kernels and copies" if device else "of the ops"
+    told = f"{counted(len(a) / facts.count)} {what}{facts.each} work on other sizes ({example})"
+    if device and facts.longer.any():
+        along = facts.longer
+        less = facts.work_time(pairs.all_a[along], pairs.all_b[along]).change < 0
+        more = f", and {counted(np.count_nonzero(along) / facts.count)} more take "
+        more += f"{'less long' if less else 'longer'} along with them, in the same grid"
+        a, b = (np.concatenate([one, other[along]]) for one, other in ((a, pairs.all_a), (b, pairs.all_b)))
+    time = facts.work_time(a, b) if device else facts.call_time(a, b)
     text = (
-        f"{counted(len(a) / facts.count)} {what}{facts.each} work on other sizes ({_example(facts, a, b)}): "
+        f"{told}{more}: "
         f"{duration(time.before)} → {duration(time.after)} on the {'GPU' if device else 'CPU'}"
         f"{facts.each_of(time.rounds)}."
     )
@@ -216,36 +253,20 @@ def _by(size: object) -> str:
 
 
 def _slower_work(facts: Facts) -> Iterator[Explanation]:
-    a, b = facts.work.all_a[~facts.grown], facts.work.all_b[~facts.grown]
-    time, name = (facts.a.trace.duration, facts.b.trace.duration), facts.a.trace.name
-    one, other = facts.work.all_a[facts.timed], facts.work.all_b[facts.timed]
-    much = general(name[one], time[0][one], time[1][other])
-    whole = (facts.metrics["device_ns"].a or 0.0) * facts.count
-    for found in slower(name[a], time[0][a], time[1][b], a, b, whole, much=much):
-        yield _slow(facts, found, time, "device")
+    time = facts.a.trace.duration, facts.b.trace.duration
+    for one in facts.odd[1]:
+        yield _slow(facts, one, time, "device")
 
 
 def _slower_calls(facts: Facts) -> Iterator[Explanation]:
-    """Not of calls that wait for the device: the device decides how long they take."""
-    waits = facts.trees[0].waits[np.searchsorted(facts.trees[0].at, facts.calls.a)]
-    same = ~facts.bigger & ~waits & ~facts.other
-    a, b = facts.calls.a[same], facts.calls.b[same]
     time = np.zeros(len(facts.a.trace), np.int64), np.zeros(len(facts.b.trace), np.int64)
     for own, tree in zip(time, facts.trees, strict=True):
         own[tree.at] = tree.self_time
-    names, whole = facts.a.trace.name[a].astype(np.int64), facts.step * facts.count
-    # A launch may wait for room in the queue: it says nothing of how fast the CPU is.
-    ops = facts.a.trace.kind[a] == Kind.CPU_OP
-    much = general(names[ops], time[0][a[ops]], time[1][b[ops]]) if ops.any() else None
-    found = slower(names, time[0][a], time[1][b], a, b, whole, CALL_CHANGE, much)
+    for one in facts.odd[0]:
+        if not one.once:
+            yield _slow(facts, one, time, "cpu")
     for sign in (1, -1):
-        mine = sorted((one for one in found if one.change * sign > 0), key=lambda one: -abs(one.change))
-        once = [one for one in mine if len(one.a) < one.of and facts.a.trace.kind[one.a[0]] == Kind.CPU_OP]
-        once = once if len(once) > 1 else []
-        for one in mine:
-            if one not in once:
-                yield _slow(facts, one, time, "cpu")
-        if once:
+        if once := [one for one in facts.odd[0] if one.once and one.change * sign > 0]:
             yield _once(facts, once, time)
 
 
@@ -272,13 +293,23 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
     where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""
     many = round(len(one.a) / facts.count)
     some = f", {len(one.a):,} of {one.of:,} times" if len(one.a) < one.of else ""
+    low, high = np.percentile(time[0][one.a], (25, 75))
+    uneven = on == "device" and many > 1 and len(one.a) == one.of and high > UNEVEN * low
+    each = facts.each if uneven else ""
+    if uneven:
+        sums = (
+            sum_into(side.round_of(at), ns[at], side.rounds)
+            for side, at, ns in zip(facts.sides, (one.a, one.b), time, strict=True)
+        )
+        before, after = (float(np.median(ns)) for ns in sums)
+        some = f", {many:,} times together"
     some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
     name, place = short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
     if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
         some += ", with its waiting for other ranks"
     elif on == "device" and 2 * np.isin(one.a, facts.work.all_a[facts.crowded]).sum() > len(one.a):
         some += ", where collectives run beside it on one side only"
-    text = f"{name} takes {duration(after)} instead of {duration(before)} on the {place}{where}{some}."
+    text = f"{name} takes {duration(after)} instead of {duration(before)}{each} on the {place}{where}{some}."
     kind, places = "slower" if one.change > 0 else "faster", np.abs(time[1][one.b] - time[0][one.a])
     return facts.told(kind, text, one.change / facts.count, on, one.a, one.b, in_pairs(one.a, one.b, places))
 

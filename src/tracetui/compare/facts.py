@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from tracetui.compare.match import Matches
 from tracetui.compare.model import Explanation, Machine, Metric
 from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, paced_by_device
+from tracetui.compare.timing import Slower
 from tracetui.trace.model import I64, Bool
 
 LIKE = 2
@@ -50,6 +51,8 @@ class Facts:
     changes: list[Change]
     grown: Bool
     """Which pairs of `work` have other sizes."""
+    longer: Bool
+    """Which take longer, or less long, along with them, in the same grid."""
     crowded: Bool
     """Which run beside a collective on one side only."""
     timed: Bool
@@ -57,7 +60,10 @@ class Facts:
     bigger: Bool
     """The same of `calls`."""
     other: Bool
-    """Which of `calls` launch other work than before, make other calls, or are a first use."""
+    """Which of `calls` launch other work than before, make other calls, or are a first use; with those of
+    `odd`."""
+    odd: tuple[list[Slower], list[Slower]]
+    """The same calls, and the same work, that took much longer, or less long, than the rest."""
     first: tuple[float, float]
     """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine
@@ -104,7 +110,19 @@ class Facts:
     def recorded(self) -> str:
         """What else makes calls slower: that more was recorded of one side."""
         one, other = (options(side) for side in self.sides)
-        return "" if one == other else " or what was recorded"
+        same = one == other and not (self.a.work_only or self.a.calls_only)
+        return "" if same else " or what was recorded"
+
+    @property
+    def shifted(self) -> bool:
+        """Whether the two may divide the same loop at different places."""
+        one, other = (side.results.step_table().source for side in self.sides)
+        return bool(len(self.a.steps)) and one != other
+
+    def at_an_end(self, rounds: Collection[int]) -> bool:
+        """Whether what only these rounds have may be a matter of where their steps begin: it is in the first
+        or the last of them only."""
+        return self.shifted and 0 < len(rounds) < self.count and {0, self.count - 1} >= {*rounds}
 
     @property
     def each(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ SMALL = 256
 """Stretches of so few events are kept, and aligned once."""
 ALIKE = 8
 """The same work does not take so many times as long."""
+COMPILED = re.compile(r"^(Torch-Compiled Region: \d{1,9}/|## Call CompiledFxGraph ).{1,80}$")
 _ODD = np.int64(0x5851F42D4C957F2D)
 
 
@@ -77,6 +79,8 @@ class Vocabulary:
         # Names of sets differ in how they were launched: "Memset (Device)", in a graph "Memset (Unknown)".
         name = "Memset" if name.startswith("Memset (") else name
         # A number in the name counts calls or iterations: the call is the same.
+        # So does that of a recompilation, and a graph's hash says what is in it, which its kernels say, too.
+        name = COMPILED.sub(r"\1", name)
         head, mark, number = name.rpartition("#")
         name = f"{head}#" if mark and number.isdigit() and number.isascii() else name
         return self._numbers.setdefault(name, len(self._numbers))

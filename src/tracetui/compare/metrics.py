@@ -18,6 +18,8 @@ from tracetui.trace.unknown import idle_known
 MACHINE_SHARE = 0.02
 """A median may differ by this share without being a difference, if steps vary at all."""
 
+FEW, APART = 3, 2
+"""Where every one of so many steps has so many times what any of the other side has, that is no noise."""
 MOST_READ = 1 << 12
 """Copies whose sizes are read from the files."""
 
@@ -43,7 +45,8 @@ def metrics_of(
         return left * (device_drift - 1)
 
     slack = 0.0 if exact else MACHINE_SHARE
-    known, whole = idle_known_of(a, b), not (a.calls_only or b.calls_only)
+    whole = not (a.calls_only or b.calls_only)
+    known = whole and idle_known_of(a, b)
     found = {
         "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, path, left, drifted), slack),
         "device_ns": of(lambda side: side.work_time[: side.rounds if whole else 0], drifted, slack),
@@ -54,14 +57,18 @@ def metrics_of(
         "kernels": of(rows("kernels", whole)),
         "copied_bytes": of(_copied),
         **{f"peak_{what}_bytes": _peak_metric(a, b, what) for what in ("allocated", "reserved")},
-        "cpu_op_ns": of(lambda side: side.op_time, lambda left: left * (cpu_drift - 1), slack),
+        "cpu_op_ns": of(
+            lambda side: side.op_time[: 0 if side.work_only else side.rounds],
+            lambda left: left * (cpu_drift - 1),
+            slack,
+        ),
     }
     step, work = found["step_ns"], found["device_ns"]
     if paced_by_device(a) and paced_by_device(b) and not work.within_noise:
         # Steps that vary on the CPU do not hide what the device, which sets the pace, does otherwise.
         against = (step.change or 0) * (work.change or 0) <= 0
         found["step_ns"] = replace(step, within_noise=step.within_noise and against)
-    if len(a.busy_shares) and len(b.busy_shares):
+    if known and len(a.busy_shares) and len(b.busy_shares):
         busy = of(lambda side: side.busy_shares, slack=0.0)
         noise = found["step_ns"].within_noise and found["device_ns"].within_noise
         found["busy_share"] = Metric(busy.a, busy.b, busy.within_noise or noise, busy.spread_a, busy.spread_b)
@@ -84,7 +91,10 @@ def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float]
     left, right = float(np.median(one)), float(np.median(other))
     # What every step of one side has, and none of the other, is there, however much it varies.
     only = np.all(one > 0) != np.all(other > 0) and np.any(one) != np.any(other)
-    spread = 0.0 if only else max(_vary(one), _vary(other))
+    far = min(len(one), len(other)) >= FEW and APART * min(one.max(), other.max()) < max(
+        one.min(), other.min()
+    )
+    spread = 0.0 if only or far else max(_vary(one), _vary(other))
     explained = machine(left, right)
     return Metric(
         left, right, abs(right - left - explained) <= max(spread, slack * max(left, right)),

@@ -73,8 +73,8 @@ class Explanation:
     """One thing that makes a difference."""
 
     kind: str
-    """"machine", "initialisation", "host", "fused", "split", "replaced", "new", "gone", "calls",
-    "guards", "graph", "sizes", "slower", "faster", "once", "order", "steps"."""
+    """"machine", "initialisation", "host", "queued", "fused", "split", "replaced", "dtype", "new",
+    "gone", "calls", "guards", "graph", "sizes", "slower", "faster", "once", "order", "steps"."""
     text: str
     """A sentence with numbers. Safe to show."""
     change_ns: int

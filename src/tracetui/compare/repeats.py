@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.compare.changes import Change
-from tracetui.compare.facts import Facts
+from tracetui.compare.changes import Block, Change
+from tracetui.compare.match import Matches
+from tracetui.compare.sides import Side
 from tracetui.trace.model import I32, I64
 
 SMALLEST = 4
@@ -17,16 +17,7 @@ CHECKED = 8
 """Places that are looked at; a change is the same in all of them."""
 
 
-class Block(NamedTuple):
-    """Kernels, copies and sets that follow each other on one stream, again and again."""
-
-    size: int
-    """Events."""
-    times: tuple[int, int]
-    """How often in a row they come on side a, and on b."""
-
-
-def longer_run(facts: Facts, change: Change) -> Block | None:
+def longer_run(sides: tuple[Side, Side], work: Matches, change: Change) -> Block | None:
     """The block of which a change adds some to those that both sides have, or takes some away; None if it is
     no such change, or not the same one in all its places."""
     new = change.kind == "new"
@@ -36,7 +27,7 @@ def longer_run(facts: Facts, change: Change) -> Block | None:
         return None
     found = None
     for low, high in pairwise(ends):
-        run = _run(facts, new, np.array(part.events[low:high], dtype=np.int64))
+        run = _run(sides, work, new, np.array(part.events[low:high], dtype=np.int64))
         if run is None or found not in (None, run):
             return None
         found = run
@@ -46,9 +37,9 @@ def longer_run(facts: Facts, change: Change) -> Block | None:
     return Block(size, (fewer, more) if new else (more, fewer))
 
 
-def _run(facts: Facts, new: bool, own: I64) -> tuple[int, int, int] | None:
+def _run(sides: tuple[Side, Side], work: Matches, new: bool, own: I64) -> tuple[int, int, int] | None:
     """(size of the block, times on the side that has more, on the other). `own`: the events of a place."""
-    side, other = (facts.b, facts.a) if new else (facts.a, facts.b)
+    other, side = sides if new else sides[::-1]
     trace, count = side.trace, len(own)
     name = trace.name[own]
     sizes = (size for size in range(SMALLEST, count + 1) if not count % size)
@@ -67,7 +58,7 @@ def _run(facts: Facts, new: bool, own: I64) -> tuple[int, int, int] | None:
     high = at + count + (int(after[0]) if len(after) else len(name) - at - count)
     # The rest of the run has to be a run of the other side, too.
     beside = np.concatenate([mine[low:at], mine[at + count : high]])
-    rest = facts.work.links(len(trace), back=new)[beside]
+    rest = work.links(len(trace), back=new)[beside]
     if len(rest) < size or (rest < 0).any() or (np.diff(np.searchsorted(other.work, rest)) != 1).any():
         return None
     return size, (high - low) // size, len(rest) // size

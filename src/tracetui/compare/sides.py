@@ -39,7 +39,9 @@ class Side:
     steps: I64
     """Positions in the trace's step table; empty where the recording is one round."""
     calls_only: bool = False
-    """Whether its device work is left out: one of the recordings lost its kernels."""
+    """Whether its device work is left out: one of the recordings lost its kernels, or has none."""
+    work_only: bool = False
+    """Whether its ops are left out: one of the recordings has none."""
 
     @property
     def trace(self) -> Trace:
@@ -95,11 +97,14 @@ class Side:
     @cached_property
     def _calls(self) -> tuple[I64, I64]:
         trace = self.trace
-        at = plausible(trace, Kind.CPU_OP, Kind.RUNTIME, Kind.ANNOTATION)
+        kinds = (Kind.RUNTIME,) if self.work_only else (Kind.CPU_OP, Kind.RUNTIME, Kind.ANNOTATION)
+        at = plausible(trace, *kinds)
         works = np.zeros(len(trace.lanes), dtype=np.bool_)
         works[trace.lane[at[trace.kind[at] == Kind.CPU_OP]]] = True
         launch = trace.launch[plausible(trace, *DEVICE_WORK)]
         works[trace.lane[launch[launch >= 0]]] = True
+        if not works.any():  # only launches of kernels that are not recorded
+            works[trace.lane[at[named(trace, lambda name: "LaunchKernel" in name)[trace.name[at]]]]] = True
         at = at[works[trace.lane[at]]]
         noted = np.flatnonzero(trace.kind[at] == Kind.ANNOTATION)
         own = ~named(trace, is_collective)[trace.name[at[noted]]] & (op_around(trace, at[noted]) >= 0)
@@ -129,6 +134,8 @@ class Side:
         """(starts, ends) of the rounds on the wall clock, ns."""
         low, high = self.results.step_windows()
         if len(self.steps):
+            # The last one's goes on as long as its work.
+            high = np.append(low[1:], self.results.step_table().end[-1:]) if self.calls_only else high
             return low[self.steps], high[self.steps]
         begin, end = self.trace.span
         return np.array([begin]), np.array([end])
@@ -140,7 +147,7 @@ class Side:
         the device still had to do, as far as that ends within it. Where the CPU runs ahead of the device, the
         windows on the CPU say nothing of the pace; but they do where the device, held up long before, does
         the work of slower steps at once."""
-        if not len(self.steps) or not idle_known(self.trace):
+        if not len(self.steps) or self.calls_only or not idle_known(self.trace):
             return self.windows
         table = self.results.step_table()
         low, high = self.results.step_windows()
@@ -166,11 +173,15 @@ class Side:
     def idle(self) -> tuple[dict[str, int], ...]:
         """What the devices did besides work in each round: cause to ns. Where the device works behind
         the CPU, in `spans`, else in the windows of the steps."""
-        if not self._behind:
-            return tuple(dict(row.window_causes) for row in self.rows)
-        spent = self._device_time[:, IDLE]
-        return tuple({cause: ns for cause, ns in zip(COLUMNS[IDLE], one, strict=True) if ns}
-                     for one in spent.tolist())  # fmt: skip
+        if self._behind:
+            spent = self._device_time[:, IDLE].tolist()
+            found = [{cause: ns for cause, ns in zip(COLUMNS[IDLE], one, strict=True) if ns} for one in spent]
+        else:
+            found = [dict(row.window_causes) for row in self.rows]
+        for one in found if self.work_only else ():
+            # Where no ops are recorded, the time in them is time outside all calls.
+            one["host"] = one.get("host", 0) + one.pop("dispatch", 0)
+        return tuple(found)
 
     @cached_property
     def busy_shares(self) -> F64:

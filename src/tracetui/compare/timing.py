@@ -8,16 +8,25 @@ from typing import NamedTuple
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
-from tracetui.trace.model import F64, I32, I64, Bool, Trace
+from tracetui.compare.calls import CallTree
+from tracetui.compare.match import Matches
+from tracetui.compare.sides import Side
+from tracetui.copying import replace
+from tracetui.trace.model import F64, I32, I64, Bool, Kind, Trace
 
 SAMPLES = 6
 """Pairs of a name whose sizes are read; all, if some of them differ."""
 MOST_READ = 3_000
+GROWN, STRETCHED = 0.2, 0.1
+"""Where so much of the work, by time, has other sizes, a kernel may take longer for that in the same grid;
+the logarithm of the ratio by which it has to."""
 LEAST_SHARE = 0.005
 """A name whose time changes by less than this share of the round is not told."""
 LEAST_CHANGE = 0.04
 SINGLE_SHARE = 0.02
 """The same, of a single event that took longer once."""
+CALL_CHANGE = 0.7
+"""The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
 ROUNDED_NS, ROUNDED = 2, 0.002
 """Times in a file are rounded; so are the self times made of them, some more."""
 
@@ -35,6 +44,8 @@ class Slower:
     """Pairs of that name."""
     change: int
     """ns, of all of them together."""
+    once: bool = False
+    """Whether it is one of several names of which single calls did: on a busy machine any call may."""
 
 
 def ratio(a: I64, b: I64) -> float | None:
@@ -109,8 +120,13 @@ def slower(
             either = [some for some in (odd[off[odd] > 0], odd[off[odd] < 0]) if len(some)]
             found += [_told(number, some, len(group), a, b, off, took) for some in either]
             continue
-        # The median of all: one that took long says nothing of the others.
-        total, whole = (len(group) * float(np.median(one[group])) for one in (off, took))
+        # As most of them say: one that took long says nothing of the others.
+        before = float(time_a[group].sum())
+        own = drift(time_a[group], time_b[group]) - 1
+        whole = own * before
+        left = took[group] - own * time_a[group]
+        spread = 1.4826 * float(np.median(np.abs(left - np.median(left))))
+        total = whole - (much - 1) * before
         if total * whole < 0 or total * log < 0:
             continue  # it took less longer than the rest
         change = total if abs(total) < abs(whole) else whole
@@ -118,6 +134,38 @@ def slower(
         if abs(log) > least and much_more:
             found.append(Slower(number, a[group], b[group], len(group), round(change)))
     return found
+
+
+def odd_work(sides: tuple[Side, Side], work: Matches, same: Bool, timed: Bool, step: float) -> list[Slower]:
+    """The work that took longer, or less long, than the rest. Of `work` those that are the `same`, and those
+    that say how fast the device was (`timed`); `step`: the time of all work of a step, ns."""
+    name, time = sides[0].trace.name, [side.trace.duration for side in sides]
+    a, b = work.all_a[same], work.all_b[same]
+    one, other = work.all_a[timed], work.all_b[timed]
+    much = general(name[one], time[0][one], time[1][other])
+    return slower(name[a], time[0][a], time[1][b], a, b, step * sides[0].rounds, much=much)
+
+
+def odd_calls(
+    sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, same: Bool, step: float
+) -> list[Slower]:
+    """The calls that did, those that took longer first. Not calls that wait for the device: the device
+    decides how long they take. `same`: which of `calls` do the same; `step`: ns of a step."""
+    trace = sides[0].trace
+    same = same & ~trees[0].waits[trees[0].place[calls.a]]
+    a, b = calls.a[same], calls.b[same]
+    time = [tree.self_time[tree.place[at]] for tree, at in zip(trees, (a, b), strict=True)]
+    names = trace.name[a].astype(np.int64)
+    # A launch may wait for room in the queue: it says nothing of how fast the CPU is.
+    ops = trace.kind[a] == Kind.CPU_OP
+    much = general(names[ops], time[0][ops], time[1][ops]) if ops.any() else None
+    found = slower(names, time[0], time[1], a, b, step * sides[0].rounds, CALL_CHANGE, much)
+    out: list[Slower] = []
+    for sign in (1, -1):
+        mine = sorted((one for one in found if one.change * sign > 0), key=lambda one: -abs(one.change))
+        once = [len(one.a) < one.of and trace.kind[one.a[0]] == Kind.CPU_OP for one in mine]
+        out += [replace(one, once=sum(once) > 1 and is_) for one, is_ in zip(mine, once, strict=True)]
+    return out
 
 
 def _by_name(name: I32 | I64) -> tuple[I32 | I64, list[I64]]:
@@ -162,6 +210,23 @@ def resized(a: Trace, b: Trace, left: I64, right: I64, device: bool) -> Bool:
         read = group[:MOST_READ]
         found[read] = _differ(a, b, left, right, read, device)
         found[group[MOST_READ:]] = 2 * np.count_nonzero(found[read]) > len(read)
+    return found
+
+
+def stretched(a: Trace, b: Trace, left: I64, right: I64, grown: Bool) -> Bool:
+    """Which of these pairs of device events take longer (or less long) along with the `grown` ones, in the
+    same grid: a kernel whose blocks each do more of a larger input. None where those are a small part, or
+    take as long as before. Shape of `left`."""
+    found = np.zeros(len(left), dtype=np.bool_)
+    time_a, time_b = a.duration[left], b.duration[right]
+    much = _log(time_a[grown].sum(), time_b[grown].sum())
+    if not abs(much) > STRETCHED or time_a[grown].sum() < GROWN * time_a.sum():
+        return found
+    rest = np.flatnonzero(~grown)
+    for group in _by_name(a.name[left[rest]])[1] if len(rest) else ():
+        mine = rest[group]
+        log = _log(time_a[mine].sum(), time_b[mine].sum())
+        found[mine] = abs(log) > STRETCHED and log * much > 0
     return found
 
 

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
-from tracetui.compare.changes import Change
+from tracetui.compare.changes import LIBRARY, Change
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_graph, by_time, called, counted, is_, listed, moves, short, shorts
 from tracetui.compare.places import telling
-from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Kind, Trace
 from tracetui.units import duration, plural
@@ -28,9 +27,11 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
     trace = facts.a.trace
     both = {trace.names[i] for i in distinct(trace.name[facts.work.all_a], len(trace.names)).tolist()}
     for change in facts.changes:
-        # Sets of memory come along with other work.
-        sets = change.kind == "order" and moves(trace, change.a.events) and len(facts.changes) > 1
-        if change.kind != "calls" and not sets:
+        # Sets of memory come along with other work; a kernel of a library that another op runs now has not
+        # moved.
+        sets = change.kind == "order" and len(facts.changes) > 1
+        sets = sets and (moves(trace, change.a.events) or _library(facts, change))
+        if change.kind != "calls" and not sets and not _begins_elsewhere(facts, change, both):
             a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
             time, cpu, waits = facts.work_time(a, b), facts.cpu_time(change), facts.cpu_time(change, True)
             text = _sentence(facts, change, time, cpu, waits, both)
@@ -39,6 +40,24 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
                 change.kind, text, 0 if moved else time.change, "device", a, b, places,
                 0 if moved else cpu.change, _matters(facts, time, cpu, waits),
             )  # fmt: skip
+
+
+def _library(facts: Facts, change: Change) -> bool:
+    """Whether the longest of it is a kernel that a library picks, of a kind of which some became others."""
+    at = np.array(change.a.events, dtype=np.int64)
+    longest = int(at[np.argmax(facts.a.trace.duration[at])])
+    (name,) = decoded_names(facts.a.trace, np.array([longest])).values()
+    return dict(LIBRARY).get(name.kind) in {one.what for one in facts.changes if one.kind == "replaced"}
+
+
+def _begins_elsewhere(facts: Facts, change: Change, both: set[str]) -> bool:
+    """Whether it only says that the steps of one side begin elsewhere. `both`: the names that both run."""
+    if change.kind == "order":
+        return facts.shifted
+    sides = zip(facts.sides, (change.a, change.b), strict=True)
+    known = all(side.trace.name_of(i) in both for side, part in sides for i in part.events)
+    ends = facts.at_an_end({pair[0] for pair in change.rounds})
+    return known and ends and change.kind in ("new", "gone")
 
 
 def _matters(facts: Facts, time: Times, cpu: Times, waits: Times) -> str:
@@ -73,6 +92,9 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
     if change.kind in ("new", "gone"):
         return _one_sided(facts, change, left or right, time, cpu, waits, both)
     on_cpu, graph = _on_cpu(facts, change, cpu)
+    if change.kind == "dtype":
+        spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}"
+        return _retyped(facts, change, spent, time)
     spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}{graph}"
     if len(set(change.forms)) > 1:
         many = counted(len(change.ends) / len(time.rounds), change.what)
@@ -82,6 +104,20 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
         return f"{told} Most of it: {_most(facts, change)}."
     right = f"another {right}" if left == right else right
     return f"{left} became {right}{_where(facts, change)}: {spent}."
+
+
+def _retyped(facts: Facts, change: Change, spent: str, time: Times) -> str:
+    before, after = change.what.split()
+    many: list[str] = []
+    for side, part in zip(facts.sides, (change.a, change.b), strict=True):
+        events = np.array(part.events, dtype=np.int64)
+        kernels = events[side.trace.kind[events] == Kind.KERNEL]
+        names = len(np.unique(side.trace.name[kernels]))
+        number = counted(len(kernels) / len(time.rounds), "" if many else "kernel")
+        many.append(f"{number} ({plural(names, 'name')})")
+    became = f"{many[0]}{facts.where(time.rounds) or facts.each} became {many[1]}: {spent}"
+    most = _most(facts, change)
+    return f"The same ops run in {after} instead of {before}, {became}. Most of it: {most}."
 
 
 def _spent(time: Times) -> str:
@@ -134,13 +170,18 @@ def _one_sided(
     spent += facts.each_of(time.rounds)
     every = len(time.rounds) == facts.count
     more = every and all(side.trace.name_of(i) in both for i in part.events)
-    if block := longer_run(facts, change):
-        before, after = block.times
+    if change.block:
+        before, after = change.block[0].times
         number = "One" if abs(after - before) == 1 else str(abs(after - before))
         times = f"{plural(after, 'time')} in a row instead of {before}"
+        *sizes, last = (f"{block.size:,}" for block in change.block)
+        of = f"{', '.join(sizes)} and {last}" if sizes else last
+        which = "each of the blocks" if sizes else "a block"
+        where = facts.where(time.rounds, not new)
         return (
-            f"{number} {'more' if new else 'fewer'} of a block of {block.size} kernels, copies and sets"
-            f"{_where(facts, change)}, which comes {times} ({name}): {spent}."
+            f"{number} {'more' if new else 'fewer'} of {which} of {of} kernels, copies and sets"
+            f"{where if sizes else _where(facts, change)}, which {'come' if sizes else 'comes'} {times} "
+            f"({name}): {spent}."
         )
     if change.what in ("cast", "layout conversion") or len(set(change.forms)) > 1:
         which = f" ({listed(shorts(side.trace, part.events))})" if change.what != "memset" else ""
@@ -192,6 +233,8 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
         noted = side.trace.kind[events] == Kind.ANNOTATION
         at.append(events[~noted])
         python.append(facts.python_time(n, events[noted]))
+    if change.what and (facts.shifted or len(facts.changes) > 1):
+        return
     if change.what:
         a, b = at
         text = _elsewhere_text(facts, a)
@@ -201,8 +244,9 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
     guard = [is_guard[k][side.trace.name[at[k]]] for k, side in enumerate(facts.sides)]
     for kind in ("guards", "calls"):
         a, b = (one[mask if kind == "guards" else ~mask] for one, mask in zip(at, guard, strict=True))
-        if len(a) or len(b):
-            time = facts.call_time(a, b)
+        time = facts.call_time(a, b)
+        there = not facts.at_an_end(time.rounds) or not _both_call(facts, a, b)
+        if there and (len(a) or len(b)):
             guards = kind == "guards"
             text = _guards_text(facts, a, b, time) if guards else _calls_text(facts, a, b, time, python)
             yield facts.told(kind, text, time.change, "cpu", a, b, facts.by_round(a, b))
@@ -246,6 +290,12 @@ def _beside(facts: Facts, python: list[float]) -> str:
     """What compiled code does besides: of other code that is not known."""
     told = [f"{duration(ns)}{facts.each} in {letter}" for letter, ns in zip("AB", python, strict=True) if ns]
     return f" Not in it: what compiled code does between its calls, {' and '.join(told)}." if told else ""
+
+
+def _both_call(facts: Facts, a: I64, b: I64) -> bool:
+    """Whether each of these is called somewhere on the other side, too."""
+    sides = zip(facts.sides, (facts.b, facts.a), (a, b), strict=True)
+    return all(not len(at) or _has(other, side.trace, at) for side, other, at in sides)
 
 
 def _has(side: Side, trace: Trace, at: I64) -> bool:

@@ -105,7 +105,8 @@ def _noise(metric: Metric, time: Metric) -> str:
     if not metric.within_noise:
         return ""
     change = time.change or 0.0
-    if abs(change) <= MACHINE_SHARE * max(time.a or 0, time.b or 0):
+    little = MACHINE_SHARE * max(time.a or 0, time.b or 0)
+    if abs(change) <= little or abs(time.machine) < little:
         return "within noise"
     return "the machine" if abs(change - time.machine) < abs(change) / 2 else "within noise"
 

@@ -28,6 +28,7 @@ _KINDS = {
     "gemm": ("gemv", "gemm", "fused_moe_kernel", "flatmm", "wvsplitk"),
     "norm": (
         "batch_norm",
+        "batchnorm",
         "layer_norm",
         "layernorm",
         "rms_norm",

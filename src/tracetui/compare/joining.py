@@ -1,0 +1,98 @@
+"""Changes that are one: numbers of another type all over a program, or some more of each of its blocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracetui.analysis.device_work import decoded_names
+from tracetui.compare.changes import Block, Change, Part
+from tracetui.compare.match import Matches
+from tracetui.compare.repeats import longer_run
+from tracetui.compare.sides import Side
+
+FEW = 3
+"""Kernels that became others of another type: fewer are told one by one."""
+LIKE = {"tf32": "fp32"}
+"""How a kernel computes with numbers of another type."""
+
+Sides = tuple[Side, Side]
+
+
+def joined(sides: Sides, work: Matches, changes: Sequence[Change]) -> list[Change]:
+    """The changes, those that are one put together."""
+    return _blocks(sides, work, _types(sides, changes))
+
+
+def _types(sides: Sides, changes: Sequence[Change]) -> list[Change]:
+    """Kernels that became others of another type, as one change if that is most of what became other."""
+    both = [one for one in changes if one.a.events and one.b.events and one.kind != "order"]
+    types = [
+        tuple(_type(side, part) for side, part in zip(sides, (one.a, one.b), strict=True)) for one in both
+    ]
+    time = [
+        sum(
+            int(side.trace.duration[part.events].sum())
+            for side, part in zip(sides, (one.a, one.b), strict=True)
+        )
+        for one in both
+    ]
+    of: Counter[tuple[str, ...]] = Counter()
+    for two, ns in zip(types, time, strict=True):
+        if all(two) and two[0] != two[1]:
+            of[two] += ns
+    if not of:
+        return list(changes)
+    two, ns = of.most_common(1)[0]
+    forms = {form for one, its in zip(both, types, strict=True) if its == two for form in one.forms}
+    if len(forms) < FEW or 2 * ns < sum(time):
+        return list(changes)
+    # Of some kernels the name does not say the type.
+    mine = [
+        one
+        for one, its in zip(both, types, strict=True)
+        if its != ("", "") and all(x in (y, "") for x, y in zip(its, two, strict=True))
+    ]
+    return [*(one for one in changes if one not in mine), _joined(mine, "dtype", " ".join(two))]
+
+
+def _type(side: Side, part: Part) -> str:
+    """The type of the numbers that most of these kernels compute with, by time; "" if it is not known."""
+    names = decoded_names(side.trace, np.array(part.events, dtype=np.int64))
+    time: Counter[str] = Counter()
+    for i in part.events:
+        if found := names[int(side.trace.name[i])].dtype:
+            time[LIKE.get(found, found)] += max(1, int(side.trace.duration[i]))
+    return time.most_common(1)[0][0] if time else ""
+
+
+def _blocks(sides: Sides, work: Matches, changes: Sequence[Change]) -> list[Change]:
+    """Runs of equal blocks that are longer, or shorter, by as many: the forward and the backward pass of as
+    many layers."""
+    by_times: dict[tuple[str, tuple[int, int]], list[tuple[Change, Block]]] = {}
+    for one in changes:
+        if one.kind in ("new", "gone") and (block := longer_run(sides, work, one)):
+            by_times.setdefault((one.kind, block.times), []).append((one, block))
+    found = list(changes)
+    for (kind, _), some in by_times.items():
+        mine = [one for one, _ in some]
+        left = [one for one in found if one not in mine]
+        one = _joined(mine, kind, "") if len(mine) > 1 else mine[0]
+        one.block = [block for _, block in some]
+        found = [*left, one]
+    return found
+
+
+def _joined(changes: Sequence[Change], kind: str, what: str) -> Change:
+    """One change, in all their places; each of them is a form of it."""
+    found = Change(kind, what)
+    for form, one in enumerate(changes):
+        for (a, b), rounds in zip(one.places(), one.order, strict=True):
+            found.add(a, b, rounds, form)
+    for part in ("a", "b"):
+        mine, all_of_it = [getattr(one, part) for one in changes], getattr(found, part)
+        all_of_it.tops = sorted({top for one in mine for top in one.tops})
+        all_of_it.mostly = all(one.mostly for one in mine)
+    return found

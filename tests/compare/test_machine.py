@@ -1,0 +1,115 @@
+"""How fast the machine was: what all calls say, not a few of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.compare.conftest import compared
+from tests.kineto import Event, cpu, kernel, launch, memcpy, step
+
+from tracetui.compare.metrics import _metric
+
+
+def steps(speed: float = 1, odd: float = 1) -> list[Event]:
+    """Four steps of 60 ops of 20 us, 2 us apart; all take `speed` times as long, ten of them `odd` times."""
+    found: list[Event] = []
+    now = 0.0
+    for number in range(4):
+        begin = now
+        for k in range(60):
+            length = 20 * (odd if k < 10 else speed)
+            found.append(cpu(f"aten::op{k}", now, length))
+            now += length + 2 * speed
+        found.append(step(number, begin, now - begin))
+    return found
+
+
+def test_calls_that_changed_by_themselves_are_not_the_machine(tmp_path: Path):
+    for name, events in (("a", steps()), ("b", steps(1.25, 3))):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert found.machine.cpu_ratio == pytest.approx(1.25)
+    told = [one for one in found.explanations if one.kind == "slower"]
+    assert len(told) == 10
+    (machine,) = [one for one in found.explanations if one.kind == "machine"]
+    assert "took 1.25 times as long on the CPU (+275 µs with the time between them)" in machine.text
+    assert sum(one.change_ns for one in found.explanations) == pytest.approx(
+        found.metrics["step_ns"].change, rel=0.1
+    )
+
+
+@pytest.mark.parametrize("stacks", [0, 1])
+def test_what_was_recorded_may_slow_single_calls(tmp_path: Path, stacks: int):
+    """A sixth of the calls takes half as long again, the rest as long as before."""
+    for name, factor, more in (("a", 1.0, {}), ("b", 1.5, {"with_stack": stacks})):
+        events = steps(odd=factor)
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events, **more}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    machine = [one.text for one in found.explanations if one.kind == "machine"]
+    assert [": the machine or what was recorded, not the program." in text for text in machine] == [
+        True
+    ] * stacks
+
+
+def test_kernels_of_a_graph_are_no_slower_machine(tmp_path: Path):
+    """They take 10 us in the graph, 9 us one by one."""
+    of_graph: list[Event] = []
+    alone: list[Event] = []
+    for n in range(4):
+        now = 1000.0 * n
+        of_graph += [step(n, now, 990), launch(now + 5, n + 1, name="cudaGraphLaunch")]
+        of_graph += [kernel(now + 20 + 12 * k, 10, n + 1, name=f"k{k}") for k in range(20)]
+        alone.append(step(n, now, 990))
+        for k in range(20):
+            at, number = now + 20 + 30 * k, 100 + 20 * n + k
+            alone += [
+                cpu(f"aten::op{k}", at, 20),
+                launch(at + 2, number),
+                kernel(at + 12, 9, number, name=f"k{k}"),
+            ]
+    for name, events in (("a", of_graph), ("b", alone)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert "machine" not in {one.kind for one in found.explanations}
+    (graph,) = [one for one in found.explanations if one.kind == "graph"]
+    assert graph.text.endswith(
+        "no longer come from a CUDA graph: 1 → 20 launches, 200 µs → 180 µs on the GPU."
+    )
+    assert graph.change_ns == -20_000
+    assert found.metrics["device_ns"].machine == 0
+
+
+def test_copies_of_several_sizes_are_told_together(tmp_path: Path):
+    """A large and a small one a step: the large one takes twice as long."""
+    for name, large, more in (("a", 50, 0.0), ("b", 100, 0.1)):
+        events: list[Event] = []
+        for n in range(5):
+            now = 2000.0 * n
+            events.append(step(n, now, 1990))
+            for k in range(10):
+                at, number = now + 150 * k, 10 * n + k + 1
+                events += [cpu(f"aten::op{k}", at, 20), launch(at + 2, number)]
+                length = {3: large + n, 6: 1.5 + n / 10}.get(k, 20 + n / 10) + more
+                if k in (3, 6):
+                    copy = memcpy(at + 12, length, number)
+                    events.append(copy | {"args": copy["args"] | {"bytes": 100}})
+                else:
+                    events.append(kernel(at + 12, length, number, name=f"k{k}"))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    (slow,) = [one for one in found.explanations if one.on == "device"]
+    told = "memcpy HtoD pinned takes 104 µs instead of 53.7 µs a step on the GPU, 2 times together."
+    assert slow.text == told
+    assert slow.change_ns == pytest.approx(50_000, rel=0.05)
+    assert found.machine.device_ratio == pytest.approx(1, abs=0.01)
+
+
+def test_what_every_step_has_much_more_of_is_no_noise():
+    few, more = np.array([0.6, 0.6, 0.62, 0.65, 0.61]), np.array([4.7, 13.9, 9.4, 1.5, 6.1])
+    for a, b in ((few, more), (more, few)):
+        assert not _metric(a, b, lambda *_: 0.0, 0.0).within_noise
+    assert _metric(few[:2], more[:2], lambda *_: 0.0, 0.0).within_noise
+    assert _metric(few, more - 1, lambda *_: 0.0, 0.0).within_noise
