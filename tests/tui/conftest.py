@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from tests.capture.conftest import warm_start
@@ -22,6 +22,7 @@ from tracetui.tui.settings import Settings
 __all__ = ["until", "warm_start"]
 
 DATA = Path(__file__).resolve().parent.parent / "data"
+P = TypeVar("P")
 
 
 @lru_cache
@@ -68,6 +69,13 @@ def app_of(path: Path | str, pane: str = "ops") -> TracetuiApp:
 def screen_of(app: TracetuiApp) -> TraceScreen:
     assert isinstance(app.screen, TraceScreen)
     return app.screen
+
+
+def pane_of(screen: TraceScreen, kind: type[P]) -> P:
+    """The open pane, which is one of this kind."""
+    pane = screen.area.open
+    assert isinstance(pane, kind)
+    return pane
 
 
 def sheet_lines(app: TracetuiApp) -> list[str]:

@@ -23,7 +23,7 @@ from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.tables.view import TableView
 from tracetui.units import duration
 
-from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, write_trace
 
 LLAMA = DATA / "llama_train.json.gz"
 SIZE = (120, 36)
@@ -69,8 +69,7 @@ async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+        pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         name = llama.names.index("aten::silu")
         events = np.flatnonzero(llama.name == name)
@@ -98,8 +97,7 @@ async def test_sorting_by_key_and_filtering() -> None:
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+        pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         averages = pane.averages
         assert averages is not None
@@ -143,8 +141,7 @@ async def test_the_gaps_pane_names_causes_and_jumps() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         await pilot.press("6")
-        pane = screen.area.open
-        assert isinstance(pane, GapsPane)
+        pane = pane_of(screen, GapsPane)
         await until(pilot, lambda: pane.table is not None and pane.table.column("cause") is not None)
         await until(pilot, lambda: "idle" in pane.note)
         await pilot.press("down", "down", "enter")
@@ -228,8 +225,7 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         await pilot.press("2")
-        pane = screen.area.open
-        assert isinstance(pane, DetailsPane)
+        pane = pane_of(screen, DetailsPane)
         await until(pilot, lambda: any(f.label == "events" for f in pane.facts))
         screen.walk.select(kernel)
         await until(pilot, lambda: any(f.label == "grid" for f in pane.facts))
@@ -248,15 +244,13 @@ async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         await pilot.press("7")
-        steps = screen.area.open
-        assert isinstance(steps, StepsPane)
+        steps = pane_of(screen, StepsPane)
         await until(pilot, lambda: steps.steps is not None and "step 3" in text(app))
         await pilot.press("down", "enter")
         await until(pilot, lambda: screen.walk.selected is not None)
         assert llama.name_of(screen.walk.selected or 0) == "ProfilerStep#3"
         await pilot.press("8")
-        findings = screen.area.open
-        assert isinstance(findings, FindingsPane)
+        findings = pane_of(screen, FindingsPane)
         await until(pilot, lambda: bool(findings.findings))
         await pilot.press("enter")
         first = findings.findings[0]  # type: ignore[index]
@@ -328,8 +322,7 @@ async def test_hostile_names_stay_plain_text(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         screen = screen_of(app)
         await pilot.press("right", "2")
-        pane = screen.area.open
-        assert isinstance(pane, DetailsPane)
+        pane = pane_of(screen, DetailsPane)
         await until(pilot, lambda: any("[blink]" in f.value for f in pane.facts))
         await until(pilot, lambda: "[blink]line[/]" in text(app))
         shown = text(app)
