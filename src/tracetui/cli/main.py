@@ -22,7 +22,7 @@ from tracetui.cli.common import (
 )
 
 COMMANDS = {
-    # command: (module of tracetui.cli, one line for --help)
+    # command: (module of tracetui.cli with the function COMMAND_command, one line for --help)
     "open": ("open", "Open a trace in the terminal viewer."),
     "demo": ("open", "Open a bundled sample trace."),
     "capture": ("capture", "Profile a workload or your code."),
