@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 from tests.capture.conftest import warm_start
 from tests.driver import drive, until
+from textual.pilot import Pilot
 
 from tracetui.trace import Trace, load
 from tracetui.tui.app import TracetuiApp
@@ -69,6 +71,16 @@ def app_of(path: Path | str, pane: str = "ops") -> TracetuiApp:
 def screen_of(app: TracetuiApp) -> TraceScreen:
     assert isinstance(app.screen, TraceScreen)
     return app.screen
+
+
+@asynccontextmanager
+async def visit(
+    path: Path | str, pane: str = "ops", size: tuple[int, int] = (120, 36)
+) -> AsyncIterator[tuple[TracetuiApp, Pilot[Any], TraceScreen]]:
+    """That app while it runs."""
+    app = app_of(path, pane)
+    async with app.run_test(size=size) as pilot:
+        yield app, pilot, screen_of(app)
 
 
 def pane_of(screen: TraceScreen, kind: type[P]) -> P:
