@@ -44,7 +44,7 @@ os.environ["TRACETUI_NO_CACHE"] = "1"
 os.environ["TRACETUI_CACHE"] = os.devnull
 
 # The tests' own reading of large files makes millions of objects, among which there is no garbage.
-gc.set_threshold(20_000, 20, 50)
+gc.set_threshold(100_000, 20, 50)
 
 _numbers, _mktemp = itertools.count(), pytest.TempPathFactory.mktemp
 
@@ -72,11 +72,34 @@ def pytest_xdist_auto_num_workers() -> int | None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """For the whole suite each worker compiles its share of the tests first, and then finds the others'."""
     worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        _tell_less(session.config)
     if worker is None or [Path(arg).resolve() for arg in session.config.args] != [ROOT / "tests"]:
         return
     number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
     for path in sorted((ROOT / "tests").glob("*/test_*.py"))[number::count]:
         importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
+def _tell_less(config: pytest.Config) -> None:
+    """Of a test that passed, a worker sends one message, not five, unless somebody wants to know all: of the
+    suite's processor time that is a fiftieth."""
+    option = config.option
+    interactor = next((p for p in config.pluginmanager.get_plugins() if hasattr(p, "sendevent")), None)
+    if interactor is None or option.durations or option.xmlpath or option.verbose > 0:
+        return
+    send = interactor.sendevent
+
+    def send_less(name: str, **more: Any) -> None:
+        report = more.get("data", {}) if name == "testreport" else {}
+        passed = report.get("outcome") == "passed"
+        if name in ("logstart", "logfinish") or (passed and report["when"] != "call"):
+            return
+        if passed:
+            report["keywords"] = {}
+        send(name, **more)
+
+    interactor.sendevent = send_less
 
 
 def pytest_collection_finish() -> None:

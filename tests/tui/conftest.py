@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from tests.capture.conftest import warm_start
 from tests.driver import drive, until
+from textual.pilot import Pilot
 
 from tracetui.trace import Trace, load
 from tracetui.tui.app import TracetuiApp
@@ -22,6 +24,7 @@ from tracetui.tui.settings import Settings
 __all__ = ["until", "warm_start"]
 
 DATA = Path(__file__).resolve().parent.parent / "data"
+P = TypeVar("P")
 
 
 @lru_cache
@@ -68,6 +71,23 @@ def app_of(path: Path | str, pane: str = "ops") -> TracetuiApp:
 def screen_of(app: TracetuiApp) -> TraceScreen:
     assert isinstance(app.screen, TraceScreen)
     return app.screen
+
+
+@asynccontextmanager
+async def visit(
+    path: Path | str, pane: str = "ops", size: tuple[int, int] = (120, 36)
+) -> AsyncIterator[tuple[TracetuiApp, Pilot[Any], TraceScreen]]:
+    """That app while it runs."""
+    app = app_of(path, pane)
+    async with app.run_test(size=size) as pilot:
+        yield app, pilot, screen_of(app)
+
+
+def pane_of(screen: TraceScreen, kind: type[P]) -> P:
+    """The open pane, which is one of this kind."""
+    pane = screen.area.open
+    assert isinstance(pane, kind)
+    return pane
 
 
 def sheet_lines(app: TracetuiApp) -> list[str]:

@@ -23,7 +23,7 @@ from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.tables.view import TableView
 from tracetui.units import duration
 
-from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, visit, write_trace
 
 LLAMA = DATA / "llama_train.json.gz"
 SIZE = (120, 36)
@@ -36,9 +36,7 @@ def text(app: TracetuiApp) -> str:
 
 
 async def test_it_opens_with_the_timeline_the_averages_and_the_keys() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: "aten::mm" in text(app))
         shown = text(app)
         for words in ("llama_train.json.gz", "35,279 events", "NVIDIA H200", "ProfilerStep#2", "stream 7"):
@@ -48,9 +46,7 @@ async def test_it_opens_with_the_timeline_the_averages_and_the_keys() -> None:
 
 
 async def test_keys_move_the_timeline_whoever_has_the_focus() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         start = screen.walk.view
         await pilot.press("w")
         assert screen.walk.view.span_ns < start.span_ns
@@ -66,11 +62,8 @@ async def test_keys_move_the_timeline_whoever_has_the_focus() -> None:
 async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_instances(
     llama: Trace,
 ) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
+        pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         name = llama.names.index("aten::silu")
         events = np.flatnonzero(llama.name == name)
@@ -95,11 +88,8 @@ async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_
 
 
 async def test_sorting_by_key_and_filtering() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
+        pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         averages = pane.averages
         assert averages is not None
@@ -121,9 +111,7 @@ async def test_sorting_by_key_and_filtering() -> None:
 
 
 async def test_g_walks_the_gaps_longest_first_or_by_time() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         gaps = screen.session.active.results.gaps()
         by_size = np.argsort(-gaps.duration, kind="stable")
         await pilot.press("g")
@@ -139,12 +127,9 @@ async def test_g_walks_the_gaps_longest_first_or_by_time() -> None:
 
 
 async def test_the_gaps_pane_names_causes_and_jumps() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("6")
-        pane = screen.area.open
-        assert isinstance(pane, GapsPane)
+        pane = pane_of(screen, GapsPane)
         await until(pilot, lambda: pane.table is not None and pane.table.column("cause") is not None)
         await until(pilot, lambda: "idle" in pane.note)
         await pilot.press("down", "down", "enter")
@@ -156,9 +141,7 @@ async def test_the_gaps_pane_names_causes_and_jumps() -> None:
 
 
 async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("slash", *"silu")
         expected = sum("silu" in n.casefold() for n in (llama.name_of(i) for i in range(len(llama))))
         await until(pilot, lambda: f"{expected} matches" in text(app))
@@ -176,9 +159,7 @@ async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
 
 
 async def test_a_wrong_search_says_so_and_escape_takes_it_away() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("slash", "slash", "left_parenthesis")
         await until(pilot, lambda: "not a regular expression" in text(app))
         await pilot.press("enter")
@@ -191,9 +172,7 @@ async def test_a_wrong_search_says_so_and_escape_takes_it_away() -> None:
 
 
 async def test_a_wrong_search_entered_at_once_stays_open_until_it_is_right() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("slash")
         prompt = screen.query_one(Prompt)
         prompt._input.value = "dur>"
@@ -209,9 +188,7 @@ async def test_a_wrong_search_entered_at_once_stays_open_until_it_is_right() -> 
 async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama: Trace) -> None:
     kernel = int(np.flatnonzero(llama.launch >= 0)[100])
     launch = int(llama.launch[kernel])
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         screen.walk.select(kernel)
         await pilot.press("left_square_bracket")
         assert screen.walk.selected == launch
@@ -224,12 +201,9 @@ async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama: Trace)
 
 async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
     kernel = int(np.flatnonzero(llama.launch >= 0)[100])
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("2")
-        pane = screen.area.open
-        assert isinstance(pane, DetailsPane)
+        pane = pane_of(screen, DetailsPane)
         await until(pilot, lambda: any(f.label == "events" for f in pane.facts))
         screen.walk.select(kernel)
         await until(pilot, lambda: any(f.label == "grid" for f in pane.facts))
@@ -244,19 +218,15 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
 
 
 async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("7")
-        steps = screen.area.open
-        assert isinstance(steps, StepsPane)
+        steps = pane_of(screen, StepsPane)
         await until(pilot, lambda: steps.steps is not None and "step 3" in text(app))
         await pilot.press("down", "enter")
         await until(pilot, lambda: screen.walk.selected is not None)
         assert llama.name_of(screen.walk.selected or 0) == "ProfilerStep#3"
         await pilot.press("8")
-        findings = screen.area.open
-        assert isinstance(findings, FindingsPane)
+        findings = pane_of(screen, FindingsPane)
         await until(pilot, lambda: bool(findings.findings))
         await pilot.press("enter")
         first = findings.findings[0]  # type: ignore[index]
@@ -266,9 +236,7 @@ async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
 
 
 async def test_a_digit_opens_and_closes_its_pane_and_tab_moves_the_arrows() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("tab")
         assert screen.focused is screen.area.open
         await pilot.press("escape")
@@ -324,12 +292,9 @@ async def test_hostile_names_stay_plain_text(tmp_path: Path) -> None:
     evil = "[bold red]pwn[/] \x1b[31mred\x07 \u202eabc"
     args = {"[link=x]key[/]\x1b]0;t\x07": "\x1b[2Jvalue\nsecond [blink]line[/]"}
     path = write_trace(tmp_path / "[red]evil[bold].json", [slice_event(evil, 0, 10, args=args)])
-    app = app_of(path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = screen_of(app)
+    async with visit(path, size=(120, 40)) as (app, pilot, screen):
         await pilot.press("right", "2")
-        pane = screen.area.open
-        assert isinstance(pane, DetailsPane)
+        pane = pane_of(screen, DetailsPane)
         await until(pilot, lambda: any("[blink]" in f.value for f in pane.facts))
         await until(pilot, lambda: "[blink]line[/]" in text(app))
         shown = text(app)
@@ -423,9 +388,7 @@ def test_a_cancelled_load_ends() -> None:
 
 async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) -> None:
     kernel = int(np.flatnonzero(llama.launch >= 0)[100])
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("e")
         assert "select an event first" in screen.footer.message
         screen.walk.select(kernel)
@@ -445,9 +408,7 @@ async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) ->
 
 
 async def test_a_failed_analysis_costs_its_pane_and_not_the_app() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
 
         def broken() -> None:
             raise ValueError("[bold]no\x1b[2J")

@@ -22,7 +22,7 @@ from tracetui.tui.screens.step import StepScreen
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
-from .conftest import app_of, screen_of, sheet_lines, slice_event, until, write_trace
+from .conftest import app_of, pane_of, screen_of, sheet_lines, slice_event, until, write_trace
 from .test_app import text
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
@@ -72,8 +72,7 @@ async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
         assert " A 96% B 92% busy" in lines[2]
         assert any(line.startswith(" A mlp_eager") for line in lines[3:])
         assert any(line.startswith(" B mlp_compile") for line in lines[3:])
-        pane = screen.area.open
-        assert isinstance(pane, ComparePane)
+        pane = pane_of(screen, ComparePane)
         shown = "\n".join(lines)
         assert "What explains it" in shown
         assert "step time" in shown
@@ -90,8 +89,7 @@ async def test_e_explains_the_line_under_the_cursor() -> None:
     app = two()
     async with app.run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
-        pane = screen.area.open
-        assert isinstance(pane, ComparePane)
+        pane = pane_of(screen, ComparePane)
         pane.focus()
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, DifferenceScreen))
@@ -129,8 +127,7 @@ async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
             await pilot.pause()
             assert f"difference {n + 1} of {len(told)}" in screen.footer.message
             assert f"difference {n + 1}  {one.text[:60]}" in text(app)
-            pane = screen.area.open
-            assert isinstance(pane, ComparePane)
+            pane = pane_of(screen, ComparePane)
             assert pane.row == n
         await pilot.press("left_parenthesis")
         assert screen.session.comparing.at == len(told) - 2
@@ -149,8 +146,7 @@ async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch: p
     async with app.run_test(size=(200, 50)) as pilot:
         screen = await compared(pilot)
         await pilot.press("right_parenthesis")
-        pane = screen.area.open
-        assert isinstance(pane, ComparePane)
+        pane = pane_of(screen, ComparePane)
         for _ in range(3):
             await pilot.pause()
             before = pane.row
@@ -182,8 +178,7 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
             assert screen.area.open is not None
             assert screen.area.open.has_focus, "the keys stay with the pane"
         # A number says how far the steps are apart; the last line leads to the averages.
-        pane = screen.area.open
-        assert isinstance(pane, ComparePane)
+        pane = pane_of(screen, ComparePane)
         step = [entry.name for entry in pane.entries].index("step time")
         pane._go(step)
         await pilot.press("enter")
@@ -233,8 +228,7 @@ async def test_e_explains_a_row_of_the_averages_of_both() -> None:
         screen = await compared(pilot)
         await pilot.press("P")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
-        pane = screen.area.open
-        assert isinstance(pane, BothPane)
+        pane = pane_of(screen, BothPane)
         pane.focus()
         await pilot.press("down", "e")
         await until(pilot, lambda: isinstance(app.screen, ExplainScreen))
@@ -250,8 +244,7 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
         screen = await compared(pilot)
         await pilot.press("P")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
-        pane = screen.area.open
-        assert isinstance(pane, BothPane)
+        pane = pane_of(screen, BothPane)
         assert pane.table is not None
         keys = [column.key for column, _ in pane._columns()]
         assert {"name", "self_device_a", "self_device_b", "self_device_change", "self_device_ratio"} <= set(

@@ -8,7 +8,7 @@ from tracetui.tables.model import Column, Table
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.tables.view import TableView
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, app_of, pane_of, screen_of, until
 from .test_app import text
 from .test_tables import Host
 
@@ -47,8 +47,7 @@ async def test_the_averages_of_a_step_open_on_the_row_of_the_selected_event(size
         await pilot.press("down", "enter", "r")
         await until(pilot, lambda: screen.session.scopes.scope is not None)
         await pilot.press("5")
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+        pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: "range of" in pane.note)
         await pilot.pause()
         assert pane.averages is not None

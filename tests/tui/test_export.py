@@ -24,7 +24,7 @@ from tracetui.trace import Trace
 from tracetui.tui.export import ExportError, table_text
 from tracetui.tui.panes.findings import FindingsPane
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, app_of, pane_of, screen_of, until
 
 
 def read(table: Table) -> list[dict[str, Any]]:
@@ -86,8 +86,7 @@ async def test_a_finding_is_one_row_whatever_the_width() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         screen = screen_of(app)
         await pilot.press("8")
-        pane = screen.area.open
-        assert isinstance(pane, FindingsPane)
+        pane = pane_of(screen, FindingsPane)
         await until(pilot, lambda: pane.findings is not None and pane.table is not None)
         assert pane.table is not None
         assert len(pane.order) > 2 * len(pane.findings or ())

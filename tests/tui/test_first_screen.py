@@ -27,7 +27,7 @@ from tracetui.tui.timeline import SelectionBar
 from tracetui.tui.verdict_line import VerdictLine, bar_cells
 from tracetui.units import duration
 
-from .conftest import app_of, screen_of, slice_event, until, write_trace
+from .conftest import app_of, pane_of, screen_of, slice_event, until, write_trace
 from .test_app import text
 
 SAMPLES = Path(__file__).resolve().parent.parent.parent / "sample_traces"
@@ -111,8 +111,7 @@ async def test_which_op_costs_most(
 async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
     app = app_of(SAMPLES / "matmul_add_4096_eager.json.gz", "overview")
     async with app.run_test(size=(80, 24)) as pilot:
-        pane = screen_of(app).area.open
-        assert isinstance(pane, OverviewPane)
+        pane = pane_of(screen_of(app), OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         kernels = next(block for block in whole(results_of("matmul_add_4096_eager")).right if block.entries)
         assert kernels.key == "kernels", "of a compute-bound trace they come first"
@@ -293,8 +292,7 @@ async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int
     app = app_of(SAMPLES / "train_ddp.json.gz", "overview")
     async with app.run_test(size=size) as pilot:
         screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, OverviewPane)
+        pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         await pilot.press("tab")
         seen = {pane.row}
@@ -313,8 +311,7 @@ async def test_enter_goes_to_what_a_line_speaks_of() -> None:
     app = app_of(SAMPLES / "train.json.gz", "overview")
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, OverviewPane)
+        pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         await pilot.press("tab")
         for n, entry in enumerate(pane.entries):
@@ -473,6 +470,5 @@ async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_on
         line = screen.query_one(SelectionBar)
         assert line.render_lines(line.region.reset_offset)[0].text.startswith(f" {short}  at ")
         await pilot.press("2")
-        details = screen.area.open
-        assert isinstance(details, DetailsPane)
+        details = pane_of(screen, DetailsPane)
         await until(pilot, lambda: ("full name", full) in [(f.label, f.value) for f in details.facts])

@@ -21,7 +21,7 @@ from tracetui.tui.controllers import lanes as arranging
 from tracetui.tui.controllers.host import Host
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from .conftest import DATA, app_of, screen_of, slice_event, until, visit, write_trace
 from .test_app import text
 
 MLP = DATA / "mlp_eager.json.gz"
@@ -71,9 +71,7 @@ async def test_an_event_that_was_unfolded_leaves_the_lanes_to_the_room_there_is(
 
 async def arrange(path: Path, *acts: str) -> list[str]:
     """The lanes after some acts: a key, with a lane's `tid:` before it to be selected first."""
-    app = app_of(path)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(path, size=SIZE) as (_, pilot, screen):
         for act in acts:
             tid, colon, key = act.rpartition(":")
             if colon:
@@ -96,9 +94,7 @@ async def test_lanes_move_fold_hide_and_pin_and_stay_so(tmp_path: Path) -> None:
 
 
 async def test_a_lane_comes_back_up_and_the_ends_are_told(tmp_path: Path) -> None:
-    app = app_of(threads(tmp_path / "t.json", 2))
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(threads(tmp_path / "t.json", 2), size=SIZE) as (_, pilot, screen):
         await pilot.press("J")
         assert "select an event" in screen.footer.message
         await pilot.press("right", "K")
@@ -113,9 +109,7 @@ async def test_a_lane_comes_back_up_and_the_ends_are_told(tmp_path: Path) -> Non
 
 
 async def test_a_moved_lane_stays_on_the_screen(tmp_path: Path) -> None:
-    app = app_of(threads(tmp_path / "t.json", 30))
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(threads(tmp_path / "t.json", 30), size=SIZE) as (_, pilot, screen):
         await pilot.press("right", *"J" * 29)
         await pilot.pause()
         assert order(screen)[-1].startswith("1 ")
@@ -294,9 +288,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
 
 
 async def test_a_maximized_pane_is_left_before_anything_is_cleared() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=SIZE) as (app, pilot, screen):
         await pilot.press("right", "r", "slash", *"mm", "enter", "v")
         picture = screen.query_one("#picture")
         assert not picture.display

@@ -33,7 +33,7 @@ from tracetui.tui.screens.marks import EARLIER, MarksScreen, rest_of_note
 from tracetui.tui.screens.note import NoteScreen
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import DATA, app_of, loaded, screen_of, sheet_lines, slice_event, until, write_trace
+from .conftest import DATA, app_of, loaded, screen_of, sheet_lines, slice_event, until, visit, write_trace
 from .test_app import text
 
 MLP = DATA / "mlp_eager.json.gz"
@@ -288,9 +288,7 @@ async def test_marks_and_lanes_are_kept_where_the_working_directory_goes(
 
 
 async def test_m_reaches_marks_that_share_a_cell() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=SIZE) as (_, pilot, screen):
         for time in (1_000, 1_001, 1_002):
             screen.session.marks.marks.put(mark_on(screen.trace, None, time, f"number {time}"))
         seen = []
@@ -302,9 +300,7 @@ async def test_m_reaches_marks_that_share_a_cell() -> None:
 
 
 async def test_a_note_is_written_read_and_changed(state: Path) -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=SIZE) as (app, pilot, screen):
         await pilot.press("right", "T")
         sheet = app.screen
         assert isinstance(sheet, NoteScreen)
@@ -342,9 +338,7 @@ async def test_a_note_is_not_lost_by_one_escape() -> None:
 
 
 async def test_a_mark_with_a_note_outlives_its_label() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=SIZE) as (_, pilot, screen):
         await pilot.press("right")
         screen.session.marks.marks.put(mark_on(screen.trace, screen.walk.selected, 0, "label", "a note"))
         await pilot.press("m", *["backspace"] * 5, "enter")
@@ -365,9 +359,7 @@ async def test_a_note_ends_at_its_limit() -> None:
 
 
 async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=SIZE) as (app, pilot, screen):
         await pilot.press("l")
         await until(pilot, lambda: "no marks yet" in text(app))
         await pilot.press("enter", "d", "e", "u", "escape")
@@ -405,9 +397,7 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 async def test_the_list_has_room_for_every_column(size: tuple[int, int]) -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=size) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=size) as (app, pilot, screen):
         kernel = int(np.flatnonzero(screen.trace.kind == 6)[0])
         screen.session.marks.marks.put(mark_on(screen.trace, kernel, 0, "a label", "a note"))
         await pilot.press("l")
@@ -422,9 +412,7 @@ async def test_the_list_has_room_for_every_column(size: tuple[int, int]) -> None
 @pytest.mark.parametrize("ending", [".md", ".csv", ".json"])
 async def test_marks_are_exported(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=SIZE) as (app, pilot, screen):
         screen.session.marks.marks.put(mark_on(screen.trace, 0, 0, "a | b", "one\ntwo <b>"))
         screen.session.marks.marks.put(mark_on(screen.trace, None, 77, "bare"))
         screen.session.marks.marks.put(Mark(5, "of another trace", zero=1))
@@ -459,9 +447,7 @@ async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_
         await pilot.press("right", "m", *"look", "enter")
         assert [m.label for m in screen_of(app).session.marks.marks.here] == ["look"]
     write_trace(file, [slice_event("new", 2_000_000, 50)])
-    app = app_of(file)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(file, size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: "1 mark of an earlier trace at this path" in screen.footer.message)
         assert screen.walk.scene.marks == ()
         await pilot.press("M")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from tests.tui.conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from tests.tui.conftest import DATA, app_of, screen_of, slice_event, until, visit, write_trace
 
 from tracetui.timeline.labels import lines_below
 
@@ -25,9 +25,7 @@ async def test_a_message_goes_with_the_next_key() -> None:
 
 
 async def test_a_key_that_says_something_replaces_the_message() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("g", "g")
         assert "gap 2 of" in screen.footer.message
         # The same again stays, too.
@@ -40,9 +38,7 @@ async def test_a_key_that_says_something_replaces_the_message() -> None:
 
 
 async def test_a_message_that_came_by_itself_waits_for_a_key() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("d")
         await pilot.pause()
         screen.host.say("something was found")
@@ -76,9 +72,7 @@ async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> N
 
 
 async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         timeline = screen.timeline
 
         async def go(time: str) -> None:
@@ -113,9 +107,7 @@ async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
 
 async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path: Path) -> None:
     events = [slice_event(f"op{n}", n * 10.0, 5.0 + n, tid=1 + n % 3) for n in range(12)]
-    app = app_of(write_trace(tmp_path / "t.json", events))
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(write_trace(tmp_path / "t.json", events), size=SIZE) as (_, pilot, screen):
 
         async def said(*keys: str) -> str:
             await pilot.press(*keys)

@@ -11,7 +11,7 @@ from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.matches import MatchesScreen
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, app_of, pane_of, screen_of, until
 from .test_app import text
 
 LLAMA = DATA / "llama_train.json.gz"
@@ -26,8 +26,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+        pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         whole = pane.averages
         screen.walk.select(event)
@@ -39,8 +38,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         assert pane.averages.self_device.tolist() == expected.self_device.tolist()
         await until(pilot, lambda: "range of 64." in pane.note and "GPU busy" in pane.note)
         await pilot.press("6")
-        gaps = screen.area.open
-        assert isinstance(gaps, GapsPane)
+        gaps = pane_of(screen, GapsPane)
         await until(pilot, lambda: "in the range: idle" in gaps.note)
         assert gaps.gaps is not None
         assert int(gaps.gaps.start.min()) >= start
@@ -56,8 +54,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
 async def test_averages_group_by_what_one_wants() -> None:
     app = app_of(MLP)
     async with app.run_test(size=SIZE) as pilot:
-        pane = screen_of(app).area.open
-        assert isinstance(pane, AveragesPane)
+        pane = pane_of(screen_of(app), AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         await pilot.press("b")
         await until(pilot, lambda: pane.averages is not None and pane.averages.grouped_by == "shape")

@@ -21,7 +21,7 @@ from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.tables.view import TableView
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, app_of, pane_of, screen_of, until
 from .test_timeline_sent import Terminal
 
 WIDE, NARROW = Size(120, 36), Size(80, 24)
@@ -129,8 +129,7 @@ async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
         screen = screen_of(app)
         await pilot.press("8")
         await until(pilot, lambda: isinstance(screen.area.open, FindingsPane))
-        pane = screen.area.open
-        assert isinstance(pane, FindingsPane)
+        pane = pane_of(screen, FindingsPane)
         await until(pilot, lambda: len(pane.lines) > 6)
         pane.show_row(next(n for n, line in enumerate(pane.lines) if line.label == "try"))
         text = pane.lines[pane.row or 0].text
@@ -156,8 +155,7 @@ async def test_the_sheet_and_the_details_keep_their_line_at_another_width() -> N
         screen.walk.select(int(np.flatnonzero(trace.launch >= 0)[0]))
         await pilot.press("2")
         await until(pilot, lambda: isinstance(screen.area.open, DetailsPane))
-        pane = screen.area.open
-        assert isinstance(pane, DetailsPane)
+        pane = pane_of(screen, DetailsPane)
         await until(pilot, lambda: pane.event == screen.walk.selected and len(pane.lines) > 8)
         await until(pilot, lambda: any(line.label == "category" for line in pane.lines))
         pane.show_row(6)

@@ -25,7 +25,7 @@ from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.units import column_unit, exact, in_unit
 
-from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, visit, write_trace
 from .test_app import text
 
 LLAMA = DATA / "llama_train.json.gz"
@@ -57,11 +57,8 @@ def same(shown: Averages | None, expected: Averages) -> bool:
 
 
 async def test_the_averages_follow_the_view(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
+        pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         await pilot.press("W", "u")
         assert "tables follow the view" in screen.footer.message
@@ -78,11 +75,8 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
 
 
 async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_again(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
+        pane = pane_of(screen, AveragesPane)
         screen.walk.select(kernel_of_step(llama, 3))
         await pilot.press("u", "u")
         await until(pilot, lambda: same(pane.averages, averages(llama, step_scope(llama, 3))))
@@ -98,12 +92,9 @@ async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_
 
 
 async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("6", "W", "u")
-        pane = screen.area.open
-        assert isinstance(pane, GapsPane)
+        pane = pane_of(screen, GapsPane)
 
         def shows(scope: Scope) -> bool:
             expected = Results(llama).within(scope).gaps().duration.tolist()
@@ -121,12 +112,9 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
 
 
 async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("7")
-        steps = screen.area.open
-        assert isinstance(steps, StepsPane)
+        steps = pane_of(screen, StepsPane)
         await until(pilot, lambda: steps.steps is not None and len(steps.steps.rows) == 2)
         row = next(r for r in summarize_steps(llama).rows if r.number == 3)
         screen.walk.show(row.start + row.duration // 3, row.start + row.duration // 2)
@@ -134,8 +122,7 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         await until(pilot, lambda: [r.number for r in steps.steps.rows] == [3] if steps.steps else False)
         await until(pilot, lambda: "in view: 1 of 2 steps" in text(app))
         await pilot.press("8")
-        findings = screen.area.open
-        assert isinstance(findings, FindingsPane)
+        findings = pane_of(screen, FindingsPane)
         expected = Results(llama).within(in_view(screen)).findings()
         assert expected != Results(llama).findings()
         await until(pilot, lambda: findings.findings == expected)
@@ -150,12 +137,9 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
 
 
 async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("8", "u")
-        pane = screen.area.open
-        assert isinstance(pane, FindingsPane)
+        pane = pane_of(screen, FindingsPane)
         scope = in_view(screen)
         expected = Results(llama).within(scope).findings()
         evidence = expected[0].evidence
@@ -181,19 +165,15 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
 
 
 async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("u")
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+        pane = pane_of(screen, AveragesPane)
         before = in_view(screen)
         await until(pilot, lambda: same(pane.averages, averages(llama, before)))
         await pilot.press("tab", "end", "enter")
         await until(pilot, lambda: screen.session.scopes.frozen)
         await pilot.press("8")
-        findings = screen.area.open
-        assert isinstance(findings, FindingsPane)
+        findings = pane_of(screen, FindingsPane)
         await until(pilot, lambda: findings.findings == Results(llama).within(before).findings())
         assert findings.note.startswith("in earlier view: ")
         assert pane.note.startswith("earlier view of ")
@@ -209,9 +189,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
 
 async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tmp_path: Path) -> None:
     events = [slice_event(f"paint{n}", n * 100, 50, cat="blink") for n in range(20)]
-    app = app_of(write_trace(tmp_path / "strange.json", events))
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(write_trace(tmp_path / "strange.json", events), size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: "no ops here" in text(app))
         await pilot.press("8")
         told = "no PyTorch events in this trace"
@@ -223,9 +201,7 @@ async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tm
 
 
 async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         screen.walk.select(kernel_of_step(llama, 2))
         await pilot.press("u")
         assert screen.session.scopes.scope == in_view(screen)
@@ -246,9 +222,7 @@ async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> 
 
 async def test_without_steps_there_are_two_scopes(tmp_path: Path) -> None:
     events = [slice_event(f"op{n}", n * 100, 50) for n in range(20)]
-    app = app_of(write_trace(tmp_path / "plain.json", events))
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(write_trace(tmp_path / "plain.json", events), size=SIZE) as (_, pilot, screen):
         await pilot.press("u", "u")
         await until(pilot, lambda: "no step here" in screen.footer.message)
         assert screen.session.scopes.scope is None
@@ -279,8 +253,7 @@ async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
 
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
-        pane = screen.area.open
-        assert isinstance(pane, AveragesPane)
+        pane = pane_of(screen, AveragesPane)
         await pilot.press("W", "u")
         await until(pilot, lambda: pane.averages is not None and pane.averages.scope == in_view(screen))
         monkeypatch.setattr(Results, "averages", slow)
@@ -306,16 +279,12 @@ async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
 
 
 async def test_a_hidden_pane_follows_when_it_is_shown(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
-        hidden = screen.area.open
-        assert isinstance(hidden, AveragesPane)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
+        hidden = pane_of(screen, AveragesPane)
         await until(pilot, lambda: hidden.averages is not None)
         whole = hidden.averages
         await pilot.press("6", "W", "u")
-        pane = screen.area.open
-        assert isinstance(pane, GapsPane)
+        pane = pane_of(screen, GapsPane)
         await until(pilot, lambda: "in view" in pane.note)
         assert hidden.averages is whole
         await pilot.press("3")
@@ -323,14 +292,11 @@ async def test_a_hidden_pane_follows_when_it_is_shown(llama: Trace) -> None:
 
 
 async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("g", "g", "g")
         third = screen.session.gaps.at
         await pilot.press("6")
-        pane = screen.area.open
-        assert isinstance(pane, GapsPane)
+        pane = pane_of(screen, GapsPane)
         await until(pilot, lambda: "idle" in pane.note)
         assert pane.cursor == 2
         assert pane.row == third

@@ -22,44 +22,24 @@ from tracetui.cli.common import (
 )
 
 COMMANDS = {
-    # command: (module, attribute, one line for --help)
-    "open": ("tracetui.cli.open", "open_command", "Open a trace in the terminal viewer."),
-    "demo": ("tracetui.cli.open", "demo_command", "Open a bundled sample trace."),
-    "capture": (
-        "tracetui.cli.capture",
-        "capture_command",
-        "Profile a workload or your code.",
-    ),
-    "run": ("tracetui.cli.run", "run_command", "Start a command that can be asked for a trace."),
-    "attach": ("tracetui.cli.attach", "attach_command", "Record a process that is running."),
-    "env": ("tracetui.cli.run", "env_command", 'Print the variables that "run" sets.'),
-    "serve": ("tracetui.cli.serve", "serve_command", "Show a trace in a browser."),
-    "table": ("tracetui.cli.tables", "table_command", "Print the averages table, as PyTorch does."),
-    "gaps": ("tracetui.cli.tables", "gaps_command", "Print the gaps: when a GPU was idle, and why."),
-    "summary": ("tracetui.cli.tables", "summary_command", "Print what is in a trace and where to look."),
-    "steps": ("tracetui.cli.tables", "steps_command", "Print one row per step."),
-    "findings": (
-        "tracetui.cli.tables",
-        "findings_command",
-        "Print what to notice, and what to try.",
-    ),
-    "compare": (
-        "tracetui.cli.compare",
-        "compare_command",
-        "Print what one trace does differently from another, and why.",
-    ),
-    "efficiency": (
-        "tracetui.cli.efficiency",
-        "efficiency_command",
-        "Print achieved TFLOP/s and GB/s as a share of the peak.",
-    ),
-    "check": ("tracetui.cli.check", "check_command", "Report what is wrong with a file; write a clean copy."),
-    "cache": ("tracetui.cli.cache", "cache_command", "Print or clear what is kept of large traces."),
-    "completion": (
-        "tracetui.cli.completion",
-        "completion_command",
-        "Print the script for Tab completion in bash, zsh or fish.",
-    ),
+    # command: (module of tracetui.cli with the function COMMAND_command, one line for --help)
+    "open": ("open", "Open a trace in the terminal viewer."),
+    "demo": ("open", "Open a bundled sample trace."),
+    "capture": ("capture", "Profile a workload or your code."),
+    "run": ("run", "Start a command that can be asked for a trace."),
+    "attach": ("attach", "Record a process that is running."),
+    "env": ("run", 'Print the variables that "run" sets.'),
+    "serve": ("serve", "Show a trace in a browser."),
+    "table": ("tables", "Print the averages table, as PyTorch does."),
+    "gaps": ("tables", "Print the gaps: when a GPU was idle, and why."),
+    "summary": ("tables", "Print what is in a trace and where to look."),
+    "steps": ("tables", "Print one row per step."),
+    "findings": ("tables", "Print what to notice, and what to try."),
+    "compare": ("compare", "Print what one trace does differently from another, and why."),
+    "efficiency": ("efficiency", "Print achieved TFLOP/s and GB/s as a share of the peak."),
+    "check": ("check", "Report what is wrong with a file; write a clean copy."),
+    "cache": ("cache", "Print or clear what is kept of large traces."),
+    "completion": ("completion", "Print the script for Tab completion in bash, zsh or fish."),
 }
 VIEWERS = ("open", "demo", "capture", "attach", "serve")
 """The commands that open the viewer."""
@@ -120,7 +100,7 @@ class LazyGroup(click.Group):
         """Commands and options; also traces, as a word that is no command is a file."""
         from tracetui.cli.completion import file_item, traces_here
 
-        found = [CompletionItem(name, help=line) for name, (_, _, line) in COMMANDS.items()]
+        found = [CompletionItem(name, help=line) for name, (_, line) in COMMANDS.items()]
         found = [item for item in found if item.value.startswith(incomplete)]
         if incomplete and not incomplete.startswith("-"):
             return found + traces_here(incomplete) if found else [file_item(incomplete)]
@@ -129,14 +109,14 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, attribute, _ = COMMANDS[cmd_name]
-        command = getattr(importlib.import_module(module), attribute)
+        module = importlib.import_module(f"tracetui.cli.{COMMANDS[cmd_name][0]}")
+        command = getattr(module, f"{cmd_name}_command")
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 @click.group(

@@ -48,21 +48,9 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
         ("forward", "B", "forward", "forward again, after going back", DITTO),
     ),
     "Selecting": (
-        (
-            "previous",
-            "left,comma",
-            "move('previous')",
-            "previous event in the row",
-            "previous, next event",
-        ),
+        ("previous", "left,comma", "move('previous')", "previous event in the row", "previous, next event"),
         ("next", "right,full_stop", "move('next')", "next event in the row", DITTO),
-        (
-            "up",
-            "up",
-            "move('up')",
-            "to the parent, or the row above",
-            "parent, child, next row",
-        ),
+        ("up", "up", "move('up')", "to the parent, or the row above", "parent, child, next row"),
         ("down", "down", "move('down')", "to a child, or the row below", DITTO),
         ("flow_next", "right_square_bracket", "flow(1)", "op → launch → kernel"),
         ("flow_back", "left_square_bracket", "flow(-1)", "kernel → launch → op"),
@@ -108,13 +96,7 @@ _ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
             for key, pane in panes.keyed(panes.PANES)
         ),
         ("focus", "tab", "focus_other", "arrows: to the table, to the timeline", "to the table, and back"),
-        (
-            "sort_next",
-            "greater_than_sign",
-            "sort(1)",
-            "sort by the next column",
-            "sort by another column",
-        ),
+        ("sort_next", "greater_than_sign", "sort(1)", "sort by the next column", "sort by another column"),
         ("sort_previous", "less_than_sign", "sort(-1)", "sort by the previous column", DITTO),
         ("sort_reverse", "R", "sort(0)", "reverse the sort order"),
         ("pane_taller", "plus", "pane_size(3)", "pane: taller", "pane: taller, lower"),

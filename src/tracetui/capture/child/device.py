@@ -48,7 +48,7 @@ def choose(wanted: str, channel: Channel) -> torch.device:
     if wanted == "auto":
         if torch.cuda.is_available():
             wanted = "cuda"
-        elif _xpu_available():
+        elif torch.xpu.is_available():
             wanted = "xpu"
         else:
             built = torch.version.cuda or torch.version.hip
@@ -58,57 +58,42 @@ def choose(wanted: str, channel: Channel) -> torch.device:
     elif wanted == "cpu":
         channel.note("no_gpu", "capturing on the CPU: the trace has no GPU lane")
     device = torch.device(wanted)
-    if device.type == "cuda":
-        if not torch.cuda.is_available():
-            raise Failure("no_device", f"torch {torch.__version__} sees no CUDA device; try --device cpu")
-        count = torch.cuda.device_count()
-    elif device.type == "xpu":
-        if not _xpu_available():
-            raise Failure("no_device", f"torch {torch.__version__} sees no XPU device; try --device cpu")
-        count = torch.xpu.device_count()
-    else:
+    backend = _backend(device)
+    if backend is None:
         return device
+    if not backend.is_available():
+        kind = device.type.upper()
+        raise Failure("no_device", f"torch {torch.__version__} sees no {kind} device; try --device cpu")
+    count = backend.device_count()
     index = device.index or 0
     if index >= count:
         raise Failure("no_device", f"no device {device}: torch sees {count}, counted from 0")
     return torch.device(device.type, index)
 
 
-def _xpu_available() -> bool:
+def _backend(device: torch.device) -> Any:
+    """torch.cuda or torch.xpu; None for a CPU."""
     import torch
 
-    return hasattr(torch, "xpu") and torch.xpu.is_available()
+    return None if device.type == "cpu" else getattr(torch, device.type)
 
 
 def select(device: torch.device) -> None:
     """Make `device` the current one, so that code that asks for "cuda" gets it."""
-    import torch
-
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    elif device.type == "xpu":
-        torch.xpu.set_device(device)
+    if backend := _backend(device):
+        backend.set_device(device)
 
 
 def synchronize(device: torch.device) -> None:
     """Wait until the device is idle; does nothing on a CPU."""
-    import torch
-
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "xpu":
-        torch.xpu.synchronize(device)
+    if backend := _backend(device):
+        backend.synchronize(device)
 
 
 def name(device: torch.device) -> str:
     """The device's own name, e.g. "NVIDIA H200"."""
-    import torch
-
-    if device.type == "cuda":
-        return str(torch.cuda.get_device_name(device))
-    if device.type == "xpu":
-        return str(torch.xpu.get_device_name(device))
-    return _cpu_name()
+    backend = _backend(device)
+    return str(backend.get_device_name(device)) if backend else _cpu_name()
 
 
 def describe(device: torch.device) -> dict[str, Any]:
