@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from tracetui.analysis.averages import averages
@@ -11,7 +13,7 @@ from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.matches import MatchesScreen
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
 from .test_app import text
 
 LLAMA = DATA / "llama_train.json.gz"
@@ -62,6 +64,27 @@ async def test_averages_group_by_what_one_wants() -> None:
         await pilot.press("b")
         await until(pilot, lambda: pane.averages is not None and pane.averages.grouped_by == "shape")
         assert "by shape" in pane.note
+
+
+async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
+    ops = [slice_event("aten::mm", 20 * n, 15) for n in range(3)]
+    app = app_of(write_trace(tmp_path / "plain.json", ops), "ops")
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "aten::mm" in text(app))
+        await pilot.press("b")
+        await until(pilot, lambda: "by shape: none was recorded" in text(app))
+
+
+async def test_how_busy_a_view_was_is_told_once() -> None:
+    app = app_of(DATA / "mlp_eager.json.gz", "overview")
+    async with app.run_test(size=SIZE) as pilot:
+        pane = screen_of(app).area.open
+        await until(pilot, lambda: "Where" in text(app))
+        await pilot.press("u")
+        assert pane is not None
+        await until(pilot, lambda: "view of " in pane.note and "of the view" in text(app))
+        assert "busy" not in pane.note
+        assert pane.note in text(app)
 
 
 async def test_panes_grow_move_aside_and_fill_the_screen() -> None:
