@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
+from tests.conftest import SAMPLES
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.scope import range_scope
@@ -73,6 +75,14 @@ async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
         await until(pilot, lambda: "aten::mm" in text(app))
         await pilot.press("b")
         await until(pilot, lambda: "by shape: none was recorded" in text(app))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_the_mark_of_an_unusual_step_is_explained_beside_the_tabs(size: tuple[int, int]) -> None:
+    app = app_of(SAMPLES / "matmul_add_64_warm.json.gz", "steps")
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "step 2 !" in text(app))
+        await until(pilot, lambda: "3 steps; ! differs: = says why" in text(app))
 
 
 async def test_how_busy_a_view_was_is_told_once() -> None:

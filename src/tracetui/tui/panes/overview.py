@@ -177,6 +177,15 @@ class OverviewPane(ScopedPane):
         if beside:
             self._go(min(beside)[1])
 
+    @property
+    def part(self) -> str:
+        """The glossary's name of the part of the time under the cursor, "" on other lines."""
+        here = self.entries[self.row] if self.row is not None and self.entries else None
+        blocks = self.overview.blocks if self.overview is not None else ()
+        if here is None or all(block.key != "time" or here not in block.entries for block in blocks):
+            return ""
+        return "launch (cause)" if here.name == "launch" else here.name
+
     def show_entry(self, name: str) -> None:
         """Put the cursor on the first line of this name, if there is one."""
         found = next((n for n, entry in enumerate(self.entries) if entry.name == name), None)
