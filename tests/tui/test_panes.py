@@ -85,6 +85,28 @@ async def test_the_mark_of_an_unusual_step_is_explained_beside_the_tabs(size: tu
         await until(pilot, lambda: "3 steps; ! differs: = says why" in text(app))
 
 
+async def test_escape_takes_a_table_s_filter_away() -> None:
+    app = app_of(MLP, "kernels")
+    async with app.run_test(size=SIZE) as pilot:
+        pane = screen_of(app).area.open
+        assert pane is not None
+        await until(pilot, lambda: pane.table is not None and pane.table.rows > 1)
+        await pilot.press("F", *"gemm", "enter")
+        await until(pilot, lambda: "filter “gemm”" in text(app))
+        rows = len(pane.order)
+        await pilot.press("escape")
+        await until(pilot, lambda: "filter" not in pane.note)
+        assert len(pane.order) > rows
+        assert pane.has_focus, "one thing at a time"
+        await pilot.press("F", *"gemm", "enter", "tab", "right", "escape")
+        assert len(pane.order) == rows, "from the timeline the selection goes first"
+        assert screen_of(app).walk.selected is None
+        await pilot.press("escape")
+        assert len(pane.order) > rows
+        await pilot.press("escape")
+        assert "nothing to clear" in text(app)
+
+
 async def test_how_busy_a_view_was_is_told_once() -> None:
     app = app_of(DATA / "mlp_eager.json.gz", "overview")
     async with app.run_test(size=SIZE) as pilot:
