@@ -776,7 +776,9 @@ def test_a_job_that_was_started_again_is_recorded_on(
             second[0].kill()
             second[0].wait()
 
-    monkeypatch.setattr("tracetui.cli.attach.time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    monkeypatch.setattr(
+        "tracetui.cli.attach.time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep, time=time.time)
+    )
     result = run("attach", CLIENT.name, "--every", "1s", "--duration", "50ms", "-o", str(tmp_path / "out"))
     assert result.exit_code == 0, result.stderr
     assert [path.rpartition("-")[2] for path in result.stdout.split()] == [

@@ -241,7 +241,7 @@ def test_two_columns() -> None:
     ]
 
 
-def test_two_sentences_take_a_line_each_where_few_lines_are_seen() -> None:
+def test_where_few_lines_are_seen_the_advice_is_told_before_the_reason() -> None:
     long = replace(SMALL, reason="It is so; because of that.", advice="Do this; or do that, if it is so.")
     assert placed(long, 26, FEW_LINES)[:4] == [
         "It is so; because of that.",
@@ -249,11 +249,21 @@ def test_two_sentences_take_a_line_each_where_few_lines_are_seen() -> None:
         "if it is so.",
         "Ops  5 µs",
     ]
-    assert placed(long, 26, FEW_LINES - 1)[:3] == [
-        "It is so; because of that.",
-        "Try: Do this…",
+    assert placed(long, 20, FEW_LINES - 1)[:6] == [
+        "It is so; because of",
+        "that.",
+        "Try: Do this; or do",
+        "that, if it is so.",
+        "Ops  5 µs",
+        " aten::mm  5 µs  ██████ [2]",
+    ]
+    assert placed(long, 20, 6)[:4] == [
+        "It is so…",
+        "Try: Do this; or do",
+        "that, if it is so.",
         "Ops  5 µs",
     ]
+    assert placed(long, 20, 4)[:3] == ["It is so…", "Try: Do this…", "Ops  5 µs"]
     assert placed(replace(long, advice=""), 20, 5)[:3] == ["It is so; because of", "that.", "Ops  5 µs"]
     assert placed(replace(long, reason="", advice=""), 20)[0] == "Ops  5 µs"
 

@@ -11,6 +11,7 @@ import pytest
 from tests.kineto import Event, cpu, run
 from tests.recorded import load
 
+from tracetui.cells import clauses
 from tracetui.session import recent, samples
 from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.session.history import LONGEST, History
@@ -176,7 +177,8 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     session.walk.show(20_000, 60_000)
     said = session.gaps.next(-1)
     assert said is not None
-    assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs, ")
+    assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs; e explains it; ")
+    assert clauses(said, 70).endswith("; e explains it…"), "a narrow screen keeps the key"
     length, cause, *_, ended = session.gaps.told()
     assert (length, cause.split(":")[0]) == ("idle 40.0 µs", "host")
     assert ended.startswith("then ")
@@ -186,7 +188,7 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     session.gaps.toggle_order()
     said = session.gaps.next(1)
     assert said is not None
-    assert said.startswith("gap 1 of 1, longest first: idle for 40.000 µs")
+    assert said.startswith("gap 1 of 1, longest first: idle for 40.000 µs; e explains it; ")
     bare = session_of(tmp_path, *EVENTS)
     assert bare.gaps.next(1) is None
 

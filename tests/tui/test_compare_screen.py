@@ -224,7 +224,7 @@ async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line() -> No
 
 async def test_e_explains_a_row_of_the_averages_of_both() -> None:
     app = two()
-    async with app.run_test(size=(160, 40)) as pilot:
+    async with app.run_test(size=(120, 40)) as pilot:
         screen = await compared(pilot)
         await pilot.press("P")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
@@ -270,6 +270,7 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
         assert screen.area.open is pane
         for part in ("ops", "kernels", "annotations", "all"):
             await pilot.press("b")
+            await until(pilot, lambda part=part: f"{part}, mean of a step" in text(app))
             assert pane.part == part
             assert screen.footer.message == f"averages of {part}"
             assert pane.table is not None

@@ -182,6 +182,8 @@ def test_the_hint_leaves_out_what_does_not_fit() -> None:
         assert "Esc hides this" in shown[-1]
     assert len(LINES) <= 2
     assert fitted(LINES[0], 40) == " New here?  w s zoom, a d pan"
+    assert fitted(LINES[0], 80).endswith("e explains it")
+    assert "I what the words mean" in fitted(LINES[1], 80)
 
 
 async def test_a_small_screen_has_no_room_for_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:

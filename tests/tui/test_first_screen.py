@@ -108,6 +108,25 @@ async def test_which_op_costs_most(
             assert max(kernels, key=lambda name: kernels[name]) in lines[title + 1]
 
 
+@pytest.mark.parametrize("hint", [False, True])
+async def test_what_to_try_is_told_in_full_on_a_small_screen(
+    hint: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: hint)
+    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "Try: " in text(app))
+        shown = " ".join(re.sub(r"[█│] *$", "", line, flags=re.M).strip() for line in text(app).split("\n"))
+        pane = screen_of(app).area.open
+        assert isinstance(pane, OverviewPane)
+        assert pane.overview is not None
+        assert len(pane.overview.advice) > 80
+        assert f"Try: {pane.overview.advice}" in shown
+        assert "New here?" in shown if hint else True
+        costs = next(block for block in pane.overview.blocks if block.key == "ops")
+        assert costs.entries[0].name in shown
+
+
 async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
     app = app_of(SAMPLES / "matmul_add_4096_eager.json.gz", "overview")
     async with app.run_test(size=(80, 24)) as pilot:
@@ -214,7 +233,10 @@ async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
         await until(pilot, lambda: line.verdict is not None)
         causes = screen.session.active.results.causes()
         seen = []
-        for part in line.parts:
+        longest = max(line.parts, key=lambda part: part.share or 0.0)
+        first = line.parts.index(longest)
+        assert first > 0
+        for part in (parts := line.parts[first:] + line.parts[:first]):
             await pilot.press("h")
             assert line.chosen is not None
             seen.append(line.parts[line.chosen].what)
@@ -226,11 +248,13 @@ async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
                 assert pieces[gap] > 0
                 if (mainly := causes.cause == CAUSES.index(part.what)).any():
                     assert pieces[gap] == pieces[mainly].max()
-        assert seen == [part.what for part in line.parts]
+        assert seen == [part.what for part in parts]
         await pilot.press("H")
-        assert line.chosen == len(line.parts) - 2
+        assert line.chosen == first - 2 if first > 1 else len(line.parts) - 1
         while line.chosen is not None:
             await pilot.press("escape")
+        await pilot.press("H")
+        assert line.chosen == first
 
 
 async def test_a_click_on_the_bar_picks_that_part() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
+from tests.conftest import SAMPLES
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.scope import range_scope
@@ -11,7 +15,7 @@ from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.matches import MatchesScreen
 
-from .conftest import DATA, app_of, pane_of, screen_of, until
+from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, write_trace
 from .test_app import text
 
 LLAMA = DATA / "llama_train.json.gz"
@@ -59,6 +63,57 @@ async def test_averages_group_by_what_one_wants() -> None:
         await pilot.press("b")
         await until(pilot, lambda: pane.averages is not None and pane.averages.grouped_by == "shape")
         assert "by shape" in pane.note
+
+
+async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
+    ops = [slice_event("aten::mm", 20 * n, 15) for n in range(3)]
+    app = app_of(write_trace(tmp_path / "plain.json", ops), "ops")
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "aten::mm" in text(app))
+        await pilot.press("b")
+        await until(pilot, lambda: "by shape: none was recorded" in text(app))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_the_mark_of_an_unusual_step_is_explained_beside_the_tabs(size: tuple[int, int]) -> None:
+    app = app_of(SAMPLES / "matmul_add_64_warm.json.gz", "steps")
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "step 2 !" in text(app))
+        await until(pilot, lambda: "3 steps; ! differs: = says why" in text(app))
+
+
+async def test_escape_takes_a_table_s_filter_away() -> None:
+    app = app_of(MLP, "kernels")
+    async with app.run_test(size=SIZE) as pilot:
+        pane = screen_of(app).area.open
+        assert pane is not None
+        await until(pilot, lambda: pane.table is not None and pane.table.rows > 1)
+        await pilot.press("F", *"gemm", "enter")
+        await until(pilot, lambda: "filter “gemm”" in text(app))
+        rows = len(pane.order)
+        await pilot.press("escape")
+        await until(pilot, lambda: "filter" not in pane.note)
+        assert len(pane.order) > rows
+        assert pane.has_focus, "one thing at a time"
+        await pilot.press("F", *"gemm", "enter", "tab", "right", "escape")
+        assert len(pane.order) == rows, "from the timeline the selection goes first"
+        assert screen_of(app).walk.selected is None
+        await pilot.press("escape")
+        assert len(pane.order) > rows
+        await pilot.press("escape")
+        assert "nothing to clear" in text(app)
+
+
+async def test_how_busy_a_view_was_is_told_once() -> None:
+    app = app_of(DATA / "mlp_eager.json.gz", "overview")
+    async with app.run_test(size=SIZE) as pilot:
+        pane = screen_of(app).area.open
+        await until(pilot, lambda: "Where" in text(app))
+        await pilot.press("u")
+        assert pane is not None
+        await until(pilot, lambda: "view of " in pane.note and "of the view" in text(app))
+        assert "busy" not in pane.note
+        assert pane.note in text(app)
 
 
 async def test_panes_grow_move_aside_and_fill_the_screen() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from tests.conftest import SAMPLES
 from textual._compositor import CompositorUpdate
 from textual.pilot import Pilot
 
@@ -448,6 +449,21 @@ async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> Non
         await until(pilot, lambda: "none in this trace" in text(app))
         await pilot.press("enter")
         await until(pilot, lambda: "no example of “rank”" in sheet_lines(app)[0])
+
+
+async def test_the_glossary_begins_with_the_part_under_the_cursor() -> None:
+    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        await until(pilot, lambda: "CPU in PyTorch ops" in text(app) and screen.verdict_line.parts)
+        view = screen.walk.view
+        await pilot.press("h", "I")
+        await until(pilot, lambda: "The CPU was inside ops" in text(app).split("\n")[-7])
+        assert "See also: operator, CUDA graph" in text(app)
+        assert screen.walk.view != view, "h went to a gap"
+        view = screen.walk.view
+        await pilot.press("escape")
+        assert screen.walk.view == view
 
 
 async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -> None:

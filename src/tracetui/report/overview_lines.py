@@ -25,7 +25,7 @@ COSTS = ("ops", "kernels")
 COSTS_BESIDE = 64
 """From this width on, in cells, those stand beside each other where the others don't."""
 FEW_LINES = 12
-"""Where fewer can be seen at once, two sentences take one line each, if there is one column."""
+"""Where fewer can be seen at once, the sentences take half of them at most, if there is one column."""
 
 Numbered = tuple[Block, list[tuple[int, Entry]]]
 """A block, and those of its entries that are shown, with their places in reading order."""
@@ -47,7 +47,7 @@ def lay_out(overview: Overview, width: int, keep: Collection[int], height: int =
     can be seen at once."""
     narrow = width < TWO_COLUMNS
     brief = narrow and height < FEW_LINES and bool(overview.advice)
-    lines = _sentences(overview, max(1, width), brief)
+    lines = _sentences(overview, max(1, width), max(2, height // 2) if brief else None)
     number = 0
     sides: list[list[Numbered]] = []
     for side in (overview.left, overview.right):
@@ -76,16 +76,24 @@ def lay_out(overview: Overview, width: int, keep: Collection[int], height: int =
     return lines + _beside(left, right)
 
 
-def _sentences(overview: Overview, width: int, one_line: bool) -> list[list[Piece]]:
-    """The reason and the advice; `one_line`: of each as many clauses as fit a line."""
-    lines: list[list[Piece]] = []
-    for head, said in (("", overview.reason), ("Try: ", overview.advice)):
-        text = f"{head}{said}" if said else ""
-        for n, line in enumerate([clauses(text, width)] if one_line else wrap(text, width)):
-            start = len(head) if not n else 0
-            if line:
-                lines.append([Piece(0, [(line[:start], "accent"), (line[start:], "")], -1)])
+def _sentences(overview: Overview, width: int, most: int | None) -> list[list[Piece]]:
+    """The reason and the advice, in at most so many lines. The advice has them first: what to do is said
+    nowhere else, and the parts of the reason are in the verdict line."""
+    advice = _within(f"Try: {overview.advice}", width, most - 1 if most else None) if overview.advice else []
+    reason = _within(overview.reason, width, most - len(advice) if most else None)
+    lines = [[Piece(0, [(line, "")], -1)] for line in reason if line]
+    for n, line in enumerate(advice):
+        start = 0 if n else len("Try: ")
+        lines.append([Piece(0, [(line[:start], "accent"), (line[start:], "")], -1)])
     return lines
+
+
+def _within(text: str, width: int, most: int | None) -> list[str]:
+    """A text in at most so many lines; of the last one, as many clauses as fit it."""
+    lines = wrap(text, width)
+    if most is None or len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], clauses(" ".join(lines[most - 1 :]), width)]
 
 
 def _beside(left: list[Piece], right: list[Piece]) -> list[list[Piece]]:

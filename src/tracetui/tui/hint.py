@@ -17,8 +17,14 @@ from tracetui.session.state import served, state_folder
 from tracetui.tui.panes import NUMBERS
 
 LINES = (
-    ("New here?", "w s zoom, a d pan;", "arrows select;", "g: the longest gap;", "e explains it;"),
-    ("? all keys;", "Esc hides this;", f"1 to {NUMBERS} show tables, Enter there shows the event."),
+    ("New here?", "w s zoom, a d pan;", "arrows select;", "g longest gap;", "e explains it;"),
+    (
+        "? all keys;",
+        "Esc hides this;",
+        "I what the words mean;",
+        f"1 to {NUMBERS} tables;",
+        "Enter there shows the event.",
+    ),
 )
 """The lines, in parts: where there is no room, a line loses its last parts."""
 

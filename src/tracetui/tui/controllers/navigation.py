@@ -65,10 +65,13 @@ class Navigation:
             self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_glossary(self, some: Sequence[Term] = ()) -> None:
+        from tracetui.tui.panes.overview import OverviewPane
         from tracetui.tui.screens.glossary import GlossaryScreen
 
-        app, results = self.host.screen.app, self.host.session.active.results
-        app.push_screen(GlossaryScreen(results, self.host.walk, self._show_example, some), self._to_example)
+        app, results, pane = self.host.screen.app, self.host.session.active.results, self.host.area.open
+        at = pane.part if isinstance(pane, OverviewPane) and not some else ""
+        sheet = GlossaryScreen(results, self.host.walk, self._show_example, some, at)
+        app.push_screen(sheet, self._to_example)
 
     def _show_example(self, found: Example) -> None:
         if found.gap is not None:

@@ -26,9 +26,20 @@ class PaneKeys:
         self._follow: Timer | None = None
         self._aside = False
         """Whether to put the panes beside the timeline, if there is room."""
-        host.escapes.append(
-            Escape(lambda: not host.screen.query_one("#picture").display, self.action_pane_maximise)
-        )
+        host.escapes += [
+            Escape(lambda: self._filtered and self._filtered.has_focus, self._show_all_rows),
+            Escape(lambda: not host.screen.query_one("#picture").display, self.action_pane_maximise),
+        ]
+        host.escapes.insert(0, Escape(lambda: self._filtered, self._show_all_rows))  # from the timeline: last
+
+    @property
+    def _filtered(self) -> Pane | None:
+        """The open pane, if its table is filtered."""
+        return self.area.open if self.area.open is not None and self.area.open.needle else None
+
+    def _show_all_rows(self) -> None:
+        if self.area.open is not None:
+            self.area.open.set_filter("")
 
     # The selection
 

@@ -50,8 +50,9 @@ class VerdictKeys:
         self.host.in_thread(find, "verdict")
 
     def action_part(self, step: int) -> None:
-        """Go to the next part of the bar, and to its evidence."""
-        count = len(self.line.parts)
+        """Go to the next part of the bar, and to its evidence: first to the longest one."""
+        parts = self.line.parts
+        count = len(parts)
         if self.host.session.comparing:
             self.host.say("parts are of one recording: ) goes to the next difference, Q goes on with B alone")
         elif not count:
@@ -59,7 +60,8 @@ class VerdictKeys:
             self.host.say("no parts: where this trace's time goes is not known" if known else "not known yet")
         else:
             at = self.line.chosen
-            self.pick((at + step) % count if at is not None else (0 if step > 0 else count - 1))
+            longest = max(range(count), key=lambda n: parts[n].share or 0.0)
+            self.pick((at + step) % count if at is not None else longest)
 
     def pick(self, part: int) -> None:
         """Choose a part of the bar, and go to its evidence."""

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.cells import cell, clauses
+from tracetui.cells import cell, clauses, clip
 from tracetui.session.session import Session
 from tracetui.tui.panes import PAIR_PANES, PANES, PaneSpec, keyed
 from tracetui.tui.panes.base import Noted, Pane
@@ -97,8 +97,8 @@ class PaneTabs(Widget):
         room = self.size.width - sum(len(text) for _, text in labels)
         note = clauses(self.note, room - 2) if room >= 14 else ""
         cut = note != self.note and self.note[len(note) - 1 : len(note)] not in (",", ";", ":")
-        if cut and not self.needed:  # "idle 24.947 …" says less than nothing
-            note = ""
+        if cut or not note:  # "idle 24.947 …" says less than nothing
+            note = clip(self.needed, max(0, room - 2))
         segments.append(
             Segment(cell(f"{note} ", max(0, room), True), self.get_component_rich_style("tabs--note"))
         )

@@ -41,8 +41,9 @@ class AveragesPane(ScopedPane):
         group, results = self.group, self.results.within(self.scope)
         averages = results.averages(group)
         by = "" if group == "name" else f"by {group}"
+        by += ": none was recorded" if by and not any(averages.groups) else ""
         where, busy = scope_texts(results)
-        note = ", ".join(filter(None, (by, busy))), where
+        note = ", ".join(filter(None, (by, busy))), where, by
         if not self.results.ready("memory"):  # it has to be read from the file, which may take a while
             yield partial(self.show_averages, averages, note)
         memory = results.memory_use(group)
@@ -50,9 +51,9 @@ class AveragesPane(ScopedPane):
             yield partial(self.show_averages, averages, note, memory)
 
     def show_averages(
-        self, averages: Averages, note: tuple[str, str], memory: MemoryUse | None = None
+        self, averages: Averages, note: tuple[str, str, str], memory: MemoryUse | None = None
     ) -> None:
-        """`note`: the note of the averages, and the part of the trace that they cover."""
+        """`note`: the note of the averages, the part of the trace that they cover, how they are grouped."""
         before = self._row_under_cursor()
         self.averages = averages
         table = averages_table(self.results.trace, averages, self.key, self._color, memory)

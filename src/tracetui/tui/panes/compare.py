@@ -143,7 +143,8 @@ class BothPane(OfBoth):
         self._rows = {key: row for row, key in enumerate(keys)}
         self.set_table(averages_table(comparison, joined, self.part, self._color))
         per = "mean of a step" if comparison.per_step else "whole recordings"
-        self.set_note(f"{self.part}, {per}; b: another part")
+        said = f"{self.part}, {per}"
+        self.set_note(f"{said}; b: another part", first=said)
         self.follow(self._event)
 
     def next_group(self) -> str:

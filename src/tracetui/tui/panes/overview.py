@@ -62,12 +62,12 @@ class OverviewPane(ScopedPane):
         from tracetui.report.kept import kept_overviews  # in this thread: the first picture goes without
 
         results = self.results.within(self.scope)
-        place = ", ".join(filter(None, scope_texts(results)))
+        place, _ = scope_texts(results)  # how busy it is, the first sentence says
         for overview in kept_overviews(results):
             yield partial(self.show_overview, overview, place)
 
     def show_overview(self, overview: Overview, place: str) -> None:
-        """`place`: the part of the trace that it is about, and how busy it is."""
+        """`place`: the part of the trace that it is about."""
         before = self.entries[self.row] if self.row is not None and self.row != self._first else None
         self.overview = overview
         blocks = [(block.title, entry) for block in overview.blocks for entry in block.entries]
@@ -176,6 +176,15 @@ class OverviewPane(ScopedPane):
         ]
         if beside:
             self._go(min(beside)[1])
+
+    @property
+    def part(self) -> str:
+        """The glossary's name of the part of the time under the cursor, "" on other lines."""
+        here = self.entries[self.row] if self.row is not None and self.entries else None
+        blocks = self.overview.blocks if self.overview is not None else ()
+        if here is None or all(block.key != "time" or here not in block.entries for block in blocks):
+            return ""
+        return "launch (cause)" if here.name == "launch" else here.name
 
     def show_entry(self, name: str) -> None:
         """Put the cursor on the first line of this name, if there is one."""

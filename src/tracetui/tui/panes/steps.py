@@ -14,6 +14,8 @@ from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.units import plural
 
+UNUSUAL = "! differs: = says why"
+
 
 def steps_text(steps: Steps, where: str, count: int) -> str:
     """The pane's note; `where`: "" in the whole trace; `count`: the steps of the whole trace."""
@@ -25,7 +27,7 @@ def steps_text(steps: Steps, where: str, count: int) -> str:
     counted += (
         "" if source == "ProfilerStep" else ", what repeats" if source == "repeats" else f" from {source}"
     )
-    return f"{counted}; ! differs from the others" if any(r.unusual for r in steps.rows) else counted
+    return f"{counted}; {UNUSUAL}" if any(r.unusual for r in steps.rows) else counted
 
 
 class StepsPane(ScopedPane):
@@ -52,7 +54,7 @@ class StepsPane(ScopedPane):
             if shown.label == before:
                 self.show_row(n)
                 break
-        self.set_note(note, where)
+        self.set_note(note, where, note if UNUSUAL in note else "")
         self.follow(self._event)
 
     @property

@@ -38,14 +38,20 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
     DEFAULT_CSS = f"GlossaryScreen .text {{ height: {TEXT}; padding: 0 1; color: $foreground; }}"
 
     def __init__(
-        self, results: Results, walk: Walk, show: Callable[[Example], object], some: Sequence[Term] = ()
+        self,
+        results: Results,
+        walk: Walk,
+        show: Callable[[Example], object],
+        some: Sequence[Term] = (),
+        at: str = "",
     ) -> None:
         """`show` is called with the example to show in the timeline; `some`: the terms to list while nothing
-        is typed, () for all."""
+        is typed, () for all; `at`: the name of the term to begin with."""
         title = f"Glossary: {plural(len(some), 'term')} in this text" if some else "Glossary"
         super().__init__(title, HINTS, walk)
         self.results, self._show, self.some = results, show, tuple(some)
         self.terms = terms()
+        self.at = at
         self.shown: Sequence[Term] = self.some or self.terms
         self.prompt = Prompt(">", placeholder="search all terms")
         self.list = PickList()
@@ -63,6 +69,13 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
 
     def on_mount(self) -> None:
         self._list()
+        first = next((n for n, term in enumerate(self.shown) if term.name == self.at), 0)
+        if first:
+            self.call_after_refresh(self._begin, first)
+
+    def _begin(self, row: int) -> None:
+        self.list.show_row(row)
+        self._moved()
 
     def on_resize(self) -> None:
         self.fit(1 + len(self.shown) + TEXT)
