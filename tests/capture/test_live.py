@@ -765,13 +765,14 @@ def test_every_and_keep_until_the_job_ends(job: Start, meeting: Path, tmp_path: 
 def test_a_job_that_was_started_again_is_recorded_on(
     job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = job("30"), list[subprocess.Popen[str]]()
+    words = "30", "0.05", str(tmp_path)  # other tests' jobs have the same name
+    first, second = job(*words), list[subprocess.Popen[str]]()
 
     def sleep(_: float) -> None:
         first.kill()
         first.wait()
         if not second:
-            second.append(job("30"))
+            second.append(job(*words))
         else:
             second[0].kill()
             second[0].wait()
@@ -779,7 +780,7 @@ def test_a_job_that_was_started_again_is_recorded_on(
     monkeypatch.setattr(
         "tracetui.cli.attach.time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep, time=time.time)
     )
-    result = run("attach", CLIENT.name, "--every", "1s", "--duration", "50ms", "-o", str(tmp_path / "out"))
+    result = run("attach", str(tmp_path), "--every", "1s", "--duration", "50ms", "-o", str(tmp_path / "out"))
     assert result.exit_code == 0, result.stderr
     assert [path.rpartition("-")[2] for path in result.stdout.split()] == [
         f"{one.pid}.json" for one in (first, second[0])
