@@ -115,6 +115,7 @@ def test_a_folder_on_a_terminal_can_be_chosen_from(folder: Path) -> None:
         (["capture", "atention"], 2, "attention"),
         (["capture", "trian.py"], 2, "train.py"),
         (["trian.json"], 1, "train.json"),
+        (["ran.json.gz"], 1, "rank_of_eight.json.gz"),
         (["table", "./trian.json"], 1, "./train.json"),
         (["table", "--limt", "3", "x"], 2, "--limit"),
     ],
@@ -123,7 +124,7 @@ def test_what_was_mistyped_is_named(
     words: list[str], code: int, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("train.json", "train.py"):
+    for name in ("train.json", "train.py", "rank_of_eight.json.gz", "man.json.gz"):
         (tmp_path / name).touch()
     result = run(*words)
     assert result.exit_code == code

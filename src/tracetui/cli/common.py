@@ -68,7 +68,9 @@ def check_exists(path: str, code: int = UNREADABLE) -> None:
     near = ""
     with contextlib.suppress(OSError, ValueError), os.scandir(folder or ".") as entries:
         names = [entry.name for entry in islice(entries, MOST_NAMES)]
-        near = did_you_mean(name, names, functools.partial(os.path.join, folder))
+        begun = [other for other in names if other.startswith(name.split(".")[0])]
+        shown = functools.partial(os.path.join, folder)
+        near = did_you_mean(name, begun, shown) or did_you_mean(name, names, shown)
     fail(f"{path}: no such file or directory{near}", code)
 
 

@@ -136,11 +136,9 @@ def main(ctx: click.Context, theme: str | None, ascii: bool) -> None:
     folder. Without arguments: open a recent trace, capture one, or look at a sample.
     """
     if ctx.invoked_subcommand is None:
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise click.UsageError("no command given (there is no start screen without a terminal)", ctx)
-        from tracetui.cli.open import start
+        from tracetui.cli.open import start_screen
 
-        start(theme, ascii)
+        start_screen(ctx, theme, ascii)
     elif (theme is not None or ascii) and ctx.invoked_subcommand not in VIEWERS:
         option = "--ascii" if ascii else "--theme"
         only = ", ".join(VIEWERS)

@@ -134,6 +134,13 @@ def _listing(found: list[Found]) -> list[str]:
     return [*lines, "", f"To open one: tracetui {plain(shlex.quote(str(found[0].path)))}"]
 
 
+def start_screen(ctx: click.Context, theme: str | None, ascii: bool) -> None:
+    """`tracetui` alone. Raises UsageError without a terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError("no trace given (there is no start screen without a terminal)", ctx)
+    start(theme, ascii)
+
+
 def start(
     theme: str | None = None, ascii: bool = False, found: Sequence[Found] = (), again: Again | None = None
 ) -> None:
@@ -179,19 +186,26 @@ def print_summary(path: str, ascii: bool = False, other: str | None = None) -> N
 
 
 @click.command("open")
-@click.argument("trace", type=click.Path(allow_dash=True))
+@click.argument("trace", required=False, type=click.Path(allow_dash=True))
 @click.argument("other", required=False, type=click.Path(allow_dash=True))
 @cache_option
 @looks
 @command_errors
-def open_command(trace: str, other: str | None, theme: str | None, ascii: bool) -> None:
-    """Open TRACE (.json, .json.gz, .json.zst, or - for standard input) in the viewer.
+@click.pass_context
+def open_command(
+    ctx: click.Context, trace: str | None, other: str | None, theme: str | None, ascii: bool
+) -> None:
+    """Open TRACE (.json, .json.gz, .json.zst, or - for standard input) in the viewer; without one, choose it
+    there.
 
     With a second trace, OTHER, the two are compared: one above the other, on one time axis. If TRACE is a
     folder, the traces in it are listed. If standard output is not a terminal, a summary of the trace is
     printed instead, or what "compare" prints. "tracetui TRACE" and "tracetui TRACE OTHER" do the same.
     """
-    open_trace(trace, theme, ascii, other)
+    if trace is None:
+        start_screen(ctx, theme, ascii)
+    else:
+        open_trace(trace, theme, ascii, other)
 
 
 def _complete_sample(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
