@@ -12,10 +12,11 @@ from tracetui.analysis.averages import averages
 from tracetui.analysis.scope import range_scope
 from tracetui.trace import Trace
 from tracetui.tui.panes.averages import AveragesPane
+from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.matches import MatchesScreen
 
-from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, write_trace
+from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, visit, write_trace
 from .test_app import text
 
 LLAMA = DATA / "llama_train.json.gz"
@@ -184,3 +185,17 @@ async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
         longest = int(sheet.found[int(np.argmax(llama.duration[sheet.found]))])
         await pilot.press("enter")
         await until(pilot, lambda: screen.walk.selected == longest)
+
+
+async def test_the_same_findings_again_do_not_begin_their_events_anew() -> None:
+    async with visit(LLAMA) as (_, pilot, screen):
+        await pilot.press("8")
+        pane = pane_of(screen, FindingsPane)
+        await until(pilot, lambda: pane.findings)
+        first, second = pane.findings[0].evidence[:2]
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.walk.selected == first)
+        pane.show_findings(pane.findings, "found again", "in view", "")
+        assert pane.note == "in view: found again"
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.walk.selected == second)
