@@ -117,7 +117,8 @@ def launches_work(trace: Trace, i: int) -> bool:
 def partner(trace: Trace, i: int) -> tuple[int, bool] | None:
     """(the other end of the flow at slice i, whether that is the forward op). None without a flow.
 
-    `aten::linear` has no flow of its own, the `aten::mm` in it has: for an op, the first within it counts.
+    `aten::linear` has no flow of its own, the `aten::t` and `aten::mm` in it have: of those within an op, the
+    one counts whose other end takes longest.
     """
     stops = [i + 1, subtree(trace, i)[1]] if int(trace.kind[i]) == Kind.CPU_OP else [i + 1]
     for stop in stops:
@@ -128,7 +129,7 @@ def partner(trace: Trace, i: int) -> tuple[int, bool] | None:
             to = there[having(trace, here, i, stop)]
             to = to[(to < i) | (to >= stop)]
             if len(to):
-                return int(to[0]), back
+                return int(to[np.argmax(trace.duration[to])]), back
     return None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import sys
 from typing import Any
 
 import click
