@@ -261,7 +261,8 @@ def test_only_what_initialises_makes_an_op_one_of_initialisation(tmp_path: Path)
 
 
 def test_the_other_end_of_a_flow(tmp_path: Path) -> None:
-    """An op without one has that of the op within it whose other end takes longest; one that ends within the op leads nowhere."""
+    """An op without one has that of the op within it whose other end takes longest; one that ends within the
+    op leads nowhere."""
 
     def flow(phase: str, at: float, number: int, tid: int) -> Event:
         mark = {"ph": phase, "cat": "fwdbwd", "name": "fwdbwd", "id": number, "pid": 9, "tid": tid, "ts": at}
