@@ -181,8 +181,10 @@ def test_an_op_has_the_backward_of_what_it_calls(llama: Trace) -> None:
     for i in linear.tolist():
         stop = flow.subtree(llama, i)[1]
         inside = np.flatnonzero((llama.flow_from >= i) & (llama.flow_from < stop))
-        first = inside[np.argmin(llama.flow_from[inside])]
-        assert flow.partner(llama, i) == (int(llama.flow_to[first]), False)
+        others = llama.flow_to[inside].tolist()
+        found, back = flow.partner(llama, i)
+        assert found in others
+        assert (llama.duration[found], back) == (llama.duration[others].max(), False)
     facts = {f.label: f for f in event_facts(llama, int(linear[0]), {})}
     assert facts["backward op"].event == flow.partner(llama, int(linear[0]))[0]
 
