@@ -333,6 +333,6 @@ def test_events_come_one_at_a_time_and_in_order(options: Make) -> None:
     assert "warming up: step 2 of 3" in texts
     assert "profiling: step 1 of 5 (wait)" in texts
     assert "profiling: step 5 of 5 (active)" in texts
-    assert texts[-1] == "exporting: 8_bf16_warm_eager.txt"
+    assert texts[-1] == "exporting: 8_fp32_warm_eager.txt"
     times = [event.elapsed for event in capture.events]
     assert times == sorted(times)

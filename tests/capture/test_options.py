@@ -30,7 +30,7 @@ from tracetui.capture.files import make_scratch
         (CaptureOptions("mlp", active=0), "--active must be at least 1"),
         (CaptureOptions("mlp", wait=-1), "cannot be negative"),
         (CaptureOptions("mlp", device="gpu"), "--device must be cuda, cuda:N, cpu or xpu"),
-        (CaptureOptions("mlp", dtype="int8"), "--dtype must be one of bf16, fp16, fp32"),
+        (CaptureOptions("mlp", dtype="int8"), "--dtype must be one of auto, bf16, fp16, fp32"),
         (CaptureOptions("mlp", script_args=("x",)), "x: only a script.py takes arguments"),
         (CaptureOptions("nothing_here.py"), "no such script: nothing_here.py"),
         (CaptureOptions("x" * 300 + ".py"), "no such script: xxx"),
@@ -73,7 +73,13 @@ def test_a_place_that_cannot_be_is_an_error_of_the_disk(
     ],
 )
 def test_names_of_the_series(options: CaptureOptions, stem: str) -> None:
-    assert options.stem == stem
+    assert options.on("cuda").stem == stem
+    assert options.on("cpu").stem == stem.replace("_bf16_", "_fp32_")
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_a_data_type_that_was_asked_for_stays(device: str) -> None:
+    assert CaptureOptions("linear", dtype="fp16").on(device).stem == "1024x32x64_fp16_warm_eager"
 
 
 def test_folders() -> None:

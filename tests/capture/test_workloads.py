@@ -126,7 +126,7 @@ def test_the_commands(tmp_path: Path) -> None:
     out = tmp_path / "traces"
     sizes = [word for name, value in SMALL["mlp"].items() for word in (f"--{name}", str(value))]
     ran = tracetui("capture", "mlp", *sizes, "--device", "cpu", "--no-open", "--output", str(out))
-    files = [out / "mlp" / f"1x4x8x16_bf16_warm_eager{suffix}" for suffix in (".json", ".txt", ".meta.json")]
+    files = [out / "mlp" / f"1x4x8x16_fp32_warm_eager{suffix}" for suffix in (".json", ".txt", ".meta.json")]
     assert ran.stderr == "note: capturing on the CPU: the trace has no GPU lane\n"
     assert ran.stdout.splitlines()[-3:] == [str(path) for path in files]
     assert ran.stdout.startswith(tracetui("summary", str(files[0])).stdout)
@@ -154,9 +154,9 @@ def test_everything_recorded(options: Make, wrapped_python: Callable[[str], str]
         if isinstance(end, Failed) and end.kind == "torch":  # torch's own fault, with stacks, now and then
             end = attempt(python=wrapped_python(""))  # forks of one process fail alike
     assert isinstance(end, Done), end
-    assert end.result.trace.name == "1x4x8x16_bf16_cold_eager.json.gz"
+    assert end.result.trace.name == "1x4x8x16_fp32_cold_eager.json.gz"
     whole = json.loads(gzip.decompress(end.result.trace.read_bytes()))
-    assert whole["traceName"] == "1x4x8x16_bf16_cold_eager.json"
+    assert whole["traceName"] == "1x4x8x16_fp32_cold_eager.json"
     assert {key for key in every if whole.get(key) == 1} == set(every)
     categories = {e.get("cat") for e in whole["traceEvents"]}
     assert {"python_function", "cpu_instant_event"} <= categories
@@ -171,7 +171,7 @@ def test_compiled(options: Make) -> None:
     if isinstance(end, Failed) and "compiler" in end.message.lower():
         pytest.skip(end.message)
     assert isinstance(end, Done), end
-    assert end.result.trace.name == "8_bf16_warm_compile.json"
+    assert end.result.trace.name == "8_fp32_warm_compile.json"
     assert any(isinstance(e, Progress) and e.phase is Phase.COMPILING for e in capture.events)
     assert any(e["name"].startswith("Torch-Compiled Region") for e in events_of(end.result.trace))
 
@@ -181,9 +181,9 @@ def test_an_earlier_capture_stays(options: Make) -> None:
     second = start(options(averages_json=True)).wait()
     assert isinstance(first, Done)
     assert isinstance(second, Done)
-    assert first.result.trace.name == "8_bf16_warm_eager.json"
+    assert first.result.trace.name == "8_fp32_warm_eager.json"
     assert [p.name for p in second.result.files] == [
-        "8_bf16_warm_eager-2" + suffix for suffix in (".json", ".txt", ".averages.json", ".meta.json")
+        "8_fp32_warm_eager-2" + suffix for suffix in (".json", ".txt", ".averages.json", ".meta.json")
     ]
     before = first.result.trace.read_bytes()
     assert before != second.result.trace.read_bytes()
@@ -191,6 +191,6 @@ def test_an_earlier_capture_stays(options: Make) -> None:
     third = start(options(force=True, gzip=True)).wait()
     assert isinstance(third, Done)
     names = {p.name for p in third.result.trace.parent.iterdir()}
-    assert "8_bf16_warm_eager.json.gz" in names
-    assert "8_bf16_warm_eager.json" not in names  # of the capture that was replaced
-    assert "8_bf16_warm_eager-2.json" in names
+    assert "8_fp32_warm_eager.json.gz" in names
+    assert "8_fp32_warm_eager.json" not in names  # of the capture that was replaced
+    assert "8_fp32_warm_eager-2.json" in names

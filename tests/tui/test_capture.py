@@ -62,7 +62,7 @@ def test_sizes_double_and_halve_and_other_numbers_count() -> None:
 
 def test_choices_go_around_and_flags_turn() -> None:
     dtype = field(MLP, "dtype")
-    assert [stepped(MLP, dtype, s).dtype for s in (1, -1)] == ["fp16", "fp32"]
+    assert [stepped(MLP, dtype, s).dtype for s in (1, -1)] == ["bf16", "fp32"]
     assert stepped(MLP, field(MLP, "compile"), 1).compile
     with_mode = stepped(MLP, field(MLP, "mode"), 1)
     assert (with_mode.mode, with_mode.compile) == ("reduce-overhead", True)

@@ -72,12 +72,13 @@ def publish(
     If there is a capture of the same name, this one is called NAME-2, NAME-3, ...; `options.force` replaces
     the earlier one.
     """
+    made = options.on(info["device"]["type"])
     meta = {
         "tracetui": __version__,
         "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": options.command(),
         "cwd": os.getcwd(),
-        "options": asdict(options) | {"params": options.values()},
+        "options": asdict(made) | {"params": made.values()},
         "notes": [note.text for note in notes],
         **info,
     }
@@ -85,9 +86,9 @@ def publish(
     path.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
     sources = {suffix: Path(source) for suffix, source in files.items()} | {".meta.json": path}
     number = 1
-    while not _move_all(sources, scratch.folder, _numbered(options.stem, number), options.force):
+    while not _move_all(sources, scratch.folder, _numbered(made.stem, number), options.force):
         number += 1
-    stem = _numbered(options.stem, number)
+    stem = _numbered(made.stem, number)
     targets = {suffix: scratch.folder / (stem + suffix) for suffix in sources}
     return CaptureResult(
         trace=targets[".json.gz" if ".json.gz" in targets else ".json"],

@@ -9,13 +9,13 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from tracetui.capture.catalog import WORKLOADS, Option, Value
 
-DTYPES = ("bf16", "fp16", "fp32")
+DTYPES = ("auto", "bf16", "fp16", "fp32")
 MODES = ("default", "reduce-overhead", "max-autotune")
 COMPILED = ("workload", "callable")
 """The kinds of target for torch.compile: a script compiles by itself."""
@@ -51,7 +51,12 @@ class CaptureOptions:
     script_args: tuple[str, ...] = ()
     """`sys.argv[1:]` of a script."""
     dtype: str = option(
-        "bf16", "data type of tensors and weights", "dtype", choices=DTYPES, targets=("workload",)
+        "auto",
+        "data type of tensors and weights",
+        "dtype",
+        "Data type of tensors and weights. auto: bf16 on a GPU, fp32 on a CPU (bf16 is slow on many).",
+        choices=DTYPES,
+        targets=("workload",),
     )
     compile: bool = option(
         False, "run it through torch.compile", "compile", names=("--compile/--no-compile",), targets=COMPILED
@@ -127,6 +132,12 @@ class CaptureOptions:
     def steps(self) -> int:
         """Steps from the profiler's start to the end of the recording."""
         return self.wait + self.schedule_warmup + self.active
+
+    def on(self, device: str) -> CaptureOptions:
+        """The same with the data type that "auto" is on a device of this type ("cuda", "xpu", "cpu")."""
+        if self.kind != "workload" or self.dtype != "auto":
+            return self
+        return replace(self, dtype="fp32" if device == "cpu" else "bf16")
 
     def values(self) -> dict[str, Value]:
         """The workload's own options including defaults. Empty for user code."""

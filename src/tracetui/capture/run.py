@@ -180,7 +180,11 @@ class Capture:
             "kind": self.options.kind,
             "params": self.options.values(),
             "warmup_steps": WARMUP_STEPS,
-            "stem": self.options.stem,
+            "by_device": {
+                device: {"dtype": options.dtype, "stem": options.stem}
+                for device in ("cuda", "xpu", "cpu")
+                for options in (self.options.on(device),)
+            },
             "directory": str(scratch.directory),
         }
         child.send(json.dumps(job).encode("ascii") + b"\n")

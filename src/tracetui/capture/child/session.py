@@ -57,6 +57,7 @@ def capture(job: Job, channel: Channel) -> tuple[dict[str, Any], dict[str, str]]
 
     device = devices.choose(job["device"], channel)
     devices.select(device)
+    job |= job["by_device"][device.type]
     name = devices.name(device)
     channel.phase("device", name if device.type == "cpu" else f"{device}, {name}")
     torch.manual_seed(job["seed"])
