@@ -113,3 +113,43 @@ def test_what_every_step_has_much_more_of_is_no_noise():
         assert not _metric(a, b, lambda *_: 0.0, 0.0).within_noise
     assert _metric(few[:2], more[:2], lambda *_: 0.0, 0.0).within_noise
     assert _metric(few, more - 1, lambda *_: 0.0, 0.0).within_noise
+
+
+def few(ops: list[tuple[float, float]], compiled: bool = False) -> list[Event]:
+    """Steps of two ops that take so many us; perhaps in a compiled region."""
+    found: list[Event] = []
+    now = 0.0
+    for number, (mm, add) in enumerate(ops):
+        begin, at = now, now + 30 * compiled
+        if compiled:
+            found.append(cpu("Torch-Compiled Region: 0/0", begin, mm + add + 50))
+        found += [cpu("aten::mm", at, mm), cpu("aten::add", at + mm, add)]
+        now += mm + add + 50
+        found += [step(number, begin, now - begin)]
+        now += 1
+    return found
+
+
+USUAL, LONGER = [(900, 730), (1320, 1130), (1310, 1120)], [(910, 600), (2390, 1150), (2010, 1470)]
+"""Times of one program on a busy machine, us."""
+
+
+def test_a_few_calls_that_took_longer_are_told_but_are_not_the_machine(tmp_path: Path):
+    for name, events in (("a", few(USUAL)), ("b", few(LONGER, compiled=True))):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    first = found.explanations[0]
+    assert first.kind == "slower"
+    assert first.text == (
+        "The same 2 calls a step took 3.48 ms instead of 2.43 ms on the CPU, most of it in aten::mm. "
+        "The recordings do not say why."
+    )
+    assert first.change_ns == 1_050_000
+    assert len(first.events_a) == len(first.events_b) == 6
+
+
+def test_what_is_told_already_is_not_told_twice(tmp_path: Path):
+    for name, events in (("a", few(USUAL)), ("b", few([(9 * mm, add) for mm, add in USUAL]))):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    (one,) = compared(tmp_path / "a.json", tmp_path / "b.json").explanations
+    assert one.text.startswith("aten::mm takes 11.8 ms instead of 1.31 ms on the CPU")

@@ -53,6 +53,8 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     told = any(one.on == "cpu" for one in machine)
     found += [one for one in _slower_calls(facts) if not (told and one.kind == "once")]
     device = facts.by_device
+    if not told:
+        found += _same_calls(facts, sum(one.first(device)[0] for one in found))
 
     def weight(one: Explanation) -> tuple[bool, int]:
         # Where the device sets the pace, what the CPU does meanwhile comes second, unless it waits for it.
@@ -155,6 +157,34 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
             text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
     added, on = (timed.change, "device") if on_device else (spent, "cpu")
     yield Explanation("machine", f"{capital(text)}.", round(added), on)
+
+
+def _same_calls(facts: Facts, told: int) -> Iterator[Explanation]:
+    """What the calls that are the same took longer, or less long, where too few of them, or single ones, did
+    for that to be the machine, and what is `told` already (ns a step) leaves most of the change open."""
+    step = facts.metrics["step_ns"]
+    left = (step.change or 0.0) - told
+    if facts.by_device or step.within_noise or 2 * abs(left) < abs(step.change or 0.0):
+        return
+    waits = facts.trees[0].waits[facts.trees[0].place[facts.calls.a]]
+    same = ~facts.bigger & ~facts.other & ~waits
+    a, b = facts.calls.a[same], facts.calls.b[same]
+    time = facts.call_time(a, b)
+    if time.change * left <= 0 or 2 * abs(time.change) < abs(left):
+        return
+    name = facts.a.trace.name[a]
+    by_name = [(name == one, short(facts.a.trace, int(a[name == one][0]))) for one in np.unique(name)]
+    changes = sorted(
+        ((facts.call_time(a[these], b[these]).change / time.change, text) for these, text in by_name),
+        reverse=True,
+    )
+    most = listed([text for share, text in changes if share >= PART])
+    calls = f"{counted(len(a) / facts.count)} calls{facts.each}"
+    text = f"The same {calls} took {duration(time.after)} instead of {duration(time.before)} on the CPU"
+    text += f", most of it in {most}" * bool(most) + ". The recordings do not say why."
+    kind = "slower" if time.change > 0 else "faster"
+    places = in_pairs(a, b, np.abs(facts.self_time(1, b) - facts.self_time(0, a)))
+    yield facts.told(kind, text, time.change, "cpu", a, b, places)
 
 
 def _op_change(facts: Facts) -> float:
