@@ -22,6 +22,7 @@ from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import has
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.steps import StepRow
@@ -400,6 +401,13 @@ def _advice(results: Results, idle: _Idle) -> str:
 def _allocation_advice(results: Results) -> str:
     if _frees(results):
         return _ADVICE["allocation"]
+    steps, at = results.step_table(), results.slices(Kind.RUNTIME, is_allocation)
+    again = np.count_nonzero(np.unique(step_of(steps, results.trace.start[at])) >= 0)
+    if results.is_whole and again > 2 and 2 * again > len(steps):
+        return (
+            "Step after step asks for memory again: look for what gives it back (empty_cache(), shapes that "
+            "change), and for requests that fail and are tried again."
+        )
     return "Next to nothing is freed here: these are first requests. Warm up with the largest shapes."
 
 
