@@ -319,3 +319,20 @@ def test_which_way_the_cpu_waits(tmp_path: Path, way: str) -> None:
     finding = found(trace_of(tmp_path, *events), "blocking_calls")
     assert finding is not None
     assert finding.advice.startswith("Most of these copy to the GPU") is way.startswith("HtoD")
+
+
+@pytest.mark.parametrize("thread", [9, 10])
+def test_annotations_but_no_ops(tmp_path: Path, thread: int) -> None:
+    """Of the thread that launches: then the profiler saw that one, and somebody left its ops out."""
+    events = [step(n, 500 * n, 490) | {"tid": thread} for n in range(4)]
+    events += [event for n in range(4) for event in run(500 * n + 450, 5, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith("Annotations of the thread that launches are there") is (thread == 9)
+
+
+def test_how_often_an_op_is_called(tmp_path: Path) -> None:
+    """As in the table: an op that only calls another of its name is one call."""
+    events = [cpu("aten::sum", 100 * n, 90) for n in range(3)] + [cpu("aten::sum", 5, 80)]
+    trace = trace_of(tmp_path, *events)
+    assert Results(trace).verdict().reason.endswith("aten::sum: 270 µs in 3 calls.")

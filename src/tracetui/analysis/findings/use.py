@@ -368,6 +368,12 @@ def _advice(results: Results, idle: _Idle) -> str:
     if idle.compiling >= LOADING_SHARE * idle.idle:
         return compiling_advice(results)
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
+        at = results.slices(Kind.ANNOTATION, lambda _: True)
+        if np.isin(trace.lane[results.launch_calls()], trace.lane[at]).any():
+            return (
+                "Annotations of the thread that launches are there, but no ops: whatever wrote the file left "
+                "them out."
+            )
         return (
             "Annotations were recorded, but no ops: the profiler sees those of the thread that starts it and "
             "of autograd. Start it in the thread that works, or record every thread: "
