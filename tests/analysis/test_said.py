@@ -336,3 +336,19 @@ def test_how_often_an_op_is_called(tmp_path: Path) -> None:
     events = [cpu("aten::sum", 100 * n, 90) for n in range(3)] + [cpu("aten::sum", 5, 80)]
     trace = trace_of(tmp_path, *events)
     assert Results(trace).verdict().reason.endswith("aten::sum: 270 µs in 3 calls.")
+
+
+def test_what_all_steps_left_to_the_device_is_not_the_last_ones(tmp_path: Path) -> None:
+    """Four steps of 500 us on the CPU, whose collectives the GPU does one after the other: it ends late."""
+    events: list[Event] = []
+    for n in range(4):
+        talk = kernel(500 * n + 400 * n + 40, 890, n + 1, name="ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)")
+        events += [
+            step(n, 500 * n, 500),
+            cpu("aten::mm", 500 * n + 10, 480),
+            launch(500 * n + 20, n + 1),
+            talk,
+        ]
+    finding = found(trace_of(tmp_path, *events), "communication")
+    assert finding is not None
+    assert "as long as usual" not in finding.text

@@ -313,6 +313,8 @@ def _communication_of_cpu(results: Results) -> Iterator[Finding]:
 def _late_step(results: Results) -> str:
     """A sentence on the longest step, where it is far longer than usual for its communication."""
     rows = results.steps().rows
+    if rows and rows[-1].window[1] > rows[-1].start + LATE_RATIO * rows[-1].duration:
+        rows = rows[:-1]  # it has what all steps left to the device
     if not results.is_whole or not 3 <= len(rows) <= MOST_STEPS:
         return ""
     length = np.array([row.window_length for row in rows])
@@ -326,7 +328,9 @@ def _late_step(results: Results) -> str:
         return ""
     step = capital(rows[longest].label)
     times = f"{significant(ratio, 2)} times as long as usual"
-    return f" {step} takes {times}: {duration(of_it)} of the {duration(more)} more are communication."
+    return (
+        f" {step} takes {times}: {duration(min(of_it, more))} of the {duration(more)} more are communication."
+    )
 
 
 def _communicating(verdict: Verdict) -> int:
