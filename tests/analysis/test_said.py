@@ -365,3 +365,10 @@ def test_an_op_that_works_on_the_cpu(tmp_path: Path, length: int) -> None:
     assert finding is not None
     assert ("the CPU ran aten::add_, which launches nothing." in finding.text) is (length == 300)
     assert finding.advice.startswith("Run aten::add_ on the GPU") is (length == 300)
+
+
+def test_what_comes_after_a_product_is_no_product() -> None:
+    """AMD's kernels that add up the parts of a product of which several blocks had one tile."""
+    assert decode("Cijk_B_PostGSU2").short == "split-K reduce bf16"
+    assert decode("Cijk_S_PostGSU16_VW4").kind == "reduction"
+    assert decode("RowwiseMomentsCUDAKernel<float>").short.startswith("norm moments")
