@@ -126,3 +126,16 @@ def test_times_that_vary_are_told_in_the_mean(tmp_path):
         one for one in compared(tmp_path / "a.json", tmp_path / "b.json").explanations if one.on == "cpu"
     ]
     assert told.text == "aten::odd takes 871 µs instead of 3.91 ms a step on the CPU, in the mean."
+
+
+def test_the_same_calls_in_another_step_did_not_become_others(tmp_path):
+    """One of seven steps takes another way through an op: not the same one on both sides."""
+    for name, odd in (("a", 2), ("b", 4)):
+        events = []
+        for n in range(7):
+            events += [step(n, 1000 * n, 900), cpu("aten::sum", 1000 * n + 50, 60)]
+            events += [cpu(f"aten::op{i}", 1000 * n + 200 + 10 * i, 8) for i in range(60)]
+            if n == odd:
+                events += [cpu("aten::copy_", 1000 * n + 55, 20), cpu("aten::select", 1000 * n + 80, 20)]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    assert compared(tmp_path / "a.json", tmp_path / "b.json").explanations == ()
