@@ -139,3 +139,14 @@ def test_the_same_calls_in_another_step_did_not_become_others(tmp_path):
                 events += [cpu("aten::copy_", 1000 * n + 55, 20), cpu("aten::select", 1000 * n + 80, 20)]
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
     assert compared(tmp_path / "a.json", tmp_path / "b.json").explanations == ()
+
+
+@pytest.mark.parametrize(("last", "change"), [(400_000, 400_000), (0, None)])
+def test_no_more_than_all_of_it_changed(last, change):
+    """Five take 300 instead of 100 us, one less than 1,000: together 400 us more, or none."""
+    random = np.random.default_rng(0)
+    before, after = (random.integers(38_000, 42_000, 86) for _ in range(2))
+    before[:6], after[:6] = [100_000] * 5 + [1_000_000], [300_000] * 5 + [last]
+    name, at = np.repeat(np.arange(15), 6)[:86], np.arange(86)
+    found = [one.change for one in slower(name, before, after, at, at, 60_000_000, much=1.0)]
+    assert found == ([] if change is None else [change])

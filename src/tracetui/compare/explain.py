@@ -323,7 +323,8 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
         before, after = (float(np.median(ns)) for ns in sums)
         some = f", {many:,} times together"
     whole = one.change / facts.count
-    if on == "cpu" and not alone and not LIKELY <= (after - before) * len(one.a) / one.change <= 1 / LIKELY:
+    shown = (after - before) * (1 if uneven else len(one.a) / facts.count)
+    if not alone and not LIKELY <= shown / (whole or 1.0) <= 1 / LIKELY:
         # The medians do not say what it comes to.
         before, after = (
             float(ns[at].sum()) / facts.count for ns, at in zip(time, (one.a, one.b), strict=True)

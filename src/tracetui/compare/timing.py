@@ -133,6 +133,10 @@ def slower(
         if total * whole < 0 or total * log < 0:
             continue  # it took less longer than the rest
         change = total if abs(total) < abs(whole) else whole
+        in_all = float(took[group].sum())  # what most say is no more than what all come to
+        if in_all * change < 0:
+            continue
+        change = change if abs(change) < abs(in_all) else in_all
         much_more = abs(total) > 3 * spread * len(group) ** 0.5 and abs(change) > LEAST_SHARE * round_time
         if abs(log) > least and much_more:
             found.append(Slower(number, a[group], b[group], len(group), round(change)))
