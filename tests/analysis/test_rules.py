@@ -543,9 +543,10 @@ def test_an_op_that_hands_its_work_on_is_no_finding(tmp_path: Path) -> None:
 
 def test_the_advice_on_compiled_code_knows_its_graphs(tmp_path: Path) -> None:
     call = [cpu("Torch-Compiled Region: 0/0", 100, 100), cpu("TorchDynamo Cache Lookup", 50, 20)]
-    finding = found(trace_of(tmp_path, *call), "compiled_overhead")
-    assert finding is not None
-    assert "CUDA graph" in finding.advice
+    for more, told in (([], False), (run(150, 10, 1), True)):  # of the CPU alone, and of a GPU
+        finding = found(trace_of(tmp_path, *call, *more), "compiled_overhead")
+        assert finding is not None
+        assert ("CUDA graph" in finding.advice) is told
     graph = cpu("cudaGraphLaunch", 150, 10, "cuda_runtime", correlation=1)
     finding = found(trace_of(tmp_path, *call, graph), "compiled_overhead")
     assert finding is not None

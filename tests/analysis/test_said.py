@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
@@ -211,3 +212,163 @@ def test_copies_beside_kernels_that_were_not_recorded(tmp_path: Path, early: boo
         events.remove(events[2])
     finding = found(trace_of(tmp_path, step(0, 0, 100), *events), "exposed_copies")
     assert (finding is None) is early
+
+
+def test_launches_and_work_with_an_external_id_in_common(tmp_path: Path) -> None:
+    """Older PyTorch for ROCm writes no `correlation`, and ids of ops that are others' launches."""
+    events = [cpu("aten::mm", 0, 30, **{"External id": 12})]
+    for n in (11, 12):
+        call = cpu("hipExtModuleLaunchKernel", 5 * n - 50, 2, "cuda_runtime")
+        work = kernel(100 * n - 1000, 50, 0, name=GEMM)
+        events += [event | {"args": {"External id": n}} for event in (call, work)]
+    trace = trace_of(tmp_path, *events)
+    launched = trace.launch >= 0
+    assert [trace.start[i] for i in trace.launch[launched].tolist()] == [5_000, 10_000]
+    assert {trace.name_of(int(i)) for i in trace.op[launched].tolist()} == {"aten::mm"}
+    rows = {row.name: row for row in Results(trace).averages().rows()}
+    assert rows["aten::mm"].device_total == 100_000
+
+
+def test_the_profiler_at_work_in_a_first_op(tmp_path: Path) -> None:
+    """3,000 us of an op that holds a first launch: the profiler takes 2,500 of them."""
+    request = cpu("Activity Buffer Request", 10, 2500, "overhead") | {"pid": -1, "tid": 0}
+    events = [cpu("aten::normal_", 0, 3000), request, launch(2550, 1, 400), kernel(2990, 5, 1, name="k")]
+    for n in range(2, 9):
+        events += [cpu("aten::normal_", 3000 * n, 20), launch(3000 * n + 5, n), kernel(3000 * n + 12, 5, n)]
+    trace = trace_of(tmp_path, *events)
+    low, high = np.array([[0], [2_990_000]])
+    times = dict(
+        zip(CAUSES, Results(trace).split().devices[0].idle.within(low, high)[0].tolist(), strict=True)
+    )
+    assert (times["initialisation"], times["profiler"]) == (450_000, 2_500_000)
+
+
+@pytest.mark.parametrize("closure", [True, False])
+def test_an_optimizer_that_runs_the_model_itself(tmp_path: Path, closure: bool) -> None:
+    """Within L-BFGS's step are those of the forward and backward pass."""
+    events = [cpu("Optimizer.step#LBFGS.step", 0, 3000, "user_annotation")]
+    events += [e for n in range(120) for e in (launch(20 * n + 50, n + 1), kernel(20 * n + 56, 2, n + 1))]
+    if closure:
+        events.append(cpu("Optimizer.zero_grad#LBFGS.zero_grad", 10, 20, "user_annotation"))
+    assert (found(trace_of(tmp_path, *events), "optimizer_loop") is None) is closure
+
+
+def test_memory_that_every_step_asks_for(tmp_path: Path) -> None:
+    """What comes back in each of four steps are no first requests; what comes in the first two may be."""
+    for several in (2, 4):
+        events: list[Event] = []
+        for n in range(4):
+            events += [step(n, 1000 * n, 990), *run(1000 * n + 900, 10, n + 1)]
+            if n < several:
+                events.append(cpu("cudaMalloc", 1000 * n + 10, 890, "cuda_runtime"))
+            else:
+                events.append(cpu("aten::mm", 1000 * n + 10, 440))
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        assert ("Step after step" in finding.advice) is (several == 4)
+        assert ("first requests" in finding.advice) is (several == 2)
+
+
+def test_what_makes_a_first_step_slow(tmp_path: Path) -> None:
+    """Of 2,000 us more, the ops take 600: that is not most of it."""
+    for more, word in ((600, "A part of"), (1500, "Most of")):
+        events = [step(0, 0, 2100), cpu("aten::mm", 10, 20 + more)]
+        for n in range(1, 6):
+            events += [step(n, 2100 + 100 * n, 100), cpu("aten::mm", 2110 + 100 * n, 20)]
+        finding = found(trace_of(tmp_path, *events), "cold_start")
+        assert finding is not None
+        assert f"{word} the difference: aten::mm" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("extra", "inside", "advice"),
+    [(900, False, "only there"), (900, True, "inputs"), (100, False, "garbage")],
+)
+def test_what_makes_steps_slow(tmp_path: Path, extra: int, inside: bool, advice: str) -> None:
+    events: list[Event] = []
+    start = 0
+    for n in range(6):
+        more = extra if n in (2, 4) else 0
+        events += [step(n, start, 100 + more), cpu("aten::mm", start + 5, 50 + more * inside)]
+        start += 100 + more
+    finding = found(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert advice in finding.advice
+    assert finding.severity == ("info" if extra == 100 else "medium")
+
+
+@pytest.mark.parametrize("name", ["cudaEventSynchronize", "cudaDeviceSynchronize"])
+def test_waits_for_events(tmp_path: Path, name: str) -> None:
+    """Who times with events already is not told to."""
+    events: list[Event] = []
+    for n in range(10):
+        events += [*run(1000 * n + 10, 400, n + 1), cpu(name, 1000 * n + 20, 400, "cuda_runtime")]
+    finding = found(trace_of(tmp_path, *events), "explicit_waits")
+    assert finding is not None
+    assert ("To time a part of it" in finding.advice) is (name == "cudaDeviceSynchronize")
+
+
+@pytest.mark.parametrize("way", ["HtoD (Pageable -> Device)", "DtoH (Device -> Pageable)"])
+def test_which_way_the_cpu_waits(tmp_path: Path, way: str) -> None:
+    """Nothing is read back by a copy to the GPU."""
+    events: list[Event] = []
+    for n in range(10):
+        at = 1000 * n
+        events += [cpu("aten::copy_", at, 300), launch(at + 5, n + 1, name="cudaMemcpyAsync")]
+        events += [memcpy(at + 12, 2, n + 1, way), cpu("cudaStreamSynchronize", at + 20, 250, "cuda_runtime")]
+    finding = found(trace_of(tmp_path, *events), "blocking_calls")
+    assert finding is not None
+    assert finding.advice.startswith("Most of these copy to the GPU") is way.startswith("HtoD")
+
+
+@pytest.mark.parametrize("thread", [9, 10])
+def test_annotations_but_no_ops(tmp_path: Path, thread: int) -> None:
+    """Of the thread that launches: then the profiler saw that one, and somebody left its ops out."""
+    events = [step(n, 500 * n, 490) | {"tid": thread} for n in range(4)]
+    events += [event for n in range(4) for event in run(500 * n + 450, 5, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith("Annotations of the thread that launches are there") is (thread == 9)
+
+
+def test_how_often_an_op_is_called(tmp_path: Path) -> None:
+    """As in the table: an op that only calls another of its name is one call."""
+    events = [cpu("aten::sum", 100 * n, 90) for n in range(3)] + [cpu("aten::sum", 5, 80)]
+    trace = trace_of(tmp_path, *events)
+    assert Results(trace).verdict().reason.endswith("aten::sum: 270 µs in 3 calls.")
+
+
+def test_what_all_steps_left_to_the_device_is_not_the_last_ones(tmp_path: Path) -> None:
+    """Four steps of 500 us on the CPU, whose collectives the GPU does one after the other: it ends late."""
+    events: list[Event] = []
+    for n in range(4):
+        talk = kernel(500 * n + 400 * n + 40, 890, n + 1, name="ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)")
+        events += [
+            step(n, 500 * n, 500),
+            cpu("aten::mm", 500 * n + 10, 480),
+            launch(500 * n + 20, n + 1),
+            talk,
+        ]
+    finding = found(trace_of(tmp_path, *events), "communication")
+    assert finding is not None
+    assert "as long as usual" not in finding.text
+
+
+@pytest.mark.parametrize("length", [300, 40])
+def test_an_op_that_works_on_the_cpu(tmp_path: Path, length: int) -> None:
+    """What takes as long and launches nothing is no overhead of launches."""
+    events: list[Event] = []
+    for n in range(5):
+        events += [cpu("aten::add_", 400 * n, length), cpu("aten::mm", 400 * n + 320, 70)]
+        events += run(400 * n + 340, 20, n + 1)
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("the CPU ran aten::add_, which launches nothing." in finding.text) is (length == 300)
+    assert finding.advice.startswith("Run aten::add_ on the GPU") is (length == 300)
+
+
+def test_what_comes_after_a_product_is_no_product() -> None:
+    """AMD's kernels that add up the parts of a product of which several blocks had one tile."""
+    assert decode("Cijk_B_PostGSU2").short == "split-K reduce bf16"
+    assert decode("Cijk_S_PostGSU16_VW4").kind == "reduction"
+    assert decode("RowwiseMomentsCUDAKernel<float>").short.startswith("norm moments")

@@ -134,3 +134,21 @@ def test_a_gpu_that_another_program_uses_too(tmp_path):
     assert queued[0].endswith(": it waits for another stream or process.")
     assert [one.change_ns for one in found.explanations if one.kind == "queued"] == [round(change)]
     assert not [one for one in pair(tmp_path, a, a).explanations if one.kind == "queued"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "device"),
+    [
+        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", True),
+        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", False),
+        ("gloo:all_reduce", "communication", False),
+    ],
+)
+def test_what_the_program_waits_for_is_named(tmp_path, name, kind, device):
+    """Neither Python nor the machine."""
+    a, b = steps(0, device=device), steps(3000, device=device)
+    for one in [one for one in b if one["name"].startswith("ProfilerStep")]:
+        b.append(cpu(name, one["ts"] + one["dur"] - 2900, 2800, "user_annotation"))
+    found = pair(tmp_path, a, b).explanations
+    assert [one.kind for one in found] == [kind]
+    assert "2.80 ms a step instead of 0 ns" in found[0].text

@@ -66,3 +66,48 @@ def test_steps_that_begin_elsewhere_are_no_change(tmp_path: Path):
         note.startswith("the steps of A come from ProfilerStep, those of B from ") for note in found.notes
     )
     assert not [one.text for one in found.explanations if one.kind in ("gone", "new", "order", "calls")]
+
+
+@pytest.mark.parametrize("name", ["train", "llm_decode"])
+def test_a_cpu_that_is_not_recorded_is_not_gone(pair, name):
+    found = pair(name, lambda events: [event for event in events if event.get("cat") in DEVICE])
+    assert found.explanations == ()
+    assert "B did not record the CPU: only the GPU's work is compared" in found.notes
+    assert found.metrics["kernels"].change == 0
+    for metric in ("launches", "cpu_op_ns"):
+        assert found.metrics[metric].b is None, metric
+    assert not found.idle
+
+
+def test_launches_that_are_not_linked_are_not_gone(pair):
+    def bare(events):
+        for event in events:
+            if event.get("ph") == "X":
+                event.pop("args", None)
+        return events
+
+    found = pair("train", bare)
+    assert "B does not show what launched the GPU's work: its steps have what ran meanwhile" in found.notes
+    assert found.metrics["launches"].b is None
+    assert not found.idle
+
+
+@pytest.mark.parametrize("letter", ["A", "B"])
+def test_what_is_cut_off_is_not_gone(tmp_path: Path, letter: str):
+    text = json.dumps({"traceEvents": [step(0, 0, 1200), *loop(0)]})
+    for name, known in (("A", text), ("B", text)):
+        (tmp_path / f"{name}.json").write_text(known[:-300] if name == letter else known)
+    found = compared(tmp_path / "A.json", tmp_path / "B.json")
+    note = f"the file of {letter} is cut off: only calls are compared, and what is gone may be missing"
+    assert note in found.notes
+    assert found.metrics["kernels"].b is None
+
+
+def test_a_trace_of_something_else_is_not_the_same_program(tmp_path: Path):
+    other = [cpu("draw", 10.0 * n, 5, "") for n in range(9)]
+    for name, events in (("a", other), ("b", loop(0))):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert found.explanations == ()
+    assert not found.same_program
+    assert found.notes[-1] == "A has no events of PyTorch's profiler: there is nothing to compare"

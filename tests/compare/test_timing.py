@@ -1,9 +1,15 @@
 """Which names are told to take longer."""
 
+import json
+
 import numpy as np
 import pytest
+from tests.compare.conftest import compared
+from tests.kineto import cpu, step
 
+from tracetui.compare.model import Metric
 from tracetui.compare.timing import drift, general, slower
+from tracetui.tables.compare import _noise
 
 
 def test_one_call_that_takes_longer_is_not_all_of_them():
@@ -79,3 +85,68 @@ def test_in_general_is_what_most_names_say_too():
     assert general(name, before, (before * 1.2).astype(int)) == pytest.approx(1.2)
     assert general(name, before, np.where(name == 0, 13_000, 110)) == pytest.approx(1.1)
     assert general(name[:0], before[:0], before[:0]) == 1
+
+
+def test_a_count_is_never_the_machines():
+    """Steps of many sizes on a slower machine: it moves no bytes and launches nothing."""
+    slower = Metric(100.0, 120.0, True, machine=20.0)
+    for name in ("launches", "kernels", "copied_bytes"):
+        assert _noise(name, Metric(10.0, 12.0, True), slower) == "within noise"
+    assert _noise("busy_share", Metric(0.4, 0.5, True), slower) == "the machine"
+
+
+def test_an_op_that_does_its_work_in_another_way(tmp_path):
+    """It takes 90 instead of 160 us, and what it calls is other than before."""
+    for name, length, within in (("a", 160, "aten::mm"), ("b", 90, "aten::bmm")):
+        events = []
+        for n in range(3):
+            events += [step(n, 1000 * n, 900), cpu("aten::conv", 1000 * n + 10, length + 5)]
+            events.append(cpu(within, 1000 * n + 12, 5))
+            events += [cpu(f"aten::op{i}", 1000 * n + 200 + 10 * i, 8) for i in range(60)]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    told = [one.text for one in found.explanations if one.kind == "faster"]
+    assert told == ["aten::conv takes 90.0 µs instead of 160 µs on the CPU."]
+
+
+def test_times_that_vary_are_told_in_the_mean(tmp_path):
+    """The medians, 90 and 25 us, do not say what it comes to."""
+    for name, lengths in (
+        ("a", (90, 9000, 90, 9000, 90, 9000, 90)),
+        ("b", (25, 2000, 25, 2000, 25, 2000, 25)),
+    ):
+        events = []
+        for n, length in enumerate(lengths):
+            events += [step(n, 10000 * n, 9990), cpu("aten::odd", 10000 * n + 1, length)]
+            events += [
+                cpu(f"aten::op{i}", 10000 * n + 9100 + 10 * i, 8 + (n + i) % 3 / 10) for i in range(60)
+            ]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    (told,) = [
+        one for one in compared(tmp_path / "a.json", tmp_path / "b.json").explanations if one.on == "cpu"
+    ]
+    assert told.text == "aten::odd takes 871 µs instead of 3.91 ms a step on the CPU, in the mean."
+
+
+def test_the_same_calls_in_another_step_did_not_become_others(tmp_path):
+    """One of seven steps takes another way through an op: not the same one on both sides."""
+    for name, odd in (("a", 2), ("b", 4)):
+        events = []
+        for n in range(7):
+            events += [step(n, 1000 * n, 900), cpu("aten::sum", 1000 * n + 50, 60)]
+            events += [cpu(f"aten::op{i}", 1000 * n + 200 + 10 * i, 8) for i in range(60)]
+            if n == odd:
+                events += [cpu("aten::copy_", 1000 * n + 55, 20), cpu("aten::select", 1000 * n + 80, 20)]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    assert compared(tmp_path / "a.json", tmp_path / "b.json").explanations == ()
+
+
+@pytest.mark.parametrize(("last", "change"), [(400_000, 400_000), (0, None)])
+def test_no_more_than_all_of_it_changed(last, change):
+    """Five take 300 instead of 100 us, one less than 1,000: together 400 us more, or none."""
+    random = np.random.default_rng(0)
+    before, after = (random.integers(38_000, 42_000, 86) for _ in range(2))
+    before[:6], after[:6] = [100_000] * 5 + [1_000_000], [300_000] * 5 + [last]
+    name, at = np.repeat(np.arange(15), 6)[:86], np.arange(86)
+    found = [one.change for one in slower(name, before, after, at, at, 60_000_000, much=1.0)]
+    assert found == ([] if change is None else [change])

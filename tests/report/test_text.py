@@ -124,3 +124,10 @@ def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
     ]
     for line in plain_text(lines).splitlines():
         assert cell_len(line) <= width, line
+
+
+def test_a_recording_of_a_thread_that_did_nothing(tmp_path: Path) -> None:
+    """What other threads did meanwhile is not recorded, unless all are."""
+    span = cpu("PyTorch Profiler (0)", 0, 900, "Trace") | {"pid": "Spans", "tid": "PyTorch Profiler"}
+    told = plain_text(findings_lines(Results(trace_of(tmp_path, span)), 200))
+    assert "profile_all_threads=True" in told

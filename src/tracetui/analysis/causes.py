@@ -3,7 +3,7 @@
 Let K be the event that ends a gap [g0, g1), L its launch, and T the thread of L. The pieces are
 
 initialisation  until L's end, while T was in a call that the first use of the GPU makes long, or in the op
-                around it; what CUPTI calls loading
+                around it, without the profiler's own work there; what CUPTI calls loading
 profiler        until L's end, while the profiler's own work ran
 sync            until L, while T was in a synchronising call. And from g0 on for as long as T had waited in
                 such calls since its launch before L: without the wait, L would have come that much earlier.

@@ -159,7 +159,7 @@ class CpuTime:
             start = np.concatenate([trace.start[calls], trace.start[copies]])
             end = np.concatenate([trace.start[calls] + trace.duration[calls], self._copied[low:high]])
             waits = union(start, np.maximum(start, end))
-        started = _both(self._loading, busy_union(trace, mine))
+        started = _both(self._loading, _without(busy_union(trace, mine), self._overhead))
         profiled = _both(started, self._overhead)
         waited = _both(profiled, sync)
         allocated = _both(waited, busy_union(trace, runtime[allocating[name]]))
@@ -178,6 +178,16 @@ class CpuTime:
 
 def _both(one: Union, other: Union) -> Union:
     return _all((one, other))
+
+
+def _without(one: Union, other: Union) -> Union:
+    """What the first covers and the second does not."""
+    if not len(one) or not len(other):
+        return one
+    border = np.unique(np.concatenate([one.start, one.end, other.start, other.end]))
+    low, high = border[:-1], border[1:]
+    left = (one.within(low, high) > 0) & (other.within(low, high) == 0)
+    return union(low[left], high[left])
 
 
 def _all(unions: Sequence[Union]) -> Union:

@@ -23,7 +23,7 @@ from tracetui.analysis.select import named, plausible
 from tracetui.analysis.verdict import OF_RECORDING, CpuTime, Verdict
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, share
 
 CPU_ONLY = "CPU-only"
@@ -70,6 +70,8 @@ class CpuWork:
         inner = np.flatnonzero(trace.parent >= 0)
         below = sum_into(trace.parent[inner].astype(np.int64), trace.duration[inner], len(trace))
         self.own = trace.duration - below
+        self.alone = np.bincount(trace.parent[inner], minlength=len(trace)) == 1
+        """Which slices hold just one."""
 
     def _union(self, at: I64) -> Union:
         return union(self.trace.start[at], self.trace.start[at] + self.trace.duration[at])
@@ -101,8 +103,14 @@ class CpuWork:
             thread_ops=sum(threads),
             top=self.trace.names[int(names[top])] if top >= 0 else "",
             top_self=int(own[top]) if top >= 0 else 0,
-            top_calls=int(np.count_nonzero(which == top)) if top >= 0 else 0,
+            top_calls=int(np.count_nonzero(~self._within_alike(at[which == top]))) if top >= 0 else 0,
         )
+
+    def _within_alike(self, at: I64) -> Bool:
+        """Which of some slices are the only child of one of their name: PyTorch counts both as one call."""
+        parent, name = self.trace.parent[at], self.trace.name
+        alike: Bool = (parent >= 0) & (name[parent] == name[at]) & self.alone[parent]
+        return alike
 
     def verdict(self, windows: Sequence[tuple[int, int]], base: str = OF_RECORDING) -> Verdict:
         """The verdict on some windows (start, end), which do not overlap. `base`: what its shares are of."""

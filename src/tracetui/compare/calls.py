@@ -8,6 +8,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.cpu_time import is_synchronising
+from tracetui.analysis.findings.idle import loading_time
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named
 from tracetui.compare.sides import Side
@@ -34,7 +35,7 @@ class CallTree:
     """What of its time, without the calls within it, is on the way of the round: not while a thread that
     comes first was in a call (first the one that the steps are on). 0 for threads that launch nothing."""
     before: I64
-    """Time in which no such thread was in any call, before this one began."""
+    """Time in which no such thread was in any call, and no data was loaded, before this one began."""
     waits: Bool
     """Whether the call waits for the device."""
     round: I64
@@ -121,8 +122,8 @@ def _ends(lane: I32, start: I64, end: I64) -> I64:
 
 
 def _before(side: Side, tops: I64, start: I64, covered: Union) -> I64:
-    """The stretches between `covered`, each to the call that ends it. `tops`: the outermost calls that cover
-    (positions, in order)."""
+    """The stretches between `covered`, without data loading, each to the call that ends it. `tops`: the
+    outermost calls that cover (positions, in order)."""
     found = np.zeros(len(start), dtype=np.int64)
     if not len(covered):
         return found
@@ -130,5 +131,6 @@ def _before(side: Side, tops: I64, start: I64, covered: Union) -> I64:
     opener = order[np.searchsorted(start[order], covered.start)]
     (low, _), round_ = side.windows, side.call_round
     since = np.maximum(np.append(low[round_[opener[:1]]], covered.end[:-1]), low[round_[opener]])
-    found[opener] = np.maximum(covered.start - since, 0)
+    until = np.maximum(covered.start, since)
+    found[opener] = until - since - loading_time(side.results).within(since, until)
     return found

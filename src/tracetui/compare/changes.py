@@ -263,9 +263,12 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
     alone = free & (until[tree.end] == until[:-1])
     climb = alone & ~named(trace, lambda name: COMPILED.search(name) is not None)[trace.name[tree.at]]
     top = np.where(op >= 0, place[op], -1)
-    top[(top >= 0) & ~alone[top]] = -1
-    while (rise := (top >= 0) & (tree.parent[top] >= 0) & climb[tree.parent[top]]).any():
-        top[rise] = tree.parent[top[rise]]
+    # One more for -1: a side may have no calls.
+    alone, climb = np.append(alone, False), np.append(climb, False)
+    parent = np.append(tree.parent, -1)
+    top[~alone[top]] = -1
+    while (rise := climb[parent[top]]).any():
+        top[rise] = parent[top[rise]]
     tops = np.where(top >= 0, np.append(tree.at, -1)[top], -1)
     innermost, outermost = (dict(zip(at.tolist(), one.tolist(), strict=True)) for one in (op, tops))
     names = decoded_names(trace, at)

@@ -19,11 +19,11 @@ from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.joining import joined
 from tracetui.compare.match import Vocabulary, match_calls, match_work
-from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, metrics_of
+from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, linked, links_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.naming import by_graph
 from tracetui.compare.sides import Side, device_name, pair_rounds, side_of
-from tracetui.compare.timing import general, odd_calls, odd_work, ratio, resized, stretched
+from tracetui.compare.timing import changed_calls, general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind
 from tracetui.trace.unknown import missing_kernels
@@ -46,9 +46,14 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     if not (len(a.steps) and len(b.steps)):
         # Steps are not compared with a recording that has none: then the whole is.
         a, b = side_of(a.results, []), side_of(b.results, [])
-    if any(missing_kernels(side.trace) for side in (a, b)) or _unrecorded_work(a, b):
+    lost = any(missing_kernels(side.trace) or side.trace.cut_off for side in (a, b))
+    if lost or _unrecorded_work(a, b):
         a, b = replace(a, calls_only=True), replace(b, calls_only=True)
-    if _unrecorded_ops(a, b):
+    if _nothing(a, b):
+        a, b = replace(a, calls_only=True), replace(b, calls_only=True)
+    if _unrecorded_cpu(a, b) or _nothing(a, b):
+        a, b = replace(a, work_only=True, no_calls=True), replace(b, work_only=True, no_calls=True)
+    elif _unrecorded_ops(a, b):
         a, b = replace(a, work_only=True), replace(b, work_only=True)
     whole = a, b
     rounds = pair_rounds(a, b)
@@ -77,8 +82,10 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     # which only one side runs beside one.
     crowded = np.abs(_beside(a, work.all_a) - _beside(b, work.all_b)) > CROWDED
     timed = ~grown & ~longer & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
+    long = float(np.median(counted[0].times))
     odd = (
-        odd_calls((a, b), trees, calls, ~bigger & ~other, float(np.median(counted[0].times))),
+        odd_calls((a, b), trees, calls, ~bigger & ~other, long)
+        + changed_calls((a, b), trees, calls, other & ~bigger, long),
         odd_work((a, b), work, ~grown & ~longer, timed, float(np.median(counted[0].work_time))),
     )
     # What is told to take longer, or less long, than all else is not the machine.
@@ -117,7 +124,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     cpu_drift = cpu_drift if all_of_it[0] else in_general[0]
     exact = on_the_way[0] == on_the_way[1] and device_drift == 1
     metrics = metrics_of(*counted, path, device_drift, cpu_drift, exact)
-    known_idle = idle_known_of(a, b) and not a.calls_only
+    known_idle = idle_known_of(a, b) and links_of(a, b) and not a.calls_only and not a.no_calls
     idle = idle_of(*counted, metrics["step_ns"].machine) if known_idle else {}
     start = idle.get("initialisation")
     first = (start.a or 0.0, start.b or 0.0) if start else (0.0, 0.0)
@@ -169,6 +176,18 @@ def _unrecorded_work(a: Side, b: Side) -> str:
     """Which one recorded nothing of the device, though it launches kernels: "A", "B", or "" where both did,
     or neither."""
     return _one_without(a, b, *DEVICE_WORK)
+
+
+def _nothing(a: Side, b: Side) -> str:
+    """Which one has nothing that could be compared: "A", "B", or "" where both have something."""
+    return next((c for c, one in zip("AB", (a, b), strict=True) if not one.results.whole.analysable()), "")
+
+
+def _unrecorded_cpu(a: Side, b: Side) -> str:
+    """Which one recorded nothing of the CPU, while both recorded the device: "A", "B" or ""."""
+    work_a, work_b = (len(plausible(side.trace, *DEVICE_WORK)) for side in (a, b))
+    has_a, has_b = (bool(len(plausible(side.trace, Kind.CPU_OP, Kind.RUNTIME))) for side in (a, b))
+    return ("B" if has_a else "A") if has_a != has_b and work_a and work_b else ""
 
 
 def _unrecorded_ops(a: Side, b: Side) -> str:
@@ -271,17 +290,28 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
     if facts.shifted:
         sources = [side.results.step_table().source for side in (a, b)]
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
+    if letter := _nothing(a, b):
+        return (*found, f"{letter} has no events of PyTorch's profiler: there is nothing to compare")
     if strange:
         found.append(strange)
     for letter, side in zip("AB", (a, b), strict=True):
-        if lost := missing_kernels(side.trace):
+        if side.trace.cut_off:
+            found.append(
+                f"the file of {letter} is cut off: only calls are compared, and what is gone may be missing"
+            )
+        elif lost := missing_kernels(side.trace):
             found.append(
                 f"{letter} lost the kernels of {plural(lost, 'launch', 'launches')}: only calls are compared"
             )
+    if not links_of(a, b) and not a.no_calls:
+        which = "A" if linked(b.trace) else "B"
+        found.append(f"{which} does not show what launched the GPU's work: its steps have what ran meanwhile")
     if (letter := _unrecorded_work(a, b)) and a.work_only:
         found.append(f"{letter} did not record the GPU, the other no ops: only launches are compared")
     elif letter:
         found.append(f"{letter} did not record the GPU: only calls are compared")
+    elif letter := _unrecorded_cpu(a, b):
+        found.append(f"{letter} did not record the CPU: only the GPU's work is compared")
     elif letter := _unrecorded_ops(a, b):
         found.append(
             f"{letter} did not record ops, which costs time on the CPU: only launches and what they run are "

@@ -29,6 +29,8 @@ OUTSIDE, LITTLE, PART = 0.1, 0.03, 1 / 3
 that is this part of the change of the step."""
 UNEVEN = 2
 """Events of one name of which a quarter takes so many times as long as another one are told in all."""
+LIKELY = 0.5
+"""The difference of the medians says what calls come to if it makes up this part of it, and no more."""
 FEW_CALLS = 100
 """Fewer calls do not say how fast the machine was, unless they are all."""
 SIZES = 3
@@ -38,12 +40,13 @@ SIZES = 3
 def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     """(the explanations, what matters most first; whether both are the same program)."""
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
-    same = not program
-    machine = list(_machine(facts, same))
+    same = not program and not (facts.a.calls_only and facts.a.no_calls)
+    machine, waited = list(_machine(facts, same)), list(_waited(facts))
     found = [
         *machine,
         *_first_use(facts),
-        *_outside(facts),
+        *_outside(facts, sum(one.change_ns for one in waited)),
+        *waited,
         *_queued(facts),
         *program,
         *_slower_work(facts),
@@ -87,17 +90,33 @@ def _queued(facts: Facts) -> Iterator[Explanation]:
         yield Explanation("queued", text, round(after - before), "device")
 
 
-def _outside(facts: Facts) -> Iterator[Explanation]:
+def _waited(facts: Facts) -> Iterator[Explanation]:
+    """The program waited longer, or less long, for its data, or for other processes."""
+    if facts.by_device or facts.a.calls_only:
+        return
+    longest = max(facts.step, facts.metrics["step_ns"].b or 0)
+    talk = "communication", "Communication while no op runs", [side.talking for side in facts.whole]
+    load = "loading", "Data loading", [side.loading for side in facts.whole]
+    for kind, what, times in (load, talk):
+        before, after = (float(np.median(one)) for one in times)
+        if abs(after - before) >= OUTSIDE * longest:
+            text = f"{what} takes {duration(after)}{facts.each} instead of {duration(before)}."
+            yield Explanation(kind, text, round(after - before), "cpu")
+
+
+def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
     """The CPU was in no call for longer, or less long, by more than the machine explains: what the device
-    waited for it; without such idle time, all of it."""
+    waited for it; without such idle time, all of it. `told`: the part of it that is told apart, ns."""
     step = facts.metrics["step_ns"]
     longest, change = max(facts.step, step.b or 0), 0 if step.within_noise else abs(step.change or 0)
     least = min(OUTSIDE * longest, max(LITTLE * longest, PART * change) if change else OUTSIDE * longest)
     if facts.within:  # steps of one recording vary
         least = max(OUTSIDE * longest, PART * change) if change else longest
-    if facts.by_device:
+    if facts.by_device or facts.a.no_calls:
         return
     one, (before, after) = facts.idle.get("host"), facts.outside
+    if 2 * told * (after - before) > (after - before) ** 2:
+        return
     ops = "all calls" if facts.a.work_only else "all ops"
     held_up = HELD.format("," if facts.recorded else " or") + facts.recorded
     much, longer = before * ((facts.machine.cpu_ratio or 1.0) - 1), after - before
@@ -333,6 +352,14 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
         )
         before, after = (float(np.median(ns)) for ns in sums)
         some = f", {many:,} times together"
+    whole = one.change / facts.count
+    shown = (after - before) * (1 if uneven else len(one.a) / facts.count)
+    if not alone and not LIKELY <= shown / (whole or 1.0) <= 1 / LIKELY:
+        # The medians do not say what it comes to.
+        before, after = (
+            float(ns[at].sum()) / facts.count for ns, at in zip(time, (one.a, one.b), strict=True)
+        )
+        each, some = facts.each, f"{some}, in the mean" if some else ", in the mean"
     some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
     name, place = short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
     if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
@@ -341,7 +368,7 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
         some += ", where collectives run beside it on one side only"
     text = f"{name} takes {duration(after)} instead of {duration(before)}{each} on the {place}{where}{some}."
     kind, places = "slower" if one.change > 0 else "faster", np.abs(time[1][one.b] - time[0][one.a])
-    return facts.told(kind, text, one.change / facts.count, on, one.a, one.b, in_pairs(one.a, one.b, places))
+    return facts.told(kind, text, whole, on, one.a, one.b, in_pairs(one.a, one.b, places))
 
 
 def _more_steps(facts: Facts) -> Iterator[Explanation]:

@@ -8,11 +8,12 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.select import has, plausible
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.copying import replace
 from tracetui.trace.memory import RECORD, named_instants
-from tracetui.trace.model import F64, I64, Kind
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 from tracetui.trace.unknown import idle_known
 
 MACHINE_SHARE = 0.02
@@ -47,18 +48,21 @@ def metrics_of(
     slack = 0.0 if exact else MACHINE_SHARE
     whole = not (a.calls_only or b.calls_only)
     known = whole and idle_known_of(a, b)
+    # The time of runtime calls is not their ops': as far as they are recorded.
+    alike = not a.work_only and links_of(a, b)
+    alike = alike and has(a.trace, Kind.RUNTIME) == has(b.trace, Kind.RUNTIME)
     found = {
         "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, path, left, drifted), slack),
         "device_ns": of(lambda side: side.work_time[: side.rounds if whole else 0], drifted, slack),
         "compute_ns": of(rows("compute", known), drifted, slack),
         "communication_ns": of(rows("exposed_communication", known), drifted, slack),
         "copies_ns": of(rows("exposed_copy", known), drifted, slack),
-        "launches": of(rows("launches", whole)),
+        "launches": of(rows("launches", whole and linked(a.trace) and linked(b.trace))),
         "kernels": of(rows("kernels", whole)),
         "copied_bytes": of(_copied),
         **{f"peak_{what}_bytes": _peak_metric(a, b, what) for what in ("allocated", "reserved")},
         "cpu_op_ns": of(
-            lambda side: side.op_time[: 0 if side.work_only else side.rounds],
+            lambda side: side.op_time[: side.rounds if alike else 0],
             lambda left: left * (cpu_drift - 1),
             slack,
         ),
@@ -77,9 +81,20 @@ def metrics_of(
     return found
 
 
+def linked(trace: Trace) -> bool:
+    """Whether it shows what launched some device work, or has none."""
+    work = plausible(trace, *DEVICE_WORK)
+    return not len(work) or bool((trace.launch[work] >= 0).any())
+
+
 def idle_known_of(a: Side, b: Side) -> bool:
     """Whether both recordings show when their devices were idle."""
     return idle_known(a.trace) and idle_known(b.trace)
+
+
+def links_of(a: Side, b: Side) -> bool:
+    """Whether both show what launched the device's work, as far as they have any, or neither does."""
+    return linked(a.trace) == linked(b.trace)
 
 
 def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float], slack: float) -> Metric:

@@ -73,8 +73,9 @@ class Explanation:
     """One thing that makes a difference."""
 
     kind: str
-    """"machine", "initialisation", "host", "queued", "fused", "split", "replaced", "dtype", "new",
-    "gone", "calls", "guards", "graph", "sizes", "slower", "faster", "once", "order", "steps"."""
+    """"machine", "initialisation", "host", "loading", "communication", "queued", "fused", "split",
+    "replaced", "dtype", "new", "gone", "calls", "guards", "graph", "sizes", "slower", "faster", "once",
+    "order", "steps"."""
     text: str
     """A sentence with numbers. Safe to show."""
     change_ns: int

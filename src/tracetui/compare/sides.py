@@ -10,6 +10,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.calls import is_collective
+from tracetui.analysis.findings.idle import loading_time
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
@@ -42,6 +43,8 @@ class Side:
     """Whether its device work is left out: one of the recordings lost its kernels, or has none."""
     work_only: bool = False
     """Whether its ops are left out: one of the recordings has none."""
+    no_calls: bool = False
+    """Whether all that the CPU did is left out: one of the recordings has nothing of it."""
 
     @property
     def trace(self) -> Trace:
@@ -99,6 +102,7 @@ class Side:
         trace = self.trace
         kinds = (Kind.RUNTIME,) if self.work_only else (Kind.CPU_OP, Kind.RUNTIME, Kind.ANNOTATION)
         at = plausible(trace, *kinds)
+        at = at[:0] if self.no_calls else at
         works = np.zeros(len(trace.lanes), dtype=np.bool_)
         works[trace.lane[at[trace.kind[at] == Kind.CPU_OP]]] = True
         launch = trace.launch[plausible(trace, *DEVICE_WORK)]
@@ -182,6 +186,17 @@ class Side:
             # Where no ops are recorded, the time in them is time outside all calls.
             one["host"] = one.get("host", 0) + one.pop("dispatch", 0)
         return tuple(found)
+
+    @cached_property
+    def loading(self) -> I64:
+        """How long each round waited for its `DataLoader`, ns."""
+        return loading_time(self.results).within(*self.windows)
+
+    @cached_property
+    def talking(self) -> I64:
+        """How long each round of a recording of the CPU alone was in collectives, and in no op, ns."""
+        cpu = [row.verdict.cpu for row in self.rows]
+        return np.array([0 if one is None else one.exposed_communication for one in cpu], dtype=np.int64)
 
     @cached_property
     def busy_shares(self) -> F64:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.nesting import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side
@@ -27,6 +28,8 @@ SINGLE_SHARE = 0.02
 """The same, of a single event that took longer once."""
 CALL_CHANGE = 0.7
 """The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
+EVERY_SHARE, SEVERAL = 0.05, 3
+"""Of a step, and of so many steps."""
 ROUNDED_NS, ROUNDED = 2, 0.002
 """Times in a file are rounded; so are the self times made of them, some more."""
 
@@ -130,6 +133,10 @@ def slower(
         if total * whole < 0 or total * log < 0:
             continue  # it took less longer than the rest
         change = total if abs(total) < abs(whole) else whole
+        in_all = float(took[group].sum())  # what most say is no more than what all come to
+        if in_all * change < 0:
+            continue
+        change = change if abs(change) < abs(in_all) else in_all
         much_more = abs(total) > 3 * spread * len(group) ** 0.5 and abs(change) > LEAST_SHARE * round_time
         if abs(log) > least and much_more:
             found.append(Slower(number, a[group], b[group], len(group), round(change)))
@@ -166,6 +173,29 @@ def odd_calls(
         once = [len(one.a) < one.of and trace.kind[one.a[0]] == Kind.CPU_OP for one in mine]
         out += [replace(one, once=sum(once) > 1 and is_) for one, is_ in zip(mine, once, strict=True)]
     return out
+
+
+def changed_calls(
+    sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, other: Bool, step: float
+) -> list[Slower]:
+    """Names of calls that do what they do otherwise than before, and that took longer, or less long, in every
+    round of one side than in any of the other. `other`: which of `calls`; `step`: ns of a step."""
+    rounds, trace = sides[0].rounds, sides[0].trace
+    a, b = calls.a[other], calls.b[other]
+    if rounds < SEVERAL or not len(a):
+        return []
+    found = []
+    names, groups = _by_name(trace.name[a])
+    for number, group in zip(names.tolist(), groups, strict=True):
+        before, after = (
+            sum_into(side.round_of(at[group]), tree.self_time[tree.place[at[group]]], rounds)
+            for side, at, tree in zip(sides, (a, b), trees, strict=True)
+        )
+        change = float(np.median(after) - np.median(before))
+        apart = before.max() < after.min() or after.max() < before.min()
+        if apart and abs(change) > EVERY_SHARE * step:
+            found.append(Slower(number, a[group], b[group], len(group), round(change * rounds)))
+    return found
 
 
 def _by_name(name: I32 | I64) -> tuple[I32 | I64, list[I64]]:

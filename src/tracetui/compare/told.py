@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -246,10 +247,16 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
         a, b = (one[mask if kind == "guards" else ~mask] for one, mask in zip(at, guard, strict=True))
         time = facts.call_time(a, b)
         there = not facts.at_an_end(time.rounds) or not _both_call(facts, a, b)
-        if there and (len(a) or len(b)):
+        alike = _names(facts.a, a) == _names(facts.b, b)  # in another place, or in another step
+        if there and not alike:
             guards = kind == "guards"
             text = _guards_text(facts, a, b, time) if guards else _calls_text(facts, a, b, time, python)
             yield facts.told(kind, text, time.change, "cpu", a, b, facts.by_round(a, b))
+
+
+def _names(side: Side, at: I64) -> Counter[str]:
+    """The names of some events, each as often as it comes."""
+    return Counter(side.trace.names[i] for i in side.trace.name[at].tolist())
 
 
 def _elsewhere_text(facts: Facts, at: I64) -> str:

@@ -28,6 +28,12 @@ def unknown_events(results: Results) -> str | None:
         return None
     if "dynamo_timed" in results.trace.categories:
         return "These are the phases of torch.compile, from its own log: they are drawn, but not judged."
+    names = results.trace.names
+    if len(results.trace) == 1 and any(name.startswith("PyTorch Profiler") for name in names):
+        return (
+            "PyTorch's profiler recorded nothing: it sees the thread that starts it and those of autograd. "
+            "Other threads are recorded with profile_all_threads=True in its experimental_config."
+        )
     return (
         "No events of PyTorch's profiler (ops, annotations, launches, GPU work): there is nothing to analyze."
     )

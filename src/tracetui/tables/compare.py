@@ -97,13 +97,16 @@ def spread_text(name: str, spread: tuple[float, float] | None) -> str:
     return f"{number if number and high.endswith(f' {unit}') else low} .. {high}"
 
 
-def _noise(metric: Metric, time: Metric) -> str:
-    """What a difference is, where it is no effect: the machine's speed, or no more than steps vary. `time`:
-    what says so; of a metric that is no time, that of a step."""
+def _noise(name: str, metric: Metric, step: Metric) -> str:
+    """What a difference is, where it is no effect: the machine's speed, or no more than steps vary. Of the
+    busy share the time of a step says so; a count is never the machine's."""
     if not metric.change:
         return "same" if metric.change == 0 else ""
     if not metric.within_noise:
         return ""
+    if name in ("launches", "kernels") or name.endswith("_bytes"):
+        return "within noise"
+    time = step if name == "busy_share" else metric
     change = time.change or 0.0
     little = MACHINE_SHARE * max(time.a or 0, time.b or 0)
     if abs(change) <= little or abs(time.machine) < little:
@@ -129,13 +132,13 @@ def numbers(comparison: Comparison) -> list[Number]:
     words = WORDS if comparison.per_step else {**WORDS, "step_ns": WHOLE}
     metrics = comparison.metrics
     found = [
-        Number(name, words[name], one, _noise(one, one if name.endswith("_ns") else metrics["step_ns"]))
+        Number(name, words[name], one, _noise(name, one, metrics["step_ns"]))
         for name in METRICS
         if (one := metrics.get(name)) is not None
     ]
     found = [one for one in found if one.metric.a or one.metric.b]
     idle = [
-        Number(f"idle_{field(cause)}", f"idle: {cause}", one, _noise(one, one), idle=True)
+        Number(f"idle_{field(cause)}", f"idle: {cause}", one, _noise("idle", one, one), idle=True)
         for cause, one in comparison.idle.items()
     ]
     return found + idle

@@ -17,10 +17,12 @@ from tracetui.trace.implausible import first_view, mark_implausible
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
 from tracetui.trace.links import (
     FlowEnds,
+    borrow_ids,
     count_before_launch,
     link_flows,
     link_launches,
     link_ops,
+    ops_around,
     pair_flows,
 )
 from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
@@ -74,6 +76,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     start, duration = columns["start"], columns["duration"]
     start -= zero
     correlation, external = columns["correlation"], columns["external_id"]
+    borrowed = borrow_ids(kind, correlation, external)
     implausible, clipped = columns["implausible"], columns.pop("clipped")
     ranks = plan.rank_of_lane
     rank = ranks[lane] if len(ranks) and ranks.any() else None
@@ -97,6 +100,8 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     done = together(tasks, _LINKING if len(start) > PART else 1)
     (op, view), (ends, sources, targets, flow_kinds), (depth, parent, rows), (launch, (early, lead)) = done
     del tasks, done
+    if borrowed:
+        ops_around(kind, launch, parent, external, op)
     flows = link_flows(ends, sources, targets, start, duration, parent, firsts)
     flow_from, flow_to, flow_category = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")

@@ -40,6 +40,37 @@ def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = Non
     return _match_within(rank, correlation, start, runtime, _indices(known))
 
 
+def borrow_ids(kind: I8, correlation: I64, external: I64) -> bool:
+    """Take the `External id` of launches and device events for their `correlation`, where a file has none.
+
+    Older PyTorch for ROCm writes so: a launch and its work have an `External id` in common, which is no op's.
+    """
+    if not len(kind) or int(correlation.max()) != NO_ID:
+        return False
+    runtime, device = _indices(_kinds(kind, Kind.RUNTIME)), _indices(_kinds(kind, *DEVICE_WORK))
+    own = external[runtime]
+    own = own[own != NO_ID]
+    if not len(own) or len(np.unique(own)) < len(own) or not np.isin(external[device], own).any():
+        return False
+    for some in (runtime, device):
+        correlation[some], external[some] = external[some], NO_ID
+    return True
+
+
+def ops_around(kind: I8, launch: I32, parent: I32, external: I64, op: I32) -> None:
+    """Set the ops of launches, and of what they launched, to those that they ran in: after `borrow_ids`."""
+    device = np.flatnonzero(launch >= 0)
+    around = parent[launch[device]]
+    left = np.flatnonzero(around >= 0)
+    while len(left):
+        left = left[kind[around[left]] != Kind.CPU_OP]
+        around[left] = parent[around[left]]
+        left = left[around[left] >= 0]
+    for some in (device, launch[device]):
+        op[some] = around
+        external[some] = np.where(around >= 0, external[around], NO_ID)
+
+
 def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | None = None) -> I32:
     """For each device or runtime event, the op with its `External id`, else -1. Shape (n,). `rank`: see
     `link_launches`."""

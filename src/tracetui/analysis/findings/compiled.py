@@ -108,7 +108,11 @@ def compiled_overhead(results: Results) -> Iterator[Finding]:
     whole = max(1, int(trace.duration[regions].sum()) + guarding)
     each = (guarding + preparing) / len(regions)
     replayed = len(results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
-    graphs = "" if replayed else ' mode="reduce-overhead" replays the rest as a CUDA graph.'
+    graphs = (
+        ""
+        if replayed or results.verdict().cpu
+        else ' mode="reduce-overhead" replays the rest as a CUDA graph.'
+    )
     yield Finding(
         "compiled_overhead",
         "info",

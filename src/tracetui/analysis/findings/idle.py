@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -36,6 +37,18 @@ CLOSING_SHARE = 0.1
 """A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
 BLOCKED_CALLS, BLOCKED_SHARE = 10, 0.9
+_OUT_OF_THE_LOOP = (
+    "Take torch.cuda.synchronize() and its like out of the loop. To time a part of it, use torch.cuda.Event."
+)
+_LATER = "Wait for events later: read the times of torch.cuda.Event after the loop, all at once."
+_READ_LATER = (
+    "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True to pinned "
+    "memory, avoid .item(), .tolist() and boolean indexing in the loop."
+)
+_SEND = (
+    "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and many small tensors "
+    "as one."
+)
 
 
 def waiting_at_the_end(results: Results) -> Iterator[Finding]:
@@ -106,12 +119,21 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         "Leave them as they are, as long as the GPU stays busy."
         if cheap
-        else "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True "
-        "to pinned memory, avoid .item(), .tolist() and boolean indexing in the loop.",
+        else _SEND
+        if 2 * _sending(results, at, parent) > total
+        else _READ_LATER,
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
+
+
+def _sending(results: Results, at: I64, parent: I64) -> int:
+    """How long the calls `at` in the ops `parent` wait in ops that copy to the device, ns."""
+    trace, launches = results.trace, results.launches()
+    to_device = results.named(lambda name: bool(re.search(r"HtoD|HostToDevice|\bM2D\b", name)))
+    copies = launches.launch[to_device[trace.name[launches.event]]]
+    return int(trace.duration[at[np.isin(parent, op_around(trace, copies))]].sum())
 
 
 def explicit_waits(results: Results) -> Iterator[Finding]:
@@ -129,6 +151,7 @@ def explicit_waits(results: Results) -> Iterator[Finding]:
     if part < WAIT_MEDIUM or total < max(WAIT_NS, within):
         return
     order = np.argsort(-trace.duration[at], kind="stable")
+    events = results.named(lambda name: "EventSynchronize" in name)
     yield Finding(
         "explicit_waits",
         "medium",
@@ -136,8 +159,7 @@ def explicit_waits(results: Results) -> Iterator[Finding]:
         f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, outside of any op. Meanwhile nothing is launched: for "
         f"{duration(cost)}, {share(part)} {verdict.of()}, the GPU is idle because of these waits.",
-        "Take torch.cuda.synchronize() and its like out of the loop. To time a part of it, use "
-        "torch.cuda.Event.",
+        _LATER if 2 * int(trace.duration[at[events[trace.name[at]]]].sum()) > total else _OUT_OF_THE_LOOP,
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost), "share": part},
     )
@@ -291,6 +313,8 @@ def _communication_of_cpu(results: Results) -> Iterator[Finding]:
 def _late_step(results: Results) -> str:
     """A sentence on the longest step, where it is far longer than usual for its communication."""
     rows = results.steps().rows
+    if rows and rows[-1].window[1] > rows[-1].start + LATE_RATIO * rows[-1].duration:
+        rows = rows[:-1]  # it has what all steps left to the device
     if not results.is_whole or not 3 <= len(rows) <= MOST_STEPS:
         return ""
     length = np.array([row.window_length for row in rows])
@@ -304,7 +328,9 @@ def _late_step(results: Results) -> str:
         return ""
     step = capital(rows[longest].label)
     times = f"{significant(ratio, 2)} times as long as usual"
-    return f" {step} takes {times}: {duration(of_it)} of the {duration(more)} more are communication."
+    return (
+        f" {step} takes {times}: {duration(min(of_it, more))} of the {duration(more)} more are communication."
+    )
 
 
 def _communicating(verdict: Verdict) -> int:

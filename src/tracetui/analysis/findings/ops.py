@@ -175,6 +175,9 @@ def optimizer_loop(results: Results) -> Iterator[Finding]:
     if not len(at) or results.verdict().verdict == "compute-bound":
         return
     inside = busy_union(trace, at)
+    begin = trace.start[results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#"))]
+    if inside.touching(begin, begin + 1).any():  # with a closure, the model runs in it, too
+        return
     low, high = (np.array([time]) for time in results.span)
     spent = int(inside.within(low, high)[0])
     part = spent / max(1, int(high[0] - low[0]))

@@ -17,9 +17,9 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import StepTable, step_of
 from tracetui.analysis.verdict import OF_RECORDING
-from tracetui.trace import Kind
+from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
-from tracetui.trace.model import F64, I64
+from tracetui.trace.model import F64, I64, Bool
 from tracetui.units import duration, instant, plural, share, significant, verb
 
 COLD_RATIO = 2.0
@@ -27,6 +27,9 @@ COLD_NS = 20_000
 STILL_COLD = 1.2
 VERY_COLD_RATIO = 4.0
 SLOW_SHARE = 0.2
+SLOW_NS = 200_000
+"""A step that is less longer than usual need not do anything else."""
+SAME = 0.02
 """Of the time of all steps: what slow ones take beyond the usual, to be told."""
 AS_LONG = 0.9
 """A later step that takes this share of the first one's time is as long."""
@@ -40,6 +43,17 @@ EARLIER_SHARE = 0.25
 INITIALISATION_NS = 500_000
 INITIALISATION_SHARE = 0.01
 FIRST_USE, PROFILER = CAUSES.index("initialisation"), CAUSES.index("profiler")
+_ONLY_THERE = (
+    "Look at what the program does only there: saving, evaluating, logging. If it has to be, do it less "
+    "often or beside the steps."
+)
+_SAME_OPS = (
+    "Compare their inputs (record_shapes=True): larger ones take longer. If they are alike, something else "
+    "had the CPU."
+)
+_SYSTEMS = (
+    "So little is often not the program's: another process had the CPU, or Python collected its garbage."
+)
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
@@ -155,6 +169,14 @@ def slow_steps(results: Results) -> Iterator[Finding]:
     outside = width - busy_union(trace, rows).within(steps.start, steps.end)
     rest = int((outside - np.median(outside[~long]))[long].sum())
     where = f" For {duration(rest)} of it their thread was in no op." if 2 * rest > more else ""
+    short, level = more < SLOW_NS * many, "medium"
+    if short:
+        advice, level = _SYSTEMS, "info"
+    elif not where and _do_the_same(trace, steps, rows, long):
+        where = " They run as many ops as the others, and these take longer."
+        advice = _SAME_OPS
+    else:
+        advice = _ONLY_THERE
     numbers = [f"{n}" for n in steps.number[long][:5].tolist()]
     which = ", ".join(numbers) + (", ..." if many > len(numbers) else "")
     mean, part = duration(int(width[long].mean())), share(more / int(width.sum()))
@@ -163,15 +185,21 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         each, they = f"Steps {which} take {mean} on average", "they take"
     yield Finding(
         "slow_steps",
-        "medium",
+        level,
         f"{many:,} of {len(steps):,} steps {verb(many, 'take')} {duration(more)} longer than usual",
         f"{each} on the CPU, the median step {duration(usual)}. What {they} longer is {part} of the time of "
         f"all steps.{where}",
-        "Look at what the program does only there: saving, evaluating, logging. If it has to be, do it less "
-        "often or beside the steps.",
+        advice,
         first_of(longest_first(trace, steps.event[long])),
         {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
     )
+
+
+def _do_the_same(trace: Trace, steps: StepTable, rows: I64, long: Bool) -> bool:
+    """Whether the `long` steps have as many of `rows` as the others."""
+    done = np.bincount(step_of(steps, trace.start[rows]) + 1, minlength=len(steps) + 1)[1:]
+    usual = float(np.median(done[~long]))
+    return bool((np.abs(done[long] - usual) <= SAME * usual).all())
 
 
 def _widths(results: Results) -> F64 | None:
@@ -234,7 +262,12 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
     text += ". "
     dearer = _dearer(results)
     if dearer:
-        text += "Most of the difference: " + ", ".join(f"{n} (+{duration(d)})" for n, d, _ in dearer) + ". "
+        most = 2 * sum(more for _, more, _ in dearer) > float(width[0]) - usual
+        text += (
+            f"{'Most' if most else 'A part'} of the difference: "
+            + ", ".join(f"{n} (+{duration(d)})" for n, d, _ in dearer)
+            + ". "
+        )
     evidence = first_of([int(steps.event[0]), *(i for _, _, i in dearer)])
     numbers = {"first_ns": whole, "usual_ns": usual, "profiler_ns": profiler}
     return number, float(width[0]) / usual, text, evidence, numbers

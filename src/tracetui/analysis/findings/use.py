@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes, cause_sentences, waits_for_others
-from tracetui.analysis.cpu_time import is_allocation
+from tracetui.analysis.cpu_time import is_allocation, is_op_name
 from tracetui.analysis.findings.compiled import (
     COMPILED_GRAPH,
     COMPILED_REGION,
@@ -22,11 +22,12 @@ from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import has
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
-from tracetui.trace.model import I64, Kind
+from tracetui.trace.model import I64, Kind, Trace
 from tracetui.units import capital, duration, share
 
 LITTLE_USE = 0.5
@@ -40,6 +41,8 @@ FREEING_SHARE = 0.1
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
 NEARLY_ALL = 0.8
+LONG_NS = 50_000
+"""An op on the CPU that takes as long does not only launch, or look at its inputs."""
 TURNS, TURN_SHARE = 5, 0.95
 """So many gaps that wait for this share of the longest or more are turns of one length."""
 
@@ -194,6 +197,9 @@ class _Idle:
     within: str
     """The annotation in which the CPU was for most of `host`, as it ran little else; "" for none."""
     within_time: int
+    on_cpu: str
+    """The op that does its work on the CPU for most of `dispatch`; "" for none."""
+    on_cpu_time: int
 
     @property
     def one_gap(self) -> bool:
@@ -272,6 +278,7 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
             evidence,
             int(gap.duration[top]) if top >= 0 else 0,
             *_within(results, gap, why),
+            *_on_cpu(results, device.gaps, int(causes[CAUSES.index("dispatch")])),
         )
 
 
@@ -303,6 +310,11 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
     if idle.within and not loading:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
+    if idle.on_cpu and not loading:
+        loading = (
+            f" For {duration(idle.on_cpu_time)} of the idle time the CPU ran {idle.on_cpu}, which launches "
+        )
+        loading += "nothing."
     if idle.main == "queued" and not waits_for_others(results.trace):
         loading += _turns(results, idle)
     if where := _one_step(results, idle) or _without_launches(results):
@@ -311,6 +323,33 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
     device = results.device_text(idle.gaps)
     return f"Of {time} {device} is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+
+
+def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
+    """(the op that runs for most of `dispatch` ns in which a device is idle, without a call of the runtime;
+    for how long); of short ops the time is PyTorch's own."""
+    trace, (low, high) = results.trace, results.judged_range()
+    at = results.slices(Kind.CPU_OP, is_op_name)
+    at = at[(trace.duration[at] >= LONG_NS) & np.isin(trace.lane[at], trace.lane[results.launch_calls()])]
+    calls = results.slices(Kind.RUNTIME, lambda _: True)
+    at = at[np.searchsorted(calls, at) == np.searchsorted(calls, _ends(trace, at))]
+    begin = np.clip(trace.start[at], low, high)
+    end = np.clip(trace.start[at] + trace.duration[at], low, high)
+    names, which = np.unique(trace.name[at], return_inverse=True)
+    spent = sum_into(which, end - begin - gaps.blocks.within(begin, end), len(names))
+    if not len(names) or 2 * spent.max() < dispatch:
+        return "", 0
+    return short_name(trace.names[int(names[np.argmax(spent)])], "cpu_op"), int(spent.max())
+
+
+def _ends(trace: Trace, at: I64) -> I64:
+    """The first slice after all that is within each of some slices: of its lane, that starts at its end."""
+    found = np.empty(len(at), dtype=np.int64)
+    for lane in np.unique(trace.lane[at]).tolist():
+        mine, rows = trace.lane[at] == lane, slice(trace.lanes[lane].first, trace.lanes[lane].last)
+        over = trace.start[at[mine]] + trace.duration[at[mine]]
+        found[mine] = rows.start + np.searchsorted(trace.start[rows], over)
+    return found
 
 
 def _turns(results: Results, idle: _Idle) -> str:
@@ -367,6 +406,12 @@ def _advice(results: Results, idle: _Idle) -> str:
     if idle.compiling >= LOADING_SHARE * idle.idle:
         return compiling_advice(results)
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
+        at = results.slices(Kind.ANNOTATION, lambda _: True)
+        if np.isin(trace.lane[results.launch_calls()], trace.lane[at]).any():
+            return (
+                "Annotations of the thread that launches are there, but no ops: whatever wrote the file left "
+                "them out."
+            )
         return (
             "Annotations were recorded, but no ops: the profiler sees those of the thread that starts it and "
             "of autograd. Start it in the thread that works, or record every thread: "
@@ -384,6 +429,8 @@ def _advice(results: Results, idle: _Idle) -> str:
         return f"{_ADVICE['allocation']} {_ADVICE[main]}"
     if main in ("launch", "dispatch") and _replays(results):
         return "It runs CUDA graphs already: put more work into one graph, or more into one kernel."
+    if main == "dispatch" and idle.on_cpu:
+        return f"Run {idle.on_cpu} on the GPU, or while the GPU has other work."
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
@@ -400,6 +447,13 @@ def _advice(results: Results, idle: _Idle) -> str:
 def _allocation_advice(results: Results) -> str:
     if _frees(results):
         return _ADVICE["allocation"]
+    steps, at = results.step_table(), results.slices(Kind.RUNTIME, is_allocation)
+    again = np.count_nonzero(np.unique(step_of(steps, results.trace.start[at])) >= 0)
+    if results.is_whole and again > 2 and 2 * again > len(steps):
+        return (
+            "Step after step asks for memory again: look for what gives it back (empty_cache(), shapes that "
+            "change), and for requests that fail and are tried again."
+        )
     return "Next to nothing is freed here: these are first requests. Warm up with the largest shapes."
 
 

@@ -65,7 +65,7 @@ _TEMPLATES = {
         "GammaBetaBackwardCUDAKernelTemplate": "layer_norm bwd gamma beta",
         "layer_norm_grad_input_kernel": "layer_norm bwd input",
         "layer_norm_grad_input_kernel_vectorized": "layer_norm bwd input",
-        "vectorized_layer_norm_kernel": "layer_norm", "RowwiseMomentsCUDAKernel": "layer_norm moments",
+        "vectorized_layer_norm_kernel": "layer_norm", "RowwiseMomentsCUDAKernel": "norm moments",
         "batch_norm_backward_kernel": "batch_norm bwd",
         "batch_norm_collect_statistics_kernel": "batch_norm stats",
         "batch_norm_transform_input_kernel": "batch_norm apply",

@@ -110,6 +110,11 @@ def _rocprim(name: str, text: str, function: cxx.Function) -> KernelName:
 def _tensile(name: str, text: str) -> KernelName:
     """``Cijk_Alik_Bljk_BBS_BH_..._MT160x256x64_MI16x16x1_..._ISA942_...``: hipBLASLt and rocBLAS."""
     tokens = text.split("_")
+    if any(
+        token.startswith("PostGSU") for token in tokens
+    ):  # adds up what the blocks that shared a tile have
+        dtype = _TENSILE_TYPES.get(tokens[1])
+        return KernelName(name, "rocm", join_words("split-K reduce", dtype), "reduction", dtype=dtype)
     layout = "".join(_TENSILE_LAYOUT.get(token, "") for token in tokens[1:3])
     types = tokens[3] if len(tokens) > 3 else ""
     dtype = _TENSILE_TYPES.get(types[:2]) or _TENSILE_TYPES.get(types[:1])
