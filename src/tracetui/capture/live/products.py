@@ -59,7 +59,7 @@ class Reply:
 
 
 class Gone(AttachError):
-    """There is no server."""
+    """There is no server, or it lets nobody in: it does nothing of what was asked."""
 
 
 class Server:
@@ -115,11 +115,11 @@ class Server:
             connection.close()
         if response.status // 100 == 3:
             target = plain(response.getheader("Location", "elsewhere"), 200)
-            raise AttachError(f"{self.name} redirects {path} to {target}: give the server's own address")
+            raise Gone(f"{self.name} redirects {path} to {target}: give the server's own address")
         if response.status in (401, 403):
             known = method == "POST" and os.environ.get(KEY)  # it was taken for what it is
             wanted = f"an admin API key: set {ADMIN_KEY}" if known else f"an API key: set {KEY}"
-            raise AttachError(f"{self.name} wants {wanted} to the one that it was started with")
+            raise Gone(f"{self.name} wants {wanted} to the one that it was started with")
         if len(text) > MAX_REPLY:
             raise AttachError(
                 f"{self.name} answers {path} with more than {MAX_REPLY >> 20} MB: not such a server"
