@@ -456,6 +456,7 @@ def test_of_several_those_in_which_nothing_ran_are_named(job: Start, tmp_path: P
     [
         ("die", 30, 30, "ended before its recording was whole"),
         ("never", 30, 0.2, "wrote no trace: it may be under a profiler already"),
+        ("unfinished", 30, 0.2, "wrote no trace: its file stays unfinished"),
         ("busy", 0, 1, "records already: another profiler's trace, or an earlier request's"),
     ],
 )

@@ -317,6 +317,8 @@ class _Once:
                 continue
             if not alive:
                 one.lost = f"process {pid} ended before its recording was whole"
+                if one.written >= 0 or self._written(one) >= 0:
+                    one.lost += " (PyTorch can crash a program that ends then)"
             elif one.at is None:
                 if impatient:
                     one.lost = f"process {pid} {one.silent}"
@@ -327,7 +329,10 @@ class _Once:
                 if size != one.written:
                     one.written, one.news = size, now
                 elif now - one.news > PATIENCE_SECONDS:
-                    why = "the disk is full" if _full(one.here) else "it may be under a profiler already"
+                    why = "it may be under a profiler already"
+                    if one.written >= 0:
+                        why = "its file stays unfinished, as under a quota or a limit of its size"
+                    why = "the disk is full" if _full(one.here) else why
                     one.lost = f"process {pid} wrote no trace: {why}"
 
     def _file(self, one: _Asked, suffix: str) -> Path | None:
