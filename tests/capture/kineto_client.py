@@ -2,7 +2,8 @@
 
 Prints a line a tenth of a second, and "done", as soon as the file STOP of the environment is there; ends
 with EXIT from it. Switches: "empty" (the first recording has no event), "always-empty", "drop" (the first
-request is dropped), "never" (none is answered), "die" (ends while it records), "busy" (says that it records
+request is dropped), "never" (none is answered), "slow" (its file is empty for three seconds), "unfinished"
+(its file keeps the name of an unfinished one), "die" (ends while it records), "busy" (says that it records
 already), "fork" (has a child, as a DataLoader's worker, with its socket).
 """
 
@@ -21,7 +22,7 @@ END = time.monotonic() + float(sys.argv[1])
 STOP = os.environ.get("STOP", "")
 INTERVAL = float(sys.argv[2]) if len(sys.argv) > 2 else 0.05
 SWITCHES = sys.argv[3:]
-ANSWER_SECONDS = 1.0
+ANSWER_SECONDS = 3.0
 """Kineto waits for 0.09 s, which is little on a busy machine."""
 FOLDER = os.environ.get("KINETO_IPC_SOCKET_DIR")
 NAME = f"dynoconfigclient{uuid.uuid4()}"
@@ -42,7 +43,10 @@ def write(path, start, seconds, empty):
     root, ext = os.path.splitext(path)
     path = f"{root}_{os.getpid()}{ext}"
     with open(path + ".tmp", "w") as file:
+        time.sleep(3 if "slow" in SWITCHES else 0)
         json.dump({"schemaVersion": 1, "traceEvents": events}, file)
+    if "unfinished" in SWITCHES:
+        return
     os.rename(path + ".tmp", path)
 
 

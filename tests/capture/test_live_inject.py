@@ -112,7 +112,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 def told_to_end(process: subprocess.Popen[str]) -> str:
     """What it says from then on."""
-    return process.communicate("end\n", timeout=60)[0]
+    return process.communicate("end\n", timeout=300)[0]
 
 
 def is_clean(tmp_path: Path) -> bool:
@@ -145,7 +145,8 @@ def test_all_threads_are_recorded_and_nothing_is_left(
     assert recorded.notes == (
         "steps cannot be counted in a process that was not started for it: recorded 200 ms",
     )
-    assert News(Stage.RECORDING, "200 ms") in events
+    # It may be through with that before we look.
+    assert {News(Stage.RECORDING, "200 ms"), News(Stage.WRITING)} & set(events)
     found = slices(recorded)
     threads = {
         name: {event["tid"] for event in found if event["name"] == name}
@@ -154,7 +155,7 @@ def test_all_threads_are_recorded_and_nothing_is_left(
     assert all(len(where) == 1 for where in threads.values())
     assert threads["aten::mm"] != threads["aten::relu"]
     span = max(event["ts"] for event in found) - min(event["ts"] for event in found)
-    assert 150_000 < span < 1_000_000
+    assert 150_000 < span < 30_000_000, "µs: a busy machine ends it late"
     assert list((tmp_path / "temporary").iterdir()) == []
     assert told_to_end(process) == "left 1 []\n"
     assert process.wait() == 7

@@ -31,7 +31,8 @@ SHORT = Wanted(duration=0.05)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "TICK", 0.05)
     monkeypatch.setattr(servers, "POLL", 0.01)
-    monkeypatch.delenv(products.KEY, raising=False)
+    for name in (products.KEY, products.ADMIN_KEY):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -648,7 +649,7 @@ def listening(answer: Callable[[socket.socket], object]) -> tuple[socket.socket,
     [
         (lambda c: c.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), "does not speak HTTP", 30),
         (lambda c: c.sendall(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 5000), "does not speak HTTP", 30),
-        (lambda c: (c.recv(9999), time.sleep(0.6)), "does not answer", 0.2),
+        (lambda c: (c.recv(9999), time.sleep(60)), "does not answer", 0.2),
         (
             lambda c: [(c.sendall(b"HTTP/1.1 200 OK\r\nX: "), time.sleep(0.1)) for _ in range(99)],
             "does not answer",
@@ -693,6 +694,28 @@ def test_the_key_goes_with_every_request(
     monkeypatch.setenv(products.KEY, "sesame")
     record(vllm, tmp_path / "out")
     assert {headers.get("Authorization") for headers in vllm.headers} == {"Bearer sesame"}
+
+
+def test_sglang_with_two_keys_takes_the_admin_key_for_recording(
+    sglang: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `decide_request_auth` of its sources has it: either key opens its own endpoints only."""
+
+    def behind(key: str, answer: Any) -> Callable[[object], Any]:
+        def opened(body: object) -> Any:
+            if sglang.headers[-1].get("Authorization") != f"Bearer {key}":
+                return 401, '{"error":"Unauthorized"}'
+            return answer(body) if callable(answer) else answer
+
+        return opened
+
+    for path, answer in sglang.answers.items():
+        sglang.answers[path] = behind("open" if path.startswith("GET") else "sesame", answer)
+    assert f"wants an API key: set {products.KEY}" in failure(sglang, tmp_path / "out")
+    monkeypatch.setenv(products.KEY, "open")
+    assert f"wants an admin API key: set {products.ADMIN_KEY}" in failure(sglang, tmp_path / "out")
+    monkeypatch.setenv(products.ADMIN_KEY, "sesame")
+    assert len(record(sglang, tmp_path / "out")[1].paths) == 1
 
 
 def test_an_output_that_cannot_be_written(vllm: Standin, tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from tracetui.capture.live import ask
 from tracetui.capture.live.model import seconds
 from tracetui.cli.main import main
 from tracetui.trace import load
@@ -95,33 +97,44 @@ def test_a_training_loop_that_runs(folder: Path) -> None:
         (timed,) = attach(folder, str(job.pid), "--duration", "300ms")
         (counted,) = attach(folder, str(folder), "--steps", "3", "--record-shapes", "--with-stack")
         (folder / "stop").touch()
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=300)
     # Of Python frames PyTorch itself may say that one was left open.
     said = [line for line in err.splitlines() if "collection.cpp" not in line]
     assert (out, said, job.returncode) == ("done\n", [], 6), "as without us"
     trace = load(timed)
     assert {"aten::addmm", "Optimizer.step#SGD.step"} <= set(trace.names)
     length = int((trace.start + trace.duration).max() - trace.start.min()) / 1e9
-    assert 0.1 < length < 2 * seconds("300ms")
+    assert 0.5 * seconds("300ms") < length < 10, "s: a busy machine ends it late"
     events = json.loads(counted.read_text())["traceEvents"]
     assert sum(e.get("name") == "Optimizer.step#SGD.step" for e in events) in (2, 3, 4)
     assert any("Input Dims" in e.get("args", {}) for e in events)
     assert any(e.get("cat") == "python_function" for e in events)
 
 
-def test_two_ranks_at_one_time(folder: Path) -> None:
+def test_two_ranks_at_one_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    told: list[dict[str, str]] = []
+    configuration = ask.configuration
+
+    def tell(*facts: Any) -> str:
+        text = configuration(*facts)
+        told.append(dict(line.split("=", 1) for line in text.splitlines()))
+        return text
+
+    monkeypatch.setattr(ask, "configuration", tell)
     with started_by_run(folder, sys.executable, *torchrun) as job:
         wait_until_it_trains(job, 2)
-        paths = attach(folder, str(job.pid), "--duration", "300ms")
+        paths = attach(folder, str(job.pid), "--duration", "1s")
         (folder / "stop").touch()
-        out, err = job.communicate(timeout=60)
+        out, err = job.communicate(timeout=300)
     assert job.returncode == 0, err
     assert out.count("done") == 2
     assert [path.name[-10:] for path in paths] == ["rank0.json", "rank1.json"]
-    firsts = []
+    assert told[-1]["PROFILE_START_TIME"] == told[-2]["PROFILE_START_TIME"], "they were told one start"
+    spans = []
     for path in paths:
-        found = json.loads(path.read_text())
-        firsts.append(min(e["ts"] for e in found["traceEvents"] if e.get("ph") == "X"))
-        assert any("all_reduce" in e["name"] for e in found["traceEvents"])
-    assert abs(firsts[0] - firsts[1]) < 50_000, "µs: they were told one start"
+        events = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("ph") == "X"]
+        spans.append((min(e["ts"] for e in events), max(e["ts"] for e in events)))
+        assert any("all_reduce" in e["name"] for e in events)
+    # A busy machine lets one go on later than the other, but not by the whole recording.
+    assert max(first for first, _ in spans) < min(last for _, last in spans)

@@ -102,25 +102,26 @@ def attach_command(
         raise click.UsageError("--keep is for --every")
     if as_json and not listing:
         raise click.UsageError("--json is for --list")
+    made = list[Path]()
     try:
-        if listing:
-            emit(_listing(_jobs(), as_json))
-            return
-        wanted = Wanted(**given)
-        if not 0.001 <= wanted.duration <= 86400:
-            raise AttachError("--duration: between 1ms and 24h", 2)
-        make = _recorder(target, wanted, output, no_wait, ranks, inject)
-        _make_folder(output)
         with stop_signals():
+            if listing:
+                emit(_listing(_jobs(), as_json))
+                return
+            wanted = Wanted(**given)
+            if not 0.001 <= wanted.duration <= 86400:
+                raise AttachError("--duration: between 1ms and 24h", 2)
+            make = _recorder(target, wanted, output, no_wait, ranks, inject)
+            _make_folder(output)
             if every is not None:
-                _again_and_again(make, every, keep)
+                _again_and_again(make, every, keep, made)
                 return
             app = open_app and sys.stdout.isatty() and sys.stdin.isatty()
             recorded = _follow(make(), app)
     except AttachError as error:
         fail(str(error), error.code)
     except Stopped as stop:
-        fail("nothing was recorded", 128 + stop.signal)
+        fail(f"stopped; {len(made)} traces are kept" if made else "nothing was recorded", 128 + stop.signal)
     if not app:
         emit("\n".join(str(path) for path in recorded.paths))
         return
@@ -275,11 +276,12 @@ def _follow(events: Iterator[LiveEvent], app: bool = False) -> Recorded:
     raise AttachError("the recording ended without a trace")
 
 
-def _again_and_again(make: Callable[[], Iterator[LiveEvent]], every: float, keep: int | None) -> None:
-    """A flight recorder: its paths as they come, until the job has ended."""
+def _again_and_again(
+    make: Callable[[], Iterator[LiveEvent]], every: float, keep: int | None, made: list[Path]
+) -> None:
+    """A flight recorder: its paths as they come, until the job has ended. `made` gets those that are kept."""
     from tracetui.capture.live.model import AttachError
 
-    made = list[Path]()
     due = time.monotonic()
     while True:
         try:
@@ -292,12 +294,12 @@ def _again_and_again(make: Callable[[], Iterator[LiveEvent]], every: float, keep
                 raise
             warn(str(error))
         else:
-            emit("\n".join(str(path) for path in paths))
             made += paths
             rounds = keep * len(paths) if keep is not None else len(made)
             for old in made[: max(0, len(made) - rounds)]:
                 with contextlib.suppress(OSError):
                     old.unlink()
             del made[: max(0, len(made) - rounds)]
+            emit("\n".join(str(path) for path in paths))
         due = max(due + every, time.monotonic())
         time.sleep(max(0.0, due - time.monotonic()))

@@ -46,6 +46,10 @@ PATIENCE_SECONDS = 8.0
 """How long a process may be late, in asking or in beginning to write, before we say so."""
 TRIES = 10
 """Recordings in which nothing ran, one after the other: a job that has just started takes a while."""
+PATIENT_TRIES = 3
+"""Recordings of several processes while one misses the common start, each with twice the time before it."""
+LONG_SECONDS = 60.0
+"""A recording that took longer is not made again for that."""
 SMALL = 64 * 1024
 """Bytes: only a file as small as this can hold no event."""
 
@@ -65,6 +69,10 @@ class _Asked:
     """Why there will be no trace of it."""
     again: bool = False
     """Whether it was told twice."""
+    late: bool = False
+    """Whether it is lost because it missed the common start."""
+    silent: str = "does not ask: it is stopped, or hangs"
+    """Why it has not been told, as far as its questions say."""
     names: tuple[str, ...] = ()
     """What the file may be called: a process writes its id into the name, as it knows itself."""
     written: int = -2
@@ -105,12 +113,16 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
     iterator ends the asking; a process that has been told by then records once, and what it writes is removed
     later. Raises AttachError.
     """
+    missed = 0
     for attempt in range(TRIES):
         once = None
         try:
-            once = _Once(targets, wanted if attempt == 0 else replace(wanted, start_in=0.0))
+            once = _Once(targets, wanted if attempt == 0 else replace(wanted, start_in=0.0), 2**missed)
             yield from once.events()
-            paths = once.take(output)
+            late = [one.process.pid for one in once.asked if one.late]
+            missed += bool(late)
+            again = late and missed < PATIENT_TRIES and wanted.duration <= LONG_SECONDS
+            paths = once.take(output) if not again else []
         except AttachError as error:
             error.gone = not any(started(one.pid) == one.ticks for one in targets)
             raise
@@ -120,7 +132,8 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
         if paths:
             yield Recorded(tuple(paths), tuple(once.notes))
             return
-        yield News(Stage.ASKING, "nothing ran in that time: once more")
+        why = f"process {late[0]} missed the common start" if again else "nothing ran in that time"
+        yield News(Stage.ASKING, f"{why}: once more")
     raise AttachError(
         f"nothing ran in {TRIES} recordings of {_length(wanted)}: the process waits, or is busy outside "
         "PyTorch; try a longer --duration"
@@ -146,8 +159,10 @@ def _root(process: Process) -> tuple[Path, Path]:
 class _Once:
     """One recording."""
 
-    def __init__(self, targets: Sequence[Process], wanted: Wanted) -> None:
+    def __init__(self, targets: Sequence[Process], wanted: Wanted, ahead: int = 1) -> None:
         self.wanted = wanted
+        self.ahead = ahead
+        """How many times the usual lead of several processes."""
         self.asked = [_Asked(one) for one in targets]
         self.notes: list[str] = []
         self.start = 0.0
@@ -198,10 +213,6 @@ class _Once:
             stage = self._stage()
             details = {Stage.ASKING: whom, Stage.RECORDING: _length(self.wanted)}
             yield News(stage, details.get(stage, ""))
-        lost = [one for one in self.asked if one.lost]
-        if len(lost) == len(self.asked):
-            raise AttachError(lost[0].lost)
-        self.notes += [one.lost for one in lost]
 
     def _listen(self) -> Iterator[LiveEvent]:
         """Become the one whom the processes ask."""
@@ -248,27 +259,35 @@ class _Once:
 
     def _reply(self, here: Listener, knock: Knock, slowest: int) -> None:
         one = next((one for one in self.asked if one.process.pid == knock.pid), None)
-        wait = self.wanted.steps is not None and time.monotonic() - self.begun < self.wanted.start_in
+        if one is not None and knock.recording:  # told once it is idle
+            one.silent = "records already: another profiler's trace, or an earlier request's"
+            if one.written >= 0:
+                one.news = time.monotonic()  # it makes the trace, however long the file stays as it is
+        timed = self.wanted.steps is None
+        wait = not timed and time.monotonic() - self.begun < self.wanted.start_in
         if (
             one is None
             or one.lost
             or wait  # steps are counted from when it is told
-            or knock.recording  # told once it is idle
+            or knock.recording
             or started(one.process.pid) != one.process.ticks
-            or (one.at is not None and (len(self.asked) > 1 or one.again or not self._dropped(one)))
+            or (one.at is not None and (one.again or not self._dropped(one)))
         ):
             here.answer(knock)
             return
+        one.silent = "asks, but this machine is too busy to answer it in time"
         now = time.time()
         again = one.at is not None
         start = self.start
         if again:
             start = now + SOON_SECONDS
         elif not start:
-            lead = slowest + COMMON_LEAD_SECONDS if len(self.asked) > 1 else LEAD_SECONDS
+            common = (slowest + COMMON_LEAD_SECONDS) * self.ahead
+            lead = common if len(self.asked) > 1 else LEAD_SECONDS
             start = now + max(lead, self.wanted.start_in)
-        if self.wanted.steps is None and start - now < LATE_SECONDS:
-            one.lost = plain(f"process {knock.pid} asked too late for the common start")
+        if timed and (start - now < LATE_SECONDS or (again and len(self.asked) > 1)):
+            one.late, one.lost = True, f"process {knock.pid} missed the common start"
+            here.answer(knock)
             return
         if here.answer(knock, configuration(self.wanted, one.there / "trace.json", None if again else start)):
             self.start, one.again, one.at = start, again, time.monotonic()
@@ -298,18 +317,22 @@ class _Once:
                 continue
             if not alive:
                 one.lost = f"process {pid} ended before its recording was whole"
+                if one.written >= 0 or self._written(one) >= 0:
+                    one.lost += " (PyTorch can crash a program that ends then)"
             elif one.at is None:
                 if impatient:
-                    one.lost = f"process {pid} does not ask: it is stopped, or hangs, or records already"
+                    one.lost = f"process {pid} {one.silent}"
             elif time.time() > over or one.again:
-                part = self._file(one, ".tmp")
-                size = part.stat().st_size if part is not None else -1
+                size = self._written(one)
                 if size >= 0 and self.wanted.steps is not None:
                     continue  # it waits for the next step
                 if size != one.written:
                     one.written, one.news = size, now
                 elif now - one.news > PATIENCE_SECONDS:
-                    why = "the disk is full" if _full(one.here) else "it may be under a profiler already"
+                    why = "it may be under a profiler already"
+                    if one.written >= 0:
+                        why = "its file stays unfinished, as under a quota or a limit of its size"
+                    why = "the disk is full" if _full(one.here) else why
                     one.lost = f"process {pid} wrote no trace: {why}"
 
     def _file(self, one: _Asked, suffix: str) -> Path | None:
@@ -318,6 +341,13 @@ class _Once:
             if found.is_file():
                 return found
         return None
+
+    def _written(self, one: _Asked) -> int:
+        """Bytes of the unfinished file; -1 if there is none, as it may have got its name just now."""
+        part = self._file(one, ".tmp")
+        with contextlib.suppress(OSError):
+            return part.stat().st_size if part is not None else -1
+        return -1
 
     def _stage(self) -> Stage:
         waiting = [one for one in self.asked if one.done is None and not one.lost]
@@ -331,7 +361,11 @@ class _Once:
         return Stage.RECORDING if ahead + self.wanted.duration > 0 else Stage.WRITING
 
     def take(self, output: Path) -> list[Path]:
-        """Move the traces to `output` under names of their own; none if nothing ran in any of them."""
+        """Move the traces to `output` under names of their own; none if nothing ran in any of them.
+        Raises AttachError."""
+        self.notes = [one.lost for one in self.asked if one.lost]
+        if len(self.notes) == len(self.asked):
+            raise AttachError(self.notes[0])
         done = [(one.process, one.done) for one in self.asked if one.done is not None]
         full = [(process, path) for process, path in done if not is_empty(path)]
         for process, _ in [pair for pair in done if pair not in full] if full else ():

@@ -8,7 +8,7 @@ are those of Kineto's IpcFabricConfigClient.
 This file imports the standard library alone, as it is also a program: `python listener.py FOLDER PID`
 answers "nothing to record" as long as that process or others that ask are there. Who wants a recording
 (see `ask`) puts a socket of its own in the place of this one, by a rename, and this one comes back when
-the lock of the folder is free again: at no time does nobody answer.
+the lock of the folder is free again, a twentieth of a second later.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ MOST_PIDS = 64
 ALONE_SECONDS = 60.0
 """After the first process has ended, and no other has asked for so long, the answering ends."""
 POLL_SECONDS = 1.0
-"""How often the answering looks whether it is its turn again, and whether the job has ended."""
+"""How often the answering looks whether it is still its turn, and whether the job has ended."""
+HANDOVER_SECONDS = 0.05
+"""The same while somebody records: until it is back, nobody answers."""
 
 _HEADER = struct.Struct("=Q32s")
 _REQUEST = struct.Struct("=iiq")
@@ -212,6 +214,7 @@ def main(folder: str, pid: int) -> None:
     listener: Listener | None = None
     heard = time.monotonic()
     while True:
+        wait = POLL_SECONDS
         if listener is None or not listener.listens():
             try:
                 free = lock(folder)
@@ -223,12 +226,12 @@ def main(folder: str, pid: int) -> None:
                 listener = Listener(folder)
                 os.close(free)
             else:
-                heard = time.monotonic()  # somebody records here
+                heard, wait = time.monotonic(), HANDOVER_SECONDS  # somebody records here
         knock = None
         if listener is not None:
-            knock = listener.receive(POLL_SECONDS)
+            knock = listener.receive(wait)
         else:
-            time.sleep(POLL_SECONDS)
+            time.sleep(wait)
         if knock is not None and listener is not None:
             heard = time.monotonic()
             listener.answer(knock)

@@ -22,6 +22,8 @@ from tracetui.safe_text import plain
 
 KEY = "TRACETUI_SERVER_KEY"
 """The environment variable with the server's API key, where it has one."""
+ADMIN_KEY = "TRACETUI_SERVER_ADMIN_KEY"
+"""The same with SGLang's `--admin-api-key`: with both, it takes that one alone for recording."""
 MAX_REPLY = 4 << 20
 ANSWER_SECONDS = 30.0
 """For a question: a server in the middle of a large batch answers late."""
@@ -57,7 +59,7 @@ class Reply:
 
 
 class Gone(AttachError):
-    """There is no server."""
+    """There is no server, or it lets nobody in: it does nothing of what was asked."""
 
 
 class Server:
@@ -82,7 +84,8 @@ class Server:
     ) -> Reply:
         """`seconds` for each wait. Raises AttachError: it cannot be reached, or answers nonsense."""
         headers = {"Connection": "close", "Accept": "application/json"}
-        if key := os.environ.get(KEY):
+        variable = ADMIN_KEY if method == "POST" and os.environ.get(ADMIN_KEY) else KEY
+        if key := os.environ.get(variable):
             headers["Authorization"] = f"Bearer {key}"
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -112,9 +115,11 @@ class Server:
             connection.close()
         if response.status // 100 == 3:
             target = plain(response.getheader("Location", "elsewhere"), 200)
-            raise AttachError(f"{self.name} redirects {path} to {target}: give the server's own address")
+            raise Gone(f"{self.name} redirects {path} to {target}: give the server's own address")
         if response.status in (401, 403):
-            raise AttachError(f"{self.name} wants an API key: set {KEY} to the one that it was started with")
+            known = method == "POST" and os.environ.get(KEY)  # it was taken for what it is
+            wanted = f"an admin API key: set {ADMIN_KEY}" if known else f"an API key: set {KEY}"
+            raise Gone(f"{self.name} wants {wanted} to the one that it was started with")
         if len(text) > MAX_REPLY:
             raise AttachError(
                 f"{self.name} answers {path} with more than {MAX_REPLY >> 20} MB: not such a server"

@@ -88,7 +88,11 @@ class _Recording:
         yield from _wait(wanted.start_in, asking)
         yield asking
         self._running = True  # from now on, whatever comes back
-        reply = yield from self._post("/start_profile", asking, START_SECONDS)
+        try:
+            reply = yield from self._post("/start_profile", asking, START_SECONDS)
+        except Gone:
+            self._running = False
+            raise
         if not reply.good:
             self._running = False  # nor is another's recording to be stopped
             raise AttachError(self._refused(reply))
