@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,14 +65,17 @@ class LoadTask:
     def _run(self) -> None:
         try:
             # Imported here, in parallel with the start of the app.
-            from tracetui.analysis.graphs import with_module_lanes
-            from tracetui.session.recording import Recording
             from tracetui.trace import Cancelled, TraceError, load
-            from tracetui.trace.saved import keep
 
+            # What is needed next, beside the reading.
+            threading.Thread(target=import_module, args=("tracetui.session.recording",), daemon=True).start()
             try:
                 show = self.beginning.set_result if self.draws else None
                 loaded = load(self.path, self._progress, show=show)
+                from tracetui.analysis.graphs import with_module_lanes
+                from tracetui.session.recording import Recording
+                from tracetui.trace.saved import keep
+
                 trace = with_module_lanes(loaded)
                 Recording.prepare(trace)
                 self.trace = trace
