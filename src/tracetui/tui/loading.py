@@ -65,6 +65,9 @@ class LoadTask:
     def _run(self) -> None:
         try:
             # Imported here, in parallel with the start of the app.
+            from tracetui.formats.machine import import_numpy, threads_for, together
+
+            import_numpy()
             from tracetui.trace import Cancelled, TraceError, load
 
             # What is needed next, beside the reading.
@@ -76,8 +79,15 @@ class LoadTask:
                 from tracetui.session.recording import Recording
                 from tracetui.trace.saved import keep
 
-                trace = with_module_lanes(loaded)
-                Recording.prepare(trace)
+                found: list[Trace] = []
+                tasks = [
+                    lambda: found.append(with_module_lanes(loaded)),
+                    lambda: Recording.prepare(loaded),  # nearly always there are none
+                ]
+                together(tasks, threads_for(len(loaded)))
+                trace = found[0]
+                if trace is not loaded:
+                    Recording.prepare(trace)
                 self.trace = trace
                 keep(loaded, AFTER, lambda: Recording.keep_prepared(trace))
                 # The loaded objects stay: without this, each full collection would visit all of them,
