@@ -20,6 +20,7 @@ from tracetui.analysis.select import called
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace.nesting import first_places
 
 HIDDEN_NAMES = frozenset(
     """
@@ -69,16 +70,16 @@ class Calls:
     """Position in `cpu` of the op (or annotation) that each device event belongs to, -1 for none."""
 
 
-def _ops_by_id(trace: Trace, ops: I64) -> Callable[[I64], I64]:
+def _ops_by_id(trace: Trace, ops: I64) -> Callable[[I64], I32 | I64]:
     """What finds for each id the position in `ops` of the first op that has it, or -1. Ids of 0 and below
     belong to none."""
-    own = trace.external_id[ops]
-    at = np.flatnonzero(own > 0)
-    top = int(own.max()) if len(at) else 0
+    own = np.maximum(trace.external_id[ops], 0)
+    top = int(own.max(initial=0))
     if top < 8 * len(own) + 65536:  # nearly always: a table
-        place = np.full(top + 1, -1, dtype=np.int64)
-        place[own[at[::-1]]] = at[::-1]
+        place = first_places(own.astype(np.int32), top + 1)
+        place[0] = -1
         return lambda ids: place[np.where((ids > 0) & (ids <= top), ids, 0)]
+    at = np.flatnonzero(own)
     at = at[np.argsort(own[at], kind="stable")]
     own = own[at]
 
@@ -155,8 +156,8 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     links = trace.external_id[device]
     links[(trace.kind[device] == Kind.SYNC) & (links == trace.correlation[device])] = 0
     links[widened] = 0
-    device_op = with_id(links)
-    device_op = np.where(device_op >= 0, ops[device_op] if len(ops) else -1, -1)
+    of_op = with_id(links)
+    device_op: I64 = np.where(of_op >= 0, ops[of_op] if len(ops) else -1, -1)
 
     n = len(cpu)
     has_op = device_op >= 0

@@ -181,6 +181,9 @@ def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool |
 def load_or_exit(path: str) -> Trace:
     """Load a trace with a progress bar. Exit codes: 1 if the file cannot be read, 130 for Ctrl+C."""
     check_exists(path)
+    from tracetui.formats.machine import import_numpy
+
+    import_numpy()
     from tracetui.trace import load
     from tracetui.trace.saved import keep
 

@@ -87,13 +87,13 @@ def open_trace(
         return
     if "-" in paths and sys.stdin.isatty():
         fail("standard input is a terminal: pipe a trace into it, or name a file")
+    if "-" in paths:
+        _keyboard_from_terminal()
     gc.disable()  # until the first picture is there: see `TracetuiApp.on_mount`
     from tracetui.tui.loading import LoadTask
 
-    settings = _settings(theme, ascii)
-    if "-" in paths:
-        _keyboard_from_terminal()
     tasks = [LoadTask(one, draws=other is None).start() for one in paths]  # load while Textual is imported
+    settings = _settings(theme, ascii)
     from tracetui.tui.app import TracetuiApp
 
     app = TracetuiApp(tasks[0], settings, other=tasks[1] if other is not None else None)

@@ -237,6 +237,9 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
 @command_errors
 def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: str) -> None:
     """Print what is in a trace and where to look: the verdict, idle time by cause, steps, kernels."""
+    from tracetui.formats.machine import import_numpy
+
+    import_numpy()
     from tracetui.report.kept_summary import METRICS, WIDEST, keep_forms, kept_forms
     from tracetui.report.terminal import render, terminal_width
 

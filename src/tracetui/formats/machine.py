@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 PART = 1 << 18
 """Rows of a column from which on threads are worth it, each for a part of so many."""
 THREADS = 8
@@ -45,6 +46,18 @@ def _quota(folder: Path) -> float | None:
         return int(limit) / int(period) if int(limit) > 0 else None
     except (OSError, ValueError, ZeroDivisionError):
         return None
+
+
+def import_numpy() -> None:
+    """Import numpy without the threads, one for each core, that its library for matrices starts: they spin
+    for a tenth of a second, and nothing here multiplies matrices. What is started later may have them."""
+    if BLAS_THREADS in os.environ:
+        return
+    os.environ[BLAS_THREADS] = "1"
+    try:
+        import numpy  # noqa: F401
+    finally:
+        del os.environ[BLAS_THREADS]
 
 
 @cache

@@ -109,9 +109,9 @@ def nearest(row: Row, time_ns: int) -> int:
     after = int(np.searchsorted(row.start, time_ns, side="right"))
     if after == 0:
         return int(row.index[0])
-    if row.reach[after - 1] > time_ns or after == len(row):
+    if row.reach(after - 1) > time_ns or after == len(row):
         return int(row.index[after - 1])
-    closer = time_ns - int(row.reach[after - 1]) <= int(row.start[after]) - time_ns
+    closer = time_ns - int(row.reach(after - 1)) <= int(row.start[after]) - time_ns
     return int(row.index[after - 1 if closer else after])
 
 
@@ -126,11 +126,14 @@ def hit(row: Row, view: Viewport, column: int) -> int | None:
     """The slice under a cell: the one that covers most of it."""
     low = view.start_ns + column * view.cell
     high = low + view.cell
-    last = int(np.searchsorted(row.start, high))
-    first = int(np.searchsorted(row.reach, low, side="right"))
+    first, last = np.searchsorted(row.start, (low, high)).tolist()
+    # Slices do not overlap: of those begun before, only the last may reach into the cell.
+    if first and row.reach(first - 1) > low:
+        first -= 1
     if first >= last:
         return None
-    part = np.minimum(row.reach[first:last], high) - np.maximum(row.start[first:last], low)
+    at = np.arange(first, last)
+    part = np.minimum(row.reach(at), high) - np.maximum(row.start[at], low)
     return int(row.index[first + int(np.argmax(part))])
 
 

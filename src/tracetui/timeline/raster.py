@@ -55,7 +55,7 @@ def raster(rows: Sequence[Row], view: Viewport, parts: Sequence[tuple[int, int]]
     last = np.full(shape, -1, dtype=np.int32)
     prevailing = np.full(shape, -1, dtype=np.int32)
     for i, row in enumerate(rows):
-        if not len(row) or row.start[0] >= borders[-1] or row.reach[-1] <= borders[0]:
+        if not len(row) or row.start[0] >= borders[-1] or row.reach(len(row) - 1) <= borders[0]:
             continue
         if i and row is rows[i - 1]:
             for column in (busy, count, first, last, prevailing):
@@ -64,7 +64,7 @@ def raster(rows: Sequence[Row], view: Viewport, parts: Sequence[tuple[int, int]]
         begun, busy[i] = row.busy_before(borders)
         # Slices do not overlap: of those begun before a border, only the last may reach beyond it.
         before = begun[:-1]
-        running = (before > 0) & (row.reach[np.maximum(before - 1, 0)] > borders[:-1])
+        running = (before > 0) & (row.reach(np.maximum(before - 1, 0)) > borders[:-1])
         lowest = before - running
         highest = begun[1:]
         count[i] = highest - lowest
@@ -102,4 +102,4 @@ def _prevailing(row: Row, busy: I64, cells: I64) -> I32:
 def _names_at(row: Row, moments: I64) -> I32:
     """The names that run at moments of a row's own busy time, nanoseconds."""
     at = np.searchsorted(row.total, moments.ravel(), side="right") - 1
-    return row.name[np.minimum(at, len(row) - 1)].reshape(moments.shape)
+    return row.names[row.index[np.minimum(at, len(row) - 1)]].reshape(moments.shape)

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.formats.columns import looked_up
+from tracetui.formats.machine import in_blocks
 from tracetui.timeline.frames import depths_with, spanning_frames
 from tracetui.trace.model import I32, I64, Bool, Trace
 from tracetui.trace.nesting import positions
@@ -19,14 +20,24 @@ class Row(Struct, frozen=True, eq=False):
     index: I32
     """Slices, ascending."""
     start: I64
-    reach: I64
-    """End of the slice, at least 1 ns after its start: where it stops touching cells."""
     total: I64
     """Running sum of the durations before each slice, and after the last. Shape (n + 1,)."""
-    name: I32
+    names: I32
+    """The name of every slice of the trace."""
 
     def __len__(self) -> int:
         return len(self.index)
+
+    @property
+    def name(self) -> I32:
+        """The name of each, looked up at each call."""
+        return looked_up(self.names, self.index)
+
+    def reach(self, at: I64 | int) -> I64:
+        """The ends of some slices, at least 1 ns after their starts: there they stop touching cells."""
+        length = np.subtract(self.total[np.add(at, 1)], self.total[at])  # a ufunc may overflow
+        ends: I64 = np.add(self.start[at], np.maximum(length, 1))
+        return ends
 
     def busy_before(self, times: I64) -> tuple[I64, I64]:
         """For sorted times: the number of slices that start before each, and the busy ns before each."""
@@ -95,19 +106,17 @@ class Rows:
         trace = self.trace
         first, last = trace.lanes[lane].first, trace.lanes[lane].last
         if self.count(lane) <= 1 and depth == 0 and not len(self.frames(lane)):
-            index = np.arange(first, last, dtype=np.int32)
+            index, start = np.arange(first, last, dtype=np.int32), trace.start[first:last]
         else:
             order, bounds = self._order(lane)
             index = order[bounds[depth] : bounds[depth + 1]] if depth < len(bounds) - 1 else order[:0]
-        start, duration = looked_up(trace.start, index), looked_up(trace.duration, index)
-        np.maximum(duration, 0, out=duration)
-        if len(chain := self.frames(lane)) and len(at := np.flatnonzero(index == chain[-1])):
-            start[at], duration[at] = trace.start[chain[0]], trace.duration[chain[0]]
+            start = looked_up(trace.start, index)
         total = np.zeros(len(index) + 1, dtype=np.int64)
-        np.cumsum(duration, out=total[1:])
-        reach = np.maximum(duration, 1, out=duration)
-        reach += start
-        return Row(lane, depth, index, start, reach, total, looked_up(trace.name, index))
+        in_blocks(len(index), lambda part: np.maximum(trace.duration[index[part]], 0, out=total[1:][part]))
+        if len(chain := self.frames(lane)) and len(at := np.flatnonzero(index == chain[-1])):
+            start[at], total[at + 1] = trace.start[chain[0]], trace.duration[chain[0]]
+        np.cumsum(total, out=total)
+        return Row(lane, depth, index, start, total, trace.name)
 
     def _order(self, lane: int) -> tuple[I32, I64]:
         """A lane's slices by depth, in order of time within each, and where each depth begins."""
@@ -120,8 +129,7 @@ class Rows:
                 depth = np.where(depth < 0, count, depth)  # what is not drawn goes below the last row
             else:
                 depth = trace.depth[first:last]
-            deepest = count - 1 if len(frames) else int(depth.max(initial=0))
-            bounds, order = positions(depth, deepest + 1)
+            bounds, order = positions(depth, count)
             order += np.int32(first)
             found = self._orders[lane] = (order, bounds)
         return found

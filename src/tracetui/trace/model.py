@@ -24,6 +24,7 @@ from tracetui.formats.columns import NO_ID as NO_ID
 from tracetui.formats.columns import Bool as Bool
 from tracetui.formats.contents import EventReader
 from tracetui.formats.diagnostics import Notice
+from tracetui.formats.machine import in_blocks
 
 
 class Kind(IntEnum):
@@ -202,10 +203,15 @@ class Trace:
     def span(self) -> tuple[int, int]:
         """First start and last end of all plausible slices; (0, 0) if there are none."""
         if "span" not in self.derived:
-            good = slice(None) if not self.implausible.any() else ~self.implausible
-            start = self.start[good]
-            end = start + self.duration[good]
-            self.derived["span"] = (int(start.min()), int(end.max())) if len(end) else (0, 0)
+
+            def ends(part: slice) -> tuple[int, int] | None:
+                start, duration, odd = self.start[part], self.duration[part], self.implausible[part]
+                if odd.any():
+                    start, duration = start[~odd], duration[~odd]
+                return (int(start.min()), int((start + duration).max())) if len(start) else None
+
+            found = [one for one in in_blocks(len(self), ends) if one]
+            self.derived["span"] = (min(a for a, _ in found), max(b for _, b in found)) if found else (0, 0)
         span: tuple[int, int] = self.derived["span"]
         return span
 

@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,16 +65,29 @@ class LoadTask:
     def _run(self) -> None:
         try:
             # Imported here, in parallel with the start of the app.
-            from tracetui.analysis.graphs import with_module_lanes
-            from tracetui.session.recording import Recording
-            from tracetui.trace import Cancelled, TraceError, load
-            from tracetui.trace.saved import keep
+            from tracetui.formats.machine import import_numpy, threads_for, together
 
+            import_numpy()
+            from tracetui.trace import Cancelled, TraceError, load
+
+            # What is needed next, beside the reading.
+            threading.Thread(target=import_module, args=("tracetui.session.recording",), daemon=True).start()
             try:
                 show = self.beginning.set_result if self.draws else None
                 loaded = load(self.path, self._progress, show=show)
-                trace = with_module_lanes(loaded)
-                Recording.prepare(trace)
+                from tracetui.analysis.graphs import with_module_lanes
+                from tracetui.session.recording import Recording
+                from tracetui.trace.saved import keep
+
+                found: list[Trace] = []
+                tasks = [
+                    lambda: found.append(with_module_lanes(loaded)),
+                    lambda: Recording.prepare(loaded),  # nearly always there are none
+                ]
+                together(tasks, threads_for(len(loaded)))
+                trace = found[0]
+                if trace is not loaded:
+                    Recording.prepare(trace)
                 self.trace = trace
                 keep(loaded, AFTER, lambda: Recording.keep_prepared(trace))
                 # The loaded objects stay: without this, each full collection would visit all of them,

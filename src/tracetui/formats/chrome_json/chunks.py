@@ -9,13 +9,13 @@ the text itself is broken, it is taken apart (see `recover_text`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
-from tracetui.formats.chrome_json.intake import Chunk, Intake
+from tracetui.formats.chrome_json.intake import OTHERS, Chunk, Intake
 from tracetui.formats.chrome_json.recover_text import (
     KEY,
     SPACE,
@@ -263,6 +263,8 @@ class Reader:
             # An extra bracket turns sound events into a nested list.
             raise Broken
         self.intake.store.diagnostics.note("not_an_event", chunk.offset, len(others))
+        if others and not chunk.apart:
+            chunk = Chunk(chunk.offset, chunk.length, OTHERS)
         self.intake.add(chunk, rows, lambda: objects)
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:
@@ -365,12 +367,12 @@ class Reader:
             self._decode(b"[" + b",".join(found.events) + b"]", chunk)
 
 
-def reread(text: bytes, chunk: Chunk, bare: bool) -> list[bytes]:
+def reread(text: bytes, chunk: Chunk, bare: bool) -> Sequence[bytes | msgspec.Raw]:
     """The texts of the events in a chunk's text, numbered as when it was first read.
 
     Raises msgspec.DecodeError if the text has changed.
     """
-    if chunk.apart:
+    if chunk.apart not in ("", OTHERS):
         return recover_text(text, chunk.apart, bare).events
-    texts = [bytes(t) for t in RAW_EVENTS.decode(b"[" + text + b"]")]
-    return [t for t in texts if t[:1] == b"{"]
+    texts = RAW_EVENTS.decode(b"[" + text + b"]")
+    return [t for t in texts if bytes(t)[:1] == b"{"] if chunk.apart else texts

@@ -24,6 +24,7 @@ from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.source import Source
 
 _KEPT = 12
+Text = bytes | msgspec.Raw
 
 
 class _Packed(msgspec.Struct):
@@ -47,7 +48,7 @@ class FileReader:
         self.source = source
         self._chunks = chunks
         self._bare = bare
-        self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._kept: OrderedDict[int, Sequence[Text]] = OrderedDict()
         self._lock = threading.Lock()
         self._parts = source.parts()
 
@@ -79,13 +80,13 @@ class FileReader:
                     found[at] = lenient(texts[place])
         return found
 
-    def chunks(self) -> Iterator[list[bytes]]:
+    def chunks(self) -> Iterator[Sequence[Text]]:
         """The texts of all events, chunk by chunk, in file order; [] for an unreadable chunk."""
         for number in range(len(self._chunks)):
             with self._lock:
                 yield self._texts(number)
 
-    def _texts(self, number: int) -> list[bytes]:
+    def _texts(self, number: int) -> Sequence[Text]:
         texts = self._kept.get(number)
         if texts is not None:
             self._kept.move_to_end(number)

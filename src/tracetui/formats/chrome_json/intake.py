@@ -23,6 +23,8 @@ SOURCE_BITS = 28
 """`source` = number of the chunk << SOURCE_BITS | number of the event in the chunk."""
 _METADATA = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
 
+OTHERS = "others"
+
 SLICE, POINT, WHOLE, COUNTED = range(4)
 """What an event becomes: a slice, a point, decoded whole, or only counted."""
 _CLASSES = dict.fromkeys("BEiIRstf", POINT) | dict.fromkeys("MCbneSTF", WHOLE) | {"X": SLICE}
@@ -34,7 +36,8 @@ class Chunk(Struct, frozen=True):
     offset: int
     length: int
     apart: str = ""
-    """"" if the chunk decodes; otherwise it was recovered, with this `end` (see `recover_text`)."""
+    """"" if the chunk decodes to objects, `OTHERS` if not to objects alone; otherwise it was recovered, with
+    this `end` (see `recover_text`)."""
 
 
 Packed = tuple[list[Chunk], tuple[Any, ...]]

@@ -13,6 +13,7 @@ decoded here and sent to them.
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from tracetui.formats.chrome_json.intake import Packed
 from tracetui.formats.chrome_json.stretches import Stretch, Supply
 from tracetui.formats.chrome_json.worker import LENGTHS, read_stretch, write_all
 from tracetui.formats.columns import Array
+from tracetui.formats.machine import BLAS_THREADS
 
 _CODE = (
     "import sys; sys.path[:] = {path!r}; "
@@ -92,6 +94,7 @@ class _Crew:
                     stderr=subprocess.DEVNULL,
                     pass_fds=descriptors,
                     bufsize=0,
+                    env={**os.environ, BLAS_THREADS: "1"},
                 )
             except OSError:
                 break  # no more processes allowed: make do with fewer
