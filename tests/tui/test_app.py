@@ -152,6 +152,10 @@ async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
         await pilot.press("n", "n", "N")
         assert screen.walk.selected == int(found[1])
         assert f"match 2 of {expected}" in screen.footer.message
+        await pilot.press("slash", *"gemm", "enter")  # the next search begins anew
+        assert screen.session.search.query == "gemm"
+        await pilot.press("slash", "end", "x", "backspace", "enter")
+        assert screen.session.search.query == "gemm"
         await pilot.press("escape")
         assert screen.session.search.query == ""
         await pilot.press("n")
