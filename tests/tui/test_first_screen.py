@@ -19,8 +19,8 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import Verdict
 from tracetui.report.overview import Block, Overview, overviews
 from tracetui.report.overview_lines import TWO_COLUMNS, lay_out
-from tracetui.report.parts import evidence, time_parts
-from tracetui.trace import load
+from tracetui.report.parts import Target, evidence, time_parts
+from tracetui.trace import Kind, load
 from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.timeline import SelectionBar
@@ -223,6 +223,19 @@ def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
             assert results.trace.duration[target.event] <= results.trace.span[1]
         else:
             assert target.pane
+
+
+def test_where_the_time_before_the_first_work_went() -> None:
+    """In the file: the first step begins at 216.5 us, the first kernel at 2360.0 us; 1.49 ms of that is the
+    profiler's buffer request, which has no gap of its own."""
+    results = results_of("matmul_add_64_20_steps")
+    trace = results.trace
+    first = min(int(trace.start[i]) for i in range(len(trace)) if trace.kind[i] == Kind.KERNEL)
+    for part in ("lead-in", "profiler"):
+        target = evidence(results, part)
+        assert target.span == (results.judged_range()[0], first)
+        assert target.said.startswith("up to the GPU's first work: profiler 1.49 ms, host 497 µs")
+    assert evidence(results, "sync") == Target("gaps")
 
 
 async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:

@@ -627,7 +627,7 @@ queue depth
 lead-in
   The time before the first GPU event: the CPU has started, the GPU has nothing yet. The verdict leaves
   it out, unless every step has it.
-  where: the reports, and the verdict's reason
+  where: the overview, below what counts; Enter shows the stretch and its causes
   see: Activity Buffer Request, cold start
   also: lead-in
 
