@@ -107,6 +107,11 @@ def test_sentences_lose_whole_clauses() -> None:
     assert clauses(told, 20) == "idle 24.947 ms…"
     assert clauses(told, 8) == clip(told, 8)
     assert clauses("5 steps; ! differs from the others", 22) == "5 steps…"
+    assert clauses("The GPU is busy. Meanwhile the CPU, in ops, waits.", 24) == "The GPU is busy."
+    assert (
+        clauses("The GPU is busy. Meanwhile the CPU, in ops, waits.", 38)
+        == "The GPU is busy. Meanwhile the CPU…"
+    )
     assert clauses("onewordthatislong", 9) == "onewordt…"
     for width in range(30):
         assert len(clauses(told, width)) <= width

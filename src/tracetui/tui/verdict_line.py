@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.cells import clip
+from tracetui.cells import clauses, clip
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 from tracetui.units import share
 
@@ -58,13 +58,13 @@ def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
 
 
 def sentences(text: str, width: int) -> str:
-    """The sentences of a text that fit whole; where the first does not, what fits of it."""
+    """The sentences of a text that fit whole; where the first does not, the clauses of it that do."""
     every = text.split(". ")
     for count in range(len(every), 0, -1):
         found = ". ".join(every[:count]) + ("." if count < len(every) else "")
         if cell_len(found) <= width:
             return found
-    return clip(text, width)
+    return clauses(every[0], width)
 
 
 def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
