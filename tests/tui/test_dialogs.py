@@ -282,6 +282,9 @@ async def test_a_file_without_events_says_so(tmp_path: Path) -> None:
     app = app_of(write_trace(tmp_path / "none.json", []))
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "this file has no events" in lines(app)[0])
+        assert "CPU only" not in text(app)
+        await pilot.press("right")
+        await until(pilot, lambda: "there is nothing to select" in lines(app)[-1])
 
 
 async def test_a_file_that_is_no_trace_tells_where_more_is_said(tmp_path: Path) -> None:

@@ -238,6 +238,25 @@ def test_where_the_time_before_the_first_work_went() -> None:
     assert evidence(results, "sync") == Target("gaps")
 
 
+async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path: Path) -> None:
+    """Without ops the CPU cannot be outside of one."""
+    call = {"cat": "cuda_runtime", "args": {"correlation": 1}}
+    work = {"cat": "kernel", "pid": 0, "args": {"correlation": 1, "device": 0, "stream": 7}}
+    events = [
+        slice_event("cudaLaunchKernel", 1000 * n, 5, **call | {"args": {"correlation": n}}) for n in range(9)
+    ]
+    events += [
+        slice_event("k", 1000 * n + 8, 50, 7, **work | {"args": work["args"] | {"correlation": n}})
+        for n in range(9)
+    ]
+    app = app_of(write_trace(tmp_path / "gpu.json", events), "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: bool(screen_of(app).verdict.words))
+        assert "in no recorded call" in text(app)
+        await pilot.press("h")
+        await until(pilot, lambda: "the CPU was in no recorded call; here" in screen_of(app).footer.message)
+
+
 async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
     app = app_of(SAMPLES / "train.json.gz", "overview")
     async with app.run_test(size=(120, 36)) as pilot:

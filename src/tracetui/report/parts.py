@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import AT, CAUSE_TEXT, CAUSES
+from tracetui.analysis.causes import AT, CAUSE_TEXT, CAUSES, NO_OPS, OUTSIDE_BUT_OTHERS
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import named
@@ -45,6 +45,8 @@ BRIEF = {
     "ops": "a thread in an op",
     "data loading": "only a DataLoader",
     "outside ops": "Python, waiting",
+    OUTSIDE_BUT_OTHERS: "launcher outside ops",
+    NO_OPS: "in no recorded call",
 }
 """The same in at most 20 cells."""
 
@@ -75,7 +77,7 @@ class TimePart:
     def brief(self) -> str:
         """The same in fewer words."""
         usual = self.text in [texts.get(self.what) for texts in (BUSY_TEXT, CAUSE_TEXT, CPU_TEXT)]
-        return BRIEF[self.what] if usual else self.text
+        return BRIEF[self.what] if usual else BRIEF.get(self.text, self.text)
 
     @property
     def idle(self) -> bool:
