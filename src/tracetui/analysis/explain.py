@@ -12,7 +12,15 @@ from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.initialisation import LONG_NS, first_calls, first_ops, profilers_work, queue_full
+from tracetui.analysis.initialisation import (
+    FAR,
+    FEW,
+    LONG_NS,
+    first_calls,
+    first_ops,
+    profilers_work,
+    queue_full,
+)
 from tracetui.analysis.kernel_names import decode, short_name
 from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.meanings import operators, others
@@ -112,7 +120,9 @@ def _runtime(trace: Trace, i: int) -> Parts:
 
 def _first_use(trace: Trace, i: int) -> list[str]:
     """On a call or an op that the first use of the device makes long, and the hole in it."""
-    if trace.duration[i] < LONG_NS:
+    same = having(trace, "name", int(trace.name[i]))
+    ordinary = len(same) >= FEW and trace.duration[i] < FAR * float(np.median(trace.duration[same]))
+    if trace.duration[i] < LONG_NS or ordinary:  # the rest looks at all calls of the trace
         return []
     calls = first_calls(trace)
     if i not in calls and i not in first_ops(trace, calls):
