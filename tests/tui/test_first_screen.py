@@ -299,6 +299,27 @@ async def test_a_click_on_the_bar_picks_that_part() -> None:
             assert line.chosen == part
 
 
+async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        pane = pane_of(screen_of(app), OverviewPane)
+        await until(pilot, lambda: pane.overview is not None and bool(pane.overview.advice))
+        for name in ("host", "aten::copy_", "launch"):
+            shown = pane.lines()[pane.top : pane.top + pane.page]
+            y, left = next(
+                (y, piece.left)
+                for y, line in enumerate(shown)
+                for piece in line
+                if piece.entry >= 0 and pane.entries[piece.entry].name == name
+            )
+            await pilot.click(OverviewPane, offset=(left + 3, y))
+            assert pane.row is not None
+            assert pane.entries[pane.row].name == name
+        assert screen_of(app).walk.selected is None
+        await pilot.click(OverviewPane, offset=(left + 3, y))
+        assert screen_of(app).walk.selected is not None
+
+
 async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> None:
     ops = [slice_event("aten::mm", 0, 75), slice_event("aten::add", 80, 20)]
     for events, told in ((ops, "CPU-ONLY"), ([slice_event("x", 0, 5, cat="blink")], "NOT KNOWN")):

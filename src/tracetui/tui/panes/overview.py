@@ -202,11 +202,16 @@ class OverviewPane(ScopedPane):
         self.redraw()
 
     def on_resize(self) -> None:
+        # Textual calls the table's after this, which counts rows, not lines: what follows comes later.
+        self.call_later(self._resized)
+
+    def _resized(self) -> None:
         self._to_view()
         self.redraw()
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
+        event.prevent_default()
         lines, y = self.lines(), self.top + event.y
         under = [p for p in lines[y] if p.left <= event.x] if y < len(lines) else []
         if under and under[-1].entry >= 0:
