@@ -41,10 +41,13 @@ def _cut(head: str) -> str:
 
 
 def clauses(text: str, width: int) -> str:
-    """A sentence cut to `width` cells by dropping whole clauses from its end."""
+    """A text cut to `width` cells by dropping whole sentences from its end, or clauses where too little
+    were left."""
     if fits(text, width):
         return text
     head = set_cell_size(text, max(0, width - 1))  # the ellipsis comes after the clause
+    if (end := head.rfind(". ")) >= 0.6 * width:
+        return head[: end + 1]
     ends = [head.rfind(sign) for sign in (", ", "; ", ": ")]
     return _cut(head[: max(ends)]) if max(ends) >= SHORTEST_CLAUSE else clip(text, width)
 

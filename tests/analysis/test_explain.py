@@ -137,6 +137,19 @@ def test_the_profiler_in_an_op() -> None:
     assert "The profiler asks for memory" in explain(trace, find(trace, "Activity Buffer")).what[0]
 
 
+def test_a_first_use_and_the_hole_in_it() -> None:
+    """In the file: the first aten::mm takes 56.557 ms; between a cudaMalloc in it and the loading of code
+    nothing is recorded for 52.6 ms."""
+    trace = load(SAMPLE_TRACES / "matmul_add_64_cold.json.gz")
+    first, later = (" ".join(explain(trace, find(trace, "aten::mm", n)).why) for n in (0, 1))
+    assert "used for the first time" in first
+    assert "Later calls do not pay for that; every start of the program does." in first
+    assert "For 52.6 ms of it, after cudaMalloc, the trace has no call in it." in first
+    assert "first time" not in later
+    call = " ".join(explain(trace, find(trace, "cudaLaunchKernel", 0)).why)
+    assert "used for the first time" in call
+
+
 def test_views_and_waits() -> None:
     trace = recorded("mlp_eager.json.gz")
     what = " ".join(explain(trace, find(trace, "aten::t")).what)

@@ -459,14 +459,15 @@ def test_what_a_verdict_says() -> None:
     assert "idle time with work queued, 80.0%" in judge(split(compute=20, queued=80), 1).reason
     waiting = {"compute": 10, "dispatch": 60, "host": 30}
     assert judge(split(**waiting), 49_999).reason == (
-        "The GPU is busy 10.0% of the recording; for 90.0% it waits for the CPU, and nothing is queued "
-        "(launch to start 50.0 µs): dispatch 60.0%, host 30.0%."
+        "The GPU is busy 10.0% of the recording; for 90.0% it waits for the CPU. Meanwhile the CPU is "
+        "in PyTorch ops (dispatch 60.0%), or the launching thread is in no recorded op (host 30.0%). Nothing "
+        "is queued (launch to start 50.0 µs)."
     )
-    assert "nothing is queued" not in judge(split(**waiting), 50_000).reason
-    assert "nothing is queued" not in judge(split(**waiting), None).reason
+    assert "Nothing is queued" not in judge(split(**waiting), 50_000).reason
+    assert "Nothing is queued" not in judge(split(**waiting), None).reason
     assert judge(split(compute=10, dispatch=60, queued=29, back_to_back=1), 9_000).reason == (
-        "The GPU is busy 10.0% of the recording; for 60.0% it waits for the CPU: dispatch 60.0%. "
-        "For 29.0% it is idle with work queued."
+        "The GPU is busy 10.0% of the recording; for 60.0% it waits for the CPU. Meanwhile the CPU is "
+        "in PyTorch ops (dispatch 60.0%). For 29.0% it is idle with work queued."
     )
     told = judge(split(compute=40, dispatch=20, queued=36, back_to_back=4), 9_000)
     assert "then idle time with work queued, 36.0%" in told.reason  # the line of that name says the same

@@ -93,7 +93,7 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
     (finding,) = [f for f in Results(trace).findings() if f.rule == "overhead_bound"]
     assert finding.title == "Overhead-bound: the GPU is busy 1.7% of the steps"
     reason = steps.whole.verdict.reason
-    assert reason.startswith("The GPU is busy 1.7% of the steps; for 98.3% it waits for the CPU, and nothing")
+    assert reason.startswith("The GPU is busy 1.7% of the steps; for 98.3% it waits for the CPU. Meanwhile ")
     assert finding.text.startswith(
         "Of 12.0 ms of the steps the GPU is busy for 200 µs. Of its idle time, for 10.0 ms the CPU was"
     )
@@ -247,7 +247,7 @@ def test_clocks_that_differ_are_said(tmp_path: Path) -> None:
     results = Results(trace_of(tmp_path, *events))
     verdict = results.verdict()
     assert verdict.launch_delay is None
-    assert "nothing is queued" not in verdict.reason
+    assert "Nothing is queued" not in verdict.reason
     assert "starts before its launch, by 2.00 ms: the clocks of CPU and GPU differ" in verdict.reason
     assert "blocking_launches" not in [finding.rule for finding in results.findings()]
     assert not any("sets the pace" in finding.text for finding in results.findings())

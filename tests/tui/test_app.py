@@ -152,6 +152,10 @@ async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
         await pilot.press("n", "n", "N")
         assert screen.walk.selected == int(found[1])
         assert f"match 2 of {expected}" in screen.footer.message
+        await pilot.press("slash", *"gemm", "enter")  # the next search begins anew
+        assert screen.session.search.query == "gemm"
+        await pilot.press("slash", "end", "x", "backspace", "enter")
+        assert screen.session.search.query == "gemm"
         await pilot.press("escape")
         assert screen.session.search.query == ""
         await pilot.press("n")
@@ -278,7 +282,7 @@ async def test_a_trace_of_the_cpu_alone_says_what_that_means(tmp_path: Path) -> 
         await pilot.press("2")
         await until(pilot, lambda: "there are no kernels, gaps or launches" in text(app).replace("\n", " "))
         await pilot.press("g")
-        assert "no gaps" in screen_of(app).footer.message
+        assert screen_of(app).footer.message == "no gaps: the trace has no GPU events"
 
 
 async def test_what_was_lost_is_said_in_the_first_line(tmp_path: Path) -> None:

@@ -282,6 +282,9 @@ async def test_a_file_without_events_says_so(tmp_path: Path) -> None:
     app = app_of(write_trace(tmp_path / "none.json", []))
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "this file has no events" in lines(app)[0])
+        assert "CPU only" not in text(app)
+        await pilot.press("right")
+        await until(pilot, lambda: "there is nothing to select" in lines(app)[-1])
 
 
 async def test_a_file_that_is_no_trace_tells_where_more_is_said(tmp_path: Path) -> None:
@@ -338,10 +341,19 @@ async def test_a_click_cancels_the_loading(tmp_path: Path) -> None:
         await until(pilot, lambda: task.cancelled)
 
 
-@pytest.mark.parametrize("keys", ["/gemm", "/gemm\r", ":90us\r"])
+@pytest.mark.parametrize("keys", ["/gemm", "/gemm\r", ":90us\r", "/a_b+c-d@e\\f/g\r"])
 async def test_what_is_typed_in_one_piece_goes_to_the_line(keys: str) -> None:
     """As a slow link brings it: all letters before the line is there."""
-    names = {"/": "slash", ":": "colon", "\r": "enter"}
+    names = {
+        "/": "slash",
+        ":": "colon",
+        "\r": "enter",
+        "_": "underscore",
+        "+": "plus",
+        "-": "minus",
+        "@": "at",
+    }
+    names["\\"] = "backslash"
     app = app_of(MLP)
     async with app.run_test(size=(120, 36)) as pilot:
         await app.workers.wait_for_complete()
@@ -350,7 +362,7 @@ async def test_what_is_typed_in_one_piece_goes_to_the_line(keys: str) -> None:
         for key in keys:
             app.post_message(events.Key(names.get(key, key), key))
         if keys.startswith("/"):
-            await until(pilot, lambda: screen.session.search.query == "gemm")
+            await until(pilot, lambda: screen.session.search.query == keys[1:].strip())
         await until(pilot, lambda: (screen.prompts.prompt is None) == keys.endswith("\r"))
         assert screen.session.gaps.at is None, "g was no key"
         assert screen.session.marks.marks.all == []

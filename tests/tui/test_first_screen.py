@@ -19,8 +19,8 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import Verdict
 from tracetui.report.overview import Block, Overview, overviews
 from tracetui.report.overview_lines import TWO_COLUMNS, lay_out
-from tracetui.report.parts import evidence, time_parts
-from tracetui.trace import load
+from tracetui.report.parts import Target, evidence, time_parts
+from tracetui.trace import Kind, load
 from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.timeline import SelectionBar
@@ -225,6 +225,38 @@ def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
             assert target.pane
 
 
+def test_where_the_time_before_the_first_work_went() -> None:
+    """In the file: the first step begins at 216.5 us, the first kernel at 2360.0 us; 1.49 ms of that is the
+    profiler's buffer request, which has no gap of its own."""
+    results = results_of("matmul_add_64_20_steps")
+    trace = results.trace
+    first = min(int(trace.start[i]) for i in range(len(trace)) if trace.kind[i] == Kind.KERNEL)
+    for part in ("lead-in", "profiler"):
+        target = evidence(results, part)
+        assert target.span == (results.judged_range()[0], first)
+        assert target.said.startswith("up to the GPU's first work: profiler 1.49 ms, host 497 µs")
+    assert evidence(results, "sync") == Target("gaps")
+
+
+async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path: Path) -> None:
+    """Without ops the CPU cannot be outside of one."""
+    call = {"cat": "cuda_runtime", "args": {"correlation": 1}}
+    work = {"cat": "kernel", "pid": 0, "args": {"correlation": 1, "device": 0, "stream": 7}}
+    events = [
+        slice_event("cudaLaunchKernel", 1000 * n, 5, **call | {"args": {"correlation": n}}) for n in range(9)
+    ]
+    events += [
+        slice_event("k", 1000 * n + 8, 50, 7, **work | {"args": work["args"] | {"correlation": n}})
+        for n in range(9)
+    ]
+    app = app_of(write_trace(tmp_path / "gpu.json", events), "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: bool(screen_of(app).verdict.words))
+        assert "in no recorded call" in text(app)
+        await pilot.press("h")
+        await until(pilot, lambda: "the CPU was in no recorded call; here" in screen_of(app).footer.message)
+
+
 async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
     app = app_of(SAMPLES / "train.json.gz", "overview")
     async with app.run_test(size=(120, 36)) as pilot:
@@ -265,6 +297,27 @@ async def test_a_click_on_the_bar_picks_that_part() -> None:
         for first, _, part in list(line._places):
             await pilot.click(VerdictLine, offset=(first, 0))
             assert line.chosen == part
+
+
+async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        pane = pane_of(screen_of(app), OverviewPane)
+        await until(pilot, lambda: pane.overview is not None and bool(pane.overview.advice))
+        for name in ("host", "aten::copy_", "launch"):
+            shown = pane.lines()[pane.top : pane.top + pane.page]
+            y, left = next(
+                (y, piece.left)
+                for y, line in enumerate(shown)
+                for piece in line
+                if piece.entry >= 0 and pane.entries[piece.entry].name == name
+            )
+            await pilot.click(OverviewPane, offset=(left + 3, y))
+            assert pane.row is not None
+            assert pane.entries[pane.row].name == name
+        assert screen_of(app).walk.selected is None
+        await pilot.click(OverviewPane, offset=(left + 3, y))
+        assert screen_of(app).walk.selected is not None
 
 
 async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> None:

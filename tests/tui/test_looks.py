@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from rich.style import Style
+from tests.conftest import SAMPLES
 from textual.theme import Theme
 
 from tracetui.analysis.steps import summarize_steps
@@ -15,11 +17,14 @@ from tracetui.tables.model import Column
 from tracetui.tables.steps import steps_table
 from tracetui.tables.times import time_column
 from tracetui.timeline import themes as palette
+from tracetui.timeline.color import legible, ratio
 from tracetui.trace import Kind, Trace, load
+from tracetui.tui.app import TracetuiApp
 from tracetui.tui.tables import drawing
 from tracetui.tui.themes import PALETTES, SIXTEEN, THEMES, palette_of
 from tracetui.tui.timeline.bar import describe
 from tracetui.tui.topline import fitting
+from tracetui.tui.verdict_line import VerdictLine
 
 from .conftest import DATA, app_of, screen_of, until
 
@@ -55,6 +60,40 @@ def readable(name: str, colors: dict[str, str]) -> None:
     assert contrast(colors["block-cursor-blurred-background"], colors["background"]) >= 1.4, name
     both = (colors["block-cursor-blurred-background"], colors["block-cursor-background"])
     assert both[0] != both[1]
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_the_parts_of_a_step_can_be_seen_and_their_names_read(name: str) -> None:
+    theme = THEMES[name]
+    parts = {role: color for role, color in theme.variables.items() if role.startswith("part-")}
+    panel = theme.panel or ""
+    for role, color in parts.items():
+        assert contrast(color, panel) >= 3, role
+        assert contrast(color, theme.background or "") >= 3, role
+        ink = "#{:02x}{:02x}{:02x}".format(*legible(triple(color), triple(panel)))
+        assert contrast(ink, panel) >= 4.5, role
+        assert ink == color or contrast(color, panel) < 4.5, role
+    assert any(contrast(color, panel) < 4.5 for color in parts.values())
+
+
+async def test_the_names_of_parts_are_read_in_the_light_theme(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TracetuiApp, "color_count", 256)
+    app = app_of(SAMPLES / "train.json.gz")
+    async with app.run_test(size=(120, 36)) as pilot:
+        app.theme = "light"
+        line = screen_of(app).query_one(VerdictLine)
+        await until(pilot, lambda: "host 18%" in line.render_line(0).text)
+        for text, style, _ in line.render_line(0):
+            if style is not None and any(sign.isalpha() for sign in text):
+                assert style.color is not None
+                assert style.bgcolor is not None
+                pair = (tuple(style.color.get_truecolor()), tuple(style.bgcolor.get_truecolor()))
+                assert ratio(*pair) >= 4.5, text
+
+
+def triple(color: str) -> tuple[int, int, int]:
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return red, green, blue
 
 
 def contrast(a: str, b: str) -> float:
@@ -107,6 +146,11 @@ def test_sentences_lose_whole_clauses() -> None:
     assert clauses(told, 20) == "idle 24.947 ms…"
     assert clauses(told, 8) == clip(told, 8)
     assert clauses("5 steps; ! differs from the others", 22) == "5 steps…"
+    assert clauses("The GPU is busy. Meanwhile the CPU, in ops, waits.", 24) == "The GPU is busy."
+    assert (
+        clauses("The GPU is busy. Meanwhile the CPU, in ops, waits.", 38)
+        == "The GPU is busy. Meanwhile the CPU…"
+    )
     assert clauses("onewordthatislong", 9) == "onewordt…"
     for width in range(30):
         assert len(clauses(told, width)) <= width

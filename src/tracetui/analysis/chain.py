@@ -18,7 +18,7 @@ MOST_EVENTS = 8
 
 _ROLES = {
     Kind.CPU_OP: "op", Kind.ANNOTATION: "annotation", Kind.PYTHON: "python", Kind.RUNTIME: "call",
-    Kind.OVERHEAD: "profiler", Kind.KERNEL: "kernel", Kind.MEMCPY: "copy", Kind.MEMSET: "memset",
+    Kind.OVERHEAD: "overhead", Kind.KERNEL: "kernel", Kind.MEMCPY: "copy", Kind.MEMSET: "memset",
     Kind.SYNC: "sync", Kind.GPU_ANNOTATION: "annotation on the GPU",
 }  # fmt: skip
 

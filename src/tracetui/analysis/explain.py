@@ -12,7 +12,15 @@ from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.explain_device import Parts, compared, explain_device_event
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.initialisation import profilers_work, queue_full
+from tracetui.analysis.initialisation import (
+    FAR,
+    FEW,
+    LONG_NS,
+    first_calls,
+    first_ops,
+    profilers_work,
+    queue_full,
+)
 from tracetui.analysis.kernel_names import decode, short_name
 from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.meanings import operators, others
@@ -107,7 +115,33 @@ def _runtime(trace: Trace, i: int) -> Parts:
         if busy:
             wait = duration(trace.duration[i])
             why.append(f"The GPU works for {duration(busy)} of the {wait} that the CPU waits.")
-    return what, why + _waiting_to_launch(trace, i) + compared(trace, i), facts
+    return what, why + _waiting_to_launch(trace, i) + compared(trace, i) + _first_use(trace, i), facts
+
+
+def _first_use(trace: Trace, i: int) -> list[str]:
+    """On a call or an op that the first use of the device makes long, and the hole in it."""
+    same = having(trace, "name", int(trace.name[i]))
+    ordinary = len(same) >= FEW and trace.duration[i] < FAR * float(np.median(trace.duration[same]))
+    if trace.duration[i] < LONG_NS or ordinary:  # the rest looks at all calls of the trace
+        return []
+    calls = first_calls(trace)
+    if i not in calls and i not in first_ops(trace, calls):
+        return []
+    why = [
+        "Something in it is used for the first time (the GPU's context, a library, code). Later calls do "
+        "not pay for that; every start of the program does."
+    ]
+    inside = trace.children(i)
+    inside = inside[np.argsort(trace.start[inside], kind="stable")]
+    if not len(inside):
+        return why
+    end = trace.start[i] + trace.duration[i]
+    hole = np.append(trace.start[inside[1:]], end) - (trace.start[inside] + trace.duration[inside])
+    at = int(np.argmax(hole))
+    if hole[at] >= 0.5 * trace.duration[i]:
+        after = trace.name_of(int(inside[at]))
+        why.append(f"For {duration(hole[at])} of it, after {after}, the trace has no call in it.")
+    return why
 
 
 def _closes(trace: Trace, i: int) -> bool:
@@ -168,7 +202,7 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
             why.append(f"Little of its time is its own: most of it goes to {callee} ({spent}).")
         else:
             why.append(f"Little of its time is its own. Of what it calls, {callee} takes the most ({spent}).")
-    return what, why + compared(trace, i), facts
+    return what, why + compared(trace, i) + _first_use(trace, i), facts
 
 
 def _cpu_meaning(name: str, kind: Kind) -> str:

@@ -245,12 +245,9 @@ def _reason(
         reason += ": it sets the pace, not the CPU."
     elif word == "overhead-bound":
         much = not back_to_back and queued >= MUCH_QUEUED
-        nothing = ""
+        reason += f"; for {busy_text(shares['cpu'])} it waits for the CPU. {_meanwhile(causes, judged)}"
         if delay is not None and delay < QUEUED_NS and not much:
-            nothing = f", and nothing is queued (launch to start {duration(delay)})"
-        reason += (
-            f"; for {busy_text(shares['cpu'])} it waits for the CPU{nothing}: {_largest(causes, judged)}."
-        )
+            reason += f" Nothing is queued (launch to start {duration(delay)})."
         reason += f" For {busy_text(queued)} it is idle with work queued." if much else ""
     elif word == "communication-bound":
         reason += (
@@ -275,11 +272,21 @@ def _reason(
     return reason
 
 
-def _largest(causes: tuple[int, ...], judged: int) -> str:
+_CPU_IS = {
+    "sync": "the CPU has waited for the GPU and has to launch again",
+    "allocation": "the CPU allocates or frees memory",
+    "dispatch": "the CPU is in PyTorch ops",
+    "host": "the launching thread is in no recorded op",
+    "launch": "the launch is on its way",
+}
+
+
+def _meanwhile(causes: tuple[int, ...], judged: int) -> str:
     """The largest of the CPU's causes, and a second from a tenth of the first on."""
     of = sorted(((causes[CAUSES.index(cause)], cause) for cause in OF_THE_CPU), reverse=True)
     named = [of[0], *(one for one in of[1:2] if one[0] >= 0.1 * of[0][0])]
-    return ", ".join(f"{cause} {busy_text(time / judged)}" for time, cause in named)
+    told = ", or ".join(f"{_CPU_IS[cause]} ({cause} {busy_text(time / judged)})" for time, cause in named)
+    return f"Meanwhile {told}."
 
 
 _MOST = {

@@ -34,7 +34,7 @@ from tracetui.units import duration, exact, instant, plural, share
 
 NUMBERS_WIDE = 29
 """Cells of a line about a cause, less its words and its bar."""
-COMPILING = "mostly torch.compile compiling"
+COMPILING = "mostly torch.compile"
 LOADING = "mostly a DataLoader"
 NARROWEST = 20
 """With less room, causes are not told in words."""

@@ -14,6 +14,7 @@ from msgspec import Struct
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import Verdict
 from tracetui.copying import replace
+from tracetui.report.gaps import words_of_all
 from tracetui.report.overview import Overview, overviews
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.trace.saved import answer, keep_answer
@@ -29,6 +30,8 @@ class Judged(Struct, frozen=True):
     """The lengths of the steps' windows, ns."""
     evidence: dict[str, Target] = {}
     """By `TimePart.what`; {} while it is not known."""
+    words: dict[str, str] = {}
+    """Of the causes of idle time; {} while they are not known."""
 
 
 class KeptOverview(Struct, frozen=True):
@@ -48,7 +51,8 @@ def judged(results: Results) -> Iterator[Judged]:
     found = Judged(slices, results.verdict(), tuple(row.window_length for row in results.steps().rows))
     yield found
     parts = [part.what for part in time_parts(found.verdict)]
-    found = replace(found, evidence={what: evidence(results, what) for what in parts})
+    found_there = {what: evidence(results, what) for what in parts}
+    found = replace(found, evidence=found_there, words=words_of_all(results))
     yield found
     keep_answer(results.trace.reader.source, "judged", found, Judged)
 

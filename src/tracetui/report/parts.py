@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import AT, CAUSE_TEXT, CAUSES
+from tracetui.analysis.causes import AT, CAUSE_TEXT, CAUSES, NO_OPS, OUTSIDE_BUT_OTHERS
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import named
-from tracetui.analysis.split import BUSY_PARTS, IN_FLIGHT
+from tracetui.analysis.split import BUSY_PARTS, COLUMNS
 from tracetui.analysis.verdict import PARTS, Verdict
 from tracetui.trace.model import I64, Kind
+from tracetui.units import duration
 
 BUSY_TEXT = {
     "compute": "kernels at work",
@@ -44,6 +45,8 @@ BRIEF = {
     "ops": "a thread in an op",
     "data loading": "only a DataLoader",
     "outside ops": "Python, waiting",
+    OUTSIDE_BUT_OTHERS: "launcher outside ops",
+    NO_OPS: "in no recorded call",
 }
 """The same in at most 20 cells."""
 
@@ -74,7 +77,7 @@ class TimePart:
     def brief(self) -> str:
         """The same in fewer words."""
         usual = self.text in [texts.get(self.what) for texts in (BUSY_TEXT, CAUSE_TEXT, CPU_TEXT)]
-        return BRIEF[self.what] if usual else self.text
+        return BRIEF[self.what] if usual else BRIEF.get(self.text, self.text)
 
     @property
     def idle(self) -> bool:
@@ -121,12 +124,23 @@ def evidence(results: Results, what: str) -> Target:
         return Target("gaps", gap=gap, said="the longest such gap")
     if what in (*BUSY_PARTS, "ops", "outside ops"):
         return _longest_event(results, what)
-    if what in ("lead-in", IN_FLIGHT, "initialisation"):
-        low, _ = results.judged_range()
-        firsts = [device.first for device in results.gaps().devices if device.first > low]
-        if firsts:
-            return Target("steps", span=(low, min(firsts)), said="until the first work of the GPU")
-    return Target("gaps" if what in CAUSES else "steps")
+    return _until_first_work(results, what) or Target("gaps" if what in CAUSES else "steps")
+
+
+def _until_first_work(results: Results, what: str) -> Target | None:
+    """The time before the first work of a device: the lead-in, or where a cause has no gap elsewhere."""
+    low, _ = results.judged_range()
+    found = [device for device in results.split().devices if device.gaps.first > low]
+    if not found:
+        return None
+    device = min(found, key=lambda device: device.gaps.first)
+    first = device.gaps.first
+    times = dict(zip(COLUMNS, device.within(np.array([low]), np.array([first]))[0].tolist(), strict=True))
+    if what in CAUSES and not times[what]:
+        return None
+    longest = sorted((name for name in times if times[name]), key=lambda name: -times[name])
+    told = ", ".join(f"{name} {duration(times[name])}" for name in longest[:2])
+    return Target("steps", span=(low, first), said=f"up to the GPU's first work: {told}")
 
 
 def _longest_gap(results: Results, cause: str) -> int | None:

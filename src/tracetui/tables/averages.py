@@ -76,6 +76,14 @@ def format_memory(count: int) -> str:
     return f"{count} B"
 
 
+def device_total(a: Averages, rows: I64 | None) -> int:
+    """What the device's times on the screen are shares of, ns. In a part of the trace the ops of `rows` may
+    have launched more than what ran there."""
+    if rows is None:
+        return a.total_self_device
+    return max(a.total_self_device, int(a.self_device[rows[~a.device[rows]]].sum()))
+
+
 def average_columns(
     a: Averages, memory: MemoryUse | None = None, trace: Trace | None = None, rows: I64 | None = None
 ) -> Columns:
@@ -97,7 +105,7 @@ def average_columns(
         def micros(row: int) -> float:
             return us(int(values[row]))
 
-        total = {"self_cpu": a.total_self_cpu, "self_device": a.total_self_device}.get(key, 0)
+        total = {"self_cpu": a.total_self_cpu, "self_device": device_total(a, rows)}.get(key, 0)
         return (
             time_column(key, title, values, drop, total=total, rows=rows)
             .said(heading, lambda r: format_time(micros(r)))
@@ -109,8 +117,10 @@ def average_columns(
         return time_column(key, title, values / calls, drop, rows=rows).filed(**fields)
 
     def share(key: str, title: str, heading: str, values: I64, total: int, drop: int) -> Column:
+        shown = device_total(a, rows) if values is a.self_device else total
+
         def text(row: int) -> str:
-            return share_of(int(values[row]), total) if values[row] else "-"
+            return share_of(int(values[row]), shown) if values[row] else "-"
 
         return (
             Column(key, title, text, lambda: values, 8, drop=drop)
@@ -238,7 +248,7 @@ def averages_table(
             **columns,
             "self_device": replace(columns["self_device"], title=columns["self_device"].title[5:]),
         }
-    totals = {"self_cpu": a.total_self_cpu, "self_device": a.total_self_device}
+    totals = {"self_cpu": a.total_self_cpu, "self_device": device_total(a, rows)}
     foot = {key: in_unit(total, columns[key].title.split()[-1]) for key, total in totals.items() if total}
     without += [key for key in MEMORY.split() if key in columns and not columns[key].any()]
 

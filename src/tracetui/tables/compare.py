@@ -24,7 +24,7 @@ WORDS = {
     "device_ns": "GPU work",
     "busy_share": "GPU busy",
     "compute_ns": "compute",
-    "communication_ns": "exposed communication",
+    "communication_ns": "exposed comm.",
     "copies_ns": "exposed copies",
     "launches": "launches",
     "kernels": "kernels",

@@ -14,6 +14,7 @@ from tracetui.analysis.activity import MOST, activity_text, activity_texts
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import has
 from tracetui.cells import fit
 from tracetui.tables import markdown
 from tracetui.tables.lines import Line
@@ -21,6 +22,7 @@ from tracetui.tables.model import Column, Columns, Table, by_key, pick
 from tracetui.tables.names import short_names, short_of
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import aligned, cells, records
+from tracetui.trace import DEVICE_WORK
 from tracetui.trace.model import I64, Trace
 from tracetui.units import duration, instant, share_of
 
@@ -191,10 +193,17 @@ def gaps_table(results: Results, causes: bool = True) -> Table:
         pick(columns, SCREEN, () if len(gaps.devices) > 1 else ("device",)),
         len(gaps),
         searched,
-        empty="no gaps: the GPU ran nothing here, never paused, or it is not known",
+        empty=no_gaps(results),
         same_text=same_text,
         records=lambda order: records(pick(columns, FILE), order),
     )
+
+
+def no_gaps(results: Results) -> str:
+    """Why there is no gap."""
+    if not has(results.trace, *DEVICE_WORK):
+        return "no gaps: the trace has no GPU events"
+    return "no gaps: the GPU ran nothing here, never paused, or it is not known"
 
 
 def gaps_text(columns: Columns, rows: Sequence[int], width: int) -> list[Line]:

@@ -157,7 +157,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         only_file("set", set_ns="set"),
         count("launches", "Launches", 1),
         count("kernels", "Kernels", 1),
-        count("copies", "Copies", 4 if any(r.copies for r in rows) else 13),
+        count("copies", "Copy/set", 4 if any(r.copies for r in rows) else 13),
         Column("verdict", "Verdict", lambda r: rows[r].verdict.verdict, width=14, right=False, drop=5).filed(
             verdict=each("verdict.verdict"),
             launch_delay_ns=each("verdict.launch_delay"),

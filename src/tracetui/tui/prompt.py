@@ -41,10 +41,19 @@ class _Line(Input):
         super().replace(plain(text), start, end)
 
 
+_UNNAMED = {"plus": "+", "minus": "-", "slash": "/", "at": "@", "backslash": "\\", "underscore": "_"}
+"""Keys whose character Textual's `key_to_character` does not find."""
+
+
+def character_of(key: str) -> str | None:
+    """The character that a key types; None if it types none."""
+    return _UNNAMED.get(key) or key_to_character(key)
+
+
 def _press(app: App[Any], keys: Iterable[str]) -> None:
     """Called by the app: an event bubbles up only to its sender."""
     for key in keys:
-        app.post_message(events.Key(key, key_to_character(key)))
+        app.post_message(events.Key(key, character_of(key)))
 
 
 class Prompt(Horizontal):
@@ -77,15 +86,20 @@ class Prompt(Horizontal):
     class Left(Message):
         """Esc was pressed."""
 
-    def __init__(self, label: str, value: str = "", placeholder: str = "", keys: str = "") -> None:
-        """`placeholder` says what can be typed, `keys` what Enter and Esc do."""
+    def __init__(
+        self, label: str, value: str = "", placeholder: str = "", keys: str = "", afresh: bool = False
+    ) -> None:
+        """`placeholder` says what can be typed, `keys` what Enter and Esc do.
+
+        With `afresh`, typing replaces the value, unless the cursor is moved first.
+        """
         super().__init__()
         self._label, self._keys = label, keys
         self._noted = ("", False)
         self._early: list[str] = []
         self._since: float | None = None
         """When the line got the focus."""
-        self._input = _Line(value, placeholder=placeholder, compact=True, select_on_focus=False)
+        self._input = _Line(value, placeholder=placeholder, compact=True, select_on_focus=afresh)
         self._input.cursor_blink = False  # a blink is two frames a second, also over SSH
         self._note = Static("", markup=False, classes="note")
 
@@ -98,7 +112,7 @@ class Prompt(Horizontal):
         if not self._input.has_focus and self._since is None:
             self._early.append(key)
             return True
-        character = key_to_character(key)
+        character = character_of(key)
         if (
             character is None
             or not character.isprintable()

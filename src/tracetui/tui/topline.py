@@ -25,10 +25,10 @@ def devices(trace: Trace) -> list[int]:
 
 
 def device_names(trace: Trace) -> str:
-    """The devices in a few words: "NVIDIA H200", "2 GPUs", "CPU only"."""
+    """The devices in a few words: "NVIDIA H200", "2 GPUs", "CPU only"; "" without events."""
     found = devices(trace)
     if not found:
-        return "CPU only"
+        return "CPU only" if len(trace) else ""
     if len(found) > 1:
         return f"{len(found)} GPUs"
     names = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
+from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -12,7 +13,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.cells import clip
+from tracetui.cells import clauses, clip
+from tracetui.timeline.color import legible
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 from tracetui.units import share
 
@@ -58,13 +60,13 @@ def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
 
 
 def sentences(text: str, width: int) -> str:
-    """The sentences of a text that fit whole; where the first does not, what fits of it."""
+    """The sentences of a text that fit whole; where the first does not, the clauses of it that do."""
     every = text.split(". ")
     for count in range(len(every), 0, -1):
         found = ". ".join(every[:count]) + ("." if count < len(every) else "")
         if cell_len(found) <= width:
             return found
-    return clip(text, width)
+    return clauses(every[0], width)
 
 
 def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
@@ -170,6 +172,18 @@ class VerdictLine(Widget):
         style = self.get_component_rich_style(name)
         return style + Style(bgcolor=self.background_colors[1].rich_color)
 
+    def _word(self, part: str) -> Style:
+        """The style of a part's name: the color of the part may be too weak for text."""
+        style = self._style(part)
+        ink, paper = style.color, style.bgcolor
+        if self._few_colors or ink is None or paper is None or not (ink.triplet and paper.triplet):
+            return style
+        return style + Style(color=Color.from_rgb(*legible(tuple(ink.triplet), tuple(paper.triplet))))
+
+    @property
+    def _few_colors(self) -> bool:
+        return self.app.no_color or getattr(self.app, "color_count", 256) <= 16
+
     def render_line(self, y: int) -> Strip:
         width, dim = self.size.width, self._style("dim")
         self._places = []
@@ -197,7 +211,7 @@ class VerdictLine(Widget):
                 break
             text = clip(text, room)
             part = next((i for i, p in enumerate(self.parts) if p.what == role), None)
-            style = self._style(role)
+            style = self._style(role) if part is None else self._word(role)
             if part is not None:
                 self._places.append((used + 2, used + 2 + cell_len(text), part))
                 style = style + Style(reverse=True) if part == self.chosen else style
@@ -216,7 +230,7 @@ class VerdictLine(Widget):
 
     def _bar(self, size: int, left: int) -> list[Segment]:
         counted, names = self.parts, [part.what for part in self.parts]
-        plain = self.app.no_color or getattr(self.app, "color_count", 256) <= 16
+        plain = self._few_colors
         found = []
         for column, (first, last, eighths) in enumerate(bar_cells(counted, size)):
             shown = first if eighths >= 4 else last

@@ -85,8 +85,8 @@ def initialisation(results: Results) -> Iterator[Finding]:
         f"First calls on the GPU cost {duration(lost)} of idle time, {share(part)} {base}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
         "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out.",
-        "Do not count it: it happens only once. Warm up before the recording starts, with "
-        "schedule(wait=1, warmup=2, active=3); if the start itself matters, load less or later.",
+        "Do not count it: it happens only once. Warm up before the recording starts, with schedule(wait=1, "
+        "warmup=2, active=3). Each start of the program still pays it: if that matters, load less or later.",
         first_of(first),
         {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
     )

@@ -156,7 +156,6 @@ full Makes a tensor and sets all of it to one value, by empty and fill_.
 full_like Makes a tensor like another and sets all of it to one value.
 layer_norm Normalizes rows by mean and variance; it calls native_layer_norm.
 log_softmax The logarithm of a softmax; it calls _log_softmax.
-masked_fill Sets the elements that a mask marks to one value, in a copy: clone, then masked_fill_.
 matmul A matrix multiplication of any dimensions; it chooses mm, bmm or mv, and makes views to fit.
 new_empty Allocates a tensor of the same type and device as another.
 new_zeros Makes a tensor of zeros of the same type and device as another.
@@ -291,6 +290,8 @@ _OWN = {
     "memcpy if type and layout agree, otherwise a kernel; memory traffic sets its time.",
     "clone": "Copies a tensor into new memory, which it allocates, by copy_. On a GPU, reading and writing "
     "all of it sets its time.",
+    "masked_fill": "Sets the elements that a mask marks to one value, in a copy: clone, then masked_fill_. "
+    "Calling masked_fill_ instead saves the copy, if nothing needs the old values.",
     "index": "Picks elements with tensors of indices, as x[i] does. On a GPU it is one kernel; indices on "
     "the CPU are copied first, and a mask is first made into indices, for which the CPU waits.",
     "index_select": "Picks whole rows by an index, as an embedding does. On a GPU it is one kernel, its own "

@@ -538,6 +538,13 @@ ProfilerStep
   see: schedule, annotation
   also: ProfilerStep*
 
+window
+  A step's time on the clock: from its start to the start of the next step; the last one ends with the GPU
+  work that it launched. On CPU is the length of its bar on the CPU alone.
+  where: the steps
+  see: ProfilerStep, busy share
+  also: step's window
+
 schedule
   schedule(wait=1, warmup=1, active=3) skips one step, profiles one and discards it, and records three. The
   warm-up step keeps the profiler's own start-up out of the recording.
@@ -627,9 +634,16 @@ queue depth
 lead-in
   The time before the first GPU event: the CPU has started, the GPU has nothing yet. The verdict leaves
   it out, unless every step has it.
-  where: the reports, and the verdict's reason
+  where: the overview, below what counts; Enter shows the stretch and its causes
   see: Activity Buffer Request, cold start
   also: lead-in
+
+in flight
+  The beginning of a recording, in which work from before it may still run: such work is not in the trace. The
+  verdict leaves that time out.
+  where: the overview, below what counts; the steps
+  see: lead-in, queued
+  also: work in flight
 
 initialisation
   The CPU was in something that first use of the GPU makes slow: creating the context, loading code,
@@ -828,6 +842,7 @@ FIND: dict[str, Find] = {
     "NCCL": longest(Kind.KERNEL, name="(?i)nccl|rccl"),
     "exposed": examples.exposed,
     "ProfilerStep": first(Kind.ANNOTATION, Kind.CPU_OP, name="^ProfilerStep#"),
+    "window": first(Kind.ANNOTATION, Kind.CPU_OP, name="^ProfilerStep#"),
     "schedule": first(Kind.ANNOTATION, Kind.CPU_OP, name="^ProfilerStep#"),
     "annotation": longest(Kind.ANNOTATION, name="^(?!ProfilerStep)"),
     "shadow": longest(Kind.GPU_ANNOTATION),

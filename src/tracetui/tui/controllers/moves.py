@@ -54,5 +54,7 @@ class Moves:
             self.walk.scroll_lanes(SCROLL, docked=below[1] > 0)
         elif direction == "down" and not self.walk.scene.layout.shown.all():
             self.host.say("only hidden lanes below: X shows them")
+        elif not any(len(source.trace) for source in self.walk.scene.sources):
+            self.host.say("there is nothing to select: the trace has no events with a duration")
         else:
             self.host.say(ENDS[direction])

@@ -120,9 +120,11 @@ class Navigation:
             self.host.area.tabs.set_count("gaps", f"{len(results.gaps()):,}")
 
     def action_gap(self, step: int) -> None:
+        from tracetui.tables.gaps import no_gaps
+
         said = self.gaps.next(step)
         self._update_panes()
-        self.host.say(said or "no gaps: the GPU ran nothing, never paused, or it is not known")
+        self.host.say(said or no_gaps(self.host.session.active.results))
 
     def action_gap_order(self) -> None:
         self.gaps.toggle_order()

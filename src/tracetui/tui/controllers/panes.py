@@ -134,6 +134,8 @@ class PaneKeys:
         elif self.area.open is None:
             self.host.say(CLOSED)
         else:
+            if not self.host.screen.query_one("#picture").display:
+                self.action_pane_maximise()
             self._aside = not self._aside
             self.resized()
 

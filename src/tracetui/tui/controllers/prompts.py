@@ -30,6 +30,8 @@ class Question(Struct, frozen=True):
     """Called after Esc."""
     wrong: Callable[[str], str] | None = None
     """Called after Enter: what is wrong with the text. The line stays open unless that is ""."""
+    afresh: bool = False
+    """Typing replaces the value, unless the cursor is moved first."""
 
 
 class Prompts:
@@ -46,7 +48,8 @@ class Prompts:
 
         self.close()
         self._question = question
-        self.prompt = Prompt(question.label, question.value, question.placeholder, question.keys)
+        asked = question.label, question.value, question.placeholder, question.keys, question.afresh
+        self.prompt = Prompt(*asked)
         self.host.footer.display = False
         self.host.screen.mount(self.prompt)
 
@@ -105,5 +108,6 @@ class Prompts:
                 "Enter keep  Esc all rows",
                 typed=pane.set_filter,
                 left=all_rows,
+                afresh=True,
             )
         )

@@ -38,6 +38,7 @@ class SearchKeys:
                 self._typed,
                 self.clear,
                 self._wrong,
+                afresh=True,
             )
         )
         if self.search.query:

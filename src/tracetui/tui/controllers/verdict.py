@@ -30,6 +30,8 @@ class VerdictKeys:
         """How many steps the verdict is about."""
         self.evidence: Mapping[str, Target] = {}
         """Of the parts, once it is known."""
+        self.words: Mapping[str, str] = {}
+        """Of the causes of idle time, once they are known."""
         host.escapes.append(Escape(lambda: line.chosen is not None, lambda: line.choose(None)))
 
     def judge(self) -> None:
@@ -41,7 +43,7 @@ class VerdictKeys:
             from tracetui.report.kept import judged
 
             for n, found in enumerate(judged(results)):
-                self.evidence = found.evidence
+                self.evidence, self.words = found.evidence, found.words
                 if not n:
                     self.steps = len(found.steps) if found.verdict.base == OF_STEPS else 1
                     self.host.from_thread(partial(self.line.show, found.verdict))
@@ -76,7 +78,8 @@ class VerdictKeys:
         shown = f"; here {target.said}" if target.said else ""
         steps = max(1, self.steps)
         long = f"{duration(what.duration / steps)}{' a step' if steps > 1 else ''}"
-        self._go(target, f"{what.what} {of}({long}): {what.text}{shown}")
+        text = what.text if what.share is None else self.words.get(what.what, what.text)
+        self._go(target, f"{what.what} {of}({long}): {text}{shown}")
         pane = self.panes.area.open
         if isinstance(pane, OverviewPane):
             pane.show_entry(what.what)

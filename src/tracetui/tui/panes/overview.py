@@ -80,7 +80,7 @@ class OverviewPane(ScopedPane):
             Column("text", "Text", lambda r: entries[r].text, None, 0, False),
         )
         search = partial(self._text, entries)
-        table = Table(columns, len(entries), search, empty="nothing to show for this line")
+        table = Table(columns, len(entries), search, empty="nothing to show here")
         self.set_table(table, row=next(same, None))
         if before is None and self._first is not None:
             self._go(self._first)
@@ -202,11 +202,16 @@ class OverviewPane(ScopedPane):
         self.redraw()
 
     def on_resize(self) -> None:
+        # Textual calls the table's after this, which counts rows, not lines: what follows comes later.
+        self.call_later(self._resized)
+
+    def _resized(self) -> None:
         self._to_view()
         self.redraw()
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
+        event.prevent_default()
         lines, y = self.lines(), self.top + event.y
         under = [p for p in lines[y] if p.left <= event.x] if y < len(lines) else []
         if under and under[-1].entry >= 0:

@@ -71,6 +71,7 @@ class PickList(Rows, can_focus=False):
     """
 
     def on_click(self, event: events.Click) -> None:
+        event.prevent_default()  # or Textual calls the table's again
         super().on_click(event)
         if self.top + event.y < len(self.order) and event.chain == 1:
             self.action_choose()

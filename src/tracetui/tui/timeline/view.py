@@ -138,7 +138,7 @@ class TimelineView(Widget, can_focus=True):
         else:
             hint = "  click an event, or press an arrow key"
             if self.session.comparing:
-                hint = "  - only A has it, + only B has it; ) goes from difference to difference"
+                hint = "  - only A has it, + only B has it; ) next difference"
             parts = [("nothing selected", False), (hint, False)]
         return bar if bar.show(parts, scene.theme) else None
 
