@@ -1,4 +1,4 @@
-"""Sentences about a few ops, steps of which are made by hand: what is said, where it is, and how long it took."""
+"""Sentences about steps made by hand: what is said, where it is, and how long it took."""
 
 from __future__ import annotations
 
@@ -243,5 +243,7 @@ def test_ops_of_other_sizes(tmp_path, a, b, sizes):
     sides = [
         some_other(op3=({"name": "aten::op3", "Input Dims": dims}, long)) for dims, long in ((a, 20), (b, 30))
     ]
-    text = f"1 of the ops a step work on other sizes (aten::op3: {sizes}): 20.0 µs → 30.0 µs on the CPU a step."
+    text = (
+        f"1 of the ops a step work on other sizes (aten::op3: {sizes}): 20.0 µs → 30.0 µs on the CPU a step."
+    )
     assert said(both(tmp_path, *sides)) == [("sizes", "cpu", 10_000, 0, text)]
