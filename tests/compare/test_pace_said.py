@@ -119,6 +119,46 @@ def test_a_slower_machine_and_something_new(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("others", "told"), [(30, True), (60, True), (100, True), (300, False)])
+def test_how_much_has_to_be_the_same(tmp_path, others, told):
+    """60 ops take half as long again. Beside many that are new, that says nothing of the machine."""
+    same = [(f"aten::op{k}", 30) for k in range(60)]
+    new = [(f"aten::other{k}", 10) for k in range(others)]
+    a = recording(*[[(name, 20) for name, _ in same]] * 4)
+    found = both(tmp_path, a, recording(*[[*same, *new]] * 4))
+    machine = [one for one in said(found) if one[0] == "machine"]
+    assert [one[2] for one in machine] == [600_000] * told
+    for one in machine:
+        assert one[4].startswith(
+            "The 60 calls a step that both run took 1.50 times as long on the CPU (+600 µs"
+        )
+        # Most is another program where it has many more calls.
+        assert one[4].endswith(", not the change.") == (others <= 30)
+
+
+def test_a_slower_cpu_where_the_gpu_sets_the_pace(tmp_path):
+    """No step is longer for it: it is what ops take. The call of a launch takes as long as before."""
+    found = both(tmp_path, work(gpu=10), work(1.5, gpu=10))
+    (one,) = said(found)
+    assert one[:4] == ("machine", "cpu", 80_000, 0)
+    assert "its 16 calls a step took 1.56 times as long on the CPU (+80.0 µs in ops)" in one[4]
+    assert found.metrics["step_ns"].machine == 0
+    assert found.metrics["cpu_op_ns"].machine == 80_000
+
+
+def test_a_pause_beside_calls_where_no_ops_were_recorded(tmp_path):
+    """One recording has ops, the other one none; and a pause of 3 ms a step."""
+    a = unrecorded("cpu_op")
+    b = recording(*[[*OPS, ({"name": "pause", "cat": "python_function"}, 3000)]] * 4)
+    (one,) = said(both(tmp_path, a, b))
+    assert one[:2] == ("host", "cpu")
+    assert one[2] == pytest.approx(3_000_000, rel=0.01)
+    assert one[4].startswith("The GPU waits 3.")
+    assert one[4].endswith(
+        " for a CPU outside all calls: Python, data loading, sleep, other programs or what was recorded."
+    )
+
+
 def test_what_comes_first_is_what_sets_the_pace(tmp_path):
     """300 us more on the CPU, and 50 us on the GPU."""
 
