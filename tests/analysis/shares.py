@@ -36,6 +36,8 @@ RATES = re.compile(
 
 def check_shares(results: Results, finding: Finding) -> int:
     """Assert that the shares in a finding are what they say; how many there were."""
+    if results.is_whole:  # a range counts all of what lies partly in it
+        assert 0 <= finding.numbers.get("share", 0) <= 1, finding.rule
     said = SHARE.findall(f"{finding.title}. {finding.text}")
     for before, text, words in said:
         told = f"{finding.rule}, {results.scope.kind}: {before}{text} {words}"

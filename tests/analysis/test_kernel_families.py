@@ -372,6 +372,7 @@ def test_letters_of_tensile_and_nccl() -> None:
     said = dict(letters(decode(name)))
     assert said["BBS"] == "bf16 inputs, bf16 result, fp32 arithmetic"
     assert said["MT160x256x64"] == "tile: a work group computes 160 x 256 of the result, 64 of K at a time"
+    assert said["MI16x16x1"] == "matrix instruction of 16 x 16"
     assert said["GSU4"] == "K is divided among 4 work groups (GlobalSplitU)"
     assert said["Alik"].startswith("A transposed")
     assert said["Bljk"].startswith("B as is")

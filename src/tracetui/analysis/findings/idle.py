@@ -17,7 +17,7 @@ from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
-from tracetui.analysis.verdict import PARTS, Verdict, judge
+from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
@@ -279,17 +279,16 @@ def _launches_within(results: Results, at: I64) -> bool:
 
 def communication(results: Results) -> Iterator[Finding]:
     """Collectives that no computation hides take more than a tenth of the time."""
-    if results.verdict().cpu is not None:
-        yield from _communication_of_cpu(results)
+    if (cpu := results.verdict().cpu) is not None:
+        yield from _communication_of_cpu(results, cpu)
     low, high = results.judged_range()
     for device, time in zip(results.split().devices, results.judged_times(), strict=True):
         yield from _communication_of(results, device, time, low, high)
 
 
-def _communication_of_cpu(results: Results) -> Iterator[Finding]:
+def _communication_of_cpu(results: Results, cpu: CpuTime) -> Iterator[Finding]:
     trace, verdict = results.trace, results.verdict()
-    cpu = verdict.cpu
-    if cpu is None or not cpu.span or cpu.exposed_communication < COMMUNICATION_SHARE * cpu.span:
+    if cpu.exposed_communication < COMMUNICATION_SHARE * cpu.span:
         return
     at = np.sort(np.concatenate([results.slices(k, is_collective) for k in (Kind.CPU_OP, Kind.ANNOTATION)]))
     at = longest_first(trace, at)

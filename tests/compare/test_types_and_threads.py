@@ -1,0 +1,98 @@
+"""Kernels of another type in several steps, other threads, and launches that are not in the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.compare.test_changes import conv
+from tests.compare.test_some_steps import OPS, Op, both, recording, said
+from tests.kineto import Event, cpu, kernel, launch
+
+ADD = "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<{}>, 3>(int)"
+NORM = "void at::native::vectorized_layer_norm_kernel<{}, float, false>(int)"
+ADAM = (
+    "void multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>, FusedAdamMathFunctor<{}, 4> >(int)"
+)
+PRODUCTS = {
+    "c10::BFloat16": "nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NNT",
+    "float": conv("64x64").replace("fprop_implicit_", ""),
+}
+
+
+def typed(of: str, length: float = 10, *more: Op) -> list[Op]:
+    kernels = [PRODUCTS[of], *(name.format(of) for name in (ADD, NORM, ADAM, ADD))]
+    ops = ["mm", "add", "layer_norm", "adamw", "add"]
+    return [*((f"aten::{op}", 20, (one, length)) for op, one in zip(ops, kernels, strict=True)), *more]
+
+
+def test_another_type_in_every_step(tmp_path: Path):
+    """Five kernels of four names a step, which take 30 instead of 10 us."""
+    bf16, fp32 = recording(*[typed("c10::BFloat16")] * 4), recording(*[typed("float", 30)] * 4)
+    for a, b, types, times, change in (
+        (bf16, fp32, "fp32 instead of bf16", "50.0 µs → 150 µs", 100_000),
+        (fp32, bf16, "bf16 instead of fp32", "150 µs → 50.0 µs", -100_000),
+    ):
+        ((kind, on, on_gpu, on_cpu, text),) = said(both(tmp_path, a, b))
+        assert (kind, on, on_gpu, on_cpu) == ("dtype", "device", change, 0)
+        start = f"The same ops run in {types}, 5 kernels (4 names) a step became 5 (4 names): {times} on the "
+        assert text.startswith(f"{start}GPU, 100 µs → 100 µs on the CPU a step. Most of it: ")
+        most = "30.0 µs → 90.0 µs" if change > 0 else "90.0 µs → 30.0 µs"
+        assert text.endswith(f", 3 times: {most}.")
+
+
+def test_few_kernels_of_another_type_are_told_one_by_one(tmp_path: Path):
+    def two(of: str) -> list[Event]:
+        ops = [(f"aten::{op}", 20, (name.format(of), 10)) for op, name in (("a", ADD), ("n", NORM))]
+        return recording(*[[ops[0], *OPS, ops[1]]] * 4)
+
+    found = said(both(tmp_path, two("c10::BFloat16"), two("float")))
+    assert [one[0] for one in found] == ["replaced", "replaced"]
+
+
+def test_another_type_in_some_steps(tmp_path: Path):
+    plain, other = typed("c10::BFloat16"), typed("float", 30)
+    found = both(tmp_path, recording(*[plain] * 4), recording(plain, other, plain, other))
+    ((kind, _, change, _, text),) = said(found)
+    assert (kind, change) == ("dtype", 50_000)
+    assert "5 kernels (4 names) in 2 of 4 steps became 5 (4 names): 50.0 µs → 150 µs on the GPU, " in text
+    assert " on the CPU each. " in text
+
+
+def threads(first: int, second: int) -> list[Event]:
+    """Steps on thread 9; five ops on one other thread, three on another one."""
+    found = recording(*[OPS[:4]] * 3)
+    for n, event in enumerate([e for e in found if e["cat"] == "user_annotation"]):
+        for thread, names in ((first, "abcde"), (second, "xyz")):
+            for k, name in enumerate(names):
+                op = cpu(f"aten::{name}", event["ts"] + 10 * k + 1, 8)
+                found.append(op | {"tid": thread})
+                number = 1000 + 100 * n + 10 * k + (thread == first)
+                found.append(launch(event["ts"] + 10 * k + 2, number, 2) | {"tid": thread})
+                found.append(kernel(event["ts"] + 10 * k + 5, 4, number, thread, name=f"of_{name}"))
+    return found
+
+
+def test_threads_are_the_same_whatever_their_numbers(tmp_path: Path):
+    found = both(tmp_path, threads(20, 30), threads(30, 20))
+    assert said(found) == []
+    assert found.same_program
+    assert len(found.calls.a) == len(found.a.calls) == 3 * 2 * (4 + 5 + 3)
+    assert len(found.work.a) == len(found.a.work) == 3 * (4 + 5 + 3)
+
+
+def test_a_launch_that_is_not_in_the_file(tmp_path: Path):
+    """Of one side the time on the CPU is not known: that is not told, nor that a graph did it."""
+    a, b = (
+        recording(*[[OPS[0], ("aten::f", 20, (name, long)), OPS[2]]] * 3)
+        for name, long in (("old", 10), ("new", 15))
+    )
+    lost = {e["args"]["correlation"] for e in a if e["name"] == "old"}
+    part = [e for e in a if e["cat"] != "cuda_runtime" or e["args"]["correlation"] not in lost]
+    for one, other, names, times in (
+        (part, b, "old became ", "10.0 µs → 15.0 µs"), (b, part, " became old", "15.0 µs → 10.0 µs")
+    ):  # fmt: skip
+        texts = [text for kind, *_, text in said(both(tmp_path, one, other)) if kind == "replaced"]
+        assert len(texts) == 1
+        assert names in texts[0]
+        assert f": {times} on the GPU" in texts[0]
+        assert "graph" not in texts[0]
