@@ -70,7 +70,7 @@ def test_the_rules_and_headings_of_ranks_are_called_by_them(opened: Callable[...
 
 
 def test_the_part_that_can_be_scrolled_scrolls(opened: Callable[..., Session]) -> None:
-    """The dock where the pointer is on it or nothing else can be scrolled, and if it can be; else the rest."""
+    """The dock, if it can be, where the pointer is on it or nothing else can be; else the rest."""
 
     def moved(scene: Scene, height: int, docked: bool) -> tuple[int, int]:
         after = scrolled_by(scene, 1, height, docked=docked)
