@@ -10,8 +10,8 @@ from tests.recorded import ROOT, load
 
 from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare
-from tracetui.report.compare import compare_lines
 from tracetui.report.compare import Report as CompareReport
+from tracetui.report.compare import compare_lines
 from tracetui.report.facts import trace_facts
 from tracetui.report.gaps import cause_text
 from tracetui.report.limits import Limit, Outcome
