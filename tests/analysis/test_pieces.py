@@ -114,7 +114,8 @@ class Plain:
             return spent
         parts = {
             "queued": self.full,
-            "initialisation": [*self.loading, *thread.get("initialisation", [])],
+            "loading": self.loading,
+            "initialisation": thread.get("initialisation", []),
             "profiler": self.profiler,
             "sync": [*thread.get("sync", []), (start, drained)],
             "allocation": thread.get("allocation", []),
@@ -136,7 +137,7 @@ class Plain:
 
             if b <= over and holds("queued"):
                 cause = "queued"
-            elif b <= over and holds("initialisation"):
+            elif b <= over and (holds("loading") or holds("initialisation") > holds("profiler")):
                 cause = "initialisation"
             elif b <= over and holds("profiler"):
                 cause = "profiler"
