@@ -186,7 +186,7 @@ def test_other_sizes(pair: Pair):
     assert kinds(found) == ["sizes"]
     assert not found.same_program
     (one,) = found.explanations
-    assert one.text.startswith("1 of the kernels and copies a step work on other sizes (")
+    assert one.text.startswith("1 of the kernels and copies a step works on other sizes (")
     assert "grid 49152x1x1" in one.text or " → " in one.text
     assert found.machine.device_ratio == 1.0
 

@@ -153,3 +153,25 @@ def test_what_is_told_already_is_not_told_twice(tmp_path: Path):
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
     (one,) = compared(tmp_path / "a.json", tmp_path / "b.json").explanations
     assert one.text.startswith("aten::mm takes 10.6 ms instead of 1.18 ms a step on the CPU")
+
+
+def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path: Path):
+    def steps_with(speed: float, length: float, rows: int) -> list[Event]:
+        found: list[Event] = []
+        now = 0.0
+        for number in range(4):
+            begin = now
+            for k in range(120):
+                found.append(cpu(f"aten::op{k}", now, 20 * speed, **{"Input Dims": [[4]]}))
+                now += 20 * speed
+            found.append(cpu("aten::mm", now, length, **{"Input Dims": [[rows, 8]]}))
+            now += length
+            found.append(step(number, begin, now - begin))
+        return found
+
+    for name, events in (("a", steps_with(1, 200, 16)), ("b", steps_with(1.25, 1250, 64))):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    told = {one.kind: one for one in compared(tmp_path / "a.json", tmp_path / "b.json").explanations}
+    assert told["machine"].change_ns == pytest.approx(600_000, rel=0.01)
+    assert told["sizes"].change_ns == 1_050_000
+    assert told["sizes"].text.startswith("1 of the ops a step works on other sizes (aten::mm: 16x8 → 64x8)")

@@ -244,6 +244,6 @@ def test_ops_of_other_sizes(tmp_path, a, b, sizes):
         some_other(op3=({"name": "aten::op3", "Input Dims": dims}, long)) for dims, long in ((a, 20), (b, 30))
     ]
     text = (
-        f"1 of the ops a step work on other sizes (aten::op3: {sizes}): 20.0 µs → 30.0 µs on the CPU a step."
+        f"1 of the ops a step works on other sizes (aten::op3: {sizes}): 20.0 µs → 30.0 µs on the CPU a step."
     )
     assert said(both(tmp_path, *sides)) == [("sizes", "cpu", 10_000, 0, text)]

@@ -17,7 +17,7 @@ from tracetui.compare.timing import Slower
 from tracetui.compare.told import call_changes, device_changes
 from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
-from tracetui.units import capital, duration, plural, significant
+from tracetui.units import capital, duration, plural, significant, verb
 
 MACHINE, DEVICE = 0.02, 0.03
 """The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
@@ -191,18 +191,16 @@ def _same_calls(facts: Facts, told: int) -> Iterator[Explanation]:
     time = facts.call_time(a, b)
     if time.change * left <= 0 or 2 * abs(time.change) < abs(left):
         return
-    name = facts.a.trace.name[a]
-    by_name = [(name == one, short(facts.a.trace, int(a[name == one][0]))) for one in np.unique(name)]
-    changes = sorted(
-        ((facts.call_time(a[these], b[these]).change / time.change, text) for these, text in by_name),
-        reverse=True,
-    )
-    most = listed([text for share, text in changes if share >= PART])
+    longer = facts.self_time(1, b) - facts.self_time(0, a)
+    _, first, which = np.unique(facts.a.trace.name[a], return_index=True, return_inverse=True)
+    shares = np.bincount(which, longer) / (float(longer.sum()) or 1.0)
+    order = [n for n in np.argsort(-shares).tolist() if shares[n] >= PART]
+    most = listed([short(facts.a.trace, int(a[first[n]])) for n in order])
     calls = f"{counted(len(a) / facts.count)} calls{facts.each}"
     text = f"The same {calls} took {duration(time.after)} instead of {duration(time.before)} on the CPU"
     text += f", most of it in {most}" * bool(most) + ". The recordings do not say why."
     kind = "slower" if time.change > 0 else "faster"
-    places = in_pairs(a, b, np.abs(facts.self_time(1, b) - facts.self_time(0, a)))
+    places = in_pairs(a, b, np.abs(longer))
     yield facts.told(kind, text, time.change, "cpu", a, b, places)
 
 
@@ -258,7 +256,8 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
     example, more = _example(facts, a, b), ""
     what = "of the kernels and copies" if device else "of the ops"
-    told = f"{counted(len(a) / facts.count)} {what}{facts.each} work on other sizes ({example})"
+    work = verb(round(len(a) / facts.count), "work")
+    told = f"{counted(len(a) / facts.count)} {what}{facts.each} {work} on other sizes ({example})"
     if device and facts.longer.any():
         along = facts.longer
         less = facts.work_time(pairs.all_a[along], pairs.all_b[along]).change < 0

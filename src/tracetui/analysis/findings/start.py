@@ -27,10 +27,11 @@ COLD_NS = 20_000
 STILL_COLD = 1.2
 VERY_COLD_RATIO = 4.0
 SLOW_SHARE = 0.2
-SLOW_NS = 200_000
-"""A step that is less longer than usual need not do anything else."""
-SAME = 0.02
 """Of the time of all steps: what slow ones take beyond the usual, to be told."""
+SLOW_NS = 200_000
+"""A step that takes less than this beyond the usual need not do anything else."""
+SAME = 0.02
+"""Steps whose numbers of ops differ by no more than this share run the same ops."""
 AS_LONG = 0.9
 """A later step that takes this share of the first one's time is as long."""
 STRETCH_NS = 50_000
