@@ -320,12 +320,14 @@ def equivalents() -> Callable[[Mutant], bool]:
 
 
 def copy_tree(to: Path) -> None:
-    """What git knows of the tree, and what it does not ignore: into a folder with nothing beside it."""
+    """What git knows of the tree, what it does not ignore, and the compiled libraries: into a folder with
+    nothing beside it."""
     listed = subprocess.run(
         ["git", "ls-files", "-coz", "--exclude-standard", "src", "tests", "sample_traces", "pyproject.toml"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     )  # fmt: skip
-    for name in filter(None, listed.stdout.split("\0")):
+    compiled = [str(path.relative_to(ROOT)) for path in (ROOT / PACKAGE).glob("**/*.native.*")]
+    for name in filter(None, [*listed.stdout.split("\0"), *compiled]):
         if (ROOT / name).exists():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, to / name)
