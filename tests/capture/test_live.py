@@ -868,6 +868,81 @@ def test_several_jobs_are_named_not_guessed(job: Start, tmp_path: Path) -> None:
     assert all(str(pid) in result.stderr for pid in pids)
 
 
+STOPPED = """
+import os, signal, sys
+where, number = sys.argv[1], int(sys.argv[2])
+class Import:  # the signal comes when this module is looked for
+    def find_spec(self, name, *_):
+        if name == where:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), number)
+sys.meta_path.insert(0, Import())
+from tracetui.cli import main
+main(["attach", "no such job"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "number", "code", "said"),
+    [
+        ("click", signal.SIGINT, -signal.SIGINT, ""),  # for a shell, 130
+        ("click", signal.SIGHUP, -signal.SIGHUP, ""),
+        ("tracetui.cli.attach", signal.SIGINT, 130, ""),
+        ("tracetui.capture.live.processes", signal.SIGINT, 130, "tracetui: nothing was recorded\n"),
+        ("tracetui.capture.live.processes", signal.SIGTERM, 143, "tracetui: nothing was recorded\n"),
+        ("tracetui.capture.live.processes", signal.SIGHUP, 129, "tracetui: nothing was recorded\n"),
+    ],
+)
+def test_stopped_in_its_first_moments(where: str, number: int, code: int, said: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STOPPED, where, str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+    left = [path.name for path in tmp_path.rglob("*")]
+    assert left == (["traces"] if said else [])
+
+
+def test_stopped_while_it_waits_for_a_job(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tracetui", "attach", "no such job"]
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        with subprocess.Popen(command, stdout=-1, stderr=-1, text=True, cwd=tmp_path) as waiting:
+            assert waiting.stderr is not None
+            assert waiting.stderr.readline().startswith("tracetui: waiting for a process with no such job")
+            waiting.send_signal(number)
+            out, err = waiting.communicate(timeout=300)
+        assert (waiting.returncode, out, err) == (128 + number, "", "tracetui: nothing was recorded\n")
+
+
+def test_stopped_at_the_question_which_job(job: Start, tmp_path: Path) -> None:
+    """The terminal is as it was; it has a Ctrl+C of its own."""
+    import termios  # not on Windows
+
+    for _ in range(2):
+        job("600", "0.05", str(tmp_path))
+    ours, theirs = os.openpty()
+    before = termios.tcgetattr(theirs)
+    command = [sys.executable, "-m", "tracetui", "attach", str(tmp_path), "-o", str(tmp_path / "out")]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    terminal = (
+        "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", terminal, *command]
+    with subprocess.Popen(command, start_new_session=True, **streams) as asking:  # type: ignore[call-overload]
+        seen = b""
+        while b"Which one" not in seen:
+            seen += os.read(ours, 1000)
+        os.write(ours, b"\x03")
+        assert asking.wait(300) == 130
+    assert termios.tcgetattr(theirs) == before
+    os.close(theirs)
+    with contextlib.suppress(OSError):  # the end of what a terminal had
+        while part := os.read(ours, 1000):
+            seen += part
+    os.close(ours)
+    assert b"Traceback" not in seen
+    assert seen.rstrip().endswith(b"tracetui: nothing was recorded")
+
+
 def test_it_asks_before_anything_slow_is_imported() -> None:
     code = (
         "import sys, tracetui.cli.main, tracetui.cli.attach, tracetui.capture.live.ask\n"

@@ -76,9 +76,12 @@ def check_exists(path: str, code: int = UNREADABLE) -> None:
 
 @contextlib.contextmanager
 def harmless_errors() -> Iterator[None]:
-    """Remove escape sequences from click's error messages, which quote arguments as they are."""
+    """Remove escape sequences from click's error messages, which quote arguments as they are. Ctrl+C before
+    a command says what that means for it: 130, where click has 1 and a word of its own."""
     try:
         yield
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except click.ClickException as error:
         from tracetui.safe_text import plain
 
