@@ -514,6 +514,31 @@ def test_a_recording_that_cannot_be_moved_is_not_lost(
     assert list(tmp_path.glob("*.json*")) == []
 
 
+def test_a_trace_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks into the folder, or kills us, finds no half file under it, on either kind of disk."""
+    out = tmp_path / "out"
+    out.mkdir()
+    move, seen = shutil.move, list[Path]()
+
+    def look(*paths: Path) -> None:
+        seen.extend(out.glob("*.json"))
+        move(*paths)
+
+    def no_links(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(shutil, "move", look)
+    for number, name in enumerate(("a.json", "a-2.json", "a-3.json")):
+        if number == 2:
+            monkeypatch.setattr(os, "link", no_links)
+        (tmp_path / "trace").write_text(name)
+        assert ask.keep(tmp_path / "trace", out, "a") == out / name
+        assert len(seen) == number * (number + 1) // 2, "those that were there"
+    assert {path.name: path.read_text() for path in out.iterdir()} == {
+        name: name for name in ("a.json", "a-2.json", "a-3.json")
+    }
+
+
 def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = job("600")
     one = found(process)

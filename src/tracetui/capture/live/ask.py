@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -414,23 +415,28 @@ def label(process: Process) -> str:
 
 
 def keep(path: Path, output: Path, stem: str) -> Path:
-    """Move a trace to `output/STEM.json`, or STEM-2.json and so on, never over another. Raises OSError."""
-    number = 1
-    while True:
-        target = output / (f"{stem}.json" if number == 1 else f"{stem}-{number}.json")
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            break
-        number += 1
+    """Move a trace to `output/STEM.json`, or STEM-2.json and so on, never over another. Raises OSError.
+
+    The name appears when the file is whole, however large it is, on whichever disk, and if we are killed.
+    """
+    part = output / f".{stem}.json.part"
     try:
-        part = target.with_name(f".{target.name}.part")
         shutil.move(path, part)
-        part.replace(target)
     except OSError:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-            target.unlink()
         raise
+    for number in itertools.count(1):
+        target = output / (f"{stem}.json" if number == 1 else f"{stem}-{number}.json")
+        try:
+            os.link(part, target)
+        except OSError:
+            if target.exists():
+                continue
+            part.replace(target)  # a file system without hard links
+        else:
+            part.unlink()
+        break
     return target
 
 

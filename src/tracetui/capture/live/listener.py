@@ -175,11 +175,16 @@ def foreign(folder: str) -> bool:
     """Whether a daemon that is not ours answers in a folder: ours leave a lock file there."""
     if os.path.exists(f"{folder}/{LOCK}") or not os.path.exists(f"{folder}/{NAME}"):
         return False
+    return answered(f"{folder}/{NAME}")
+
+
+def answered(path: str) -> bool:
+    """Whether a process listens at a socket, and has not ended and left it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(f"{folder}/{NAME}")
+            probe.connect(path)
         except OSError:
-            return False  # it has ended, and left its socket
+            return False
     return True
 
 

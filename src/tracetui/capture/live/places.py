@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tracetui.capture.live.listener import answered
 from tracetui.capture.live.model import AttachError
 
 LONGEST_SOCKET = 107
@@ -20,7 +21,7 @@ CLIENT = "dynoconfigclient" + "x" * 36
 SYSTEMD_RUNTIME = Path("/run/user")
 SYSTEMD_LINGER = Path("/var/lib/systemd/linger")
 OLD_SECONDS = 86400.0
-"""What an attach that was killed left behind is removed after a day: the job may still write into it."""
+"""What was left behind, as we were killed, is removed after a day: the job may still write into it."""
 
 
 def private(folder: Path) -> Path:
@@ -71,8 +72,9 @@ def recording_root() -> Path:
 
 
 def new_meeting() -> Path:
-    """A new folder for the processes of one job. Raises AttachError."""
+    """A new folder for the processes of one job; old ones are removed. Raises AttachError."""
     root = meeting_root()
+    sweep(root, "????????")
     while True:
         folder = root / secrets.token_hex(4)
         with contextlib.suppress(FileExistsError):
@@ -82,13 +84,14 @@ def new_meeting() -> Path:
 
 def new_recording(root: Path) -> Path:
     """A new folder below `root` for one recording; old ones are removed. Raises OSError."""
-    sweep(root)
+    sweep(root, "recording-*")
     return Path(tempfile.mkdtemp(prefix="recording-", dir=root))
 
 
-def sweep(root: Path) -> None:
-    """Remove recordings that were left behind."""
+def sweep(root: Path, names: str) -> None:
+    """Remove recordings that were left behind, and the folders of jobs of which no process is there."""
     with contextlib.suppress(OSError):
-        for old in root.glob("recording-*"):
-            if time.time() - old.lstat().st_mtime > OLD_SECONDS:
+        for old in root.glob(names):
+            aged = time.time() - old.lstat().st_mtime > OLD_SECONDS
+            if aged and not any(answered(str(path)) for path in old.glob("dyno*")):
                 shutil.rmtree(old, ignore_errors=True)
