@@ -254,7 +254,7 @@ def killed_job(job: Job, chance: random.Random, number: int, reference: list[str
         out, err = asking.communicate(timeout=120)
     took = time.monotonic() - gone
     text = f"after {delay:.1f} s, {' '.join(words)}: {asking.returncode}, {took:.1f} s later"
-    said = [line for line in err.splitlines() if b"note:" not in line]
+    said = [line for line in err.splitlines() if b"note:" not in line and b"waiting " not in line]
     wrong = []
     if asking.returncode == 0:
         wrong += ["a trace, but no path"] * (not out) + [f"said {err!r}"] * bool(said)

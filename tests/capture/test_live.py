@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -27,6 +28,7 @@ from tracetui.capture.live import ask, launch, listener, places, processes, proc
 from tracetui.capture.live.listener import Listener, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted, seconds
 from tracetui.cli.main import main
+from tracetui.tables.jobs import jobs_table
 from tracetui.trace import load
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
@@ -870,7 +872,8 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
     assert "there is no process" in run("attach", "4194300").stderr
     missing = run("attach", "no such job", "--no-wait")
     assert (missing.exit_code, missing.stdout) == (1, "")
-    assert "there is nothing to ask" in missing.stderr
+    text = "no process with no such job in its command can be asked: start it with: tracetui run COMMAND"
+    assert missing.stderr == f"tracetui: {text}\n"
     for words, text in {
         ("--duration", "soon"): "is not a time",
         ("--duration", "0"): "between 1ms and 24h",
@@ -882,6 +885,45 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
         assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
     folder = run("attach", "1", "-o", str(tmp_path / "a" / "b"))
     assert "cannot write to" in folder.stderr
+
+
+def test_one_that_has_not_imported_pytorch_is_said(meeting: Path) -> None:
+    env = {**os.environ, **launch.environment(meeting, {})}
+    with subprocess.Popen(["sleep", "600"], env=env) as early:
+        wait_for(lambda: procfs.arguments(early.pid) == ["sleep", "600"])
+        result = run("attach", str(early.pid), "--no-wait")
+        early.kill()
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == f"tracetui: process {early.pid} has not imported PyTorch, at least not yet\n"
+
+
+def test_others_processes_and_folders_are_said(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = job("600")
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "_same", lambda pid, folder: False)
+        assert re.fullmatch(
+            rf"process {one.pid} sees another folder as /\S+, as in a container: "
+            "mount this machine's there, under the same path",
+            processes.why_not(one.pid),
+        )
+    monkeypatch.setattr(procfs, "owner", lambda pid: os.getuid() + 1)
+    result = run("attach", str(one.pid))
+    text = f"process {one.pid} belongs to another user: run tracetui as that user"
+    assert (result.exit_code, result.stderr) == (1, f"tracetui: {text}\n")
+    assert one.pid not in {each.pid for each in processes.processes()}
+
+
+def test_gpus_that_are_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without nvidia-ml-py nobody tells which GPU a process uses: that is not the same as none."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    for devices, text in ((str(tmp_path),), "?"), ((str(tmp_path / "none"),), "-"):
+        monkeypatch.setattr(processes, "GPU_DEVICES", devices)
+        table = jobs_table(processes.jobs(processes.with_gpus([process(40)])), time.time())
+        (gpu,) = [column for column in table.columns if column.key == "gpu"]
+        assert gpu.text(0) == text
+    monkeypatch.setattr("tracetui.cli.attach._jobs", lambda: processes.jobs([process(40)]))
+    (row,) = json.loads(run("attach", "--list", "--json").stdout)
+    assert row["gpus"] == []
 
 
 def test_several_jobs_are_named_not_guessed(job: Start, tmp_path: Path) -> None:

@@ -203,16 +203,20 @@ def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEve
             return found[0].processes
         if found:
             return _picked(found).processes
-        what = "for a process that was started by: tracetui run COMMAND"
+        what, lacks = "for a process that was started by: tracetui run COMMAND", "no process can be asked"
         if target is not None and target.isdecimal():
             reason = why_not(int(target))
             if reason:
                 raise AttachError(reason)
-            what = f"for process {target} to import PyTorch"
+            what, lacks = f"for process {target} to import PyTorch", ""
         elif target is not None:
-            what = f"for a process with {plain(target, 60)} in its command"
+            name = plain(target, 60)
+            what = f"for a process with {name} in its command"
+            lacks = f"no process with {name} in its command can be asked"
+        if no_wait and not lacks:
+            raise AttachError(f"process {target} has not imported PyTorch, at least not yet")
         if no_wait:
-            raise AttachError(f"there is nothing to ask: start it with: tracetui run COMMAND ({what[4:]})")
+            raise AttachError(f"{lacks}: start it with: tracetui run COMMAND")
         yield News(Stage.WAITING, what)
         time.sleep(LOOK_SECONDS)
 

@@ -39,9 +39,7 @@ def jobs_table(found: Sequence[Job], now: float) -> Table:
         column("ranks", "Ranks", 6, lambda r: _ranks(found[r]), 1, True).filed(
             ranks=each(lambda job: [one.rank for one in job.processes])
         ),
-        column("gpu", "GPU", 8, lambda r: ",".join(map(str, _gpus(found[r]))) or "-", 1).filed(
-            gpus=each(_gpus)
-        ),
+        column("gpu", "GPU", 8, lambda r: _gpu_text(found[r]), 1).filed(gpus=each(_gpus)),
         column("command", "Command", 0, lambda r: plain(found[r].first.name, 500)).filed(
             command=each(lambda job: job.first.name)
         ),
@@ -50,7 +48,13 @@ def jobs_table(found: Sequence[Job], now: float) -> Table:
 
 
 def _gpus(job: Job) -> list[int]:
-    return sorted({gpu.index for one in job.processes for gpu in one.gpus})
+    return sorted({gpu.index for one in job.processes for gpu in one.gpus or ()})
+
+
+def _gpu_text(job: Job) -> str:
+    """Their numbers; `-` without any, `?` where nothing tells (nvidia-ml-py is not installed, say)."""
+    none = "?" if any(one.gpus is None for one in job.processes) else "-"
+    return ",".join(map(str, _gpus(job))) or none
 
 
 def _ranks(job: Job) -> str:

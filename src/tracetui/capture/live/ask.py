@@ -371,7 +371,7 @@ class _Once:
         full = [(process, path) for process, path in done if not is_empty(path)]
         for process, _ in [pair for pair in done if pair not in full] if full else ():
             self.notes.append(f"nothing ran in process {process.pid}: no trace of it is kept")
-        for gpu in {gpu for process, _ in full for gpu in process.gpus if gpu.others}:
+        for gpu in {gpu for process, _ in full for gpu in process.gpus or () if gpu.others}:
             them = ", ".join(map(str, sorted(set(gpu.others) - {process.pid for process, _ in full})[:8]))
             if them:
                 self.notes.append(

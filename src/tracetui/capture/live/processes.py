@@ -22,6 +22,8 @@ from tracetui.copying import replace
 KINETO_SECONDS = 5
 """How often a process asks where nothing else is said: Kineto's default."""
 CLIENT = "dynoconfigclient"
+GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/dri/renderD128")
+"""NVIDIA's, AMD's, that of Windows for Linux, and the first of any: without them there is no GPU to use."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Process:
     world: int | None = None
     launch: str = ""
     """What all ranks of one launch have in common."""
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[Gpu, ...] | None = None
+    """None: not known."""
     socket: str = ""
     """Where it waits for answers. A forked child has its parent's, and nobody there who asks."""
 
@@ -247,12 +250,15 @@ def why_not(pid: int) -> str:
     again = "start it next time with: tracetui run COMMAND"
     try:
         if procfs.owner(pid) != os.getuid():
-            return f"process {pid} belongs to another user"
+            return f"process {pid} belongs to another user: run tracetui as that user"
         variables = procfs.environment(pid)
         if "KINETO_USE_DAEMON" in variables:
             folder = variables.get("KINETO_IPC_SOCKET_DIR", "")
             if folder and not _same(pid, folder):
-                return f"process {pid} has another {folder} than this: mount the folder under the same path"
+                return (
+                    f"process {pid} sees another folder as {folder}, as in a container: "
+                    "mount this machine's there, under the same path"
+                )
             own = _own_socket(pid)
             for above in procfs.with_ancestors(pid)[1:] if own is not None else ():
                 with contextlib.suppress(OSError):
@@ -268,7 +274,8 @@ def why_not(pid: int) -> str:
 
 def with_gpus(found: Iterable[Process]) -> list[Process]:
     """The same with the GPUs that they use, by nvidia-ml-py where that is installed and there is a driver."""
-    listed = list(found)
+    none = not any(os.path.exists(device) for device in GPU_DEVICES)
+    listed = [replace(one, gpus=() if none else None) for one in found]
     try:
         import pynvml
 
