@@ -232,7 +232,7 @@ def killed_answerer(
 
 
 def killed_run(job: Job, chance: random.Random, number: int, reference: list[str]) -> tuple[str, list[str]]:
-    time.sleep(chance.random() * 0.8)
+    time.sleep(chance.random() * 4)
     job.process.kill()
     code = job.process.wait()
     lines = job.out.read_text().splitlines()
