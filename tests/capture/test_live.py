@@ -372,6 +372,7 @@ def test_a_recording(job: Start, tmp_path: Path) -> None:
     process.send_signal(signal.SIGCONT)
     recorded, stages = follow(events)
     assert Stage.WARMING_UP in stages
+    assert stages == sorted(stages, key=list(Stage).index), "and so to the end"
     assert recorded.notes == ()
     (path,) = recorded.paths
     assert path.parent == tmp_path
@@ -629,11 +630,15 @@ def test_one_that_is_stopped_with_the_lock_is_not_waited_for(
 @pytest.mark.parametrize("until", [Stage.ASKING, Stage.WARMING_UP, Stage.RECORDING])
 def test_leaving_early_leaves_the_job_alone(until: Stage, job: Start, meeting: Path, tmp_path: Path) -> None:
     process = job("600", EXIT="7")
+    one = found(process)
+    if until is Stage.ASKING:  # else it may be told before we have looked
+        process.send_signal(signal.SIGSTOP)
     ahead = 60.0 if until is Stage.WARMING_UP else 0.0
-    events = ask.record([found(process)], Wanted(duration=60, start_in=ahead), tmp_path)
+    events = ask.record([one], Wanted(duration=60, start_in=ahead), tmp_path)
     with contextlib.closing(events):  # type: ignore[type-var]
         while next(events).stage is not until:  # type: ignore[union-attr]
             pass
+    process.send_signal(signal.SIGCONT)
     (meeting / "stop").touch()
     out, _ = process.communicate(timeout=300)
     assert process.returncode == 7

@@ -202,7 +202,7 @@ class _Once:
         self.begun = time.monotonic()
         patience = slowest + PATIENCE_SECONDS + (self.wanted.start_in if self.wanted.steps is not None else 0)
         whom = self._whom()
-        while any(one.done is None and not one.lost for one in self.asked):
+        while True:
             tick = TICK if any(one.at is None for one in self.asked) else TOLD_TICK
             if not self.listeners:
                 time.sleep(tick)
@@ -211,7 +211,10 @@ class _Once:
                 if knock is not None:
                     self._reply(one, knock, slowest)
             self._look(time.monotonic() - self.begun > patience)
-            stage = self._stage()
+            waiting = [one for one in self.asked if one.done is None and not one.lost]
+            if not waiting:
+                return
+            stage = self._stage(waiting)
             details = {Stage.ASKING: whom, Stage.RECORDING: _length(self.wanted)}
             yield News(stage, details.get(stage, ""))
 
@@ -350,9 +353,8 @@ class _Once:
             return part.stat().st_size if part is not None else -1
         return -1
 
-    def _stage(self) -> Stage:
-        waiting = [one for one in self.asked if one.done is None and not one.lost]
-        if not waiting or any(one.at is None for one in waiting):
+    def _stage(self, waiting: Sequence[_Asked]) -> Stage:
+        if any(one.at is None for one in waiting):
             return Stage.ASKING
         if self.wanted.steps is not None:
             return Stage.RECORDING
