@@ -65,7 +65,7 @@ def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.S
     assert len(pids) == 3
     assert all(map(alive, pids))
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 128 + number
     assert err.splitlines()[-1] == "tracetui: capture canceled; no file was written"
     assert out == ""
@@ -85,7 +85,7 @@ def test_a_killed_parent_takes_everything_along(sleeper: str, tmp_path: Path) ->
             break
     pids = pids_told(lines)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert wait_until(lambda: not any(map(alive, pids)))
     assert wait_until(lambda: not list(tmp_path.glob("traces/*/.capture-*")))
 
@@ -158,7 +158,7 @@ def test_a_forked_process_that_holds_the_pipes(tmp_path: Path, options: Make) ->
     script.write_text(
         "import os, sys, time\n"
         "pid = os.fork()\n"
-        "if pid == 0:\n    time.sleep(300)\n"
+        "if pid == 0:\n    time.sleep(3000)\n"
         "print('pids', pid, flush=True)\n"
         "os._exit(7)\n"
     )
@@ -166,7 +166,7 @@ def test_a_forked_process_that_holds_the_pipes(tmp_path: Path, options: Make) ->
     end = capture.wait()
     assert isinstance(end, Failed)
     assert end.message == "the capture process ended unexpectedly, with exit status 7"
-    assert end.elapsed < 30
+    assert end.elapsed < 600, "not until that ends"
     told = pids_told([event.text for event in capture.events if isinstance(event, Output)])
     assert len(told) == 1
     assert wait_until(lambda: not alive(told[0]))  # a killed process takes a moment to go
@@ -310,7 +310,7 @@ def test_a_callback_may_wait_for_a_thread_that_asks_for_events(options: Make, tm
         ready.wait(60)
         asker = threading.Thread(target=lambda: asked.append(len(capture.events)), daemon=True)
         asker.start()
-        asker.join(60)
+        asker.join(300)
 
     capture = start(options(output=str(tmp_path / "no" / "such")), on_event)
     ready.set()

@@ -211,7 +211,7 @@ def test_a_late_answer_is_not_given(meeting: Path, monkeypatch: pytest.MonkeyPat
         time.sleep(0.1)
         asked = here.receive(1)
         assert asked is not None
-        assert 0.1 < time.time() - asked.sent < 10
+        assert 0.1 < time.time() - asked.sent
         assert not here.answer(asked, "A=1")
         with pytest.raises(TimeoutError):
             client.recv(100)
@@ -289,7 +289,7 @@ def test_the_answerer_comes_back_and_ends_with_the_job(
     finally:
         first.kill()
         first.wait()
-    answerer.join(60)
+    answerer.join(300)
     assert not answerer.is_alive()
     assert not folder.exists()
 
@@ -298,11 +298,12 @@ def test_the_answerer_comes_back_and_ends_with_the_job(
 
 
 def test_a_process_that_asks_is_found_and_others_are_not(job: Start) -> None:
+    begun = time.time()
     one = found(job("600"))
     assert one.folder is not None
     assert one.interval == 1
     assert one.command[-2:] == (str(CLIENT), "600")
-    assert abs(one.since - time.time()) < 30
+    assert begun - 1 < one.since < time.time() + 1, "to a tick of the clock"
     assert processes.find(os.getpid()) is None
     assert one.pid in {process.pid for process in processes.processes()}
     assert "was not started for this" in processes.why_not(os.getpid())
@@ -604,7 +605,7 @@ def test_a_daemon_that_runs_already_is_asked_by_its_port(
     thread = threading.Thread(target=hand_on, daemon=True)
     thread.start()
     recorded, _ = follow(ask.record([one], SHORT, tmp_path))
-    thread.join(60)
+    thread.join(300)
     assert len(recorded.paths) == 1
     assert requests[0][1] == [one.pid]
     assert daemon.listens()

@@ -20,7 +20,7 @@ def test_each_rank_has_a_trace_with_its_communication(tmp_path: Path) -> None:
     sizes = ["--", "--dim", "16", "--layers", "1", "--batch", "4"]
     words = ["--standalone", "--nproc-per-node", "2", "--no-python", *capture, "-o", str(tmp_path)]
     with warm.torchrun(*words, "--device", "cpu", *sizes) as ended:
-        out, err = ended.communicate(timeout=120)
+        out, err = ended.communicate(timeout=300)
     assert ended.returncode == 0, err[-2000:]
     assert out.count("CPU-only") == 1, "the summary of rank 0 alone"
     for rank in (0, 1):

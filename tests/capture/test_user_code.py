@@ -219,7 +219,7 @@ def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path: Path) -> None:
     )
     command = ["capture", str(script), "--device", "cpu", "--no-open", "--output", str(tmp_path / "out")]
     with warm.tracetui(*command) as ran:
-        out, err = ran.communicate(timeout=60)
+        out, err = ran.communicate(timeout=300)
     assert ran.returncode == 1
     assert out == ""
     last = err.splitlines()[-1]

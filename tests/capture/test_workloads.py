@@ -137,7 +137,7 @@ def test_the_commands(tmp_path: Path) -> None:
 
 def tracetui(*words: str) -> subprocess.CompletedProcess[str]:
     with warm.tracetui(*words) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return subprocess.CompletedProcess(words, 0, out, err)
 
