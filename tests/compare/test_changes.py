@@ -278,3 +278,32 @@ def test_kernels_that_other_ops_run_now_have_not_moved(tmp_path):
     # Where none became others, they are told to have moved.
     (text,) = texts(both(tmp_path, a, program("128x128", "64x64", "256x64")))
     assert "another place" in text
+
+
+def test_another_activation(tmp_path):
+    """Forward and backward; the backward of one is all that is in the place of the other's."""
+    a = Program(
+        ("mm", "gemm"),
+        ("aten::gelu", "gelu"),
+        ("add", "plus"),
+        ("aten::gelu_backward", "gelu_bwd"),
+        ("sum", "t"),
+    )
+    b = Program(
+        ("mm", "gemm"), ("aten::relu", "clamp"), ("add", "plus"), ("aten::threshold_backward", "cut"),
+        ("sum", "t"),
+    )  # fmt: skip
+    backward, forward = sorted(texts(both(tmp_path, a, b)))
+    assert forward.startswith("aten::gelu became aten::relu: ")
+    assert backward.startswith("aten::gelu_backward became aten::threshold_backward: ")
+
+
+def test_another_normalization_is_named(tmp_path):
+    """Not as other kernels of the same."""
+    norm = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float, {}>(int)"
+    a, b = (
+        Program(("mm", "gemm"), (op, norm.format(rms)), ("add", "plus"))
+        for op, rms in (("aten::layer_norm", "false"), ("aten::rms_norm", "true"))
+    )
+    (became,) = texts(both(tmp_path, a, b))
+    assert became.startswith("aten::layer_norm became aten::rms_norm: ")
