@@ -293,7 +293,7 @@ def test_another_activation(tmp_path):
         ("mm", "gemm"), ("aten::relu", "clamp"), ("add", "plus"), ("aten::threshold_backward", "cut"),
         ("sum", "t"),
     )  # fmt: skip
-    backward, forward = sorted(texts(both(tmp_path, a, b)))
+    forward, backward = sorted(texts(both(tmp_path, a, b)))
     assert forward.startswith("aten::gelu became aten::relu: ")
     assert backward.startswith("aten::gelu_backward became aten::threshold_backward: ")
 

@@ -310,10 +310,10 @@ def _alike(a: Sequence[int], b: Sequence[int], left: Launched, right: Launched) 
         return found.pop() if len(found) == 1 else ""
     before, after = ([of.kernel(i) for i in events] for of, events in ((left, a), (right, b)))
     ops = [{of.name(of.op[i]) for i in at if of.op[i] >= 0} for of, at in ((left, a), (right, b))]
-    other = bool(ops[0]) and bool(ops[1]) and not ops[0] & ops[1]
+    apart = bool(ops[0]) and bool(ops[1]) and not ops[0] & ops[1]
     for kind, what in LIBRARY:
         # Another normalization is another one; products are products, whatever asks for them.
-        if all(_computes(one, kind) for one in (before, after)) and not (other and kind == "norm"):
+        if all(_computes(one, kind) for one in (before, after)) and not (apart and kind == "norm"):
             return what
     one, other = before[0], after[0]
     same = one.kind == other.kind and one.short.partition(" ")[0] == other.short.partition(" ")[0]
