@@ -307,3 +307,19 @@ def test_another_normalization_is_named(tmp_path):
     )
     (became,) = texts(both(tmp_path, a, b))
     assert became.startswith("aten::layer_norm became aten::rms_norm: ")
+
+
+def test_how_often_something_new_runs(tmp_path):
+    """Each name as often as it comes, not once for each place; names that do not come as often are counted
+    together."""
+    a = Program(("mm", "gemm"), ("add", "plus"), ("mean", "average"))
+    three = [("aten::zero_", "fill")] * 3
+    b = Program(("mm", "gemm"), *three, ("add", "plus"), ("aten::sort", "sort"), ("mean", "average"))
+    new = texts(both(tmp_path, a, b))
+    assert any(one.startswith("aten::zero_ is new, 3 times: 30.0 µs") for one in new)
+    assert any(one.startswith("aten::sort is new: 10.0 µs") for one in new)
+    b = Program(
+        ("mm", "gemm"), *three, *((f"op{n}", f"k{n}") for n in range(4)), ("add", "plus"), ("mean", "average")
+    )
+    (new,) = texts(both(tmp_path, a, b))
+    assert new.startswith("7 kernels a step (fill, k0 and 3 others) are new: 70.0 µs on the GPU")
