@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.compare.answer import answer
+from tracetui.compare.answer import answer, known
 from tracetui.compare.explain import _in_all
 from tracetui.compare.model import Explanation, Metric
 
@@ -81,3 +81,29 @@ def test_the_machine_is_not_told_of_a_step_that_went_the_other_way():
     assert said(11e6, 5.4e6)
     assert not said(9e6, 5.4e6)
     assert not said(11e6, 5e6)
+
+
+def test_a_change_of_which_half_is_known_is_no_noise():
+    """Of 1 ms, of which 200 us are the machine. What the calls behind new kernels take is not told twice."""
+
+    def of(program: float, *found: Explanation, device: bool = False, change: float = 1e6) -> bool:
+        step = Metric(10e6, 10e6 + change, True, machine=0.2 * change)
+        facts: Any = SimpleNamespace(metrics={"step_ns": step}, by_device=device, program_cpu=program)
+        return known(facts, found)
+
+    assert of(5e5)
+    assert not of(3e5)
+    assert not of(-5e5)
+    machine = Explanation("machine", "Slower.", 500_000, "cpu")
+    outside = Explanation("host", "Python.", 300_000, "cpu")
+    new = Explanation("new", "New.", 600_000, "device", cpu_change_ns=600_000)
+    assert of(2e5, outside)
+    assert not of(2e5, machine)
+    assert not of(0, new)
+    # One that is larger than the change of the step says nothing of it.
+    assert not of(2e6)
+    assert of(0, new, device=True)
+    assert not of(5e5, outside, device=True)
+    assert not of(0, new, Explanation("gone", "Gone.", -600_000, "device"), device=True)
+    # By as little recordings of one program differ.
+    assert not of(1e4, change=2e4)

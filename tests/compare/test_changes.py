@@ -278,3 +278,48 @@ def test_kernels_that_other_ops_run_now_have_not_moved(tmp_path):
     # Where none became others, they are told to have moved.
     (text,) = texts(both(tmp_path, a, program("128x128", "64x64", "256x64")))
     assert "another place" in text
+
+
+def test_another_activation(tmp_path):
+    """Forward and backward; the backward of one is all that is in the place of the other's."""
+    a = Program(
+        ("mm", "gemm"),
+        ("aten::gelu", "gelu"),
+        ("add", "plus"),
+        ("aten::gelu_backward", "gelu_bwd"),
+        ("sum", "t"),
+    )
+    b = Program(
+        ("mm", "gemm"), ("aten::relu", "clamp"), ("add", "plus"), ("aten::threshold_backward", "cut"),
+        ("sum", "t"),
+    )  # fmt: skip
+    forward, backward = sorted(texts(both(tmp_path, a, b)))
+    assert forward.startswith("aten::gelu became aten::relu: ")
+    assert backward.startswith("aten::gelu_backward became aten::threshold_backward: ")
+
+
+def test_another_normalization_is_named(tmp_path):
+    """Not as other kernels of the same."""
+    norm = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float, {}>(int)"
+    a, b = (
+        Program(("mm", "gemm"), (op, norm.format(rms)), ("add", "plus"))
+        for op, rms in (("aten::layer_norm", "false"), ("aten::rms_norm", "true"))
+    )
+    (became,) = texts(both(tmp_path, a, b))
+    assert became.startswith("aten::layer_norm became aten::rms_norm: ")
+
+
+def test_how_often_something_new_runs(tmp_path):
+    """Each name as often as it comes, not once for each place; names that do not come as often are counted
+    together."""
+    a = Program(("mm", "gemm"), ("add", "plus"), ("mean", "average"))
+    three = [("aten::zero_", "fill")] * 3
+    b = Program(("mm", "gemm"), *three, ("add", "plus"), ("aten::sort", "sort"), ("mean", "average"))
+    new = texts(both(tmp_path, a, b))
+    assert any(one.startswith("aten::zero_ is new, 3 times: 30.0 µs") for one in new)
+    assert any(one.startswith("aten::sort is new: 10.0 µs") for one in new)
+    b = Program(
+        ("mm", "gemm"), *three, *((f"op{n}", f"k{n}") for n in range(4)), ("add", "plus"), ("mean", "average")
+    )
+    (new,) = texts(both(tmp_path, a, b))
+    assert new.startswith("7 kernels a step (fill, k0 and 3 others) are new: 70.0 µs on the GPU")

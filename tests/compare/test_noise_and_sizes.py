@@ -54,14 +54,25 @@ def test_a_share_by_which_medians_may_differ(away, noise):
 
 
 def test_noise_is_what_the_steps_of_one_side_vary():
-    """The deviation of the median step is 2 on one side, of four steps: 3 standard errors are 5.6."""
-    varied, alike = [98, 102, 98, 102], [0.0] * 4
-    for by, noise in ((5, True), (6, False)):
+    """The deviation of the median step is 2 on one side, of six steps: 3 standard errors are 4.6."""
+    varied, alike = [90, 98, 98, 102, 102, 110], [0.0] * 6
+    for by, noise in ((4, True), (5, False)):
         other = [100 + by + one for one in alike]
         assert metric(varied, other).within_noise == metric(other, varied).within_noise == noise
     # With four times as many steps it is half.
-    assert not metric(varied * 4, [105.0] * 16).within_noise
-    assert metric(varied * 4, [102.5] * 16).within_noise
+    assert not metric(varied * 4, [103.0] * 24).within_noise
+    assert metric(varied * 4, [102.0] * 24).within_noise
+
+
+def test_where_every_step_of_one_side_takes_longer_than_any_of_the_other_it_is_no_noise():
+    """The machine apart; three steps may do so by chance."""
+    one, other = [10.0, 10.2, 10.8, 10.9], [14.3, 15.3, 16.8, 18.9]
+    assert not metric(one, other).within_noise
+    assert not metric(one, other, machine=3).within_noise
+    assert metric(one, other, machine=3.5).within_noise
+    assert not metric(other, one, machine=-3).within_noise
+    assert metric(other, one, machine=-3.5).within_noise
+    assert metric(one[1:], other[1:], machine=3).within_noise
 
 
 def test_what_only_one_side_has_is_no_noise():

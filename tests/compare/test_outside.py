@@ -152,3 +152,13 @@ def test_what_the_program_waits_for_is_named(tmp_path, name, kind, device):
     found = pair(tmp_path, a, b).explanations
     assert [one.kind for one in found] == [kind]
     assert "2.80 ms a step instead of 0 ns" in found[0].text
+
+
+def test_time_after_calls_of_one_side_alone_is_not_the_machine(tmp_path):
+    """Where 5 of 60 calls were, the CPU does something else for 50 us; the rest takes 1.1 times as long."""
+    a, b = steps(0), steps(0, speed=1.1)
+    gone = [f"aten::op{k}" for k in range(30, 35)]
+    found = pair(tmp_path, a, [event for event in b if event["name"] not in gone])
+    (machine,) = (one for one in found.explanations if one.kind == "machine")
+    # 55 calls of 20 us, and 2 us before 53 of them: all but the first and the one after those that are gone.
+    assert machine.change_ns == pytest.approx(0.1 * (55 * 20_000 + 53 * 2_000), rel=0.01)

@@ -14,6 +14,9 @@ SAME, WORTH = 0.001, 0.1
 """A step that changes by a smaller share takes as long as before; the device's work is worth a sentence of
 its own if its ratio differs from the step's by this much."""
 
+BESIDE = "initialisation", "host", "loading", "communication", "slower", "faster"
+"""What explains a difference on the CPU and is neither the machine nor other work."""
+
 
 def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     """The difference in a sentence or two."""
@@ -91,14 +94,19 @@ def _though(facts: Facts) -> str:
 
 
 def known(facts: Facts, found: Sequence[Explanation]) -> bool:
-    """Whether something explains at least half of the change of a step: then it is no noise."""
-    change = facts.metrics["step_ns"].change or 0.0
-    mine = [
-        one.change_ns
-        for one in found
-        if one.kind not in ("machine", "once") and not (facts.by_device and one.on == "cpu")
-    ]
-    return any(ns * change > 0 and 2 * abs(ns) >= abs(change) for ns in mine)
+    """Whether what explains a change of a step makes up at least half of it, in sum and without the machine:
+    then it is no noise. A change so small that recordings of one program differ by as much is."""
+    step = facts.metrics["step_ns"]
+    left = (step.change or 0.0) - step.machine
+    if facts.by_device:
+        told: float = sum(
+            one.change_ns for one in found if one.on == "device" and one.kind not in ("machine", "once")
+        )
+    else:
+        told = facts.program_cpu + sum(
+            one.change_ns for one in found if one.kind in BESIDE and one.on == "cpu"
+        )
+    return abs(left) >= MACHINE * (step.a or 0.0) and told * left > 0 and 0.5 <= told / left <= 2
 
 
 def _held(facts: Facts) -> str:

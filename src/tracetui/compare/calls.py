@@ -36,6 +36,8 @@ class CallTree:
     comes first was in a call (first the one that the steps are on). 0 for threads that launch nothing."""
     before: I64
     """Time in which no such thread was in any call, and no data was loaded, before this one began."""
+    since: I64
+    """The position of the outermost call that began before that; -1 where there is none, or no such time."""
     waits: Bool
     """Whether the call waits for the device."""
     round: I64
@@ -89,7 +91,7 @@ def call_tree(side: Side) -> CallTree:
     self_time[trace.kind[at] == Kind.ANNOTATION] = 0
     return CallTree(
         at, parent, _ends(trace.lane[at], start, end), self_time, own,
-        _before(side, np.sort(np.concatenate([at[:0], *tops])), start, covered),
+        *_before(side, np.sort(np.concatenate([at[:0], *tops])), start, covered),
         named(trace, is_synchronising)[trace.name[at]], side.call_round, place,
     )  # fmt: skip
 
@@ -121,16 +123,18 @@ def _ends(lane: I32, start: I64, end: I64) -> I64:
     return found
 
 
-def _before(side: Side, tops: I64, start: I64, covered: Union) -> I64:
-    """The stretches between `covered`, without data loading, each to the call that ends it. `tops`: the
-    outermost calls that cover (positions, in order)."""
-    found = np.zeros(len(start), dtype=np.int64)
+def _before(side: Side, tops: I64, start: I64, covered: Union) -> tuple[I64, I64]:
+    """The stretches between `covered`, without data loading, each to the call that ends it; and the outermost
+    call before it. `tops`: the outermost calls that cover (positions, in order)."""
+    found, before = np.zeros(len(start), dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
     if not len(covered):
-        return found
+        return found, before
     order = tops[np.argsort(start[tops], kind="stable")]
-    opener = order[np.searchsorted(start[order], covered.start)]
+    first = np.searchsorted(start[order], covered.start)
+    opener = order[first]
     (low, _), round_ = side.windows, side.call_round
     since = np.maximum(np.append(low[round_[opener[:1]]], covered.end[:-1]), low[round_[opener]])
     until = np.maximum(covered.start, since)
     found[opener] = until - since - loading_time(side.results).within(since, until)
-    return found
+    before[opener[1:]] = order[first[1:] - 1]
+    return found, before

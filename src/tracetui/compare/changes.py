@@ -158,6 +158,11 @@ class Launched:
         """Whether any may do that."""
         return any(self.kernel(i).kind == "copy" or self.compiled(i) for i in events)
 
+    def of_one_call(self, events: Sequence[int]) -> bool:
+        """Whether a call launched them that launches nothing else, and no compiler fused them."""
+        alone = self.top[events[0]] >= 0 and len({self.top[i] for i in events}) == 1
+        return alone and not any(map(self.compiled, events))
+
     def moves(self, i: int) -> bool:
         """Whether it moves or sets memory."""
         return bool(self.side.trace.kind[i] != Kind.KERNEL)
@@ -304,8 +309,11 @@ def _alike(a: Sequence[int], b: Sequence[int], left: Launched, right: Launched) 
         found = {_simple(of.kernel(i)) for of, events in ((left, a), (right, b)) for i in events}
         return found.pop() if len(found) == 1 else ""
     before, after = ([of.kernel(i) for i in events] for of, events in ((left, a), (right, b)))
+    ops = [{of.name(of.op[i]) for i in at if of.op[i] >= 0} for of, at in ((left, a), (right, b))]
+    apart = bool(ops[0]) and bool(ops[1]) and not ops[0] & ops[1]
     for kind, what in LIBRARY:
-        if all(_computes(one, kind) for one in (before, after)):
+        # Another normalization is another one; products are products, whatever asks for them.
+        if all(_computes(one, kind) for one in (before, after)) and not (apart and kind == "norm"):
             return what
     one, other = before[0], after[0]
     same = one.kind == other.kind and one.short.partition(" ")[0] == other.short.partition(" ")[0]
@@ -411,8 +419,9 @@ def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) 
     if kind != "rest":
         return [group]
     one, other = left.about(a), right.about(b)
-    # Copies do not become sums; nor does one backward another.
+    # Copies do not become sums; nor does one backward another, unless nothing else is in its place.
     apart = bool(one) and bool(other) and not one & other
+    apart &= len(groups) > 1 or not (left.of_one_call(a) and right.of_one_call(b))
     apart |= (left.only_copies(a) and not right.copies(b)) or (right.only_copies(b) and not left.copies(a))
     tops = (
         {left.top[i] for kind, mine, _ in groups if kind == "replaced" for i in mine} - {-1},

@@ -40,24 +40,33 @@ def charge(
         climb = ~named(side.trace, lambda name: COMPILED.search(name) is not None)[side.trace.name[tree.at]]
         both = ~free & (np.append(owners[1 - n][0], NOTHING)[partner] == owner)
         mine = np.flatnonzero((owner >= 0) & (launches | (climb & (free | both))))
-        left.append(tree.at[free & ~_give(side, tree, mine, owner, parts[n])])
-        keys.append((side.round_of(left[n]) << 32) + names[side.trace.name[left[n]]])
-    more = _more(keys[0], keys[1]), _more(keys[1], keys[0])
+        others = ~_give(side, tree, mine, owner, parts[n])
+        left.append(tree.at[free & others])
+        key = (side.round_of(tree.at) << 32) + names[side.trace.name[tree.at]]
+        keys.append((key[free & others], key[others]))
+    more = [_more(*keys[n], *keys[1 - n]) for n in range(2)]
     rest = Change("calls") if any(map(np.any, more)) else Change("calls", "order")
     for part, at, some in zip((rest.a, rest.b), left, more, strict=True):
         part.events = (at if rest.what else at[some]).tolist()
     return rest
 
 
-def _more(own: I64, other: I64) -> Bool:
-    """Which of these are more than the other ones have of the same."""
+def _more(own: I64, all_own: I64, other: I64, all_other: I64) -> Bool:
+    """Which of `own` are more than the `other` ones have of the same; as many as there are more in all: where
+    a change was given a call that both sides make, another one like it takes its place."""
     order = np.argsort(own, kind="stable")
-    nth = np.arange(len(own)) - np.searchsorted(own[order], own[order])
-    theirs = np.sort(other)
-    there = np.searchsorted(theirs, own[order], side="right") - np.searchsorted(theirs, own[order])
+    mine = own[order]
+    nth = np.arange(len(own)) - np.searchsorted(mine, mine)
+    there, in_all, in_all_there = (_count(one, mine) for one in (other, all_own, all_other))
     found = np.zeros(len(own), dtype=np.bool_)
-    found[order] = nth >= there
+    found[order] = (nth >= there) & (nth - there < in_all - in_all_there)
     return found
+
+
+def _count(keys: I64, of: I64) -> I64:
+    """How many `keys` there are of each."""
+    keys = np.sort(keys)
+    return np.asarray(np.searchsorted(keys, of, side="right") - np.searchsorted(keys, of), dtype=np.int64)
 
 
 def _owners(side: Side, tree: CallTree, parts: list[Part], still: list[int]) -> tuple[I64, Bool]:

@@ -18,14 +18,14 @@ from tracetui.compare.charges import charge
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.joining import joined
-from tracetui.compare.match import Vocabulary, match_calls, match_work
+from tracetui.compare.match import Matches, Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, linked, links_of, metrics_of
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.naming import by_graph
 from tracetui.compare.sides import Side, device_name, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
-from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind
 from tracetui.trace.unknown import missing_kernels
 from tracetui.units import duration, plural, share
 
@@ -100,7 +100,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     )
     # Without a device, ops on larger inputs take longer for that.
     alike = ~other & ~bigger if not len(work.all_a) else ~other
-    on_the_way = _same_path(trees, calls.a[alike], calls.b[alike], len(rounds))
+    on_the_way = _same_path(trees, calls, alike, len(rounds))
     many = not changes or machine.calls >= FEW_CALLS
     in_general = (
         general(a.trace.name[calls.a[same]], own_a[calls.a[same]], own_b[calls.b[same]]),
@@ -247,18 +247,27 @@ def _beside(side: Side, at: I64) -> F64:
     return found
 
 
-def _same_path(trees: tuple[CallTree, CallTree], a: I64, b: I64, rounds: int) -> tuple[float, float]:
-    """What the calls that are the same, but for waiting, add to a round of each side, with the time between
-    them: the medians, ns. Where that time changed much more than the calls did, it is not the machine's, but
-    what runs there: only as much of it counts."""
+def _same_path(
+    trees: tuple[CallTree, CallTree], calls: Matches, same: Bool, rounds: int
+) -> tuple[float, float]:
+    """What the `same` ones of `calls`, but for waiting, add to a round of each side, with the time between
+    them: the medians, ns. Not the time after calls that only one side makes: it may be theirs. Where that
+    between them changed much more than the calls did, it is not the machine's, but what runs there: only as
+    much of it counts."""
+    places = [tree.place[at].astype(np.int64) for tree, at in zip(trees, (calls.a, calls.b), strict=True)]
+    partner = np.full(len(trees[0].at) + 1, -1, dtype=np.int64)
+    partner[places[0]] = places[1]
+    before_a, before_b = (tree.since[at[same]] for tree, at in zip(trees, places, strict=True))
+    follows = partner[before_a] == before_b
     own, between = [], []
-    for tree, at in zip(trees, (a, b), strict=True):
-        place = tree.place[at]
-        place = place[~tree.waits[place]]
+    for tree, at in zip(trees, places, strict=True):
+        place = at[same]
+        keep = ~tree.waits[place]
+        place, near = place[keep], place[keep & follows]
         own.append(sum_into(tree.round[place], tree.own[place], rounds).astype(np.float64))
-        between.append(sum_into(tree.round[place], tree.before[place], rounds).astype(np.float64))
-    calls, times = ([float(np.median(one)) for one in of] for of in (own, between))
-    likely = times[0] * calls[1] / calls[0] if calls[0] else times[0]
+        between.append(sum_into(tree.round[near], tree.before[near], rounds).astype(np.float64))
+    spent, times = ([float(np.median(one)) for one in of] for of in (own, between))
+    likely = times[0] * spent[1] / spent[0] if spent[0] else times[0]
     between[1] += min(max(times[1], likely / LIKE), likely * LIKE) - times[1]
     first, second = (float(np.median(one + gaps)) for one, gaps in zip(own, between, strict=True))
     return first, second

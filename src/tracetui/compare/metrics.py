@@ -21,6 +21,8 @@ MACHINE_SHARE = 0.02
 
 FEW, APART = 3, 2
 """Where every one of so many steps has so many times what any of the other side has, that is no noise."""
+SURE = 4
+"""Nor is it where every one of so many steps has more than any of the other side, the machine apart."""
 MOST_READ = 1 << 12
 """Copies whose sizes are read from the files."""
 
@@ -109,8 +111,10 @@ def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float]
     far = min(len(one), len(other)) >= FEW and APART * min(one.max(), other.max()) < max(
         one.min(), other.min()
     )
-    spread = 0.0 if only or far else max(_vary(one), _vary(other))
     explained = machine(left, right)
+    above, below = other.min() - one.max() - explained, one.min() - other.max() + explained
+    sure = min(len(one), len(other)) >= SURE and max(above, below) > 0
+    spread = 0.0 if only or far or sure else max(_vary(one), _vary(other))
     return Metric(
         left, right, abs(right - left - explained) <= max(spread, slack * max(left, right)),
         (float(one.min()), float(one.max())), (float(other.min()), float(other.max())), explained,

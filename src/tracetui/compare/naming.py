@@ -18,16 +18,36 @@ from tracetui.units import significant
 
 NAMED = 3
 """Names in a sentence; the rest are counted."""
+KINDS = {Kind.KERNEL: "kernels", Kind.MEMCPY: "copies", Kind.MEMSET: "sets"}
 
 
 def called(side: Side, part: Part) -> str:
     """What a sentence calls events: by the ops that launch nothing else, if those are few; else by their own
     names."""
     own, ops = shorts(side.trace, part.events), shorts(side.trace, part.tops)
-    few = part.mostly and 0 < len(ops) <= min(NAMED, max(1, len(own)))
+    few = _few(part, own, ops)
     if moves(side.trace, part.events):
         return f"{listed(own)} ({listed(ops)})" if few else listed(own)
     return listed(ops if few else own)
+
+
+def _few(part: Part, own: Sequence[str], ops: Sequence[str]) -> bool:
+    return part.mostly and 0 < len(ops) <= min(NAMED, max(1, len(own)))
+
+
+def often(side: Side, part: Part) -> int:
+    """How often each of the names by which a sentence calls events comes; 0 if not all as often."""
+    own, ops = shorts(side.trace, part.events), shorts(side.trace, part.tops)
+    at = part.tops if _few(part, own, ops) and not moves(side.trace, part.events) else part.events
+    times = set(Counter(short(side.trace, i) for i in at).values())
+    return times.pop() if len(times) == 1 else 0
+
+
+def kinds(trace: Trace, events: Sequence[int]) -> str:
+    """`kernel`, `kernels`, `kernels and sets`: what these are."""
+    have = [np.any(trace.kind[np.array(events, dtype=np.int64)] == kind) for kind in KINDS]
+    words = [word for word, has in zip(KINDS.values(), have, strict=True) if has]
+    return words[0][:-1] if len(events) == 1 and words[0] == "kernels" else listed(words)
 
 
 def shorts(trace: Trace, events: Sequence[int]) -> list[str]:

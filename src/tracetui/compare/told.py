@@ -13,7 +13,19 @@ from tracetui.analysis.select import distinct, named
 from tracetui.compare.changes import LIBRARY, Change
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import by_graph, by_time, called, counted, is_, listed, moves, short, shorts
+from tracetui.compare.naming import (
+    by_graph,
+    by_time,
+    called,
+    counted,
+    is_,
+    kinds,
+    listed,
+    moves,
+    often,
+    short,
+    shorts,
+)
 from tracetui.compare.places import telling
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Kind, Trace
@@ -89,7 +101,7 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
     left, right = called(facts.a, change.a), called(facts.b, change.b)
     if change.kind == "order":
         verb = "runs" if is_(left) == "is" else "run"
-        return f"{left} {verb} in another place{_where(facts, change, often=False)}."
+        return f"{left} {verb} in another place{_where(facts, change, 0)}."
     if change.kind in ("new", "gone"):
         return _one_sided(facts, change, left or right, time, cpu, waits, both)
     on_cpu, graph = _on_cpu(facts, change, cpu)
@@ -191,19 +203,29 @@ def _one_sided(
         told = "" if more else f" {'is' if number.startswith('1 ') else 'are'} {change.kind}"
         where = facts.where(time.rounds, not new)
         return f"{number}{where or facts.each}{which}{told}: {spent}."
+    times_all = often(side, part)
+    if not times_all:  # each of its names comes as often as it does
+        many = counted(len(part.events) / len(time.rounds))
+        word = f"{'more ' if new else 'fewer '}" * more + kinds(side.trace, part.events)
+        told = "" if more else f" are {change.kind}"
+        where = facts.where(time.rounds, not new)
+        return f"{many} {word}{where or facts.each} ({name}){told}: {spent}."
     ahead = _ahead(facts, change) if new else ""
-    told = f"{is_(name)} {change.kind}{ahead}{_where(facts, change, every=True)}"
+    told = f"{is_(name)} {change.kind}{ahead}{_where(facts, change, times_all)}"
     if more:
-        times = counted(len(change.ends) / len(time.rounds), f"{'more' if new else 'fewer'} time")
-        told = f"{'runs' if is_(name) == 'is' else 'run'} {times}{ahead}{_where(facts, change, False, True)}"
+        times = counted(times_all / len(time.rounds), f"{'more' if new else 'fewer'} time")
+        told = f"{'runs' if is_(name) == 'is' else 'run'} {times}{ahead}{_where(facts, change, 0, True)}"
     return f"{name} {told}: {spent}."
 
 
-def _where(facts: Facts, change: Change, often: bool = True, every: bool = False) -> str:
-    """In which steps it is, if not in all; how `often` in a step; that it is in `every` one."""
+def _where(facts: Facts, change: Change, often: int | None = None, every: bool = False) -> str:
+    """In which steps it is, if not in all; how `often` in all of them together, if not once in each of its
+    places; that it is in `every` one."""
     rounds, many = sorted(pair[0] for pair in change.rounds), set(change.rounds.values())
-    number = f"{'' if len(many) == 1 else 'about '}{round(len(change.ends) / len(rounds)):,}"
-    times = f", {number} times" if often and len(change.ends) > len(rounds) else ""
+    every |= bool(often)
+    often = len(change.ends) if often is None else often
+    about = len(many) > 1 or often % len(rounds)
+    times = f", {'about ' * bool(about)}{round(often / len(rounds)):,} times" if often > len(rounds) else ""
     where = facts.where(rounds, change.kind == "gone")
     return (
         where + times + (" in every step" if every and facts.each and facts.count > 1 and not where else "")
