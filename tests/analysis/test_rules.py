@@ -44,7 +44,7 @@ FLASH = (
 )
 
 HERE = """
-    between_kernels blocking_calls blocking_launches communication compiling data_loading ddp_copies
+    between_kernels blocking_calls blocking_launches communication compiling data_loading ddp_copies double_precision
     explicit_waits exposed_copies fp32_products graph_capture little_use layout_conversions
     look_at_the_children optimizer_loop slow_steps
     memory_bound pageable_memory planned_launches recording_cost slow_copies small_collectives spread
@@ -419,6 +419,29 @@ def test_fp32_products(tmp_path: Path, length: float, fires: bool) -> None:
     modern = found(trace_of(tmp_path, *products(FP32, 100), **H100), "fp32_products")
     assert modern is not None
     assert "TF32" in modern.advice
+
+
+FP64 = "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_64x32_16x4_tn_align1>(Params)"
+
+
+@pytest.mark.parametrize(("length", "fires"), [(49, False), (51, True)])
+def test_double_precision(tmp_path: Path, length: float, fires: bool) -> None:
+    """Kernels for fp64 load one element at a time as a rule: nothing is unaligned."""
+    trace = trace_of(tmp_path, *products(FP64, length), **H100)
+    finding = found(trace, "double_precision")
+    assert (finding is not None) is fires
+    assert found(trace, "unaligned_products") is None
+    if finding:
+        assert "1 kernel such as gemm fp64 64x32 tn takes 51.0 µs" in finding.text
+        assert evidence(trace, finding) == [FP64]
+
+
+def test_no_fused_attention_is_advised_in_fp64(tmp_path: Path) -> None:
+    for product, fires in ((GEMM, True), (FP64, False)):
+        events = [cpu("aten::bmm", 92, 10), *run(100, 300, 1, product)]
+        events += [cpu("aten::_softmax", 392, 10), *run(400, 300, 2, SOFTMAX.format(way="forward"))]
+        events += [cpu("aten::bmm", 692, 10), *run(700, 300, 3, product)]
+        assert (found(trace_of(tmp_path, *events), "unfused_attention") is not None) is fires
 
 
 # A device that is idle for other reasons than overhead: work is queued, and waits.

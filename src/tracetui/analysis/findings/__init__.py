@@ -53,6 +53,7 @@ RULES: dict[str, Rule] = {
     "memory_bound": kernels.memory_bound,
     "short_calls": kernels.short_calls,
     "fp32_products": kernels.fp32_products,
+    "double_precision": kernels.double_precision,
     "unaligned_products": kernels.unaligned_products,
     "optimizer_loop": ops.optimizer_loop,
     "layout_conversions": kernels.layout_conversions,

@@ -337,6 +337,39 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     )
 
 
+def double_precision(results: Results) -> Iterator[Finding]:
+    """Matrix products or convolutions in fp64: often a default of NumPy's that nobody chose."""
+    trace = results.trace
+    wide = [
+        i
+        for i, name in results.kernel_names().items()
+        if name.kind in ("gemm", "conv") and name.dtype in ("fp64", "complex128")
+    ]
+    at = results.work()[np.isin(trace.name[results.work()], wide)]
+    time = int(trace.duration[at].sum())
+    if time < max(1, FP32_SHARE * results.work_time, FP32_OF_ALL * results.verdict().judged):
+        return
+    at = longest_first(trace, at)
+    peak, _ = peak_of(trace)
+    text = f"{plural(len(at), 'kernel')} such as {results.decoded(int(at[0])).short} "
+    text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / results.work_time)} of {WORK_TIME}."
+    faster = "tf32" if has_tf32(trace, results.kernel_names().values()) else "fp32"
+    if peak and peak.tflops_for("fp64") and peak.tflops_for(faster):
+        text += f" The {peak.label} does {peak.tflops['fp64']:g} TFLOP/s in fp64 at most, and "
+        text += f"{peak.tflops[faster]:g} in {faster}."
+    yield Finding(
+        "double_precision",
+        graded_kernels(results, time),
+        f"fp64 {'kernels' if np.isin(at, results.work_of_kind('conv')).any() else 'matmuls'} take "
+        f"{share(time / results.work_time)} of {WORK_TIME}",
+        f"{text} What lies between them moves twice the bytes of fp32.",
+        "If the result does not need fp64, convert model and data to fp32 or bf16. NumPy makes float64 arrays "
+        "unless told otherwise, and torch.from_numpy keeps their type.",
+        first_of(at),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
 def _on_plain_units(name: KernelName) -> bool:
     return name.tensor_cores is False and name.dtype == "fp32"
 
