@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import cause_totals
 from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
@@ -23,9 +24,11 @@ from tracetui.analysis.findings.model import (
     longest_first,
     longest_of_each,
     smi,
+    steps_an_optimizer,
 )
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.nesting import sum_into
@@ -182,16 +185,23 @@ def short_calls(results: Results) -> Iterator[Finding]:
     at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
     kernel = results.decoded(int(at[0]))
     device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
+    small = np.flatnonzero(trace.duration[launches.event] < launches.cost)
+    op = op_around(trace, launches.launch[small])
+    ops, calls = np.unique(trace.name[op[op >= 0]], return_counts=True)
+    order = [i for i in np.argsort(-calls, kind="stable")[:3] if "::" in trace.names[int(ops[i])]]
+    most = [f"{short_name(trace.names[int(ops[i])], 'cpu_op')} ({calls[i]:,})" for i in order]
+    under = f" The ops that launch most of them: {', '.join(most)}." if most else ""
     usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
     yield Finding(
         "short_calls",
-        "medium",
+        "low" if results.verdict().verdict == "compute-bound" else "medium",
         f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
         f"They keep the GPU busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
         f"(median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
-        f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.",
+        f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
         "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every kernel, "
-        "CUDA graphs make launches cheap; in training, foreach or fused optimizers batch the parameters.",
+        "CUDA graphs make launches cheap"
+        + ("; a fused optimizer takes many tensors per kernel." if steps_an_optimizer(results) else "."),
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )

@@ -26,6 +26,7 @@ VIEWS_OF_ALL = 0.05
 QUERY_SHARE = 0.01
 OPTIMIZER_SHARE, OPTIMIZER_KERNELS = 0.1, 100
 """Of the time, and for each call of the optimizer."""
+LOOP_CALLS, LOOP_SHARE = 32, 0.05
 _DEEPEST = 500
 """Levels of calls to go down; Python itself ends at about a thousand."""
 
@@ -36,6 +37,22 @@ _VIEWS = """
 """
 METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 """Operators that make a new view of a tensor's memory: no kernel, as long as none of them has to copy."""
+
+
+_LISTS = """
+    abs add addcdiv addcmul clamp_max clamp_min copy cos div exp lerp log maximum minimum mul neg norm pow
+    reciprocal rsqrt sigmoid sign sin sqrt sub tanh
+"""
+_FOREACH = {f"aten::{name}": f"torch._foreach_{name}" for name in _LISTS.split()} | {
+    "aten::linalg_vector_norm": "torch._foreach_norm (clip_grad_norm_(..., foreach=True))",
+    "aten::zero": "torch._foreach_zero_ (of gradients: zero_grad(set_to_none=True))",
+}
+"""Ops on one tensor, without the underscore of those in place, and what does the same to a list."""
+
+
+def _instead(name: str) -> str:
+    plain = name.removesuffix("_")
+    return _FOREACH[plain] + ("_" if name != plain and _FOREACH[plain][-1].isalpha() else "")
 
 
 def look_at_the_children(results: Results) -> Iterator[Finding]:
@@ -199,6 +216,55 @@ def optimizer_loop(results: Results) -> Iterator[Finding]:
         "Update many tensors with one kernel: foreach=True or fused=True in the optimizer.",
         first_of([*longest_first(trace, at)[:3].tolist(), *longest_first(trace, event)[:3].tolist()]),
         {"kernels": float(len(event)), "calls": float(len(at)), "share": part},
+    )
+
+
+def tensor_loops(results: Results) -> Iterator[Finding]:
+    """An op for one tensor after the other, where one call could take them all."""
+    trace, launch = results.trace, results.launch_calls()
+    if not len(launch) or results.verdict().verdict == "compute-bound":
+        return
+    at = results.slices(Kind.CPU_OP, lambda _: True)
+    at = at[op_around(trace, at) < 0]
+    at = at[_launches_inside(results, at)]
+    # Runs of one name on one thread.
+    new = np.ones(len(at), dtype=np.bool_)
+    new[1:] = (trace.name[at[1:]] != trace.name[at[:-1]]) | (trace.lane[at[1:]] != trace.lane[at[:-1]])
+    first = np.flatnonzero(new)
+    count = np.diff(np.append(first, len(at)))
+    foreach = results.named(lambda name: _FOREACH.get(name.removesuffix("_")) is not None)
+    keep = (count >= LOOP_CALLS) & foreach[trace.name[at[first]]]
+    first, count = first[keep], count[keep]
+    if not len(first):
+        return
+    begin, last = at[first], at[first + count - 1]
+    time = trace.start[last] + trace.duration[last] - trace.start[begin]
+    total, span = int(time.sum()), results.span[1] - results.span[0]
+    if total < LOOP_SHARE * span:
+        return
+    names, which = np.unique(trace.name[begin], return_inverse=True)
+    spent, calls = sum_into(which, time, len(names)), sum_into(which, count, len(names))
+    runs = np.bincount(which, minlength=len(names))
+    order = np.argsort(-spent, kind="stable")[:3]
+    told = "; ".join(
+        f"{trace.names[int(names[i])]}, {plural(int(calls[i]), 'call')} in {plural(int(runs[i]), 'run')}, "
+        f"{duration(int(spent[i]))}"
+        for i in order
+    )
+    base = OF_RECORDING if results.is_whole else results.verdict().base
+    instead = dict.fromkeys(_instead(trace.names[int(names[i])]) for i in order)
+    steps = busy_union(trace, results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#")))
+    if 2 * int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum()) > int(count.sum()):
+        instead = {"foreach=True or fused=True in the optimizer": None}
+    yield Finding(
+        "tensor_loops",
+        "medium" if total >= 2 * LOOP_SHARE * span else "low",
+        f"Loops call one op {round(float(count.mean())):,} times in a row: {share(total / span)} {base}",
+        f"{told}. Each call launches at least one kernel of its own; nothing else is launched in between, so "
+        "most likely each is for another tensor of a list.",
+        f"One call for the whole list: {', '.join(instead)}.",
+        first_of(begin[np.argsort(-time, kind="stable")]),
+        {"calls": float(count.sum()), "runs": float(len(first)), "loop_ns": float(total), "share": total / span},
     )
 
 
