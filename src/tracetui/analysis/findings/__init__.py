@@ -57,6 +57,8 @@ RULES: dict[str, Rule] = {
     "double_precision": kernels.double_precision,
     "unaligned_products": kernels.unaligned_products,
     "optimizer_loop": ops.optimizer_loop,
+    "anomaly_detection": ops.anomaly_detection,
+    "recomputation": ops.recomputation,
     "tensor_loops": ops.tensor_loops,
     "layout_conversions": kernels.layout_conversions,
     "spread": kernels.spread,

@@ -373,8 +373,8 @@ def double_precision(results: Results) -> Iterator[Finding]:
         f"fp64 {'kernels' if np.isin(at, results.work_of_kind('conv')).any() else 'matmuls'} take "
         f"{share(time / results.work_time)} of {WORK_TIME}",
         f"{text} What lies between them moves twice the bytes of fp32.",
-        "If the result does not need fp64, convert model and data to fp32 or bf16. NumPy makes float64 arrays "
-        "unless told otherwise, and torch.from_numpy keeps their type.",
+        "If the result does not need fp64, convert model and data to fp32 or bf16. NumPy makes float64 "
+        "arrays unless told otherwise, and torch.from_numpy keeps their type.",
         first_of(at),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )

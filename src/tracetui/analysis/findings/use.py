@@ -42,8 +42,8 @@ ALLOCATION_SHARE = 0.05
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
 NEARLY_ALL = 0.8
-STEPS, PLACE_SHARE, PLACE_RATIO = 3, 0.3, 2
-"""Stretches outside of ops, one in each of so many steps, that are this share of that time and alike."""
+STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
+"""Stretches outside of ops, one in each of so many steps, this share of that time, alike and long."""
 LONG_NS = 50_000
 """An op on the CPU that takes as long does not only launch, or look at its inputs."""
 TURNS, TURN_SHARE = 5, 0.95
@@ -157,7 +157,7 @@ def allocations(results: Results) -> Iterator[Finding]:
     if part < ALLOCATION_SHARE or any(idle.main == "allocation" for idle in _idle(results)):
         return
     at = longest_first(trace, results.slices(Kind.RUNTIME, is_allocation))
-    if not len(at):
+    if len(at) < 2:
         return
     names, which = np.unique(trace.name[at], return_inverse=True)
     spent, calls = sum_into(which, trace.duration[at], len(names)), np.bincount(which, minlength=len(names))
@@ -169,7 +169,7 @@ def allocations(results: Results) -> Iterator[Finding]:
         "allocations",
         "medium" if part >= IDLE_SHARE else "low",
         f"Allocating and freeing memory takes {share(part)} {verdict.of()}",
-        f"{told}. The GPU is idle for {duration(cost)} because of them.",
+        f"{told}. The GPU is idle for {duration(cost)} because of that.",
         _allocation_advice(results),
         first_of(at),
         {"calls": float(len(at)), "idle_ns": float(cost), "share": part},
@@ -364,13 +364,15 @@ def _same_place(results: Results, idle: _Idle) -> str:
     if not results.is_whole or len(steps) < STEPS:
         return ""
     others = results.slices(Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep"))
-    around = np.unique(trace.parent[np.sort(np.concatenate([others, results.slices(Kind.CPU_OP, is_op_name)]))])
+    around = np.unique(
+        trace.parent[np.sort(np.concatenate([others, results.slices(Kind.CPU_OP, is_op_name)]))]
+    )
     # Annotations that have something inside say nothing of the time between it.
     leaves = others[~np.isin(others, around)]
     known = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
     at = np.sort(np.concatenate([*known, leaves]))
     busy = busy_union(trace, at)
-    start, end = busy.end[:-1], busy.start[1:]
+    start, end = busy.end, np.append(busy.start[1:], max(results.span[1], int(busy.end.max(initial=0))))
     step, length = step_of(steps, start), end - start - idle.gaps.blocks.within(start, end)
     order = np.lexsort((-length, step))
     order = order[step[order] >= 0]
@@ -380,7 +382,7 @@ def _same_place(results: Results, idle: _Idle) -> str:
     if len(longest) < len(steps) or length[longest].sum() < PLACE_SHARE * host:
         return ""
     low, high = int((end - start)[longest].min()), int((end - start)[longest].max())
-    if high > PLACE_RATIO * low:
+    if low < PLACE_NS or high > PLACE_RATIO * low:
         return ""
     over = trace.start[at] + trace.duration[at]
     before = {trace.name_of(int(at[over == start[i]][0])) for i in longest}
