@@ -43,7 +43,7 @@ METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 
 
 _LISTS = """
-    abs add addcdiv addcmul clamp_max clamp_min copy cos div exp lerp log maximum minimum mul neg norm pow
+    abs add addcdiv addcmul clamp_max clamp_min cos div exp lerp log maximum minimum mul neg norm pow
     reciprocal rsqrt sigmoid sign sin sqrt sub tanh
 """
 _FOREACH = {f"aten::{name}": f"torch._foreach_{name}" for name in _LISTS.split()} | {
