@@ -45,6 +45,7 @@ FLASH = (
 
 HERE = """
     between_kernels blocking_calls blocking_launches communication compiling data_loading ddp_copies
+    double_precision allocations anomaly_detection recomputation tensor_loops
     explicit_waits exposed_copies fp32_products graph_capture little_use layout_conversions
     look_at_the_children optimizer_loop slow_steps
     memory_bound pageable_memory planned_launches recording_cost slow_copies small_collectives spread
@@ -419,6 +420,29 @@ def test_fp32_products(tmp_path: Path, length: float, fires: bool) -> None:
     modern = found(trace_of(tmp_path, *products(FP32, 100), **H100), "fp32_products")
     assert modern is not None
     assert "TF32" in modern.advice
+
+
+FP64 = "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_64x32_16x4_tn_align1>(Params)"
+
+
+@pytest.mark.parametrize(("length", "fires"), [(49, False), (51, True)])
+def test_double_precision(tmp_path: Path, length: float, fires: bool) -> None:
+    """Kernels for fp64 load one element at a time as a rule: nothing is unaligned."""
+    trace = trace_of(tmp_path, *products(FP64, length), **H100)
+    finding = found(trace, "double_precision")
+    assert (finding is not None) is fires
+    assert found(trace, "unaligned_products") is None
+    if finding:
+        assert "1 kernel such as gemm fp64 64x32 tn takes 51.0 µs" in finding.text
+        assert evidence(trace, finding) == [FP64]
+
+
+def test_no_fused_attention_is_advised_in_fp64(tmp_path: Path) -> None:
+    for product, fires in ((GEMM, True), (FP64, False)):
+        events = [cpu("aten::bmm", 92, 10), *run(100, 300, 1, product)]
+        events += [cpu("aten::_softmax", 392, 10), *run(400, 300, 2, SOFTMAX.format(way="forward"))]
+        events += [cpu("aten::bmm", 692, 10), *run(700, 300, 3, product)]
+        assert (found(trace_of(tmp_path, *events), "unfused_attention") is not None) is fires
 
 
 # A device that is idle for other reasons than overhead: work is queued, and waits.
@@ -1318,3 +1342,116 @@ def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path:
         events[3 * n + 2]["args"]["correlation"] = n + 1
     events += [cpu("aten::view", 100 * n + 70, 25) for n in range(20)]
     assert "metadata_only" in {f.rule for f in Results(trace_of(tmp_path, *events)).findings()}
+
+
+# What a program does to itself, step after step.
+
+
+def small(op: str, start: float, correlation: int, busy: float = 2, **args: str) -> list[Event]:
+    """An op of 8 us that launches a short kernel."""
+    return [cpu(op, start, 8, **args), launch(start + 2, correlation), kernel(start + 9, busy, correlation)]
+
+
+@pytest.mark.parametrize(("op", "count", "instead"), [
+    ("aten::lerp_", 40, "torch._foreach_lerp_"),
+    ("aten::linalg_vector_norm", 40, "clip_grad_norm_(..., foreach=True)"),
+    ("aten::zero_", 40, "zero_grad(set_to_none=True)"),
+    ("aten::lerp_", 20, ""),
+    ("aten::index_put_", 40, ""),
+])  # fmt: skip
+def test_tensor_loops(tmp_path: Path, op: str, count: int, instead: str) -> None:
+    events = [e for n in range(count) for e in small(op, 10 * n, n + 1)]
+    events += [e for n in range(40) for e in small(f"aten::op{n % 2}", 1000 + 10 * n, n + 101)]
+    finding = found(trace_of(tmp_path, *events), "tensor_loops")
+    assert (instead in finding.advice if finding else "") == (True if instead else "")
+    if finding:
+        assert finding.numbers["calls"] == 40
+        assert f"{op}, 40 calls in 1 run, 398 µs" in finding.text
+
+
+def test_a_loop_of_the_optimizer_is_the_optimizers(tmp_path: Path) -> None:
+    events = [e for n in range(40) for e in small("aten::add_", 10 * n + 1, n + 1)]
+    trace = trace_of(tmp_path, cpu("Optimizer.step#SGD.step", 0, 420, "user_annotation"), *events)
+    finding = found(trace, "tensor_loops")
+    assert finding is not None
+    assert "in the optimizer" in finding.advice
+
+
+def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> None:
+    """A tenth of each step in cudaMalloc and cudaFree, half of it in ops: said, though not the main cause."""
+    events: list[Event] = []
+    for n in range(4):
+        at = 1000 * n
+        events += [step(n, at, 990), cpu("aten::mm", at + 10, 700), launch(at + 700, n + 1)]
+        events += [
+            cpu("cudaMalloc", at + 100, 60, "cuda_runtime"),
+            cpu("cudaFree", at + 200, 60, "cuda_runtime"),
+        ]
+        events.append(kernel(at + 710, 100, n + 1))
+    finding = found(trace_of(tmp_path, *events), "allocations")
+    assert finding is not None
+    assert finding.severity == "medium"
+    assert "cudaFree (4 calls, 240 µs)" in finding.text
+    assert "empty_cache()" in finding.advice
+
+
+@pytest.mark.parametrize(("test", "fires"), [("aten::_is_any_true", True), ("aten::any", False)])
+def test_anomaly_detection(tmp_path: Path, test: str, fires: bool) -> None:
+    events: list[Event] = []
+    for n in range(4):
+        at = 100 * n
+        node = "autograd::engine::evaluate_function: MulBackward0"
+        events += [
+            cpu(node, at, 60),
+            *small("aten::isnan", at + 10, 2 * n + 1),
+            *small(test, at + 20, 2 * n + 2),
+        ]
+        events.append(cpu("aten::item", at + 30, 10))
+    finding = found(trace_of(tmp_path, *events), "anomaly_detection")
+    assert (finding is not None) is fires
+    if finding:
+        assert finding.numbers == {"nodes": 4.0, "check_ns": 104_000.0, "share": pytest.approx(104 / 360)}
+
+
+@pytest.mark.parametrize(("ops", "node", "fires"), [
+    (("linear", "layer_norm"), "autograd::engine::evaluate_function: AddmmBackward0", True),
+    (("mm", "native_layer_norm_backward"), "autograd::engine::evaluate_function: AddmmBackward0", False),
+    (("linear", "layer_norm"), "my forward", False),
+])  # fmt: skip
+def test_recomputation(tmp_path: Path, ops: tuple[str, str], node: str, fires: bool) -> None:
+    events: list[Event] = []
+    for n in range(3):
+        at = 100 * n
+        events.append(cpu(node, at, 90))
+        events += [
+            e for k, op in enumerate(ops) for e in small(f"aten::{op}", at + 10 + 20 * k, 3 * n + k + 1)
+        ]
+        events += small("aten::mm", at + 60, 3 * n + 3)
+    finding = found(trace_of(tmp_path, *events), "recomputation")
+    assert (finding is not None) is fires
+    if finding:
+        assert finding.numbers["cpu_ns"] == 3 * 28_000
+        assert finding.numbers["share"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("pause", "said"), [(3000, True), (100, False)])
+def test_the_stretch_outside_of_ops_that_every_step_has(tmp_path: Path, pause: float, said: bool) -> None:
+    events, at = [], 0.0
+    for n in range(4):
+        events += [step(n, at, 400 + pause), cpu("Optimizer.zero_grad#A", at + 390, 5, "user_annotation")]
+        events += [e for k in range(4) for e in small("aten::mm", at + 90 * k, 4 * n + k + 1)]
+        at += 400 + pause
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("In every step one stretch outside of ops" in finding.text) is said
+    assert ("after Optimizer.zero_grad#A." in finding.text) is said
+
+
+def test_a_fused_optimizer_is_not_advised_to_be_fused(tmp_path: Path) -> None:
+    for more, advised in (("aten::_fused_adamw_", False), ("aten::_foreach_add_", True)):
+        events = [e for n in range(4) for e in (step(n, 100 * n, 100), *small("aten::mm", 100 * n, n + 1))]
+        events += [cpu("Optimizer.step#AdamW.step", 50, 30, "user_annotation"), cpu(more, 55, 20)]
+        events = [e | {"dur": 80} if e["name"] == "aten::mm" else e for e in events]
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        assert ("fused=True" in finding.advice) is advised

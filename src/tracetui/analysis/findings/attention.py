@@ -48,7 +48,7 @@ def unfused_units(results: Results) -> Units:
 
     On one stream, a softmax between two products with nothing but elementwise work, copies, memsets and
     ATen kernels such as tril between. The products are those of ``bmm``: a router's softmax follows an ``mm``
-    or ``addmm``.
+    or ``addmm``. Not in fp64, for which PyTorch has no fused attention.
     """
     trace = results.trace
     if not any(_is_softmax(name) for name in results.kernel_names().values()):
@@ -61,7 +61,7 @@ def unfused_units(results: Results) -> Units:
     table = np.zeros(len(trace.names), dtype=np.int8)
     for i, name in results.kernel_names().items():
         if name.kind == "gemm":
-            table[i] = _PRODUCT
+            table[i] = _PRODUCT if name.dtype != "fp64" else _BREAK
         elif _is_softmax(name):
             table[i] = _SOFTMAX
         elif name.kind == "reduction":

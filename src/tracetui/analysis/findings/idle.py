@@ -14,6 +14,7 @@ from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
@@ -87,10 +88,17 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     span = results.span[1] - results.span[0]
     if not len(at) or total < max(WAIT_NS, WAIT_SHARE * span):
         return
+    called = _called(results, parent)
     time = {
-        trace.names[int(name)]: int(trace.duration[at[trace.name[parent] == name]].sum())
-        for name in np.unique(trace.name[parent])
+        trace.names[int(name)]: int(trace.duration[at[trace.name[called] == name]].sum())
+        for name in np.unique(trace.name[called])
     }
+    calls, which = np.unique(trace.name[at], return_inverse=True)
+    most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
+    steps = results.step_table()
+    inside = np.count_nonzero(step_of(steps, trace.start[at]) >= 0) if results.is_whole else 0
+    each = round(inside / len(steps)) if inside and len(steps) > 1 else 0
+    per_step = f" ({each:,} in a step)" if each > 1 else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
@@ -114,7 +122,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
         f"The CPU waits {duration(total)} for the GPU inside ops",
-        f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
+        f"{plural(len(at), 'call')} such as {most}{per_step} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         "Leave them as they are, as long as the GPU stays busy."
@@ -126,6 +134,17 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
+
+
+def _called(results: Results, op: I64) -> I64:
+    """What the program called of these ops: the outermost op of ATen around each, or the op itself."""
+    trace, found = results.trace, op.copy()
+    aten, above = results.named(lambda name: name.startswith("aten::")), op_around(trace, op)
+    while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
+        found[inner] = above[inner]
+        above = np.full(len(op), -1, dtype=np.int64)
+        above[inner] = op_around(trace, found[inner])
+    return found
 
 
 def _sending(results: Results, at: I64, parent: I64) -> int:

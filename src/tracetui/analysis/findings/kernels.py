@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import cause_totals
 from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
@@ -23,9 +24,11 @@ from tracetui.analysis.findings.model import (
     longest_first,
     longest_of_each,
     smi,
+    steps_an_optimizer,
 )
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.nesting import sum_into
@@ -182,16 +185,23 @@ def short_calls(results: Results) -> Iterator[Finding]:
     at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
     kernel = results.decoded(int(at[0]))
     device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
+    small = np.flatnonzero(trace.duration[launches.event] < launches.cost)
+    op = op_around(trace, launches.launch[small])
+    ops, calls = np.unique(trace.name[op[op >= 0]], return_counts=True)
+    order = [i for i in np.argsort(-calls, kind="stable")[:3] if "::" in trace.names[int(ops[i])]]
+    most = [f"{short_name(trace.names[int(ops[i])], 'cpu_op')} ({calls[i]:,})" for i in order]
+    under = f" The ops that launch most of them: {', '.join(most)}." if most else ""
     usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
     yield Finding(
         "short_calls",
-        "medium",
+        "low" if results.verdict().verdict == "compute-bound" else "medium",
         f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
         f"They keep the GPU busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
         f"(median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
-        f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.",
+        f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
         "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every kernel, "
-        "CUDA graphs make launches cheap; in training, foreach or fused optimizers batch the parameters.",
+        "CUDA graphs make launches cheap"
+        + ("; a fused optimizer takes many tensors per kernel." if steps_an_optimizer(results) else "."),
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )
@@ -333,6 +343,39 @@ def fp32_products(results: Results) -> Iterator[Finding]:
         text.strip(),
         advice,
         first_of(at[order]),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
+def double_precision(results: Results) -> Iterator[Finding]:
+    """Matrix products or convolutions in fp64: often a default of NumPy's that nobody chose."""
+    trace = results.trace
+    wide = [
+        i
+        for i, name in results.kernel_names().items()
+        if name.kind in ("gemm", "conv") and name.dtype in ("fp64", "complex128")
+    ]
+    at = results.work()[np.isin(trace.name[results.work()], wide)]
+    time = int(trace.duration[at].sum())
+    if time < max(1, FP32_SHARE * results.work_time, FP32_OF_ALL * results.verdict().judged):
+        return
+    at = longest_first(trace, at)
+    peak, _ = peak_of(trace)
+    text = f"{plural(len(at), 'kernel')} such as {results.decoded(int(at[0])).short} "
+    text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / results.work_time)} of {WORK_TIME}."
+    faster = "tf32" if has_tf32(trace, results.kernel_names().values()) else "fp32"
+    if peak and peak.tflops_for("fp64") and peak.tflops_for(faster):
+        text += f" The {peak.label} does {peak.tflops['fp64']:g} TFLOP/s in fp64 at most, and "
+        text += f"{peak.tflops[faster]:g} in {faster}."
+    yield Finding(
+        "double_precision",
+        graded_kernels(results, time),
+        f"fp64 {'kernels' if np.isin(at, results.work_of_kind('conv')).any() else 'matmuls'} take "
+        f"{share(time / results.work_time)} of {WORK_TIME}",
+        f"{text} What lies between them moves twice the bytes of fp32.",
+        "If the result does not need fp64, convert model and data to fp32 or bf16. NumPy makes float64 "
+        "arrays unless told otherwise, and torch.from_numpy keeps their type.",
+        first_of(at),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
 

@@ -56,6 +56,12 @@ def smi(results: Results) -> str:
     return "rocm-smi" if results.named(lambda name: name.startswith("hip")).any() else "nvidia-smi"
 
 
+def steps_an_optimizer(results: Results) -> bool:
+    """Whether an optimizer runs that is not fused."""
+    fused = results.named(lambda name: name.startswith("aten::_fused_")).any()
+    return bool(results.named(lambda name: name.startswith("Optimizer.step#")).any() and not fused)
+
+
 def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
     """The first few of the slices, each once, for `Finding.evidence`."""
     return tuple(islice(dict.fromkeys(int(i) for i in slices), EVIDENCE))

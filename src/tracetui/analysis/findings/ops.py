@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.ancestors import first_up, op_around
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.kernels import BUSY_SHARE
-from tracetui.analysis.findings.model import Finding, first_of, longest_first, longest_of_each
+from tracetui.analysis.findings.model import MEDIUM, Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -17,6 +17,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.indices import index
+from tracetui.trace.intervals import union
 from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, share, verb
 
@@ -26,6 +27,9 @@ VIEWS_OF_ALL = 0.05
 QUERY_SHARE = 0.01
 OPTIMIZER_SHARE, OPTIMIZER_KERNELS = 0.1, 100
 """Of the time, and for each call of the optimizer."""
+ANOMALY_SHARE = 0.05
+RECOMPUTED = 4
+LOOP_CALLS, LOOP_SHARE = 32, 0.05
 _DEEPEST = 500
 """Levels of calls to go down; Python itself ends at about a thousand."""
 
@@ -36,6 +40,31 @@ _VIEWS = """
 """
 METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 """Operators that make a new view of a tensor's memory: no kernel, as long as none of them has to copy."""
+
+
+_LISTS = """
+    abs add addcdiv addcmul clamp_max clamp_min cos div exp lerp log maximum minimum mul neg norm pow
+    reciprocal rsqrt sigmoid sign sin sqrt sub tanh
+"""
+_FOREACH = {f"aten::{name}": f"torch._foreach_{name}" for name in _LISTS.split()} | {
+    "aten::linalg_vector_norm": "torch._foreach_norm (clip_grad_norm_(..., foreach=True))",
+    "aten::zero": "torch._foreach_zero_ (of gradients: zero_grad(set_to_none=True))",
+}
+"""Ops on one tensor, without the underscore of those in place, and what does the same to a list."""
+
+
+_CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
+_MODULES = """
+    batch_norm conv1d conv2d conv3d dropout embedding gelu group_norm layer_norm linear relu rms_norm
+    scaled_dot_product_attention silu softmax
+"""
+_FORWARD = frozenset(f"aten::{name}" for name in _MODULES.split())
+"""Ops of modules that no formula of a gradient calls."""
+
+
+def _instead(name: str) -> str:
+    plain = name.removesuffix("_")
+    return _FOREACH[plain] + ("_" if name != plain and _FOREACH[plain][-1].isalpha() else "")
 
 
 def look_at_the_children(results: Results) -> Iterator[Finding]:
@@ -200,6 +229,148 @@ def optimizer_loop(results: Results) -> Iterator[Finding]:
         first_of([*longest_first(trace, at)[:3].tolist(), *longest_first(trace, event)[:3].tolist()]),
         {"kernels": float(len(event)), "calls": float(len(at)), "share": part},
     )
+
+
+def tensor_loops(results: Results) -> Iterator[Finding]:
+    """An op for one tensor after the other, where one call could take them all."""
+    trace, launch = results.trace, results.launch_calls()
+    if not len(launch) or results.verdict().verdict == "compute-bound":
+        return
+    at = results.slices(Kind.CPU_OP, lambda _: True)
+    at = at[op_around(trace, at) < 0]
+    at = at[_launches_inside(results, at)]
+    # Runs of one name on one thread.
+    new = np.ones(len(at), dtype=np.bool_)
+    new[1:] = (trace.name[at[1:]] != trace.name[at[:-1]]) | (trace.lane[at[1:]] != trace.lane[at[:-1]])
+    first = np.flatnonzero(new)
+    count = np.diff(np.append(first, len(at)))
+    foreach = results.named(lambda name: _FOREACH.get(name.removesuffix("_")) is not None)
+    keep = (count >= LOOP_CALLS) & foreach[trace.name[at[first]]]
+    first, count = first[keep], count[keep]
+    if not len(first):
+        return
+    begin, last = at[first], at[first + count - 1]
+    time = trace.start[last] + trace.duration[last] - trace.start[begin]
+    total, span = int(time.sum()), results.span[1] - results.span[0]
+    if total < LOOP_SHARE * span:
+        return
+    names, which = np.unique(trace.name[begin], return_inverse=True)
+    spent, calls = sum_into(which, time, len(names)), sum_into(which, count, len(names))
+    runs = np.bincount(which, minlength=len(names))
+    order = np.argsort(-spent, kind="stable")[:3]
+    told = "; ".join(
+        f"{trace.names[int(names[i])]}, {plural(int(calls[i]), 'call')} in {plural(int(runs[i]), 'run')}, "
+        f"{duration(int(spent[i]))}"
+        for i in order
+    )
+    base = OF_RECORDING if results.is_whole else results.verdict().base
+    instead = dict.fromkeys(_instead(trace.names[int(names[i])]) for i in order)
+    steps = busy_union(
+        trace, results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
+    )
+    if 2 * int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum()) > int(
+        count.sum()
+    ):
+        instead = {"foreach=True or fused=True in the optimizer": None}
+    yield Finding(
+        "tensor_loops",
+        "medium" if total >= 2 * LOOP_SHARE * span else "low",
+        f"Loops call one op {round(float(count.mean())):,} times in a row: {share(total / span)} {base}",
+        f"{told}. Each call launches at least one kernel of its own; nothing else is launched in between, so "
+        "most likely each is for another tensor of a list.",
+        f"One call for the whole list: {', '.join(instead)}.",
+        first_of(begin[np.argsort(-time, kind="stable")]),
+        {
+            "calls": float(count.sum()),
+            "runs": float(len(first)),
+            "loop_ns": float(total),
+            "share": total / span,
+        },
+    )
+
+
+def checked_for_nan(results: Results) -> I64:
+    """The ops with which autograd's anomaly mode looks at what every node of the backward pass returns."""
+    trace, test = results.trace, results.named("aten::_is_any_true".__eq__)
+    at = results.slices(Kind.CPU_OP, _CHECKS.__contains__)
+    node = trace.parent[at]
+    inside = node >= 0
+    inside[inside] = results.named(_is_node)[trace.name[node[inside]]]
+    at, node = at[inside], node[inside]
+    return at[np.isin(node, node[test[trace.name[at]]])]
+
+
+def anomaly_detection(results: Results) -> Iterator[Finding]:
+    """Autograd's anomaly mode is on: it checks each gradient, and waits for the answer."""
+    trace, at = results.trace, checked_for_nan(results)
+    total, span = int(trace.duration[at].sum()), results.span[1] - results.span[0]
+    part = total / span if span else 0.0
+    if part < ANOMALY_SHARE:
+        return
+    nodes = len(np.unique(trace.parent[at]))
+    yield Finding(
+        "anomaly_detection",
+        "medium" if part >= MEDIUM else "low",
+        f"Autograd's anomaly detection takes at least {share(part)} "
+        f"{OF_RECORDING if results.is_whole else results.verdict().base}",
+        f"After {plural(nodes, 'node')} of the backward pass its results are searched for NaN (aten::isnan, "
+        f"aten::_is_any_true, aten::item), for {duration(total)} in all; each time the CPU waits for the "
+        "GPU's answer. In the forward pass it also notes the Python stack of every op, which the trace does "
+        "not show.",
+        "It is for debugging: take out torch.autograd.set_detect_anomaly(True), detect_anomaly(), or a "
+        "trainer's detect_anomaly.",
+        first_of(longest_first(trace, at)),
+        {"nodes": float(nodes), "check_ns": float(total), "share": part},
+    )
+
+
+def recomputation(results: Results) -> Iterator[Finding]:
+    """The backward pass runs forward ops again: activation checkpointing."""
+    trace, launches = results.trace, results.launches()
+    at = results.slices(Kind.CPU_OP, _FORWARD.__contains__)
+    is_node = results.named(_is_node)
+    node = first_up(trace, at, lambda i, _: is_node[trace.name[i]])
+    at, node = at[node >= 0], node[node >= 0]
+    names, calls = np.unique(trace.name[at], return_counts=True)
+    if len(names) < 2 or len(at) < RECOMPUTED:
+        return
+    # From the first of them in a node to the last one's end.
+    nodes, which = np.unique(node, return_inverse=True)
+    start, end = np.full(len(nodes), np.iinfo(np.int64).max), np.zeros(len(nodes), dtype=np.int64)
+    np.minimum.at(start, which, trace.start[at])
+    np.maximum.at(end, which, trace.start[at] + trace.duration[at])
+    begun, event = trace.start[launches.launch], [launches.event[:0]]
+    for lane in np.unique(trace.lane[nodes]).tolist():
+        mine = trace.lane[nodes] == lane
+        inside = union(start[mine], end[mine])
+        event.append(
+            launches.event[(trace.lane[launches.launch] == lane) & (inside.touching(begun, begun + 1) > 0)]
+        )
+    again = np.concatenate(event)
+    spent, device = int((end - start).sum()), int(trace.duration[again].sum())
+    span = results.span[1] - results.span[0]
+    part, cpu = device / max(1, results.work_time), spent / max(1, span)
+    if max(part, cpu) < ANOMALY_SHARE:
+        return
+    base = OF_RECORDING if results.is_whole else results.verdict().base
+    order = np.argsort(-calls, kind="stable")[:3]
+    listed = ", ".join(f"{trace.names[int(names[i])]} ({calls[i]:,})" for i in order)
+    gpu = f" What they launch takes {share(part)} of kernel and copy time." if device else ""
+    yield Finding(
+        "recomputation",
+        "low",
+        f"The backward pass runs forward ops again, for {duration(spent)} on the CPU",
+        f"In {plural(len(nodes), 'node')} of the backward pass: {listed}. That is {share(cpu)} {base}.{gpu} "
+        "So does activation checkpointing: it computes again what it does not keep.",
+        "If memory allows, checkpoint fewer layers (torch.utils.checkpoint), or only what is cheap to "
+        "compute again.",
+        first_of(longest_first(trace, at)),
+        {"calls": float(len(at)), "cpu_ns": float(spent), "device_ns": float(device), "share": part},
+    )
+
+
+def _is_node(name: str) -> bool:
+    return name.startswith("autograd::engine::evaluate_function")
 
 
 def planned_launches(results: Results) -> Iterator[Finding]:

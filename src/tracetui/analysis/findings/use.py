@@ -17,7 +17,7 @@ from tracetui.analysis.findings.compiled import (
 )
 from tracetui.analysis.findings.idle import TURNS_SHARE, loading_advice, loading_time, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
-from tracetui.analysis.findings.model import Finding, first_of, smi
+from tracetui.analysis.findings.model import Finding, first_of, longest_first, smi, steps_an_optimizer
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -28,7 +28,7 @@ from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
 from tracetui.trace.model import I64, Kind, Trace
-from tracetui.units import capital, duration, share
+from tracetui.units import capital, duration, plural, share
 
 LITTLE_USE = 0.5
 IDLE_SHARE = 0.1
@@ -38,9 +38,12 @@ SEVERAL_GAPS = 10
 """Of fewer, one that takes half of the idle time is nothing special."""
 NO_REASON = "back to back"
 FREEING_SHARE = 0.1
+ALLOCATION_SHARE = 0.05
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
 NEARLY_ALL = 0.8
+STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
+"""Stretches outside of ops, one in each of so many steps, this share of that time, alike and long."""
 LONG_NS = 50_000
 """An op on the CPU that takes as long does not only launch, or look at its inputs."""
 TURNS, TURN_SHARE = 5, 0.95
@@ -48,8 +51,8 @@ TURNS, TURN_SHARE = 5, 0.95
 
 _ADVICE = {
     "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
-    '"reduce-overhead"); in training, also fused optimizers.',
-    "host": "Look at what Python does between the ops: data loading, logging, .item(), printing.",
+    '"reduce-overhead").',
+    "host": "Look at what Python does between the ops: data loading, logging, printing, garbage collection.",
     "sync": "Remove what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
     "launch": "Many launches one after another: fuse small kernels, or use CUDA graphs.",
@@ -144,6 +147,33 @@ def idle_time(results: Results) -> Iterator[Finding]:
                 idle.evidence,
                 idle.numbers,
             )
+
+
+def allocations(results: Results) -> Iterator[Finding]:
+    """A device that waits for memory to be allocated or freed, beside other reasons."""
+    trace, verdict = results.trace, results.verdict()
+    cost = verdict.causes[CAUSES.index("allocation")] if verdict.causes else 0
+    part = cost / verdict.judged if verdict.judged else 0.0
+    if part < ALLOCATION_SHARE or any(idle.main == "allocation" for idle in _idle(results)):
+        return
+    at = longest_first(trace, results.slices(Kind.RUNTIME, is_allocation))
+    if len(at) < 2:
+        return
+    names, which = np.unique(trace.name[at], return_inverse=True)
+    spent, calls = sum_into(which, trace.duration[at], len(names)), np.bincount(which, minlength=len(names))
+    told = ", ".join(
+        f"{trace.names[int(names[i])]} ({plural(int(calls[i]), 'call')}, {duration(int(spent[i]))})"
+        for i in np.argsort(-spent, kind="stable")[:3]
+    )
+    yield Finding(
+        "allocations",
+        "medium" if part >= IDLE_SHARE else "low",
+        f"Allocating and freeing memory takes {share(part)} {verdict.of()}",
+        f"{told}. The GPU is idle for {duration(cost)} because of that.",
+        _allocation_advice(results),
+        first_of(at),
+        {"calls": float(len(at)), "idle_ns": float(cost), "share": part},
+    )
 
 
 def between_kernels(results: Results) -> Iterator[Finding]:
@@ -310,6 +340,8 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
     if idle.within and not loading:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
+    if not loading and "host" in (CAUSES[i] for i in idle.largest):
+        loading = _same_place(results, idle)
     if idle.on_cpu and not loading:
         loading = (
             f" For {duration(idle.on_cpu_time)} of the idle time the CPU ran {idle.on_cpu}, which launches "
@@ -323,6 +355,40 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
     device = results.device_text(idle.gaps)
     return f"Of {time} {device} is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+
+
+def _same_place(results: Results, idle: _Idle) -> str:
+    """A sentence on the longest stretch of each step in which no thread is in an op, a call or an annotation;
+    "" where they are little of `host`."""
+    trace, steps = results.trace, results.step_table()
+    if not results.is_whole or len(steps) < STEPS:
+        return ""
+    others = results.slices(Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep"))
+    around = np.unique(
+        trace.parent[np.sort(np.concatenate([others, results.slices(Kind.CPU_OP, is_op_name)]))]
+    )
+    # Annotations that have something inside say nothing of the time between it.
+    leaves = others[~np.isin(others, around)]
+    known = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
+    at = np.sort(np.concatenate([*known, leaves]))
+    busy = busy_union(trace, at)
+    start, end = busy.end, np.append(busy.start[1:], max(results.span[1], int(busy.end.max(initial=0))))
+    step, length = step_of(steps, start), end - start - idle.gaps.blocks.within(start, end)
+    order = np.lexsort((-length, step))
+    order = order[step[order] >= 0]
+    _, first = np.unique(step[order], return_index=True)
+    longest = order[first]
+    host = int(idle.causes[CAUSES.index("host")])
+    if len(longest) < len(steps) or length[longest].sum() < PLACE_SHARE * host:
+        return ""
+    low, high = int((end - start)[longest].min()), int((end - start)[longest].max())
+    if low < PLACE_NS or high > PLACE_RATIO * low:
+        return ""
+    over = trace.start[at] + trace.duration[at]
+    before = {trace.name_of(int(at[over == start[i]][0])) for i in longest}
+    after = f", after {short_name(before.pop(), 'cpu_op')}" if len(before) == 1 else ""
+    times = duration(low) if duration(low) == duration(high) else f"{duration(low)} to {duration(high)}"
+    return f" In every step one stretch outside of ops takes {times}{after}."
 
 
 def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
@@ -401,6 +467,7 @@ def _idle_of(row: StepRow) -> int:
 
 def _advice(results: Results, idle: _Idle) -> str:
     main, trace = idle.main, results.trace
+    also = " Fuse the optimizer, too: fused=True." if steps_an_optimizer(results) else ""
     if idle.loading >= LOADING_SHARE * idle.idle:
         return loading_advice(results)
     if idle.compiling >= LOADING_SHARE * idle.idle:
@@ -440,8 +507,8 @@ def _advice(results: Results, idle: _Idle) -> str:
         short, time = results.short_kernels(), dict(zip(CAUSES, idle.causes, strict=True))
         if 2 * short.events > short.of and "dispatch" in (CAUSES[i] for i in idle.largest):
             both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
-            return both + _ADVICE["dispatch"]
-    return _ADVICE[main]
+            return both + _ADVICE["dispatch"] + also
+    return _ADVICE[main] + (also if main == "dispatch" else "")
 
 
 def _allocation_advice(results: Results) -> str:

@@ -44,6 +44,8 @@ _NOTES = {
 _MARKS = {"splitk": "splitk", "badd": "+C", "bias": "+bias"}
 """Notes that the short name shows."""
 UNALIGNED = "operands are not aligned"
+_WIDE = ("fp64", "complex64", "complex128")
+"""Elements of 8 bytes and more: kernels for them load one at a time as a rule."""
 """A note: the kernel loads one element at a time (``align1``), as rows may start at any address."""
 
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "q": "fp8", "s": None}
@@ -168,7 +170,7 @@ def _read_prefixed(words: _Words, what: str, value: str) -> None:
         words.instruction, words.tensor_cores = value, True
     elif what == "warpgroupsize":
         words.tensor_cores = True  # warp groups exist for WGMMA
-    elif what == "align" and value == "1" and words.tensor_cores:
+    elif what == "align" and value == "1" and words.tensor_cores and words.precision not in _WIDE:
         words.extra.append(UNALIGNED)
     elif what == "sliced":
         words.extra.append(f"sliced {value}")
@@ -200,7 +202,7 @@ def _finish(name: str, family: str, words: _Words) -> KernelName:
     if dtype is None and words.tensor_cores and words.precision == "fp32" and words.instruction == "16x8x8":
         # fp32 operands, a 16x8x8 instruction and no narrower type: the TF32 path of Ampere and later.
         dtype = "tf32" if words.arch not in ("volta", "turing", "sm70", "sm75") else None
-    elif dtype is None and not words.tensor_cores:
+    elif dtype is None and (not words.tensor_cores or words.precision in _WIDE):
         dtype = words.precision
     tile = words.tiles[0] if words.tiles else None
     flat = "x".join(tile.split("x")[:2]) if tile else None
