@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 
@@ -306,3 +307,28 @@ def test_other_programs_are_asked_about_first(a: str, b: str, asked: str):
         assert f"  and {len(told) - 3} more: " in text
         every = plain_text(compare_lines(Report(found, ("A", "B"), every=True), 80))
         assert all(one.text[:30] in " ".join(every.split()) for one in told)
+
+
+@pytest.mark.parametrize(
+    ("b", "said"),
+    [
+        ({"rank": 1, "world_size": 2}, "RANKS 0 AND 1"),
+        ({"rank": 0, "world_size": 2}, "SAME PROGRAM"),
+        ({"rank": 1, "world_size": 8}, "SAME PROGRAM"),
+        ({"rank": "1", "world_size": 2}, "SAME PROGRAM"),
+        (None, "SAME PROGRAM"),
+    ],
+)
+def test_two_ranks_of_a_job_are_not_before_and_after(tmp_path, b, said):
+    top = json.loads(gzip.decompress((SAMPLES / "mlp_eager.json.gz").read_bytes()))
+    paths = tmp_path / "a.json", tmp_path / "b.json"
+    for path, info in zip(paths, ({"rank": 0, "world_size": 2}, b), strict=True):
+        path.write_text(json.dumps({**top, "distributedInfo": info}))
+    found = compared(*paths)
+    (word, _), (text, _) = answer_texts(found)
+    assert word == said
+    if said == "RANKS 0 AND 1":
+        step, work = (duration(found.metrics[name].a or 0) for name in ("step_ns", "device_ns"))
+        assert text == f"A step takes {step} on rank 0, {step} on rank 1. The GPU's work: {work}, {work}."
+    else:
+        assert text == found.answer

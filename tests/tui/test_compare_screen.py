@@ -85,6 +85,26 @@ async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
         assert ") next difference" in lines[-1]
 
 
+async def test_every_tab_has_its_title_at_120_columns() -> None:
+    """They stand closer beside whose pane it is; the open one has a blank on both sides."""
+    app = two()
+    async with app.run_test(size=USUAL) as pilot:
+        screen = await compared(pilot)
+        tabs = screen.area.tabs
+        for key, pane in (("C", "compare"), ("7", "steps"), ("9", "efficiency")):
+            await pilot.press(key)
+            await until(pilot, lambda pane=pane: tabs.open == pane)
+            assert [text.split() for _, text in tabs.labels()][-3:] == [
+                ["7", "steps"],
+                ["8", "findings"],
+                ["9", "efficiency"],
+            ]
+        await until(pilot, lambda: tabs.render_line(0).text.rstrip().endswith("of A"))
+        assert " 8 findings  9 efficiency " in tabs.render_line(0).text
+        await pilot.press("8")
+        await until(pilot, lambda: " 7 steps  8 findings  9 efficiency " in tabs.render_line(0).text)
+
+
 async def test_e_explains_the_line_under_the_cursor() -> None:
     app = two()
     async with app.run_test(size=USUAL) as pilot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,3 +85,34 @@ def test_bytes_that_are_no_text_are_ignored() -> None:
         os.write(terminal.descriptor, b"\x03")
         assert terminal.wait() == 0
         assert b"Traceback" not in terminal.written
+
+
+BROKEN = """
+import sys
+from tracetui.cli import main
+from tracetui.tui.verdict_line import VerdictLine
+
+VerdictLine.DEFAULT_CSS += "VerdictLine > .verdict--text { color: $nothing; }"
+sys.argv = ["tracetui", sys.argv[1]]
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_an_error_in_the_styles_of_the_first_screen_ends_the_program_with_a_line() -> None:
+    """Textual would wait for ever for the screen whose mount failed."""
+    import pty
+
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", BROKEN, str(SAMPLE)])
+    terminal = Terminal(pid, descriptor)
+    try:
+        assert terminal.wait() == 1
+        terminal.read_until_quiet(1)
+    finally:
+        os.close(descriptor)
+    assert all(sequence in terminal.written for sequence in LEFT)
+    line = terminal.written.strip().splitlines()[-1]
+    assert b"tracetui: ended by an error: UnresolvedVariableError: " in line
+    assert b"$nothing" in line

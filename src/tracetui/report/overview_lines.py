@@ -71,7 +71,8 @@ def lay_out(overview: Overview, width: int, keep: Collection[int], height: int =
         return lines + [[piece] for piece in _column(others, 0, width)]
     if not all(sides):
         return lines + [[piece] for piece in _column([*sides[0], *sides[1]], 0, width)]
-    half = (width - APART + 5) // 2
+    bars = any(entry.part is not None for _, entries in sides[0] for _, entry in entries)
+    half = (width - APART + (5 if bars else 1)) // 2
     left, right = _column(sides[0], 0, half), _column(sides[1], half + APART, width - half - APART)
     return lines + _beside(left, right)
 

@@ -4,7 +4,8 @@ Tested with Textual 8.2.0 and 8.2.8. `tests/tui/test_textual_private.py` checks 
 exists and does what we rely on: run it first when a new version of Textual breaks something.
 
 - `App`: sends through `SentLines`, offers each key to `take_key` before any binding, ignores bytes typed that
-  are no UTF-8, and leaves the terminal as it was when a signal ends it.
+  are no UTF-8, and leaves the terminal as it was when a signal ends it, or an error after which Textual waits
+  for ever.
 - `filters`, `mode_of`, `lines_of`, `lines_between`, `behind`: state of the app that has no public name.
 - `LazyStrip`, `draw_less`: strips and screens that do less for a key.
 - `_LazyStylesheet`: the parts of a widget (`COMPONENT_CLASSES`) get their styles when they are first drawn.
@@ -49,6 +50,7 @@ from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 
+from tracetui.safe_text import plain
 from tracetui.tui.ansi_lines import change
 
 
@@ -173,7 +175,7 @@ class _LazyStylesheet(Stylesheet):
 
 
 PATIENCE = 3.0
-"""Seconds after a signal until the program ends, whatever it is doing."""
+"""Seconds after a signal or an error until the program ends, whatever it is doing."""
 
 
 class App(textual.app.App[None]):
@@ -201,11 +203,30 @@ class App(textual.app.App[None]):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), stop)
 
-    def _end(self, code: int) -> None:
+    def _end(self, code: int, said: str = "") -> None:
         with suppress(Exception):
             if self._driver is not None:
+                # In a thread Textual fails to switch the mouse reports off.
+                self._driver.write("\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l")
                 self._driver.stop_application_mode()
+                self._driver.close()  # its thread writes what is left
+            if said and sys.__stderr__ is not None:
+                print(said, file=sys.__stderr__, flush=True)
         os._exit(code)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End the program even if it waits for something that will not come: the mount of a widget, say,
+        whose styles are wrong."""
+        super()._handle_exception(error)
+        if not self.is_headless:
+            last = threading.Timer(PATIENCE, self._end_stuck, (error,))
+            last.daemon = True
+            last.start()
+
+    def _end_stuck(self, error: Exception) -> None:
+        if self._running:
+            said = next(iter(str(error).splitlines()), "")
+            self._end(1, f"tracetui: ended by an error: {type(error).__name__}: {plain(said)}")
 
     def take_key(self, key: str) -> bool:
         """Whether to keep a key from the bindings of the widgets. (Priority bindings come before this.)"""

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from tracetui.cells import clauses, clip
 from tracetui.timeline.color import legible
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
-from tracetui.units import share
+from tracetui.units import duration, share
 
 if TYPE_CHECKING:
     from tracetui.analysis.verdict import Verdict
@@ -69,10 +69,33 @@ def sentences(text: str, width: int) -> str:
     return clauses(every[0], width)
 
 
+def ranks_of(comparison: Comparison) -> tuple[int, int] | None:
+    """The ranks of A and B, if the traces say that they are two ranks of a job."""
+    found = [side.trace.info.distributed or {} for side in (comparison.a, comparison.b)]
+    ranks, sizes = [one.get("rank") for one in found], [one.get("world_size") for one in found]
+    a, b = ranks
+    if not (isinstance(a, int) and isinstance(b, int)) or a == b or sizes[0] != sizes[1]:
+        return None
+    return a, b
+
+
+def _two_ranks(comparison: Comparison, ranks: tuple[int, int]) -> tuple[Span, ...]:
+    """What two ranks did in a step: neither came before the other, so nothing became slower or faster."""
+    told = []
+    said = f"A step takes {{}} on rank {ranks[0]}, {{}} on rank {ranks[1]}.", "The GPU's work: {}, {}."
+    for metric, text in zip(("step_ns", "device_ns"), said, strict=True):
+        of = comparison.metrics.get(metric)
+        if comparison.per_step and of is not None and of.a is not None and of.b is not None:
+            told.append(text.format(duration(of.a), duration(of.b)))
+    return (f"RANKS {ranks[0]} AND {ranks[1]}", "accent"), (" ".join(told) or comparison.answer, "text")
+
+
 def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
     """The answer of a comparison: a word or two, then a sentence."""
     from tracetui.tables.compare import numbers
 
+    if (ranks := ranks_of(comparison)) is not None:
+        return _two_ranks(comparison, ranks)
     step = comparison.metrics.get("step_ns")
     change = step.change if step is not None else None
     if comparison.strange:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -17,6 +19,9 @@ from tracetui.cells import cell, clauses, clip
 from tracetui.session.session import Session
 from tracetui.tui.panes import PAIR_PANES, PANES, PaneSpec, keyed
 from tracetui.tui.panes.base import Noted, Pane
+
+BOLD = Style(bold=True)
+"""Of a tab's key: tabs may stand close."""
 
 
 class PaneTabs(Widget):
@@ -73,27 +78,32 @@ class PaneTabs(Widget):
 
     def labels(self) -> list[tuple[str, str]]:
         """(pane, text of its tab). If they do not fit beside the needed part of the note, all tabs lose their
-        counts, then the last ones their titles, in the end all but the open one."""
-        room = self.size.width - (len(self.needed) + 3 if self.needed else 0)
+        counts, then stand closer, then the last ones lose their titles, in the end all but the open one."""
+        room = self.size.width - (len(self.needed) + 2 if self.needed else 0)
         keys = [spec.key for _, spec in self.specs]
 
-        def labels(titled: Sequence[str], counts: bool) -> list[tuple[str, str]]:
-            found = []
+        def labels(titled: Sequence[str], counts: bool, close: bool = True) -> list[tuple[str, str]]:
+            found: list[tuple[str, str]] = []
             for n, spec in self.specs:
                 title = spec.key if spec.key in titled or spec.key == self.open else ""
                 count = self.counts.get(spec.key, "") if counts else ""
-                found.append((spec.key, f" {' '.join(filter(None, (n, title, count)))} "))
+                beside = not found or self.open in (spec.key, found[-1][0])
+                left = " " if beside or not close else ""
+                found.append((spec.key, f"{left}{' '.join(filter(None, (n, title, count)))} "))
             return found
 
-        tries = [(keys, True), *((keys[:most], False) for most in range(len(keys), -1, -1))]
-        made = (labels(titled, counts) for titled, counts in tries)
+        wide = (labels(keys, counts, close=False) for counts in (True, False))
+        made = chain(wide, (labels(keys[:most], False) for most in range(len(keys), -1, -1)))
         return next((one for one in made if sum(len(text) for _, text in one) <= room), labels([], False))
 
     def render_line(self, y: int) -> Strip:
         tab = self.get_component_rich_style("tabs--tab")
         marked = self.get_component_rich_style("tabs--keys" if self.keys else "tabs--open")
         labels = self.labels()
-        segments = [Segment(text, marked if key == self.open else tab) for key, text in labels]
+        segments: list[Segment] = []
+        for key, text in labels:
+            style, end = marked if key == self.open else tab, len(text) - len(text.lstrip()) + 1
+            segments += [Segment(text[:end], style + BOLD), Segment(text[end:], style)]
         room = self.size.width - sum(len(text) for _, text in labels)
         note = clauses(self.note, room - 2) if room >= 14 else ""
         cut = note != self.note and self.note[len(note) - 1 : len(note)] not in (",", ";", ":")
