@@ -323,3 +323,20 @@ def test_how_often_something_new_runs(tmp_path):
     )
     (new,) = texts(both(tmp_path, a, b))
     assert new.startswith("7 kernels a step (fill, k0 and 3 others) are new: 70.0 µs on the GPU")
+
+
+def test_the_same_ops_are_told_at_once(tmp_path):
+    """Sizes decide on the kernels that an op runs, and on how many: still one sentence, with their sums."""
+
+    def program(op: str, one: tuple[str, ...], other: tuple[str, ...]) -> Program:
+        return Program(("mm", "gemm"), (op, *one), ("add", "plus"), (op, *other), ("sum", "t"))
+
+    a = program("aten::batch_norm", ("bn_small",), ("bn_large", "bn_rest"))
+    b = program("aten::group_norm", ("gn_moments", "gn_small"), ("gn_large",))
+    (became,) = texts(both(tmp_path, a, b))
+    assert became.startswith(
+        "aten::batch_norm became aten::group_norm, 2 times: 30.0 µs → 30.0 µs on the GPU"
+    )
+    gone = Program(("mm", "gemm"), ("add", "plus"), ("sum", "t"))
+    (only,) = texts(both(tmp_path, a, gone))
+    assert only.startswith("aten::batch_norm is gone, 2 times: 30.0 µs on the GPU")

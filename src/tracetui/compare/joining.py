@@ -1,4 +1,5 @@
-"""Changes that are one: numbers of another type all over a program, or some more of each of its blocks."""
+"""Changes that are one: numbers of another type all over a program, some more of each of its blocks, or the
+same ops whatever kernels they run."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import numpy as np
 from tracetui.analysis.device_work import decoded_names
 from tracetui.compare.changes import Block, Change, Part
 from tracetui.compare.match import Matches
+from tracetui.compare.naming import ops_told, shorts
 from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
 
@@ -23,7 +25,7 @@ Sides = tuple[Side, Side]
 
 def joined(sides: Sides, work: Matches, changes: Sequence[Change]) -> list[Change]:
     """The changes, those that are one put together."""
-    return _blocks(sides, work, _types(sides, changes))
+    return _told_alike(sides, _blocks(sides, work, _types(sides, changes)))
 
 
 def _types(sides: Sides, changes: Sequence[Change]) -> list[Change]:
@@ -82,6 +84,27 @@ def _blocks(sides: Sides, work: Matches, changes: Sequence[Change]) -> list[Chan
         one = _joined(mine, kind, "") if len(mine) > 1 else mine[0]
         one.block = [block for _, block in some]
         found = [*left, one]
+    return found
+
+
+def _told_alike(sides: Sides, changes: Sequence[Change]) -> list[Change]:
+    """What a sentence would call by the same ops: sizes decide on the kernels that an op runs, and on how
+    many."""
+    by_ops: dict[object, list[Change]] = {}
+    for one in changes:
+        ops = [ops_told(side, part) for side, part in zip(sides, (one.a, one.b), strict=True)]
+        told = any(ops) and not (one.what or one.block) and one.kind != "order"
+        parts = zip(sides, (one.a, one.b), ops, strict=True)
+        names = [its or tuple(sorted(shorts(side.trace, part.events))) for side, part, its in parts]
+        by_ops.setdefault(tuple(names) if told else id(one), []).append(one)
+    return [some[0] if len(some) == 1 else _at_once(some) for some in by_ops.values()]
+
+
+def _at_once(changes: Sequence[Change]) -> Change:
+    """Changes as one that needs no telling apart."""
+    kinds = Counter(one.kind for one in changes)
+    found = _joined(changes, kinds.most_common(1)[0][0], "")
+    found.forms = [0] * len(found.forms)
     return found
 
 

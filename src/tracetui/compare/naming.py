@@ -31,14 +31,20 @@ def called(side: Side, part: Part) -> str:
     return listed(ops if few else own)
 
 
+def ops_told(side: Side, part: Part) -> tuple[str, ...]:
+    """The ops that a sentence calls events by; none if it calls them by their own names."""
+    own, ops = shorts(side.trace, part.events), shorts(side.trace, part.tops)
+    told = _few(part, own, ops) and not moves(side.trace, part.events)
+    return tuple(sorted(ops)) if told else ()
+
+
 def _few(part: Part, own: Sequence[str], ops: Sequence[str]) -> bool:
     return part.mostly and 0 < len(ops) <= min(NAMED, max(1, len(own)))
 
 
 def often(side: Side, part: Part) -> int:
     """How often each of the names by which a sentence calls events comes; 0 if not all as often."""
-    own, ops = shorts(side.trace, part.events), shorts(side.trace, part.tops)
-    at = part.tops if _few(part, own, ops) and not moves(side.trace, part.events) else part.events
+    at = part.tops if ops_told(side, part) else part.events
     times = set(Counter(short(side.trace, i) for i in at).values())
     return times.pop() if len(times) == 1 else 0
 
