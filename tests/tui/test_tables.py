@@ -131,6 +131,19 @@ async def test_keys_move_choose_and_tell() -> None:
         assert {len(line) for line in shown} == {56}
 
 
+async def test_numbers_stay_near_the_names_on_a_wide_screen() -> None:
+    """The flexible column is as wide as its longest text, sorted or not, and gives way as before."""
+    app = Host(small_table())
+    async with app.run_test(size=(150, 10)) as pilot:
+        view = app.query_one(TableView)
+        before = lines(view)[0].rstrip()
+        assert before.split() == ["Word", "▼Number", "Rare", "Rarer"]
+        assert before.index("▼Number") + len("▼Number") == 1 + len("charlie") + 2 + 8
+        await pilot.click(TableView, offset=(3, 0))
+        assert lines(view)[0].split()[:2] == ["Word", "▲"]
+        assert lines(view)[0].index("Rare") == before.index("Rare")
+
+
 async def test_a_click_on_a_title_sorts_and_again_reverses() -> None:
     app = Host(small_table())
     async with app.run_test(size=(50, 10)) as pilot:

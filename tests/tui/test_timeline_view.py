@@ -231,6 +231,21 @@ async def test_double_click_fits(shell: Shell) -> None:
         assert view.walk.back()
 
 
+async def test_a_double_click_on_a_label_leaves_the_view_where_it_is(shell: Shell) -> None:
+    """It folds and unfolds the lane, whatever is selected."""
+    async with shell.run_test(size=(120, 30)) as pilot:
+        await pilot.pause()
+        view = shell.view
+        x, y = cell_of(view, of_name(view.walk.trace, "aten::op1")[2])
+        await pilot.click(TimelineView, offset=(x, y))
+        await pilot.pause()
+        assert view.walk.selected is not None
+        before = view.walk.view
+        await pilot.double_click(TimelineView, offset=(2, y))
+        await pilot.pause()
+        assert view.walk.view == before
+
+
 async def test_click_on_a_gap(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()

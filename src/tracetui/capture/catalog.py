@@ -158,7 +158,7 @@ WORKLOADS: Mapping[str, Workload] = {
         ),
         Workload(
             "train",
-            "training that transformer: forward, backward, AdamW",
+            "training a transformer: forward, backward, AdamW",
             (
                 Option(
                     "optimizer",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.message import Message
@@ -16,6 +17,24 @@ from tracetui.tui.tables import drawing
 from tracetui.tui.tables.delta_table import DeltaLines
 
 EMPTY = np.zeros(0, dtype=np.int64)
+
+
+FEW_ROWS = 500
+"""Of so many, all names are measured."""
+
+
+def no_wider(table: Table, columns: list[tuple[Column, int]]) -> list[tuple[Column, int]]:
+    """The columns, but a flexible one before others no wider than its longest text: numbers far from their
+    names are hard to read."""
+    if table.rows > FEW_ROWS:
+        return columns
+    found = []
+    for column, width in columns:
+        if not column.width and column is not columns[-1][0]:
+            texts = map(column.text, range(table.rows))
+            width = min(width, max(map(cell_len, (f"{column.title} ▼", *texts))))
+        found.append((column, width))
+    return found
 
 
 class TableView(DeltaLines, can_focus=True):
@@ -264,7 +283,7 @@ class TableView(DeltaLines, can_focus=True):
         if self.table is None:
             return []
         if self._fitted is None or self._fitted[0] != width:
-            self._fitted = (width, fit(self.table.columns, width))
+            self._fitted = (width, no_wider(self.table, fit(self.table.columns, width)))
         return self._fitted[1]
 
     def _blank(self) -> Strip:

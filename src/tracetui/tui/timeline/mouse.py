@@ -44,7 +44,7 @@ class Mouse:
                 self._drag(event, *self._pressed)
             case events.MouseUp():
                 self._release()
-            case events.Click(chain=2) if event.y >= TOP:
+            case events.Click(chain=2) if event.y >= TOP and event.x >= self._walk.scene.labels:
                 self._fit_selection()
 
     def _wheel(self, event: events.MouseEvent, step: int) -> None:
