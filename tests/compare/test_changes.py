@@ -340,3 +340,14 @@ def test_the_same_ops_are_told_at_once(tmp_path):
     gone = Program(("mm", "gemm"), ("add", "plus"), ("sum", "t"))
     (only,) = texts(both(tmp_path, a, gone))
     assert only.startswith("aten::batch_norm is gone, 2 times: 30.0 µs on the GPU")
+
+
+def test_checks_all_over_a_program_are_one_change(tmp_path):
+    """Once in one place, and twice in another."""
+    check = [("aten::isnan", "ne"), ("aten::any", "any")]
+    ops = [("mm", "gemm"), ("add", "plus"), ("relu", "clamp"), ("mean", "average")]
+    a = Program(*ops)
+    b = Program(ops[0], *check, ops[1], *check, *check, *ops[2:], ("aten::sort", "sort"))
+    checks, sort = sorted(texts(both(tmp_path, a, b)))
+    assert checks.startswith("aten::isnan and aten::any are new, 3 times: 60.0 µs on the GPU")
+    assert sort.startswith("aten::sort is new: ")

@@ -410,3 +410,13 @@ def test_programs_that_have_nothing_in_common(tmp_path):
     assert found.strange == "hardly anything is the same in both: is this the same program?"
     assert found.notes == (found.strange,)
     assert both(tmp_path, recording(*[OPS] * 4), recording(*[OPS[:4]] * 4)).strange == ""
+
+
+def test_a_program_that_does_much_besides_is_the_same_one(tmp_path):
+    """After each of 14 ops four new ones."""
+    own = [(f"aten::op{k}", 20, (f"k{k}", 10)) for k in range(14)]
+    besides = [[(f"aten::x{k}{n}", 20, (f"x{k}{n}", 10)) for n in range(4)] for k in range(14)]
+    b = [one for op, more in zip(own, besides, strict=True) for one in (op, *more)]
+    found = both(tmp_path, recording(*[own] * 4), recording(*[b] * 4))
+    assert len(found.explanations) > 12
+    assert found.strange == ""

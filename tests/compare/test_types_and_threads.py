@@ -96,3 +96,39 @@ def test_a_launch_that_is_not_in_the_file(tmp_path: Path):
         assert names in texts[0]
         assert f": {times} on the GPU" in texts[0]
         assert "graph" not in texts[0]
+
+
+def test_attention_of_another_library_is_more_than_another_type(tmp_path: Path):
+    """Its op is another one; all else runs the same ops."""
+    attention = [
+        (
+            "aten::_cudnn_attention_forward",
+            20,
+            ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_bf16", 10),
+        ),
+        ("aten::_efficient_attention_forward", 20, ("fmha_cutlassF_f32_aligned_64x64_rf_sm80", 40)),
+    ]
+    a, b = typed("c10::BFloat16", 10, attention[0], *OPS), typed("float", 30, attention[1], *OPS)
+    found = {one[0]: one for one in said(both(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))}
+    assert found["dtype"][2] == 100_000
+    assert "5 kernels (4 names) a step became 5 (4 names)" in found["dtype"][4]
+    assert found["replaced"][2] == 30_000
+    start = "aten::_cudnn_attention_forward became aten::_efficient_attention_forward: 10.0 µs → 40.0 µs"
+    assert found["replaced"][4].startswith(start)
+
+
+def test_two_changes_of_types(tmp_path: Path):
+    """Five kernels from bf16 to fp32, and six of three ops to fp16."""
+    two = (ADD, ADAM), (ADAM, ADAM), (ADD, ADD)
+
+    def more(of: str, length: float) -> list[Op]:
+        return [(f"aten::{n}", 20, *((name.format(of), length) for name in one)) for n, one in enumerate(two)]
+
+    a = [*typed("c10::BFloat16"), *OPS, *more("c10::BFloat16", 10)]
+    b = [*typed("float", 30), *OPS, *more("c10::Half", 12)]
+    found = [
+        one for one in said(both(tmp_path, recording(*[a] * 4), recording(*[b] * 4))) if one[0] == "dtype"
+    ]
+    assert [one[2] for one in found] == [100_000, 12_000]
+    assert found[0][4].startswith("The same ops run in fp32 instead of bf16, 5 kernels")
+    assert found[1][4].startswith("The same ops run in fp16 instead of bf16, 6 kernels")

@@ -345,11 +345,20 @@ def _reason(kernel: KernelName) -> str:
     return "cast" if casts else ""
 
 
-def _key(events: Sequence[int], of: Launched) -> object:
+def _key(events: Sequence[int], of: Launched) -> tuple[frozenset[tuple[str, int]], frozenset[str]]:
     """What is the same in all places of a change."""
     # A compiler numbers its kernels: they are the same if all else in their names is.
     names = Counter(of.kernel(i).short if of.compiled(i) else of.name(i) for i in events)
     return frozenset(names.items()), frozenset(of.of_op([i]) for i in events if not of.compiled(i))
+
+
+def _names(events: Sequence[int], of: Launched) -> object:
+    """The same of what one side alone has, however often each comes, with the names of the ops that are told.
+    Sets of memory come along with other work."""
+    told = [i for i in events if of.kernel(i).kind != "memset"] or events
+    names, ops = _key(told, of)
+    tops = {of.name(of.top[i]) for i in told if of.top[i] >= 0}
+    return frozenset(name for name, _ in names), ops, frozenset(tops)
 
 
 Group = tuple[str, list[int], list[int]]
@@ -366,7 +375,10 @@ def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> lis
             what = _alike(one, other, left, right)
             kind = "replaced" if what and one and other else kind
             group = kind, [at_a[i] for i in one], [at_b[j] for j in other]
-            found.append((what, (_key(one, left), _key(other, right)), group))
+            key: object = _key(one, left), _key(other, right)
+            if not (one and other):  # new in one place three times, and in another twice, is one change
+                key = _names(one, left), _names(other, right)
+            found.append((what, key, group))
     return found
 
 

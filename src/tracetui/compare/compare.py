@@ -33,6 +33,8 @@ STRANGE = 0.05
 """Programs that have less than this in common are not the same one, changed."""
 LITTLE, MANY = 0.25, 12
 """So little of the GPU's work in common, and so many explanations: most likely neither."""
+WITHIN = 0.75
+"""Unless so much of one is all there in the other, which does much besides."""
 CROWDED = 0.1
 """Work beside a collective for this share of its time more than on the other side may be slower for that."""
 
@@ -64,7 +66,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     words = Vocabulary(a.trace, b.trace)
     trees = call_tree(a), call_tree(b)
     work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
-    changes = joined((a, b), work, find_changes((a, b), trees, work, calls))
+    changes = joined((a, b), work, calls, find_changes((a, b), trees, work, calls))
     rest = charge((a, b), trees, calls, changes, words)
     changes += [rest] if rest.a.events or rest.b.events else []
     grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
@@ -209,11 +211,15 @@ def _strange(facts: Facts, told: int) -> str:
     many explanations there are."""
     a, b = facts.sides
     sizes = (a.work, b.work, facts.work.a), (a.calls, b.calls, facts.calls.a)
-    known = [(max(len(one), len(other)), len(both)) for one, other, both in sizes if len(one) or len(other)]
-    same = [both / most for most, both in known]
+    known = [
+        (*sorted((len(one), len(other))), len(both)) for one, other, both in sizes if len(one) or len(other)
+    ]
+    same = [both / most for _, most, both in known]
     if max(same, default=1.0) < STRANGE:
         return "hardly anything is the same in both: is this the same program?"
-    if told > MANY and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5:
+    # Of a program that does much besides all of the other one is there.
+    within = all(both >= WITHIN * least for least, _, both in known)
+    if told > MANY and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
         of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
         return f"by name only {of} are the same in both: is this the same program?"
     return ""

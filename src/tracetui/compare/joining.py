@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracetui.analysis.device_work import decoded_names
+from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.compare.changes import Block, Change, Part
 from tracetui.compare.match import Matches
 from tracetui.compare.naming import ops_told, shorts
@@ -23,41 +23,68 @@ LIKE = {"tf32": "fp32"}
 Sides = tuple[Side, Side]
 
 
-def joined(sides: Sides, work: Matches, changes: Sequence[Change]) -> list[Change]:
+def joined(sides: Sides, work: Matches, calls: Matches, changes: Sequence[Change]) -> list[Change]:
     """The changes, those that are one put together."""
-    return _told_alike(sides, _blocks(sides, work, _types(sides, changes)))
+    return _told_alike(sides, _blocks(sides, work, _types(sides, calls, changes)))
 
 
-def _types(sides: Sides, changes: Sequence[Change]) -> list[Change]:
-    """Kernels that became others of another type, as one change if that is most of what became other."""
-    both = [one for one in changes if one.a.events and one.b.events and one.kind != "order"]
-    types = [
-        tuple(_type(side, part) for side, part in zip(sides, (one.a, one.b), strict=True)) for one in both
-    ]
-    time = [
-        sum(
-            int(side.trace.duration[part.events].sum())
-            for side, part in zip(sides, (one.a, one.b), strict=True)
-        )
-        for one in both
-    ]
-    of: Counter[tuple[str, ...]] = Counter()
-    for two, ns in zip(types, time, strict=True):
-        if all(two) and two[0] != two[1]:
-            of[two] += ns
-    if not of:
-        return list(changes)
-    two, ns = of.most_common(1)[0]
-    forms = {form for one, its in zip(both, types, strict=True) if its == two for form in one.forms}
-    if len(forms) < FEW or 2 * ns < sum(time):
-        return list(changes)
-    # Of some kernels the name does not say the type.
-    mine = [
-        one
-        for one, its in zip(both, types, strict=True)
-        if its != ("", "") and all(x in (y, "") for x, y in zip(its, two, strict=True))
-    ]
-    return [*(one for one in changes if one not in mine), _joined(mine, "dtype", " ".join(two))]
+def _types(sides: Sides, calls: Matches, changes: Sequence[Change]) -> list[Change]:
+    """Kernels that became others of another type, as one change for each two types, as long as that is most
+    of what is left that became other."""
+    found = list(changes)
+    while True:
+        both = [one for one in found if one.a.events and one.b.events and one.kind not in ("order", "dtype")]
+        both = [one for one in both if _same_ops(sides, one)]
+        types = [
+            tuple(_type(side, part) for side, part in zip(sides, (one.a, one.b), strict=True)) for one in both
+        ]
+        time = [
+            sum(
+                int(side.trace.duration[part.events].sum())
+                for side, part in zip(sides, (one.a, one.b), strict=True)
+            )
+            for one in both
+        ]
+        of: Counter[tuple[str, ...]] = Counter()
+        for two, ns in zip(types, time, strict=True):
+            if all(two) and two[0] != two[1]:
+                of[two] += ns
+        if not of:
+            return found
+        two, ns = of.most_common(1)[0]
+        forms = {form for one, its in zip(both, types, strict=True) if its == two for form in one.forms}
+        if len(forms) < FEW or 2 * ns < sum(time):
+            return found
+        # Of some kernels the name does not say the type.
+        mine = [
+            one
+            for one, its in zip(both, types, strict=True)
+            if its != ("", "") and all(x in (y, "") for x, y in zip(its, two, strict=True))
+        ]
+        mine += [one for one in found if _left_over(sides, calls, one, two)]
+        found = [*(one for one in found if one not in mine), _joined(mine, "dtype", " ".join(two))]
+
+
+def _ops(side: Side, part: Part) -> set[str]:
+    op = op_behind(side.trace, np.array(part.events, dtype=np.int64))
+    return {side.trace.name_of(i) for i in op[op >= 0].tolist()}
+
+
+def _same_ops(sides: Sides, change: Change) -> bool:
+    """Whether some op runs on both sides, as far as that is known: attention of another library is more than
+    another type."""
+    one, other = (_ops(side, part) for side, part in zip(sides, (change.a, change.b), strict=True))
+    return bool(one & other) or not (one and other)
+
+
+def _left_over(sides: Sides, calls: Matches, change: Change, types: tuple[str, ...]) -> bool:
+    """Whether work that is new, or gone, is that of one of these types, and of ops that both sides run."""
+    if change.kind not in ("new", "gone"):
+        return False
+    n = int(change.kind == "new")
+    side, part, both = sides[n], (change.a, change.b)[n], (calls.a, calls.b)[n]
+    op = op_behind(side.trace, np.array(part.events, dtype=np.int64))
+    return _type(side, part) == types[n] and bool(np.isin(op, both).all())
 
 
 def _type(side: Side, part: Part) -> str:
