@@ -927,6 +927,20 @@ def test_slow_copies(tmp_path: Path, gbps: float, told: str) -> None:
     assert found(unknown, "slow_copies") is None
 
 
+def test_the_share_of_slow_copies_is_one_of_the_range(tmp_path: Path) -> None:
+    """Two copies of 1,000 us at a time on two streams, which end after the range."""
+    events = [launch(0, 1, name="cudaMemcpyAsync"), launch(5, 2, name="cudaMemcpyAsync"), *run(1200, 500, 3)]
+    for stream in (7, 8):
+        copy = memcpy(100, 1000, stream - 6)
+        copy["tid"], copy["args"]["stream"], copy["args"]["bytes"] = stream, stream, 10_000_000
+        events.append(copy)
+    trace = trace_of(tmp_path, *events, **A10)
+    for scope, part in ((None, 1000 / 1600), (range_scope(50_000, 600_000), 1.0)):
+        results = Results(trace).within(scope) if scope else Results(trace)
+        shares = [f.numbers["share"] for f in results.findings() if f.rule == "slow_copies"]
+        assert shares == [pytest.approx(part)]
+
+
 def test_slow_copies_are_those_of_pinned_memory_and_the_host(tmp_path: Path) -> None:
     others = [
         memcpy(3000, 700, 3, "HtoD (Pageable -> Device)"),
