@@ -897,6 +897,18 @@ def test_a_recording_that_costs(tmp_path: Path, stacks: bool, shapes: bool, busy
         assert evidence(trace, finding) == ["a.py(1): main", "a.py(9): f"]
 
 
+def test_stacks_alone_cost_where_there_are_very_many(tmp_path: Path) -> None:
+    for calls, fires in ((60, False), (140, True)):
+        events = [cpu(f"a.py({n}): f", 7 * n, 5, "python_function") for n in range(calls)]
+        finding = found(
+            trace_of(tmp_path, cpu("aten::mm", 0, 10), *run(10, 1, 1), *run(1000, 9, 2), *events),
+            "recording_cost",
+        )
+        assert (finding is not None) is fires
+        if finding:
+            assert finding.title.endswith("costs CPU time: stacks were recorded")
+
+
 # Copies against the link: an A10 has PCIe 4.0 x16, 31.5 GB/s one way.
 
 MI210 = {
