@@ -897,6 +897,18 @@ def test_a_recording_that_costs(tmp_path: Path, stacks: bool, shapes: bool, busy
         assert evidence(trace, finding) == ["a.py(1): main", "a.py(9): f"]
 
 
+def test_stacks_alone_cost_where_there_are_very_many(tmp_path: Path) -> None:
+    for calls, fires in ((60, False), (140, True)):
+        events = [cpu(f"a.py({n}): f", 7 * n, 5, "python_function") for n in range(calls)]
+        finding = found(
+            trace_of(tmp_path, cpu("aten::mm", 0, 10), *run(10, 1, 1), *run(1000, 9, 2), *events),
+            "recording_cost",
+        )
+        assert (finding is not None) is fires
+        if finding:
+            assert finding.title.endswith("costs CPU time: stacks were recorded")
+
+
 # Copies against the link: an A10 has PCIe 4.0 x16, 31.5 GB/s one way.
 
 MI210 = {
@@ -925,6 +937,20 @@ def test_slow_copies(tmp_path: Path, gbps: float, told: str) -> None:
     assert f"They run at {gbps:.1f} GB/s on average{part}. " in exposed.text
     unknown = trace_of(tmp_path, launch(95, 1, name="cudaMemcpyAsync"), copy, *run(1200, 500, 2))
     assert found(unknown, "slow_copies") is None
+
+
+def test_the_share_of_slow_copies_is_one_of_the_range(tmp_path: Path) -> None:
+    """Two copies of 1,000 us at a time on two streams, which end after the range."""
+    events = [launch(0, 1, name="cudaMemcpyAsync"), launch(5, 2, name="cudaMemcpyAsync"), *run(1200, 500, 3)]
+    for stream in (7, 8):
+        copy = memcpy(100, 1000, stream - 6)
+        copy["tid"], copy["args"]["stream"], copy["args"]["bytes"] = stream, stream, 10_000_000
+        events.append(copy)
+    trace = trace_of(tmp_path, *events, **A10)
+    for scope, part in ((None, 1000 / 1600), (range_scope(50_000, 600_000), 1.0)):
+        results = Results(trace).within(scope) if scope else Results(trace)
+        shares = [f.numbers["share"] for f in results.findings() if f.rule == "slow_copies"]
+        assert shares == [pytest.approx(part)]
 
 
 def test_slow_copies_are_those_of_pinned_memory_and_the_host(tmp_path: Path) -> None:

@@ -106,6 +106,10 @@ def test_threads_in_order(trace_of: Callable[..., Trace], event: Callable[..., E
     ]
 
 
+def test_a_thread_without_a_number(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    assert [lane.name for lane in trace_of([event(pid=10, tid="")]).lanes] == ["thread"]
+
+
 def test_an_order_may_be_any_number(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
     order = [meta("thread_sort_index", 10, number, tid) for tid, number in ((1, 1 << 40), (2, 1 << 33))]
     trace = trace_of([event(pid=10, tid=1), event(pid=10, tid=2), *order])

@@ -57,8 +57,8 @@ def _roles(trace: Trace) -> tuple[str, ...]:
                 found[i] = "CPU autograd"
             elif told and not _NOTHING.fullmatch(told["name"]):
                 found[i] = told["name"]
-            elif told or found[i].startswith("thread "):
-                found[i] = f"CPU thread {trace.lanes[i].tid}"
+            elif told or f"{found[i]} ".startswith("thread "):
+                found[i] = f"CPU thread {trace.lanes[i].tid}".strip()
     for i, lane in enumerate(trace.lanes):
         if lane.kind == "gpu_annotation":
             found[i] = "annotations"

@@ -196,7 +196,7 @@ def _lane_name(tid: str, kind: str, given: str) -> str:
     elif tid.startswith(word) or (tid and not tid.lstrip("-").isdecimal()):
         name = tid
     else:
-        name = f"{word} {tid} ({given})" if given else f"{word} {tid}"
+        name = f"{word} {tid} ({given})" if given else f"{word} {tid}".strip()
     if kind == "gpu_annotation":
         return f"{name} annotations"
     return f"{name} sync" if kind == "sync" and "sync" not in name else name

@@ -11,6 +11,7 @@ import numpy as np
 from tracetui.analysis.efficiency import peak_of
 from tracetui.analysis.exposed_time import host_copies, host_copies_alone, is_within_device
 from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.peaks import LINKS
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import PARTS
@@ -125,7 +126,7 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
         "than the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
         _PIN_TO if all(way.startswith(_OUT) for way in ways) else _PIN_FROM,
         first_of(longest),
-        {"copy_ns": float(time), "copies": float(len(at)), "share": time / span if span else 0.0},
+        {"copy_ns": float(time), "copies": float(len(at)), "share": _share_of_spans(results, at)},
     )
 
 
@@ -230,8 +231,19 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
         "both directions at once slow them down.",
         _SLOW_ADVICE if pinned else _PIN_ADVICE,
         first_of(longest),
-        {"copy_ns": float(time), "link_share": achieved.link, "share": time / span if span else 0.0},
+        {"copy_ns": float(time), "link_share": achieved.link, "share": _share_of_spans(results, at)},
     )
+
+
+def _share_of_spans(results: Results, at: I64) -> float:
+    """The share of the devices' time in which any of these copies ran, of what lies in the scope."""
+    trace, devices = results.trace, results.gaps().devices
+    of = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
+    time = sum(
+        int(busy_union(trace, at[of == gaps.device]).within(np.array([gaps.first]), np.array([gaps.last]))[0])
+        for gaps in devices
+    )
+    return time / max(1, sum(gaps.span for gaps in devices))
 
 
 def _shown_from(results: Results) -> int:

@@ -15,6 +15,8 @@ from tracetui.units import duration, plural, share
 
 CAPTURE_SHARE = 0.05
 RECORDED_SHARE = 0.2
+OFTEN_NS = 10_000
+"""With a Python call as often as that, stacks alone cost a noticeable part of the time (about 1 us each)."""
 
 
 def graph_capture(results: Results) -> Iterator[Finding]:
@@ -49,7 +51,8 @@ def graph_capture(results: Results) -> Iterator[Finding]:
 
 
 def recording_cost(results: Results) -> Iterator[Finding]:
-    """Stacks, and shapes or memory with them, were recorded of a program that waits for its CPU."""
+    """Stacks of very many calls, or shapes or memory with them, were recorded of a program that waits for
+    its CPU."""
     trace, properties = results.trace, results.trace.info.properties
     stacks = results.slices(Kind.PYTHON, lambda _: True)
     stacks = stacks[trace.lane[stacks] == np.argmax(np.bincount(trace.lane[stacks], minlength=1))]
@@ -60,16 +63,19 @@ def recording_cost(results: Results) -> Iterator[Finding]:
     also = ["shapes"] if shapes_recorded(trace) else []
     memory = any("[memory]" in trace.names[i] for i in np.unique(trace.instants.name).tolist())
     also += ["memory"] if memory or properties.get("profile_memory") else []
-    if not also:
+    if not also and len(stacks) * OFTEN_NS < results.span[1] - results.span[0]:
         return
     ops = len(results.slices(Kind.CPU_OP, lambda _: True))
-    recorded = f"{', '.join(['stacks', *also[:-1]])} and {also[-1]}"
+    recorded = "stacks were recorded"
+    if also:
+        recorded = f"{', '.join(['stacks', *also[:-1]])} and {also[-1]} were recorded together"
+    each = f", each with its {' and '.join(also)}" if also else ""
     yield Finding(
         "recording_cost",
         "low",
-        f"The recording itself costs CPU time: {recorded} were recorded together",
-        f"{len(stacks):,} Python calls were recorded along with {plural(ops, 'op')}, each with its "
-        f"{' and '.join(also)}. The measured threads do all of that, and the trace does not show how long it "
+        f"The recording itself costs CPU time: {recorded}",
+        f"{len(stacks):,} Python calls were recorded along with {plural(ops, 'op')}{each}. "
+        "The measured threads do all of that, and the trace does not show how long it "
         "takes: without it the CPU would be faster and the GPU idle for less time.",
         "To measure times, turn with_stack, record_shapes and profile_memory off; turn one on only for the "
         "question it answers.",

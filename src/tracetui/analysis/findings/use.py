@@ -495,7 +495,7 @@ def _advice(results: Results, idle: _Idle) -> str:
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
         return f"{_ADVICE['allocation']} {_ADVICE[main]}"
     if main in ("launch", "dispatch") and _replays(results):
-        return "It runs CUDA graphs already: put more work into one graph, or more into one kernel."
+        return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "dispatch" and idle.on_cpu:
         return f"Run {idle.on_cpu} on the GPU, or while the GPU has other work."
     if main == "dispatch" and _is_compiled(results):
