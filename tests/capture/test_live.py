@@ -211,7 +211,7 @@ def test_a_late_answer_is_not_given(meeting: Path, monkeypatch: pytest.MonkeyPat
         time.sleep(0.1)
         asked = here.receive(1)
         assert asked is not None
-        assert 0.1 < time.time() - asked.sent
+        assert time.time() - asked.sent > 0.1
         assert not here.answer(asked, "A=1")
         with pytest.raises(TimeoutError):
             client.recv(100)
