@@ -151,7 +151,7 @@ def test_what_the_program_waits_for_is_named(tmp_path, name, kind, device):
         b.append(cpu(name, one["ts"] + one["dur"] - 2900, 2800, "user_annotation"))
     found = pair(tmp_path, a, b).explanations
     assert [one.kind for one in found] == [kind]
-    assert "2.80 ms a step instead of 0 ns" in found[0].text
+    assert "2.80 ms a step instead of none" in found[0].text
 
 
 def test_time_after_calls_of_one_side_alone_is_not_the_machine(tmp_path):

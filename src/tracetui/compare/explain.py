@@ -100,8 +100,12 @@ def _waited(facts: Facts) -> Iterator[Explanation]:
     for kind, what, times in (load, talk):
         before, after = (float(np.median(one)) for one in times)
         if abs(after - before) >= OUTSIDE * longest:
-            text = f"{what} takes {duration(after)}{facts.each} instead of {duration(before)}."
+            text = f"{what} takes {duration(after)}{facts.each} instead of {_or_none(before)}."
             yield Explanation(kind, text, round(after - before), "cpu")
+
+
+def _or_none(ns: float) -> str:
+    return duration(ns) if round(ns) else "none"
 
 
 def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
@@ -124,10 +128,10 @@ def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
     held = one.change or 0.0 if one is not None and not one.within_noise else 0.0
     if one is not None and longer * held >= held**2 / 2 > 0 and abs(held - one.machine) >= least:
         before, after = one.a or 0.0, one.b or 0.0
-        waits = f"The GPU waits {duration(after)}{facts.each} instead of {duration(before)}"
+        waits = f"The GPU waits {duration(after)}{facts.each} instead of {_or_none(before)}"
         text = f"{waits} for a CPU outside {ops}: {held_up}."
     elif max(before, after) > LIKE * min(before, after) and abs(after - before - much) >= least:
-        spent = f"{duration(after)}{facts.each} instead of {duration(before)}"
+        spent = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
         text = f"The CPU is outside {ops} for {spent}: {held_up}."
     else:
         return
