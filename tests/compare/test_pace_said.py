@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.compare.conftest import compared
 from tests.compare.test_some_steps import NCCL, OPS, both, recording, said
-from tests.kineto import Event, cpu, kernel, launch, step
+from tests.kineto import Event, cpu, kernel, launch, memcpy, step
 
 NOT_PROGRAM = ": the machine, not the program."
 
@@ -269,7 +269,7 @@ def load(at: float, number: int) -> list[Event]:
 
 def test_the_first_use_of_a_library(tmp_path):
     found = both(tmp_path, sparse(plain), sparse(plain, load))
-    text = "The first use of the GPU and its libraries takes 300 µs a step instead of 0 ns."
+    text = "The first use of the GPU and its libraries takes 300 µs a step instead of none."
     assert ("initialisation", "cpu", 300_000, 0, text) in said(found)
     back = both(tmp_path, sparse(plain, load), sparse(plain))
     text = "The first use of the GPU and its libraries takes 0 ns a step instead of 300 µs."
@@ -420,3 +420,17 @@ def test_a_program_that_does_much_besides_is_the_same_one(tmp_path):
     found = both(tmp_path, recording(*[own] * 4), recording(*[b] * 4))
     assert len(found.explanations) > 12
     assert found.strange == ""
+
+
+def test_a_call_that_lasts_as_long_as_its_copy_waits_for_it(tmp_path):
+    """Pageable memory: the call copies all along, and is no work of the CPU."""
+
+    def fetch(at: float, number: int) -> list[Event]:
+        copy = memcpy(at + 250, 200, number + 4, "DtoH (Device -> Pageable)")
+        call = launch(at + 245, number + 4, 215, name="cudaMemcpyAsync")
+        return [cpu("aten::to", at + 240, 230), call, copy]
+
+    found = both(tmp_path, sparse(plain), sparse(plain, fetch)).explanations
+    (only,) = (one for one in found if one.kind == "new")
+    spent = "200 µs on the GPU, 230 µs on the CPU (215 µs of that waiting for the copy) a step"
+    assert only.text == f"memcpy DtoH pageable (aten::to) is new in every step: {spent}."

@@ -83,7 +83,7 @@ class CpuTime:
         self._launches = np.flatnonzero(launches)
         self.linked = bool(launches.any())
         """Whether any device work has its launch in the trace."""
-        self._blocking, self._copied = _blocking_copies(trace, work)
+        self._blocking, self._copied = blocking_copies(trace, work)
         self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
         self._with_others: dict[int, Union] = {}
         self._ops: dict[int, Union] = {}
@@ -198,7 +198,7 @@ def _all(unions: Sequence[Union]) -> Union:
     return union(np.concatenate([one.start for one in some]), np.concatenate([one.end for one in some]))
 
 
-def _blocking_copies(trace: Trace, work: I64) -> tuple[I64, I64]:
+def blocking_copies(trace: Trace, work: I64) -> tuple[I64, I64]:
     """Copy calls that end after their copy: with pageable memory even asynchronous ones wait. Slices, and
     when their copies begin."""
     copy = work[trace.kind[work] == Kind.MEMCPY]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
-from tracetui.analysis.cpu_time import is_synchronising
+from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.findings.idle import loading_time
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named
@@ -39,7 +39,7 @@ class CallTree:
     since: I64
     """The position of the outermost call that began before that; -1 where there is none, or no such time."""
     waits: Bool
-    """Whether the call waits for the device."""
+    """Whether the call waits for the device, or for a copy that it makes itself."""
     round: I64
     place: I32
     """The position of each of the trace's slices, -1 for what is no call; at the end, for slice -1, too."""
@@ -89,10 +89,12 @@ def call_tree(side: Side) -> CallTree:
         )
         tops.append(top)
     self_time[trace.kind[at] == Kind.ANNOTATION] = 0
+    waits = named(trace, is_synchronising)[trace.name[at]]
+    waits |= np.isin(at, blocking_copies(trace, side.work[trace.launch[side.work] >= 0])[0])
     return CallTree(
         at, parent, _ends(trace.lane[at], start, end), self_time, own,
         *_before(side, np.sort(np.concatenate([at[:0], *tops])), start, covered),
-        named(trace, is_synchronising)[trace.name[at]], side.call_round, place,
+        waits, side.call_round, place,
     )  # fmt: skip
 
 

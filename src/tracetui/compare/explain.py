@@ -71,7 +71,7 @@ def _first_use(facts: Facts) -> Iterator[Explanation]:
     """The device is used for the first time, or its libraries are, on one side."""
     before, after = facts.first
     if abs(after - before) >= LEAST * max(facts.step, facts.metrics["step_ns"].b or 0):
-        told = f"{duration(after)}{facts.each} instead of {duration(before)}"
+        told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
         text = f"The first use of the GPU and its libraries takes {told}."
         yield Explanation("initialisation", text, round(after - before), "cpu")
 
@@ -83,7 +83,7 @@ def _queued(facts: Facts) -> Iterator[Explanation]:
         return
     before, after = one.a or 0.0, one.b or 0.0
     if abs(after - before) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
-        told = f"{duration(after)}{facts.each} instead of {duration(before)}"
+        told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
         text = (
             f"The GPU does not start work that is queued for {told}: it waits for another stream or process."
         )

@@ -179,7 +179,9 @@ def _one_sided(
     on_gpu, on_cpu, held = (one.after if new else one.before for one in (time, cpu, waits))
     spent = f"{duration(on_gpu)} on the GPU"
     spent += f", {duration(on_cpu)} on the CPU" if on_cpu else ""
-    spent += f" ({duration(held)} of that waiting for the GPU)" if held else ""
+    launch = side.trace.launch[np.array(part.events, dtype=np.int64)]
+    copies = moves(side.trace, part.events) and bool(np.isin(launch, part.waits).any())
+    spent += f" ({duration(held)} of that waiting for the {'copy' if copies else 'GPU'})" if held else ""
     spent += facts.each_of(time.rounds)
     every = len(time.rounds) == facts.count
     more = every and all(side.trace.name_of(i) in both for i in part.events)
