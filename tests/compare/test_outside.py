@@ -102,6 +102,17 @@ def test_less_is_told_where_it_is_most_of_the_change(tmp_path):
     assert not outside(pair(tmp_path, steps(0, device=True), steps(20, device=True)))
 
 
+@pytest.mark.parametrize(("new", "told"), [(200, True), (700, False)])
+def test_a_part_of_the_change_is_told_from_a_sixth_of_it_on(tmp_path, new, told):
+    """70 us more outside of ops, beside a new op that takes longer."""
+    more = steps(70, device=True)
+    for event in more:
+        event["ts"] += new * (event["ts"] // 1390)
+        event["dur"] += new * event["name"].startswith("ProfilerStep")
+    more += [cpu("aten::new", (1390 + new) * n + 1390, new) for n in range(4)]
+    assert bool(outside(pair(tmp_path, steps(0, device=True), more))) is told
+
+
 def test_a_step_in_which_the_cpu_is_busy_with_something_else(tmp_path):
     """A file is saved in the second step, for 3 ms, before the calls of the third."""
     events = steps(0, device=True)

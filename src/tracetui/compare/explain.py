@@ -24,7 +24,7 @@ MACHINE, DEVICE = 0.02, 0.03
 LEAST = 0.02
 """And if that adds this share of the step, or takes it away."""
 HELD = "Python, data loading, sleep{} other programs"
-OUTSIDE, LITTLE, PART = 0.1, 0.03, 1 / 3
+OUTSIDE, LITTLE, PART = 0.1, 0.03, 1 / 6
 """What the CPU does outside all ops is told if it changes by this share of the step; by a smaller one where
 that is this part of the change of the step."""
 UNEVEN = 2
