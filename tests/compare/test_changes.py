@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from tests.compare.conftest import compared
 from tests.kineto import Event, cpu, kernel, launch, step
 
@@ -162,6 +163,21 @@ def test_one_backward_does_not_become_another(tmp_path):
     same = Program(("mm", "gemm"), ("triton", "triton_poi_fused_gelu_gelu_backward_3"), ("add", "plus"))
     (became,) = texts(both(tmp_path, a, same))
     assert became.startswith("aten::gelu_backward became triton: ")
+
+
+def test_a_normalization_of_another_library_is_the_same_work(tmp_path):
+    """Also where other changes stand right beside it, and with a set of memory."""
+    nhwc, plain = "bn_bw_1C11_kernel_new<float>", "batch_norm_backward_kernel<float>"
+    a = Program(("mm", "gemm"), ("cut", "one"), ("aten::cudnn_batch_norm_backward", nhwc), ("add", "plus"))
+    b = Program(
+        ("mm", "gemm"), ("cut", "two"), ("aten::native_batch_norm_backward", "Memset (Device)", plain),
+        ("add", "plus"),
+    )  # fmt: skip
+    changes = texts(both(tmp_path, a, b))
+    assert any(
+        one.startswith("aten::cudnn_batch_norm_backward became aten::native_batch_norm_backward: ")
+        for one in changes
+    )
 
 
 def test_sizes_of_calls_are_not_told_beside_other_work(tmp_path):
@@ -351,3 +367,17 @@ def test_checks_all_over_a_program_are_one_change(tmp_path):
     checks, sort = sorted(texts(both(tmp_path, a, b)))
     assert checks.startswith("aten::isnan and aten::any are new, 3 times: 60.0 µs on the GPU")
     assert sort.startswith("aten::sort is new: ")
+
+
+@pytest.mark.parametrize(("prefix", "asked"), [("other", True), ("triton_poi_fused_mul", False)])
+def test_what_a_compiler_made_of_a_program_is_no_other_program(tmp_path, prefix, asked):
+    """A fifth of the kernels is the same, in more places than are told one by one."""
+
+    def program(op: str, kernel: str) -> Program:
+        units = [(f"same{n}", f"s{n}") for n in range(14)]
+        within = [[(f"{op}i", (f"{op}j", f"{kernel}_{n}{k}")) for k in range(4)] for n in range(14)]
+        mine = [(f"{op}{n}", *parts) for n, parts in enumerate(within)]
+        return Program(*(part for pair in zip(units, mine, strict=True) for part in pair))
+
+    found = both(tmp_path, program("aten::old", "one"), program("aten::new", prefix))
+    assert ("is this the same program?" in found.strange) is asked

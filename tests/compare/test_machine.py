@@ -79,6 +79,8 @@ def test_kernels_of_a_graph_are_no_slower_machine(tmp_path: Path):
         "no longer come from a CUDA graph: 1 → 20 launches, 200 µs → 180 µs on the GPU."
     )
     assert graph.change_ns == -20_000
+    kinds = [one.kind for one in found.explanations]
+    assert kinds.index("graph") < kinds.index("calls")  # which it explains
     assert found.metrics["device_ns"].machine == 0
 
 

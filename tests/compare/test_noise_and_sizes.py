@@ -13,7 +13,7 @@ from tests.kineto import cpu, kernel, launch, memcpy, step, trace_of
 from tracetui.analysis.results import Results
 from tracetui.compare.align import FEW, WINDOW, align
 from tracetui.compare.compare import compare, compare_steps
-from tracetui.compare.metrics import _metric
+from tracetui.compare.metrics import _metric, busy_is_noise
 from tracetui.compare.model import Explanation, Metric
 from tracetui.compare.places import in_pairs, telling
 from tracetui.compare.sides import pair_rounds, side_of
@@ -297,3 +297,21 @@ def test_copies_of_one_recording_differ_in_nothing_else():
         == slower(name[:0], before[:0], before[:0], at[:0], at[:0], 1)
         == []
     )
+
+
+@pytest.mark.parametrize(
+    ("step", "work", "busy", "noise"),
+    [
+        ((10, 12, False), (5, 4, False), True, False),  # less work in a longer step
+        ((10, 12, False), (5, 5.5, False), True, True),
+        ((10, 12, True), (5, 4, False), True, True),
+        ((10, 12, False), (5, 4, False), False, False),
+        ((10, 12, True), (5, 4, True), False, True),
+        ((10, 12, False), (5, 5.5, False), False, False),
+    ],
+)
+def test_what_a_busy_share_is_made_of_tells_whether_it_is_noise(step, work, busy, noise):
+    share = Metric(work[0] / step[0], work[1] / step[1], busy)
+    assert busy_is_noise({"step_ns": Metric(*step), "device_ns": Metric(*work), "busy_share": share}) is noise
+    unknown = Metric(None, None, True)
+    assert busy_is_noise({"step_ns": Metric(*step), "device_ns": Metric(*work), "busy_share": unknown})

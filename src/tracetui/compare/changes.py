@@ -434,6 +434,8 @@ def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) 
     # Copies do not become sums; nor does one backward another, unless nothing else is in its place.
     apart = bool(one) and bool(other) and not one & other
     apart &= len(groups) > 1 or not (left.of_one_call(a) and right.of_one_call(b))
+    kernels = [[of.kernel(i) for i in at] for of, at in ((left, a), (right, b))]
+    apart &= not any(all(_computes(one, what) for one in kernels) for what, _ in LIBRARY)
     apart |= (left.only_copies(a) and not right.copies(b)) or (right.only_copies(b) and not left.copies(a))
     tops = (
         {left.top[i] for kind, mine, _ in groups if kind == "replaced" for i in mine} - {-1},

@@ -19,7 +19,15 @@ from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.joining import joined
 from tracetui.compare.match import Matches, Vocabulary, match_calls, match_work
-from tracetui.compare.metrics import MACHINE_SHARE, idle_known_of, idle_of, linked, links_of, metrics_of
+from tracetui.compare.metrics import (
+    MACHINE_SHARE,
+    busy_is_noise,
+    idle_known_of,
+    idle_of,
+    linked,
+    links_of,
+    metrics_of,
+)
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.naming import by_graph
 from tracetui.compare.sides import Side, device_name, pair_rounds, side_of
@@ -159,6 +167,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     step = metrics["step_ns"]
     if step.within_noise and known(facts, explanations):
         metrics["step_ns"] = replace(step, within_noise=False)
+        metrics["busy_share"] = replace(metrics["busy_share"], within_noise=busy_is_noise(metrics))
     strange = _strange(facts, len(explanations))
     return Comparison(
         *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations,
@@ -219,6 +228,8 @@ def _strange(facts: Facts, told: int) -> str:
         return "hardly anything is the same in both: is this the same program?"
     # Of a program that does much besides all of the other one is there.
     within = all(both >= WITHIN * least for least, _, both in known)
+    # A compiler leaves little of a program.
+    within |= any(any(name.startswith("triton_") for name in side.trace.names) for side in (a, b))
     if told > MANY and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
         of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
         return f"by name only {of} are the same in both: is this the same program?"

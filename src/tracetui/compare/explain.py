@@ -64,6 +64,10 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
         return device and one.on == "cpu", -abs(one.first(device)[0])
 
     order = sorted(found, key=weight)
+    graph = [one for one in order if one.kind == "graph"]
+    calls = next((n for n, one in enumerate(order) if one.kind == "calls"), len(order))
+    if graph and order.index(graph[0]) > calls:  # which is why there are other calls
+        order = [*order[:calls], *graph, *(one for one in order[calls:] if one not in graph)]
     return tuple(order), same
 
 

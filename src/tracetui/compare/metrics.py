@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -75,12 +75,23 @@ def metrics_of(
         against = (step.change or 0) * (work.change or 0) <= 0
         found["step_ns"] = replace(step, within_noise=step.within_noise and against)
     if known and len(a.busy_shares) and len(b.busy_shares):
-        busy = of(lambda side: side.busy_shares, slack=0.0)
-        noise = found["step_ns"].within_noise and found["device_ns"].within_noise
-        found["busy_share"] = Metric(busy.a, busy.b, busy.within_noise or noise, busy.spread_a, busy.spread_b)
+        busy = of(lambda side: side.busy_shares)
+        # Nor is it noise where the idle share is far apart.
+        noise = busy.within_noise and of(lambda side: 1 - side.busy_shares).within_noise
+        found["busy_share"] = replace(busy, within_noise=noise)
+        found["busy_share"] = replace(busy, within_noise=busy_is_noise(found))
     else:
         found["busy_share"] = Metric(None, None, True)
     return found
+
+
+def busy_is_noise(metrics: Mapping[str, Metric]) -> bool:
+    """Whether the busy share differs by noise, as far as the step and the work in it tell: it does if both
+    do, and not if there is more work in a shorter step, or less in a longer one."""
+    busy, step, work = (metrics[name] for name in ("busy_share", "step_ns", "device_ns"))
+    if busy.a is None or step.within_noise or work.within_noise:
+        return busy.within_noise or (step.within_noise and work.within_noise)
+    return busy.within_noise and (step.change or 0) * (work.change or 0) >= 0
 
 
 def linked(trace: Trace) -> bool:
