@@ -177,3 +177,29 @@ def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path: Path):
     assert told["machine"].change_ns == pytest.approx(600_000, rel=0.01)
     assert told["sizes"].change_ns == 1_050_000
     assert told["sizes"].text.startswith("1 of the ops a step works on other sizes (aten::mm: 16x8 → 64x8)")
+
+
+def test_what_a_graph_launched_did_not_become_what_a_call_launched(tmp_path: Path):
+    """The last kernel of each replay is another one; a fill before each replay is new."""
+    sides: list[list[Event]] = [[], []]
+    for number, events in enumerate(sides):
+        for n in range(4):
+            now = 1000.0 * n
+            events.append(step(n, now, 990))
+            for replay in range(3):
+                at, graph = now + 300 * replay, 100 * n + 2 * replay + 1
+                names = [*(f"k{k}" for k in range(8)), "sampled" if number else "largest"]
+                events.append(launch(at + 25, graph, name="cudaGraphLaunch"))
+                events += [kernel(at + 40 + 12 * k, 10, graph, name=name) for k, name in enumerate(names)]
+                if number:
+                    events += [cpu("aten::fill_", at + 5, 15), launch(at + 7, graph + 1)]
+                    events.append(kernel(at + 20, 10, graph + 1, name="fill"))
+    for name, events in zip("ab", sides, strict=True):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    texts = [one.text for one in compared(tmp_path / "a.json", tmp_path / "b.json").explanations]
+    assert any(
+        one.startswith("largest became sampled, 3 times: 30.0 µs → 30.0 µs on the GPU a") for one in texts
+    )
+    assert any(
+        one.startswith("aten::fill_ is new, 3 times in every step: 30.0 µs on the GPU") for one in texts
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain, pairwise, zip_longest
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from tracetui.analysis.select import named
 from tracetui.compare.align import align
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import ALIKE, Matches
-from tracetui.compare.sides import Side
+from tracetui.compare.sides import Side, by_graph
 from tracetui.trace.model import I32, I64, Bool, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))
@@ -112,6 +112,8 @@ class Launched:
     names: dict[int, KernelName]
     shapes: dict[int, str]
     """Of such products, convolutions and attention the shapes of the op, as far as they are known."""
+    by_graph: Set[int]
+    """Those that a graph launched."""
     patterns: list[bytes]
     """Of each run of events what those that are grouped alike share: names, and which have one op."""
 
@@ -285,8 +287,9 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
         if args.get("Input Dims")
     }
     around = np.where(op >= 0, trace.parent[op], -1)
-    patterns = _patterns(trace.name, [len(one) for one in events], at, op, tops, around)
-    return Launched(side, tree, innermost, outermost, names, shapes, patterns)
+    graph = np.where(by_graph(side, at), trace.launch[at], -1)
+    patterns = _patterns(trace.name, [len(one) for one in events], at, op, tops, around, graph)
+    return Launched(side, tree, innermost, outermost, names, shapes, set(at[graph >= 0].tolist()), patterns)
 
 
 def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
@@ -397,6 +400,13 @@ def _groups(a: list[int], b: list[int], left: Launched, right: Launched) -> list
     """The events of a region as groups that belong together."""
     if not a or not b:
         return _alone(a, b)
+    # With graphs on both sides, what a graph launched did not become what a call launched.
+    sides = (a, left.by_graph), (b, right.by_graph)
+    graph = [[i for i in events if i in known] for events, known in sides]
+    calls = [[i for i in events if i not in known] for events, known in sides]
+    if all(graph) and any(calls):
+        parts = [part for part in (graph, calls) if any(part)]
+        return [group for one, other in parts for group in _groups(one, other, left, right)]
     out: list[Group] = []
     # Products of the same shapes, the work of the same op, then that of the same kind, is the same work done
     # differently.

@@ -29,8 +29,7 @@ from tracetui.compare.metrics import (
     metrics_of,
 )
 from tracetui.compare.model import Comparison, Machine, counted_of
-from tracetui.compare.naming import by_graph
-from tracetui.compare.sides import Side, device_name, pair_rounds, side_of
+from tracetui.compare.sides import Side, by_graph, device_name, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind

@@ -11,8 +11,9 @@ from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.nesting import sum_into
 from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import by_graph, counted, listed, short
+from tracetui.compare.naming import counted, listed, short
 from tracetui.compare.places import in_pairs
+from tracetui.compare.sides import by_graph
 from tracetui.compare.timing import Slower
 from tracetui.compare.told import call_changes, device_changes
 from tracetui.safe_text import plain

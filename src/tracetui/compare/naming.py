@@ -9,11 +9,10 @@ import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
-from tracetui.analysis.select import named
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Part
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I64, Bool, Kind, Trace
+from tracetui.trace.model import I64, Kind, Trace
 from tracetui.units import significant
 
 NAMED = 3
@@ -74,13 +73,6 @@ def listed(names: Sequence[str]) -> str:
     if len(names) > NAMED:
         names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} others"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def by_graph(side: Side, events: Sequence[int] | I64) -> Bool:
-    """Which of these were launched as a part of a graph."""
-    launch = side.trace.launch[np.array(events, dtype=np.int64)]
-    graph = named(side.trace, lambda name: "GraphLaunch" in name)
-    return np.asarray((launch >= 0) & graph[side.trace.name[launch]], dtype=np.bool_)
 
 
 def is_(names: str) -> str:

@@ -20,7 +20,7 @@ from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import judge
 from tracetui.compare.align import align
 from tracetui.safe_text import plain
-from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind, Trace
 from tracetui.trace.unknown import idle_known
 
 PACE = 0.8
@@ -292,3 +292,10 @@ def _signatures(side: Side, marks: dict[object, int], names: dict[str, int]) -> 
     return np.array(
         [marks.setdefault(own[of == i].tobytes(), len(marks)) for i in range(side.rounds)], np.int64
     )
+
+
+def by_graph(side: Side, events: Sequence[int] | I64) -> Bool:
+    """Which of these were launched as a part of a graph."""
+    launch = side.trace.launch[np.array(events, dtype=np.int64)]
+    graph = named(side.trace, lambda name: "GraphLaunch" in name)
+    return np.asarray((launch >= 0) & graph[side.trace.name[launch]], dtype=np.bool_)

@@ -14,7 +14,6 @@ from tracetui.compare.changes import LIBRARY, Change
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import (
-    by_graph,
     by_time,
     called,
     counted,
@@ -27,7 +26,7 @@ from tracetui.compare.naming import (
     shorts,
 )
 from tracetui.compare.places import telling
-from tracetui.compare.sides import Side
+from tracetui.compare.sides import Side, by_graph
 from tracetui.trace.model import I64, Kind, Trace
 from tracetui.units import duration, plural
 
