@@ -25,16 +25,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tracetui.capture import CaptureOptions, Done, start
+from tracetui.capture import WORKLOADS, CaptureOptions, Done, start
 
-SMALL = {
-    "matmul_add": {"size": 16},
-    "linear": {"batch": 8},
-    "mlp": {"batch": 1, "seq": 8, "dim": 32, "hidden": 64},
-    "attention": {"batch": 1, "heads": 2, "seq": 32, "head_dim": 16},
-    "llm": {"layers": 1, "dim": 32, "heads": 4, "seq": 8, "hidden": 32, "vocab": 64},
-    "train": {"layers": 1, "dim": 32, "heads": 4, "seq": 8, "hidden": 32, "vocab": 64},
-}
+SMALL = {"layers": 1, "heads": 4, "batch": 1}
+"""Sizes on the CPU. Those of other names are at most 32."""
 
 SHAPES = {"record_shapes": True}
 SAMPLES = {
@@ -251,7 +245,10 @@ def matrix(out: Path, device: str, jobs: int) -> bool:
 
 
 def adapt(options: CaptureOptions, device: str, folder: Path) -> CaptureOptions:
-    small = {} if device == "cuda" else SMALL[options.target]
+    small = {}
+    if device != "cuda":
+        sizes = [p for p in WORKLOADS[options.target].params if type(p.default) is int]
+        small = {p.name: min(p.default, SMALL.get(p.name, 32)) for p in sizes}
     return replace(options, params={**options.params, **small}, device=device, output=str(folder))
 
 

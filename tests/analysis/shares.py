@@ -60,7 +60,7 @@ def _values(results: Results, finding: Finding, before: str, words: str, told: s
         yield _busy(results, results.earlier_work()) / max(1, _busy(results, work))
         return
     bases = list(_bases(results, finding, words))
-    assert bases, f"{told}: what is it of?"
+    assert bases, f"{told}: of what? Words that are known: `_bases` in tests/analysis/shares.py"
     said = re.match(rf"({TIME}), $", before)
     for whole in filter(None, bases):
         for time in _about(said[1]) if said else _times(finding):

@@ -14,19 +14,16 @@ from typing import Any
 
 import pytest
 
-from tracetui.capture import CaptureOptions, process
+from tracetui.capture import WORKLOADS, CaptureOptions, process
 
 from . import warm
 
 MODEL = {"layers": 1, "dim": 32, "heads": 4, "seq": 8, "hidden": 32, "vocab": 64, "batch": 2}
 SMALL: dict[str, dict[str, Any]] = {
-    "matmul_add": {"size": 8},
-    "linear": {"batch": 4, "in_dim": 8, "out_dim": 8},
-    "mlp": {"batch": 1, "seq": 4, "dim": 8, "hidden": 16},
-    "attention": {"batch": 1, "heads": 2, "seq": 8, "head_dim": 8},
-    "llm": MODEL,
-    "train": MODEL,
-}
+    name: {p.name: min(p.default, 8) for p in workload.params if type(p.default) is int}
+    for name, workload in WORKLOADS.items()
+} | {"llm": MODEL, "train": MODEL}
+"""Sizes that take no time, of each workload: nothing above 8, where it can be."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

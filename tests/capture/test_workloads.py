@@ -45,6 +45,7 @@ WAYS: list[tuple[str, dict[str, Any], set[str]]] = [
     ("llm", {"phase": "decode", "mlp": "geglu"}, {"decode", "aten::argmax", "aten::gelu"}),
     ("train", {}, {"forward", "backward", "optimizer", "aten::_fused_adamw_"}),
 ]
+"""Workload, options, and names that its trace must hold."""
 
 
 def table_rows(path: Path) -> list[tuple[str, int]]:
@@ -84,6 +85,10 @@ def same_rows(trace: Path, truth: Path) -> None:
         assert values[:4] == expected[key][:4], key
         more = expected[key][4] - values[4]
         assert 0 <= more <= (0 if key[1] else astray), key
+
+
+def test_every_workload_is_captured_here() -> None:
+    assert {target for target, _, _ in WAYS} == set(WORKLOADS), "give it a line in WAYS"
 
 
 @pytest.mark.parametrize(("target", "params", "names"), WAYS)
@@ -126,7 +131,7 @@ def test_the_commands(tmp_path: Path) -> None:
     out = tmp_path / "traces"
     sizes = [word for name, value in SMALL["mlp"].items() for word in (f"--{name}", str(value))]
     ran = tracetui("capture", "mlp", *sizes, "--device", "cpu", "--no-open", "--output", str(out))
-    files = [out / "mlp" / f"1x4x8x16_fp32_warm_eager{suffix}" for suffix in (".json", ".txt", ".meta.json")]
+    files = [out / "mlp" / f"8x8x8x8_fp32_warm_eager{suffix}" for suffix in (".json", ".txt", ".meta.json")]
     assert ran.stderr == "note: capturing on the CPU: the trace has no GPU lane\n"
     assert ran.stdout.splitlines()[-3:] == [str(path) for path in files]
     assert ran.stdout.startswith(tracetui("summary", str(files[0])).stdout)
@@ -154,9 +159,9 @@ def test_everything_recorded(options: Make, wrapped_python: Callable[[str], str]
         if isinstance(end, Failed) and end.kind == "torch":  # torch's own fault, with stacks, now and then
             end = attempt(python=wrapped_python(""))  # forks of one process fail alike
     assert isinstance(end, Done), end
-    assert end.result.trace.name == "1x4x8x16_fp32_cold_eager.json.gz"
+    assert end.result.trace.name == "8x8x8x8_fp32_cold_eager.json.gz"
     whole = json.loads(gzip.decompress(end.result.trace.read_bytes()))
-    assert whole["traceName"] == "1x4x8x16_fp32_cold_eager.json"
+    assert whole["traceName"] == "8x8x8x8_fp32_cold_eager.json"
     assert {key for key in every if whole.get(key) == 1} == set(every)
     categories = {e.get("cat") for e in whole["traceEvents"]}
     assert {"python_function", "cpu_instant_event"} <= categories

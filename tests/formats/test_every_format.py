@@ -54,12 +54,12 @@ def check(trace: Trace) -> None:
 
 
 def test_every_format_has_an_example() -> None:
-    assert [f.__name__.rpartition(".")[2] for f in FORMATS if hasattr(f, "__name__")] == list(EXAMPLES)
+    assert {f.__name__.rpartition(".")[2] for f in FORMATS if hasattr(f, "__name__")} == set(EXAMPLES)
 
 
 @both
-def test_is_recognised_by_its_own_format_only(name: str) -> None:
-    assert [f for f in FORMATS if f.sniff(EXAMPLES[name], "trace")] == [module(name)]
+def test_is_recognised_by_its_own_format_first(name: str) -> None:
+    assert [f for f in FORMATS if f.sniff(EXAMPLES[name], "trace")][:1] == [module(name)]
 
 
 @both

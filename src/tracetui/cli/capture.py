@@ -34,15 +34,6 @@ from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail,
 from tracetui.cli.completion import words_or_files
 from tracetui.safe_text import plain
 
-TITLES = {
-    "batch": "Batch size",
-    "seq": "Tokens per sequence",
-    "dim": "Width of the model",
-    "heads": "Attention heads",
-    "hidden": "Width inside the MLP",
-}
-"""What `--help` says of options that mean something slightly different to each workload."""
-
 
 def _flags(workload: Workload) -> str:
     words = []
@@ -63,23 +54,29 @@ class CaptureCommand(click.Command):
                     formatter.write_text(_flags(workload))
 
 
+def _meaning(texts: dict[str, list[str]]) -> str:
+    """What an option is, and of which workloads: theirs by text."""
+    if len(texts) > 1:
+        return "; ".join(f"{', '.join(owners)}: {text}" for text, owners in texts.items()) + "."
+    ((text, owners),) = texts.items()
+    return f"{text[:1].upper()}{text[1:]} ({', '.join(owners)})."
+
+
 def workload_options() -> list[click.Parameter]:
     """A click option for each option of any workload; whether the workload has it is checked later."""
-    owners: dict[str, list[str]] = {}
+    meant: dict[str, dict[str, list[str]]] = {}
     choices: dict[str, list[str]] = {}
-    titles = dict(TITLES)
     for workload in WORKLOADS.values():
         for p in workload.params:
-            owners.setdefault(p.name, []).append(workload.name)
+            meant.setdefault(p.name, {}).setdefault(p.help, []).append(workload.name)
             choices.setdefault(p.name, []).extend(p.choices)
-            titles.setdefault(p.name, p.help[:1].upper() + p.help[1:])
     return [
         click.Option(
             ["--" + name.replace("_", "-"), name],
             type=click.Choice(list(dict.fromkeys(choices[name]))) if choices[name] else int,
-            help=f"{titles[name]} ({', '.join(names)}).",
+            help=_meaning(texts),
         )
-        for name, names in owners.items()
+        for name, texts in meant.items()
     ]
 
 

@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from tracetui.cells import middle
 from tracetui.session.folder import Found
-from tracetui.session.paths import typed_path
+from tracetui.session.paths import TRACE_ENDINGS, typed_path
 from tracetui.session.recent import recent_traces
 from tracetui.session.samples import samples
 from tracetui.session.trace_list import Choice, choices, completed
@@ -72,7 +72,7 @@ class TraceList(Vertical):
     def ask(self, typed: str = "", label: str = "open:") -> None:
         """Show the line to type into."""
         if self.prompt is None:
-            self.prompt = Prompt(label, typed, "a path (.json, .json.gz, .json.zst), or part of a name")
+            self.prompt = Prompt(label, typed, f"a path ({', '.join(TRACE_ENDINGS)}), or part of a name")
             self.mount(self.prompt, before=self.list)
             self.show(typed)
 
