@@ -41,8 +41,14 @@ print(__name__, "ends", "__main__" in sys.modules)
 """
 
 
+def of_the_script(text: str) -> bool:
+    """Not what PyTorch for CUDA prints where there is no driver."""
+    return "gpuGetDeviceCount failed" not in text
+
+
 def printed(capture: object) -> list[str]:
-    return [event.text for event in capture.events if isinstance(event, Output)]  # type: ignore[attr-defined]
+    texts = [event.text for event in capture.events if isinstance(event, Output)]  # type: ignore[attr-defined]
+    return [text for text in texts if of_the_script(text)]
 
 
 @pytest.fixture
@@ -191,7 +197,13 @@ def test_a_chatty_script(tmp_path: Path, options: Make) -> None:
     seen: list[str] = []
     capture = start(options(str(script)), lambda e: seen.append(e.text) if isinstance(e, Output) else None)
     assert isinstance(capture.wait(), Done)
-    assert seen == [*map(str, range(12_000)), "from the shell", " 20%", "x" * 2000, "True"]
+    assert [*filter(of_the_script, seen)] == [
+        *map(str, range(12_000)),
+        "from the shell",
+        " 20%",
+        "x" * 2000,
+        "True",
+    ]
     assert printed(capture) == seen[:10_000]
 
 

@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,10 @@ class Fork(Popen):
     """The same from this process itself, which has PyTorch loaded."""
 
     def _start(self, job: dict[str, Any], streams: list[int], ours: list[int]) -> int:
-        if (pid := os.fork()) == 0:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that PyTorch has threads
+            pid = os.fork()
+        if pid == 0:
             for fd in ours:
                 os.close(fd)
             become(job, streams)

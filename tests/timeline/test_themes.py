@@ -144,7 +144,7 @@ def lab(color: Rgb) -> tuple[float, float, float]:
     z = (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.08883
 
     def root(t: float) -> float:
-        return math.cbrt(t) if t > 0.008856 else 7.787 * t + 16 / 116
+        return t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116
 
     return 116 * root(y) - 16, 500 * (root(x) - root(y)), 200 * (root(y) - root(z))
 
