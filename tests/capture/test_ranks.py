@@ -15,7 +15,10 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "ddp.py"
 
 
 @pytest.mark.torch
-def test_each_rank_has_a_trace_with_its_communication(tmp_path: Path) -> None:
+def test_each_rank_has_a_trace_with_its_communication(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # two ranks cannot share one GPU
     capture = [sys.executable, "-u", warm.__file__, "tracetui", "capture", str(EXAMPLE), "--no-open"]
     sizes = ["--", "--dim", "16", "--layers", "1", "--batch", "4"]
     words = ["--standalone", "--nproc-per-node", "2", "--no-python", *capture, "-o", str(tmp_path)]

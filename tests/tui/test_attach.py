@@ -81,7 +81,8 @@ async def test_nothing_to_ask_and_leaving(tmp_path: Path, monkeypatch: pytest.Mo
         await pilot.press("j", "enter")
         sheet = app.screen
         assert isinstance(sheet, AttachSheet)
-        await until(pilot, lambda: "start a job with: tracetui run" in sheet.table.table.empty)
+        start = "start a job with: tracetui run"
+        await until(pilot, lambda: sheet.table.table is not None and start in sheet.table.table.empty)
         assert sheet.recorder is None
         await pilot.press("escape")
         assert isinstance(app.screen, StartScreen)

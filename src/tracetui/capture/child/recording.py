@@ -28,6 +28,8 @@ def make_profiler(
         activities.append(ProfilerActivity.CUDA)
     elif device.type == "xpu":
         activities.append(ProfilerActivity.XPU)
+    # Some versions say so at every start; there is one cycle, and nothing of it is lost.
+    warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
     with warnings.catch_warnings():
         # With --schedule-warmup 0 the user wants to see the very first call.
         warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
