@@ -18,6 +18,8 @@ from tracetui.cli.compare import GATES, parse_limit
 from tracetui.cli.main import main
 from tracetui.formats.encodings import zstd
 from tracetui.report.limits import METRICS
+from tracetui.session.baselines import LARGEST_META
+from tracetui.session.paths import meta_file
 
 PAIRS = Path(__file__).parent.parent / "data" / "pairs"
 EAGER, COMPILED, TRAIN = (str(SAMPLES / f"{name}.json.gz") for name in ("mlp_eager", "mlp_compile", "train"))
@@ -395,6 +397,18 @@ def test_a_baseline_is_kept_and_compared_with(state: Path, tmp_path: Path) -> No
     assert "main" in listed
     assert "mlp_eager.json.gz" in listed
     assert json.loads(run("--list", "--json").stdout)[0]["baseline"] == "main"
+
+
+@pytest.mark.parametrize(("size", "kept"), [(LARGEST_META, True), (LARGEST_META + 1, False)])
+def test_what_a_capture_says_of_itself_is_kept_unless_it_is_huge(
+    state: Path, tmp_path: Path, size: int, kept: bool
+) -> None:
+    trace = tmp_path / "t.json.gz"
+    trace.write_bytes(Path(EAGER).read_bytes())
+    meta_file(trace).write_text("{}" + " " * (size - 2))
+    assert run(str(trace), "--baseline", "main", "--save").exit_code == 0
+    files = os.listdir(state / "baselines" / "main")
+    assert any(name.endswith(".meta.json") for name in files) is kept
 
 
 def test_a_baseline_takes_the_place_of_the_one_before(state: Path) -> None:

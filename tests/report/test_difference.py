@@ -40,6 +40,10 @@ def test_the_events_behind_it():
     found = of("train_base", "train_fused_adamw")
     (fused,) = [one for one in found.explanations if one.kind == "fused"]
     told = {fact.label or fact.value: fact.value for fact in explanation_facts(found, fused)}
+    assert told["measured"] == (
+        "The durations on the GPU of these events, and what the calls took that launched them, with the ops "
+        f"that launch nothing else: the median of {len(found.rounds)} pairs of steps."
+    )
     assert told["in A"] == "foreach mul bf16: 10 times, 258 µs"
     assert told["in B"] == "fused adam bf16: 5 times, 481 µs"
     assert "foreach add fp32: 1 time, 1.49 µs" in told

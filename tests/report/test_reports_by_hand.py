@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.kineto import cpu, run, trace_of
+from tests.kineto import cpu, run, step, trace_of
 
 from tracetui.analysis.results import Results
 from tracetui.report.device_facts import device_facts
-from tracetui.report.gaps import gaps_markdown
+from tracetui.report.gaps import gap_facts, gaps_markdown
+from tracetui.report.parts import evidence
 from tracetui.report.summary import summarize, summary_markdown
 
 
@@ -37,3 +38,30 @@ def test_a_rate_that_can_be(speed: object, said: bool) -> None:
     (moves,) = [text for name, text in facts if name == "moves"]
     assert (moves != "5,000 bytes") is said
     assert "bytes" in shown
+
+
+def test_a_gap_names_the_step_that_it_is_in(tmp_path: Path) -> None:
+    events = [step(1, 0, 100), step(2, 100, 100)]
+    events += [*run(110, 10, 1, "first"), *run(150, 20, 2, "second")]
+    results = Results(trace_of(tmp_path, *events))
+    told = [(fact.label, fact.value) for fact in gap_facts(results, 0)]
+    assert ("idle", "GPU 0 ran nothing for 30.000 µs, from 120.000 µs") in told
+    assert told[told.index(("in step", "ProfilerStep#2")) + 1 :] == [
+        ("before it", "first"),
+        ("ended by", "second"),
+    ]
+    outside = Results(trace_of(tmp_path, *events[2:]))
+    assert "in step" not in {fact.label for fact in gap_facts(outside, 0)}
+
+
+def test_until_the_first_work_of_any_device(tmp_path: Path) -> None:
+    """Nothing is idle between kernels: the evidence is the time before the first one, on whichever device."""
+    events = [step(1, 0, 100)]
+    for device, begin in ((0, 40), (1, 20)):
+        some = run(begin, 100 - begin, device + 1)
+        some[1]["pid"] = device
+        some[1]["args"]["device"] = device
+        events += some
+    target = evidence(Results(trace_of(tmp_path, *events)), "host")
+    assert target.span is not None
+    assert target.span[1] - target.span[0] == 20_000

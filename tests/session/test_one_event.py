@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.kineto import cpu, run, trace_of
 
+from tracetui.session.recording import Recording
 from tracetui.session.session import Session, same_event
 from tracetui.trace import Trace
 
@@ -89,3 +90,19 @@ def test_the_time_of_the_selection_becomes_the_range(tmp_path: Path) -> None:
         walk.select(next(i for i in range(len(trace)) if trace.name_of(i) == name))
         assert session.select_range() is True
         assert walk.scene.band == band
+
+
+def test_what_is_selected_in_a_beginning_stays_selected_and_in_view(tmp_path: Path) -> None:
+    """Nobody has moved: only the selection makes the view stay."""
+    events = [cpu(f"op {n}", 100 * n, 50) for n in range(40)]
+    trace = trace_of(tmp_path, *events)
+    whole, part = (Session([Recording(trace)]) for _ in range(2))
+    for session in (whole, part):
+        session.lanes.resize(100, 30)
+    part.walk.show(1_000_000, 1_200_000)
+    part.walk.select(11, reveal=False)
+    part.walk.moved = False
+    assert part.walk.view != whole.walk.view
+    whole.go_on_from(part)
+    assert whole.walk.selected == 11
+    assert whole.walk.view == part.walk.view

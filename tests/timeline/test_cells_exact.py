@@ -119,6 +119,22 @@ def test_two_lines_stay_free_for_series(make: Make, make_scene: MakeScene) -> No
     assert shown == [[7, 9, 11], [9, 11, 13]]
 
 
+def test_more_lines_stay_free_where_memory_was_recorded(make: Make, make_scene: MakeScene) -> None:
+    """For what is allocated and what is reserved, too."""
+    deep = [(0, 0, 1000 - d, f"d{d}") for d in range(30)]
+    trace = make([*deep, (1, 0, 10, "k")], streams=[1])
+    with_memory = dataclasses.replace(trace, names=[*trace.names, "[memory]"])
+    shown = [int(opened([make_scene(one).source], 14).shown.sum()) for one in (trace, with_memory)]
+    assert shown == [11, 9]
+
+
+def test_shares_of_what_is_compared(make: Make, make_scene: MakeScene) -> None:
+    """Instead of a title the overview has each recording's busy share."""
+    scene = make_scene(make([(0, 0, 250, "k"), (0, 750, 250, "k")], streams=[0]))
+    text = paint(replace(scene, sources=(replace(scene.source, letter="A"),)), 6).text(0)
+    assert text.startswith(" A 50%")
+
+
 def test_of_two_devices_it_is_the_gap_s_own(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 90, "k"), *((1, 10 * n, 5, "k") for n in range(9))], streams=[0, 1])
     trace = dataclasses.replace(trace, lanes=(trace.lanes[0], replace(trace.lanes[1], device=1)))

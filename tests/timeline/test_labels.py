@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from tracetui.timeline.canvas import BOLD
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import shortened
 from tracetui.timeline.layout import Of, lay_out
@@ -60,6 +61,22 @@ def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene:
     up = scene.layout.moved(4, -1)
     assert up is not None
     assert labels(replace(scene, layout=up))[3] == "loader thread 2"
+
+
+def test_the_heading_of_a_process_stands_out(make: Make, make_scene: MakeScene) -> None:
+    trace = make([(lane, 0, 9, "op") for lane in range(2)])
+    trace = dataclasses.replace(
+        trace,
+        processes=(Process("1", "trainer", "", 0, -1), Process("2", "loader", "", 1, -1)),
+        lanes=tuple(replace(lane, process=i) for i, lane in enumerate(trace.lanes)),
+    )
+    scene = replace(make_scene(trace), layout=lay_out([trace], 20))
+    drawn = paint(scene, 20)
+    (y,) = [y for y in range(20) if "loader" in drawn.text(y)]
+    theme = scene.theme
+    assert drawn.text(y).startswith(" loader")
+    assert set(drawn.paper[y].tolist()) == {theme.frame}
+    assert set(drawn.attributes[y, 1:7].tolist()) == {BOLD}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tracetui.timeline.color import contrast, rgb
+from tracetui.timeline.color import contrast, legible, rgb
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.themes import COLOR_BLIND, LIGHT, SIXTEEN, THEMES, Theme
 from tracetui.trace.model import Kind
@@ -91,6 +91,12 @@ def test_sixteen_colors_keep_what_is_lit_apart() -> None:
     lit = {SIXTEEN.selected, SIXTEEN.same, SIXTEEN.hint, SIXTEEN.match, SIXTEEN.gap}
     assert len(lit) == 5
     assert not lit & names(SIXTEEN)
+
+
+def test_text_becomes_black_where_nothing_less_can_be_read() -> None:
+    """On this grey black has a contrast of 4.6, and a 32nd less than that is not enough."""
+    assert legible((250, 250, 250), (118, 118, 118)) == (0, 0, 0)
+    assert legible((200, 200, 200), (0, 0, 0)) == (200, 200, 200)
 
 
 @pytest.mark.parametrize("eyes", ["protanopia", "deuteranopia"])

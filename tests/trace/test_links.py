@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tracetui.trace import Trace
+from tracetui.trace.links import _indices
 
 Event = dict[str, Any]
 
@@ -153,3 +155,11 @@ def test_a_pair_whose_clocks_disagree(trace_of: Callable[..., Trace], event: Cal
         ]
     )
     assert joined(trace) == {("a", "b", "fwdbwd")}
+
+
+@pytest.mark.parametrize("count", [5, 3 << 18])
+def test_indices_of_a_mask_in_blocks(count: int) -> None:
+    mask = np.zeros(count, dtype=np.bool_)
+    expected = [0, 3, count // 2, count - 1]
+    mask[expected] = True
+    assert _indices(mask).tolist() == sorted(set(expected))
