@@ -63,6 +63,18 @@ def test_one_member_and_several(library: str, text: bytes, trace_of: Callable[..
         assert trace.info.properties == {"schemaVersion": 1, "traceName": "x"}
 
 
+@pytest.mark.parametrize(
+    ("flags", "fields"), [(1, b""), (2, b"\x12\x34"), (8, b"name\x00"), (16, b"comment\x00"), (17, b"\x00")]
+)
+def test_header_with_one_field(
+    library: str, text: bytes, flags: int, fields: bytes, trace_of: Callable[..., Trace]
+) -> None:
+    """The lowest flag only says that it is text."""
+    plain = gzip.compress(text, mtime=0)
+    trace = trace_of(plain[:3] + bytes([flags]) + plain[4:10] + fields + plain[10:])
+    assert (len(trace), kinds(trace)) == (5000, {})
+
+
 def test_header_with_all_its_fields(library: str, text: bytes, trace_of: Callable[..., Trace]) -> None:
     plain = gzip.compress(text, mtime=0)
     header = (

@@ -443,6 +443,8 @@ def test_ids_of_flows() -> None:
     other = 1 << 62
     found = tables.flow_ids([1, "a", 1 << 62, None, "a", [1], -(1 << 62)])
     assert found.tolist() == [1, other, other + 1, -(1 << 63), other, other + 2, other + 3]
+    assert tables.flow_ids([7, 1 << 62]).tolist() == [7, other + 1]
+    assert tables.flow_ids([7, -(1 << 62)]).tolist() == [7, other + 3]
 
 
 def test_a_block_device_is_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.formats.chrome_json import recover_text
+from tracetui.formats.chrome_json import intake, recover_text
 from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.trace import Trace
 
@@ -303,3 +303,25 @@ def test_events_that_are_all_broken_are_not_taken_one_by_one(
     assert notice.count == 3000
     assert len(trace) == 3001
     assert len(asked) < 30
+
+
+def test_events_before_the_key_are_kept_where_the_beginning_is_broken(trace_of: Callable[..., Trace]) -> None:
+    """The key may belong to the second of two arrays, or be a word in an event."""
+    one, two, three = (
+        b'{"ph": "X", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}' % (name, at)
+        for at, name in enumerate((b"one", b"two", b"three"))
+    )
+    trace = trace_of(b'{"x": oops, "other": [' + one + b",\n" + two + b'], "traceEvents": [' + three + b"]}")
+    assert {trace.name_of(i) for i in range(len(trace))} == {"one", "two", "three"}
+    assert "bad_header" in {notice.kind for notice in trace.notices}
+
+
+def test_a_long_duration_keeps_its_last_digit(
+    trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A float has no room for it, in the reader that knows no C either."""
+    text = b'[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 9007199254740.993}]'
+    for library in (intake.LIBRARY, None):
+        monkeypatch.setattr(intake, "LIBRARY", library)
+        trace = trace_of(text)
+        assert trace.duration.tolist() == [9_007_199_254_740_993]

@@ -152,7 +152,7 @@ def from_texts(texts: Sequence[bytes]) -> I64:
     # Sixteen digits of microseconds fit int64 as nanoseconds unless the first is a nine.
     large = (digits > 16) | ((digits == 16) & (table[:, 0] == ord("9")))
     for row in np.flatnonzero(strange | large | small | (digits == 0)).tolist():
-        value[row] = exact(bytes(texts[row]).decode("ascii", "replace")) if texts[row] else NO_TIME
+        value[row] = exact(bytes(texts[row]).decode("ascii", "replace"))
     return value
 
 
