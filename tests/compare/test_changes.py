@@ -88,6 +88,35 @@ def test_products_of_the_same_shapes_are_the_same(tmp_path):
     assert sorted(gone) == ["copy", "copy", one]
 
 
+def test_a_pass_that_one_side_lacks_is_one_change(tmp_path):
+    """Wherever its kernels lie, and whichever ops launch them; what else is gone is told by itself."""
+    evaluate = "autograd::engine::evaluate_function: {}Backward0"
+    backward = [
+        (evaluate.format("Nll"), ("NllBackward0", ("aten::nll_backward", "nll_back"))),
+        (evaluate.format("Mm"), ("MmBackward0", ("aten::mm", "gemm_back"))),
+    ]
+    step = ("Optimizer.step#SGD.step", ("aten::_foreach_add_", "foreach"))
+    forward = [("aten::mm", "gemm"), ("aten::relu", "clamp")]
+    a = Program(*forward, ("aten::nll", "nll"), *backward, step)
+    b = Program(*forward)
+    passed, optimizer, loss = sorted(texts(both(tmp_path, a, b)))
+    assert passed.startswith(
+        "The backward pass is gone: 2 kernels (nll_back and gemm_back), 20.0 µs on the GPU, "
+    )
+    assert optimizer.startswith("The optimizer's step is gone: 1 kernel (foreach), 10.0 µs on the GPU, ")
+    assert loss.startswith("aten::nll is gone: 10.0 µs on the GPU, ")
+    assert [text.partition(":")[0] for text in sorted(texts(both(tmp_path, b, a)))] == [
+        "The backward pass is new",
+        "The optimizer's step is new",
+        "aten",
+    ]
+    # Where both have a backward pass, its parts are told one by one.
+    less = Program(*forward, ("aten::nll", "nll"), backward[0], step)
+    (gone,) = texts(both(tmp_path, a, less))
+    assert "MmBackward0" in gone
+    assert "backward pass" not in gone
+
+
 def test_one_more_of_the_same_is_not_new(tmp_path):
     a = Program(("mm", "gemm"), ("add", "plus"), ("relu", "clamp"))
     b = Program(("mm", "gemm"), ("add", "plus"), ("mm", "gemm"), ("relu", "clamp"))

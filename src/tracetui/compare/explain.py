@@ -92,6 +92,8 @@ def _queued(facts: Facts) -> Iterator[Explanation]:
         text = (
             f"The GPU does not start work that is queued for {told}: it waits for another stream or process."
         )
+        if not round(after):
+            text = f"The GPU no longer leaves queued work waiting for {duration(before)}{facts.each}."
         yield Explanation("queued", text, round(after - before), "device")
 
 
@@ -106,6 +108,8 @@ def _waited(facts: Facts) -> Iterator[Explanation]:
         before, after = (float(np.median(one)) for one in times)
         if abs(after - before) >= OUTSIDE * longest:
             text = f"{what} takes {duration(after)}{facts.each} instead of {_or_none(before)}."
+            if not round(after):
+                text = f"{what} no longer takes {duration(before)}{facts.each}."
             yield Explanation(kind, text, round(after - before), "cpu")
 
 
@@ -133,8 +137,12 @@ def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
     held = one.change or 0.0 if one is not None and not one.within_noise else 0.0
     if one is not None and longer * held >= held**2 / 2 > 0 and abs(held - one.machine) >= least:
         before, after = one.a or 0.0, one.b or 0.0
-        waits = f"The GPU waits {duration(after)}{facts.each} instead of {_or_none(before)}"
-        text = f"{waits} for a CPU outside {ops}: {held_up}."
+        for_it = f" for a CPU outside {ops}"
+        text = (
+            f"The GPU waits {duration(after)}{facts.each} instead of {_or_none(before)}{for_it}: {held_up}."
+        )
+        if not round(after):
+            text = f"The GPU no longer waits {duration(before)}{facts.each}{for_it}: {held_up}."
     elif max(before, after) > LIKE * min(before, after) and abs(after - before - much) >= least:
         spent = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
         text = f"The CPU is outside {ops} for {spent}: {held_up}."

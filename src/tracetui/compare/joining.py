@@ -1,5 +1,5 @@
-"""Changes that are one: numbers of another type all over a program, some more of each of its blocks, or the
-same ops whatever kernels they run."""
+"""Changes that are one: a pass that one side alone has, numbers of another type all over a program, some more
+of each of its blocks, or the same ops whatever kernels they run."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.analysis.device_work import decoded_names, op_behind
+from tracetui.analysis.select import named
 from tracetui.compare.changes import Block, Change, Part
 from tracetui.compare.match import Matches
 from tracetui.compare.naming import ops_told, shorts
 from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
+from tracetui.trace.model import I32, I64, Bool, Trace
 
 FEW = 3
 """Kernels that became others of another type: fewer are told one by one."""
+PASSES = {"backward pass": "autograd::engine::evaluate_function", "optimizer's step": "Optimizer.step#"}
+"""Parts of a training step that a program has or has not, by how the names of what surrounds them begin."""
 LIKE = {"tf32": "fp32"}
 """How a kernel computes with numbers of another type."""
 
@@ -25,7 +29,57 @@ Sides = tuple[Side, Side]
 
 def joined(sides: Sides, work: Matches, calls: Matches, changes: Sequence[Change]) -> list[Change]:
     """The changes, those that are one put together."""
-    return _told_alike(sides, _blocks(sides, work, _types(sides, calls, changes)))
+    return _told_alike(sides, _blocks(sides, work, _types(sides, calls, _passes(sides, changes))))
+
+
+def _passes(sides: Sides, changes: Sequence[Change]) -> list[Change]:
+    """What is new, or gone, because one side alone has a backward pass, or an optimizer, as one change."""
+    found = list(changes)
+    for what, begins in PASSES.items():
+        around = [named(side.trace, lambda name, b=begins: name.startswith(b)) for side in sides]  # type: ignore[misc]
+        has = [bool(names[side.trace.name].any()) for names, side in zip(around, sides, strict=True)]
+        if has[0] == has[1]:
+            continue
+        n, kind = (0, "gone") if has[0] else (1, "new")
+        one, others = Change(kind, what), list[Change]()
+        for change in found:
+            mine = change.kind == kind and change.what not in PASSES
+            outside = _cut(change, one, sides[n].trace, n, around[n]) if mine else change
+            others += [outside] if outside.ends else []
+        found = [*others, one] if one.ends else others
+    return found
+
+
+def _cut(change: Change, inner: Change, trace: Trace, n: int, names: Bool) -> Change:
+    """Add to `inner` what is launched within something with one of these names; return the rest. `n`: the
+    side that has it."""
+    part = (change.a, change.b)[n]
+    inside = _within(trace, trace.launch[np.array(part.events, dtype=np.int64)], names)
+    if not inside.any():
+        return change
+    rest = Change(change.kind, change.what)
+    its = iter(inside.tolist())
+    for place, rounds, form in zip(change.places(), change.order, change.forms, strict=True):
+        parts: tuple[list[int], list[int]] = [], []
+        for i in place[n]:
+            parts[next(its)].append(i)
+        for to, events in zip((rest, inner), parts, strict=True):
+            if events:
+                to.add(*((events, []) if n == 0 else ([], events)), rounds, form)
+    tops = np.array(part.tops, dtype=np.int64)
+    left = (rest.a, rest.b)[n]
+    left.tops, left.mostly = tops[~_within(trace, tops, names)].tolist(), part.mostly
+    return rest
+
+
+def _within(trace: Trace, at: I32 | I64, names: Bool) -> Bool:
+    """Whether calls are, or lie within, something with one of these names. -1 is within nothing."""
+    at = at.astype(np.int64)
+    found = np.zeros(len(at), dtype=np.bool_)
+    while (at >= 0).any():
+        found |= (at >= 0) & names[trace.name[at]]
+        at = np.where((at >= 0) & ~found, trace.parent[at], -1)
+    return found
 
 
 def _types(sides: Sides, calls: Matches, changes: Sequence[Change]) -> list[Change]:
@@ -79,7 +133,7 @@ def _same_ops(sides: Sides, change: Change) -> bool:
 
 def _left_over(sides: Sides, calls: Matches, change: Change, types: tuple[str, ...]) -> bool:
     """Whether work that is new, or gone, is that of one of these types, and of ops that both sides run."""
-    if change.kind not in ("new", "gone"):
+    if change.kind not in ("new", "gone") or change.what in PASSES:
         return False
     n = int(change.kind == "new")
     side, part, both = sides[n], (change.a, change.b)[n], (calls.a, calls.b)[n]
@@ -102,7 +156,7 @@ def _blocks(sides: Sides, work: Matches, changes: Sequence[Change]) -> list[Chan
     many layers."""
     by_times: dict[tuple[str, tuple[int, int]], list[tuple[Change, Block]]] = {}
     for one in changes:
-        if one.kind in ("new", "gone") and (block := longer_run(sides, work, one)):
+        if one.kind in ("new", "gone") and one.what not in PASSES and (block := longer_run(sides, work, one)):
             by_times.setdefault((one.kind, block.times), []).append((one, block))
     found = list(changes)
     for (kind, _), some in by_times.items():

@@ -12,6 +12,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
 from tracetui.compare.changes import LIBRARY, Change
 from tracetui.compare.facts import Facts, Times
+from tracetui.compare.joining import PASSES
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import (
     by_time,
@@ -197,6 +198,10 @@ def _one_sided(
             f"{where if sizes else _where(facts, change)}, which {'come' if sizes else 'comes'} {times} "
             f"({name}): {spent}."
         )
+    if change.what in PASSES:
+        many = counted(len(part.events) / len(time.rounds)) + f" {kinds(side.trace, part.events)}"
+        where = facts.where(time.rounds, not new)
+        return f"The {change.what} is {change.kind}{where}: {many} ({name}), {spent}."
     if change.what in ("cast", "layout conversion") or len(set(change.forms)) > 1:
         which = f" ({listed(shorts(side.trace, part.events))})" if change.what != "memset" else ""
         word = f"{'more' if new else 'fewer'} {change.what}" if more else change.what
