@@ -182,6 +182,15 @@ def test_a_cast_is_not_a_copy_within_attention(tmp_path):
     assert became.startswith("old became new: 10.0 µs → 30.0 µs")
 
 
+def test_a_change_of_layout_does_not_become_a_cast(tmp_path):
+    convert = "void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true>(int)"
+    a = Program(("mm", "gemm"), ("aten::convolution", convert), ("add", "plus"))
+    b = Program(("mm", "gemm"), ("aten::to", ("aten::copy_", CAST.format(1))), ("add", "plus"))
+    gone, new = sorted(texts(both(tmp_path, a, b)))
+    assert re.match(r"1 cast a step \(copy .*\) is new: 10.0 µs", gone)
+    assert re.match(r"1 layout conversion a step \(nchw to nhwc.*\) is gone: 10.0 µs", new)
+
+
 def test_one_backward_does_not_become_another(tmp_path):
     """Where the products between them stand in another order."""
     a = Program(("mm", "gemm"), ("aten::gelu_backward", "gelu_kernel"), ("add", "plus"))

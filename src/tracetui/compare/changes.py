@@ -447,6 +447,9 @@ def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) 
     kernels = [[of.kernel(i) for i in at] for of, at in ((left, a), (right, b))]
     apart &= not any(all(_computes(one, what) for one in kernels) for what, _ in LIBRARY)
     apart |= (left.only_copies(a) and not right.copies(b)) or (right.only_copies(b) and not left.copies(a))
+    # Nor does a change of layout become a cast.
+    one, other = ({_reason(kernel) for kernel in some} for some in kernels)
+    apart |= "" not in one | other and not one & other
     tops = (
         {left.top[i] for kind, mine, _ in groups if kind == "replaced" for i in mine} - {-1},
         {right.top[j] for kind, _, its in groups if kind == "replaced" for j in its} - {-1},
