@@ -24,8 +24,10 @@ TELLING = frozenset(("gemm", "conv", "attention", "collective"))
 """Kinds of kernels that are the same work whatever op launched them."""
 LIBRARY = ("gemm", "GEMM"), ("conv", "convolution"), ("norm", "normalization")
 """Kinds of kernels that a library picks by sizes, types and layouts, and what a sentence calls them."""
-HELPERS = "split-K", "init_device_workspace", "convertTensor"
+HELPERS = "split-K", "init_device_workspace", "convertTensor", "fill "
 """Short names of kernels that prepare such a one, or add up its parts."""
+LIBRARIES = re.compile("(?:cudnn|miopen|native)_|Cudnn|Miopen|Native")
+"""What the names of an op of several libraries differ in."""
 MOST_READ = 1 << 14
 """Ops whose shapes are read from the files."""
 COMPILED = re.compile(r"Torch-Compiled Region|CompiledFunction|## Call CompiledFxGraph")
@@ -221,18 +223,27 @@ def find_changes(
 def _join_same_ops(
     found: dict[object, Change], forms: dict[object, int], left: Launched, right: Launched, calls: Matches
 ) -> None:
-    """Products, or convolutions, that are gone in one place and new in another, but whose ops both sides run:
-    those ops run on other kernels."""
+    """Products, or convolutions, that are gone in one place and new in another, but whose ops both sides run,
+    if for another library: those ops run on other kernels."""
     both = [np.zeros(len(of.side.trace), dtype=np.bool_) for of in (left, right)]
     both[0][calls.a] = both[1][calls.b] = True
     for kind, what in LIBRARY:
         mine: list[list[object]] = [[], []]
+        ops: tuple[dict[object, set[str]], dict[object, set[str]]] = {}, {}
         for key, change in found.items():
             of, events = (left, change.a.events) if change.kind == "gone" else (right, change.b.events)
             n = ("gone", "new").index(change.kind) if change.kind in ("gone", "new") else -1
             kernels = [i for i in events if not of.moves(i)] if n >= 0 else []
-            if kernels and _computes([of.kernel(i) for i in kernels], kind):
-                mine[n] += [key] if all(of.op[i] >= 0 and both[n][of.op[i]] for i in kernels) else []
+            if kernels and all(of.op[i] >= 0 for i in kernels):
+                if _computes([of.kernel(i) for i in kernels], kind):
+                    shared = all(both[n][of.op[i]] for i in kernels)
+                    mine[n] += [key] if shared else []
+                    own = (i for i in kernels if of.kernel(i).kind == kind)
+                    ops[n][key] = {LIBRARIES.sub("", of.name(of.op[i])) for i in own}
+        # One library's normalization, and another's.
+        for key, its in ops[0].items():
+            for other in (one for one, theirs in ops[1].items() if kind == "norm" and theirs == its):
+                mine = [[*dict.fromkeys([*mine[0], key])], [*dict.fromkeys([*mine[1], other])]]
         if not all(mine):
             continue
         there: dict[tuple[int, int], list[list[list[int]]]] = {}
