@@ -153,6 +153,7 @@ def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
     ]
     assert lane.last - lane.first == 2 * len(first)
     assert args_of(trace, first[0]).keys() == {"made by"}
+    assert {(int(trace.op[i]), int(trace.launch[i]), int(trace.source[i])) for i in first} == {(-1, -1, -1)}
 
 
 def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
