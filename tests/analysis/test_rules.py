@@ -1494,6 +1494,7 @@ def test_recomputation(tmp_path: Path, ops: tuple[str, str], node: str, fires: b
     if finding:
         assert finding.numbers["cpu_ns"] == 3 * 28_000
         assert finding.numbers["share"] == pytest.approx(2 / 3)
+        assert "What they launch takes 67% of kernel and copy time." in finding.text
 
 
 @pytest.mark.parametrize(("pause", "said"), [(3000, True), (100, False)])
