@@ -462,3 +462,10 @@ def test_the_shortest_stretch_before_the_first_op(tmp_path: Path, wait: float, f
         *run(390, 5, 2),
     ]
     assert (found(trace_of(tmp_path, *events), "before_the_first_op") is not None) == fires
+
+
+def test_calls_that_wait_without_a_device_cost_it_nothing(tmp_path: Path) -> None:
+    wait = launch(10, 1, 5000, "cudaStreamSynchronize")
+    finding = found(trace_of(tmp_path, cpu("aten::item", 0, 6000), wait), "blocking_calls")
+    assert finding is not None
+    assert (finding.numbers["wait_ns"], finding.numbers["idle_ns"]) == (5_000_000, 0)
