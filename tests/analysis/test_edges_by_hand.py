@@ -15,6 +15,7 @@ from tracetui.analysis.calls import build_calls, is_collective
 from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings.start import _what_it_interrupts
 from tracetui.analysis.flow import follow, partner, unfollow
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.groups import shape_text
@@ -396,6 +397,7 @@ def test_spread_needs_three_steps_that_run_the_same(tmp_path: Path) -> None:
             event
             for i, name in enumerate(names)
             for event in (step(i, 1000 * i, 900), *run(1000 * i + 100, 100 + 100 * i, i + 1, name))
+            if name or event["name"].startswith("ProfilerStep#")
         ]
         return trace_of(tmp_path, *events)
 
@@ -403,6 +405,7 @@ def test_spread_needs_three_steps_that_run_the_same(tmp_path: Path) -> None:
     assert found(steps("a", "a", "a"), "spread", scope=range_scope(0, 5_000_000)) is None
     assert found(steps("b", "a", "a"), "spread") is None
     assert found(steps("b", "a", "a", "a"), "spread") is not None
+    assert found(steps("", "a", "a", "a"), "spread") is not None  # the first runs none
 
 
 def test_pageable_copies(tmp_path: Path) -> None:
@@ -434,6 +437,22 @@ def test_the_advice_where_the_cpu_sets_the_pace(
     assert finding.numbers["short_launches"] == sum(length < 30 for length in lengths)
 
 
+@pytest.mark.parametrize(("end", "fires"), [(1000, True), (1001, False)])
+def test_a_stretch_before_the_first_op_is_a_twentieth_of_all(tmp_path: Path, end: float, fires: bool) -> None:
+    events = [cpu("part", 0, 400, "user_annotation"), cpu("aten::mm", 50, 10), *run(300, 5, 1)]
+    trace = trace_of(tmp_path, *events, cpu("aten::add", end - 10, 10))
+    assert (found(trace, "before_the_first_op") is not None) == fires
+
+
+def test_the_op_that_the_profiler_interrupts_may_be_the_first_of_all(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 100), cpu("Buffer Flush", 20, 10, "overhead") | {"tid": 99})
+    op, flush = (next(i for i in range(len(trace)) if trace.name_of(i) == name) for name in
+                 ("aten::mm", "Buffer Flush"))  # fmt: skip
+    assert op == 0
+    told = _what_it_interrupts(Results(trace), np.array([flush]), 0, 100_000)
+    assert told[:2] == (flush, ", inside aten::mm")
+
+
 @pytest.mark.parametrize(("wait", "fires"), [(50, True), (49.999, False)])
 def test_the_shortest_stretch_before_the_first_op(tmp_path: Path, wait: float, fires: bool) -> None:
     events = [
@@ -443,3 +462,10 @@ def test_the_shortest_stretch_before_the_first_op(tmp_path: Path, wait: float, f
         *run(390, 5, 2),
     ]
     assert (found(trace_of(tmp_path, *events), "before_the_first_op") is not None) == fires
+
+
+def test_calls_that_wait_without_a_device_cost_it_nothing(tmp_path: Path) -> None:
+    wait = launch(10, 1, 5000, "cudaStreamSynchronize")
+    finding = found(trace_of(tmp_path, cpu("aten::item", 0, 6000), wait), "blocking_calls")
+    assert finding is not None
+    assert (finding.numbers["wait_ns"], finding.numbers["idle_ns"]) == (5_000_000, 0)

@@ -127,6 +127,18 @@ def test_an_optimizer_loop_of_a_range(tmp_path: Path) -> None:
         assert not list(RULES["optimizer_loop"](part))
 
 
+def test_where_an_optimizer_loop_is_seen(tmp_path: Path) -> None:
+    """The three longest of its calls first, then kernels."""
+    events = [note("Optimizer.step#SGD.step", 1000 * n, 900 + n) for n in range(4)]
+    for n in range(4 * 300):
+        at = 1000 * (n // 300) + 5 + 2.5 * (n % 300)
+        events += [launch(at, n + 1, 1), kernel(at + 2, 1, n + 1, name="k")]
+    trace = trace_of(tmp_path, *events)
+    (finding,) = RULES["optimizer_loop"](Results(trace))
+    assert [int(trace.duration[i]) for i in finding.evidence[:3]] == [903_000, 902_000, 901_000]
+    assert [trace.name_of(i) for i in finding.evidence[3:]] == ["k"] * 3
+
+
 def test_an_annotation_around_all_is_no_step(tmp_path: Path) -> None:
     """The rounds within it are."""
     rounds = [event for n in range(4) for event in launched("ab", 100.0 * n + 10, 10 * n + 1)]

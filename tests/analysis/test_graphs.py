@@ -103,10 +103,11 @@ def test_a_trace_without_annotations_has_the_rows_that_it_has_without_grouping(n
 
 def test_without_annotations_a_modules_python_frame_tells_it(tmp_path: Path) -> None:
     frame = cpu("nn.Module: Linear_0", 0, 100, "python_function")
+    plain = cpu("linear.py(9): forward", 5, 90, "python_function")  # nearer, but no module
     op = cpu("aten::mm", 10, 50, **{"External id": 1})
     gemm = node(80, 10, 5, 1, {})
     lone = cpu("aten::add", 200, 5)
-    trace = trace_of(tmp_path, frame, op, launch(20, 5), gemm, lone)
+    trace = trace_of(tmp_path, frame, plain, op, launch(20, 5), gemm, lone)
     table = averages(trace, group="module")
     assert dict(zip(table.names, table.groups, strict=True)) == {
         "aten::mm": "Linear_0", "cudaLaunchKernel": "Linear_0", "k1": "Linear_0", "aten::add": "",
@@ -153,6 +154,7 @@ def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
     ]
     assert lane.last - lane.first == 2 * len(first)
     assert args_of(trace, first[0]).keys() == {"made by"}
+    assert {(int(trace.op[i]), int(trace.launch[i]), int(trace.source[i])) for i in first} == {(-1, -1, -1)}
 
 
 def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:

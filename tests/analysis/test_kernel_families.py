@@ -431,3 +431,10 @@ def test_what_a_main_loop_of_cutlass_says() -> None:
 def test_the_layout_of_a_convolution(name: str, layout: str) -> None:
     kernel = decode(name)
     assert (kernel.kind, kernel.layout) == ("conv", layout)
+
+
+def test_a_name_that_is_cut_inside_its_template_arguments() -> None:
+    cut = cxx.parse("lib::gemm<float, 2")
+    assert (cut.path, cut.args) == (("lib", "gemm"), ("float", "2"))
+    nameless = cxx.parse("<float, 2")
+    assert (nameless.path, nameless.args) == ((), ("float", "2"))

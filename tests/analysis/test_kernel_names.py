@@ -154,6 +154,9 @@ def test_what_runs_on_tensor_cores() -> None:
     plain = decode("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x16_stage3_warpsize2x2x1_ff")
     assert (plain.tensor_cores, plain.dtype) == (False, "fp32")
     assert decode(ADD).tensor_cores is None
+    # A plain "gemm" says nothing of the units.
+    assert decode("sm80_xmma_gemm_tn_n_tilesize32x32x16").tensor_cores is None
+    assert decode(CUTLASS.format("tensorop_sgemm_128x32_8x5_nn_align1")).tensor_cores is True
 
 
 def test_a_name_that_does_not_say_leaves_none() -> None:
@@ -169,6 +172,8 @@ def test_the_operators_of_a_triton_kernel() -> None:
     found = decode("triton_per_fused__softmax_native_layer_norm_backward_view_12")
     assert found.ops == ("_softmax", "native_layer_norm_backward", "view")
     assert "persistent" in found.notes[0]
+    longest = "_native_batch_norm_legit_no_training"
+    assert decode(f"triton_poi_fused_{longest}_relu_3").ops == (longest, "relu")
 
 
 def test_short_names_of_other_events() -> None:

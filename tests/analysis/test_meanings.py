@@ -205,6 +205,12 @@ def test_why_a_kernel_took_longer_is_not_known(tmp_path: Path) -> None:
         ((32, 64), [1, 32], ", strides 1, 32: a transposed view"),
         ((8, 64, 32), [2048, 1, 64], ", strides 2048, 1, 64: a transposed view"),
         ((4, 8, 16), [16, 64, 1], ", strides 16, 64, 1: a view with its dimensions in a different order"),
+        ((2, 3, 4, 5), [60, 20, 1, 4], ", strides 60, 20, 1, 4: a transposed view"),
+        (  # the first two are exchanged as well
+            (2, 3, 4, 5),
+            [20, 40, 1, 4],
+            ", strides 20, 40, 1, 4: a view with its dimensions in a different order",
+        ),
         ((2, 3, 4, 5), [60, 1, 15, 3], ", strides 60, 1, 15, 3: channels last"),
         ((64, 128), [0, 1], ", strides 0, 1: expanded: the same elements are read again"),
         ((64, 100), [128, 1], ", strides 128, 1: a view of part of a larger tensor"),

@@ -430,6 +430,10 @@ def test_double_precision(tmp_path: Path, length: float, fires: bool) -> None:
     if finding:
         assert "1 kernel such as gemm fp64 64x32 tn takes 51.0 µs" in finding.text
         assert evidence(trace, finding) == [FP64]
+        known = {"deviceProperties": [H100["deviceProperties"][0] | {"name": "NVIDIA H200", "numSms": 132}]}
+        told = found(trace_of(tmp_path, *products(FP64, length), **known), "double_precision")
+        assert told is not None
+        assert "The H200 SXM does 67 TFLOP/s in fp64 at most, and 494.5 in tf32." in told.text
 
 
 def test_no_fused_attention_is_advised_in_fp64(tmp_path: Path) -> None:
@@ -671,6 +675,23 @@ def test_several_slow_steps_are_no_cold_start(tmp_path: Path, lengths: tuple[int
     assert bool(rules & {"cold_start", "wide_first_step"}) is cold
 
 
+@pytest.mark.parametrize(
+    ("widths", "told"),
+    [
+        ((250, 100), "There is only one other step to compare with"),
+        ((250, 100, 100), "The next step is like the others"),
+    ],
+)
+def test_a_wide_first_step_is_compared_with_the_others(
+    tmp_path: Path, widths: tuple[int, ...], told: str
+) -> None:
+    events = [step(n, 1000 * n, width) for n, width in enumerate(widths)]
+    work = [event for n in range(len(widths)) for event in run(1000 * n + 10, 5, n + 1)]
+    finding = found(trace_of(tmp_path, *events, *work), "wide_first_step")
+    assert finding is not None
+    assert told in finding.text
+
+
 def test_compiling_is_no_cold_start(tmp_path: Path) -> None:
     events = [step(0, 0, 2600), step(1, 3000, 100), *run(10, 5, 1), *run(3010, 5, 2)]
     inner = "OutputGraph.call_user_compiler (dynamo_timed)"
@@ -786,7 +807,7 @@ def collectives(count: int, length: float, elements: int | None) -> list[Event]:
 
 @pytest.mark.parametrize(
     ("count", "length", "elements", "fires"),
-    [(49, 10, 64, False), (50, 10, 64, True), (60, 10, 1 << 20, False), (60, 10, None, True)],
+    [(49, 10, 64, False), (50, 10, 64, True), (60, 10, (1 << 16) + 1, False), (60, 10, None, True)],
 )
 def test_small_collectives(
     tmp_path: Path, count: int, length: float, elements: int | None, fires: bool
@@ -890,6 +911,11 @@ def test_a_recording_that_costs(tmp_path: Path, stacks: bool, shapes: bool, busy
     if finding:
         assert "stacks and shapes were recorded together" in finding.title
         assert evidence(trace, finding) == ["a.py(1): main", "a.py(9): f"]
+        for name, told in (("[memory]", "stacks, shapes and memory"), ("[other]", "stacks and shapes")):
+            mark = {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": 5, "args": {"Bytes": 8}}
+            more = found(trace_of(tmp_path, *events, mark), "recording_cost")
+            assert more is not None
+            assert f"{told} were recorded together" in more.title
 
 
 def test_stacks_alone_cost_where_there_are_very_many(tmp_path: Path) -> None:
@@ -1223,6 +1249,21 @@ def test_steps_that_are_found_have_no_schedule(tmp_path: Path) -> None:
     assert "schedule" not in cold("iteration {}")
 
 
+@pytest.mark.parametrize(("elements", "small"), [(65_536, True), (65_537, False)])
+def test_a_collective_of_256_kib_is_still_small(tmp_path: Path, elements: int, small: bool) -> None:
+    finding = found(trace_of(tmp_path, *collectives(60, 10, elements)), "small_collectives")
+    assert (finding is not None) is small
+
+
+@pytest.mark.parametrize(("usual", "far"), [(4, False), (5, True)])
+def test_what_some_kernels_take_beyond_the_usual_is_a_part_of_all(
+    tmp_path: Path, usual: int, far: bool
+) -> None:
+    """Eleven times the usual: 40 of 952 us too much are 4.2%, 50 of 965 are 5.2%."""
+    finding = found(trace_of(tmp_path, *steps((usual, usual, 11 * usual))), "spread")
+    assert (finding is not None and "10 or more times as long" in finding.title) is far
+
+
 @pytest.mark.parametrize(("long", "far"), [(499, False), (501, True)])
 def test_kernels_that_another_process_interrupts(tmp_path: Path, long: float, far: bool) -> None:
     finding = found(trace_of(tmp_path, *steps((50, 50, long))), "spread")
@@ -1453,6 +1494,7 @@ def test_recomputation(tmp_path: Path, ops: tuple[str, str], node: str, fires: b
     if finding:
         assert finding.numbers["cpu_ns"] == 3 * 28_000
         assert finding.numbers["share"] == pytest.approx(2 / 3)
+        assert "What they launch takes 67% of kernel and copy time." in finding.text
 
 
 @pytest.mark.parametrize(("pause", "said"), [(3000, True), (100, False)])

@@ -382,6 +382,12 @@ def test_launches(tmp_path: Path) -> None:
     assert (len(none), none.median_delay) == (0, None)
 
 
+@pytest.mark.parametrize(("start", "delay", "ahead"), [(49, None, 1_000), (50, 0, 0), (51, 1_000, 0)])
+def test_a_delay_below_zero_is_not_known(tmp_path: Path, start: float, delay: int | None, ahead: int) -> None:
+    found = find_launches(trace_of(tmp_path, launch(50, 1), kernel(start, 5, 1)))
+    assert (found.median_delay, found.ahead) == (delay, ahead)
+
+
 def test_what_nothing_hides(tmp_path: Path) -> None:
     talk = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     trace = trace_of(

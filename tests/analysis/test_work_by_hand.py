@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, trace_of
 
-from tracetui.analysis.efficiency import computing_type, efficiency
+from tracetui.analysis.efficiency import _Sum, computing_type, efficiency
 from tracetui.analysis.flops import Work, work_of
 from tracetui.analysis.inputs import broadcast, per_axis, read_inputs
 
@@ -309,6 +309,15 @@ def test_the_rate_of_one_product(tmp_path: Path) -> None:
     assert (made.name, made.kernel) == (GEMM, "")
     assert made.short != GEMM
     assert (table.recorded, table.sampled, table.device) == (True, False, "NVIDIA H200")
+
+
+def test_bytes_that_one_call_does_not_know_are_not_known() -> None:
+    known, unknown = (Work("gemm", 8, moved, None, "2 x 2 x 1") for moved in (24, None))
+    for calls, moved in (((known, known), 48), ((known, unknown), None), ((unknown, known), None)):
+        rows = _Sum(known, None)
+        for one in calls:
+            rows.add(one, 5, [])
+        assert (rows.bytes, rows.flops, rows.duration, rows.calls) == (moved, 16, 10, 2)
 
 
 def test_an_op_has_all_its_kernels_and_its_kernel_only_its_own(tmp_path: Path) -> None:

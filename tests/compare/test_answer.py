@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tracetui.compare.answer import answer, known
-from tracetui.compare.explain import _in_all
+from tracetui.compare.answer import _device, answer, known
+from tracetui.compare.explain import _in_all, _waited
 from tracetui.compare.model import Explanation, Metric
 
 
@@ -107,3 +107,28 @@ def test_a_change_of_which_half_is_known_is_no_noise():
     assert not of(0, new, Explanation("gone", "Gone.", -600_000, "device"), device=True)
     # By as little recordings of one program differ.
     assert not of(1e4, change=2e4)
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (1_010_000, ""),  # so much it varies by itself
+        (1_500_000, " The GPU's work took 1.50 ms instead of 1.00 ms (+50%)."),
+        (500_000, " The GPU's work took 500 µs instead of 1.00 ms (-50%)."),
+    ],
+)
+def test_the_work_of_the_device_is_told_where_it_changes(work: int, said: str):
+    step = Metric(10e6, 10e6, True)
+    facts: Any = SimpleNamespace(metrics={"step_ns": step, "device_ns": Metric(1e6, work, False)})
+    assert _device(facts) == said
+
+
+@pytest.mark.parametrize(("after", "told"), [(10e6, True), (1e9, False)])
+def test_data_loading_is_told_where_it_is_a_part_of_the_longer_step(after: float, told: bool):
+    sides = [SimpleNamespace(loading=[ns], talking=[0]) for ns in (0, 2_000_000)]
+    facts: Any = SimpleNamespace(
+        by_device=False, a=SimpleNamespace(calls_only=False), step=10e6, each=" per step", whole=sides,
+        metrics={"step_ns": Metric(10e6, after, False)},
+    )  # fmt: skip
+    found = [(one.kind, one.change_ns) for one in _waited(facts)]
+    assert found == ([("loading", 2_000_000)] if told else [])

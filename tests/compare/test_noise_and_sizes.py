@@ -18,7 +18,7 @@ from tracetui.compare.model import Explanation, Metric
 from tracetui.compare.places import in_pairs, telling
 from tracetui.compare.sides import pair_rounds, side_of
 from tracetui.compare.timing import general, resized, slower, stretched
-from tracetui.trace import load
+from tracetui.trace import Kind, Trace, load
 
 
 def metric(a: list[float], b: list[float], machine: float = 0.0, slack: float = 0.0) -> Metric:
@@ -220,6 +220,7 @@ def test_what_has_another_size(tmp_path):
         at = [np.array([2 if device else 0]) for _ in sides]
         return bool(resized(*sides, *at, device)[0])
 
+    two: list[Trace] = []
     grid, dims = {"grid": [4, 1, 1]}, {"dims": [[4, 4]]}
     assert not differ(grid, grid)
     assert differ(grid, {"grid": [5, 1, 1]})
@@ -233,6 +234,13 @@ def test_what_has_another_size(tmp_path):
         assert not differ(dims, {"dims": [[]]}, device)
         assert not differ(dims, {"dims": [[4, 4], [3]]}, device)
     assert not differ(dims, {"dims": [[4, 5]], "op": "aten::g"})
+    # Of two calls of one kernel, the second.
+    for side, sizes in (("0", [4, 1, 1]), ("1", [5, 1, 1])):
+        later = [{**event, "ts": event["ts"] + 100} for event in one(grid=sizes)]
+        later[1:] = launch(102, 2), {**later[2], "name": "k1", "args": later[2]["args"] | {"correlation": 2}}
+        two.append(trace_of(tmp_path / side, *one(**grid), *later))
+    at = np.flatnonzero(two[0].kind == Kind.KERNEL)
+    assert resized(*two, at, at, True).tolist() == [False, True]
     nothing = np.zeros(0, np.int64)
     a = trace_of(tmp_path, *one())
     assert resized(a, a, nothing, nothing, True).tolist() == []
@@ -307,6 +315,7 @@ def test_copies_of_one_recording_differ_in_nothing_else():
         ((10, 12, True), (5, 4, False), True, True),
         ((10, 12, False), (5, 4, False), False, False),
         ((10, 12, True), (5, 4, True), False, True),
+        ((10, 12, False), (5, 4, True), True, True),  # that there is less work is not known
         ((10, 12, False), (5, 5.5, False), False, False),
     ],
 )

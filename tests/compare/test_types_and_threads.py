@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
+from tests.compare.conftest import compared
 from tests.compare.test_changes import conv
 from tests.compare.test_some_steps import OPS, Op, both, recording, said
-from tests.kineto import Event, cpu, kernel, launch
+from tests.kineto import Event, cpu, kernel, launch, step
 
 ADD = "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<{}>, 3>(int)"
 NORM = "void at::native::vectorized_layer_norm_kernel<{}, float, false>(int)"
@@ -132,3 +135,21 @@ def test_two_changes_of_types(tmp_path: Path):
     assert [one[2] for one in found] == [100_000, 12_000]
     assert found[0][4].startswith("The same ops run in fp32 instead of bf16, 5 kernels")
     assert found[1][4].startswith("The same ops run in fp16 instead of bf16, 6 kernels")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "notes"),
+    [
+        ("NVIDIA A10", "NVIDIA H200", ("A was recorded on NVIDIA A10, B on NVIDIA H200",)),
+        ("NVIDIA A10", "NVIDIA A10", ()),
+        ("", "NVIDIA A10", ()),  # not known
+        ("NVIDIA A10", "", ()),
+    ],
+)
+def test_another_device_is_noted(tmp_path: Path, one: str, other: str, notes: tuple[str, ...]):
+    events = [event for n in range(3) for event in (step(n, 1000 * n, 900), cpu("aten::mm", 1000 * n, 100))]
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, name in zip(paths, (one, other), strict=True):
+        known = {"deviceProperties": [{"id": 0, "name": name}]} if name else {}
+        path.write_text(json.dumps({"traceEvents": events} | known))
+    assert compared(*paths).notes == notes

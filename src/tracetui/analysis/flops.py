@@ -72,10 +72,10 @@ _CONVOLUTIONS = {
 class _Attention:
     """The positions of an attention operator's query (key and value follow) and of its options."""
 
+    causal: int
     query: int = 0
     heads_first: bool = True
     """Batch x heads x sequence x dimension, not batch x sequence x heads x dimension."""
-    causal: int = -1
     ragged: int = -1
     """Position of the sequence offsets; if they are given, the work cannot be counted from the shapes."""
     products: tuple[int, int] = (1, 1)
@@ -84,18 +84,18 @@ class _Attention:
 
 _BACKWARD = (3, 2)
 _ATTENTION = {
-    "scaled_dot_product_attention": _Attention(causal=5),
-    "_scaled_dot_product_flash_attention": _Attention(causal=4),
-    "_scaled_dot_product_efficient_attention": _Attention(causal=6),
-    "_scaled_dot_product_cudnn_attention": _Attention(causal=6),
-    "_cudnn_attention_forward": _Attention(causal=10, ragged=4),
-    "_flash_attention_forward": _Attention(heads_first=False, causal=8, ragged=3),
-    "_efficient_attention_forward": _Attention(heads_first=False, causal=9, ragged=4),
-    "_scaled_dot_product_flash_attention_backward": _Attention(1, causal=11, products=_BACKWARD),
-    "_scaled_dot_product_efficient_attention_backward": _Attention(1, causal=11, products=_BACKWARD),
-    "_scaled_dot_product_cudnn_attention_backward": _Attention(1, causal=14, products=_BACKWARD),
-    "_flash_attention_backward": _Attention(1, False, 11, 6, _BACKWARD),
-    "_efficient_attention_backward": _Attention(1, False, 14, 6, _BACKWARD),
+    "scaled_dot_product_attention": _Attention(5),
+    "_scaled_dot_product_flash_attention": _Attention(4),
+    "_scaled_dot_product_efficient_attention": _Attention(6),
+    "_scaled_dot_product_cudnn_attention": _Attention(6),
+    "_cudnn_attention_forward": _Attention(10, ragged=4),
+    "_flash_attention_forward": _Attention(8, heads_first=False, ragged=3),
+    "_efficient_attention_forward": _Attention(9, heads_first=False, ragged=4),
+    "_scaled_dot_product_flash_attention_backward": _Attention(11, 1, products=_BACKWARD),
+    "_scaled_dot_product_efficient_attention_backward": _Attention(11, 1, products=_BACKWARD),
+    "_scaled_dot_product_cudnn_attention_backward": _Attention(14, 1, products=_BACKWARD),
+    "_flash_attention_backward": _Attention(11, 1, False, 6, _BACKWARD),
+    "_efficient_attention_backward": _Attention(14, 1, False, 6, _BACKWARD),
 }
 
 _ELEMENTWISE = {
@@ -252,7 +252,7 @@ def _attention(call: Inputs, what: _Attention) -> Work | None:
         return None
     sequence, head = (2, 1) if what.heads_first else (1, 2)
     batch, heads, queries, keys, d, dv = q[0], q[head], q[sequence], k[sequence], q[3], v[3]
-    causal = what.causal >= 0 and call.flag(what.causal)
+    causal = call.flag(what.causal)
     # The mask is aligned to the first query and the first key: query i sees keys 0 to i.
     full = min(queries, keys)
     pairs = full * (full + 1) // 2 + max(0, queries - keys) * keys if causal else queries * keys

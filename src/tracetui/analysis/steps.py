@@ -139,7 +139,7 @@ def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
     at = np.concatenate([np.zeros(0, np.int64), *work])
     at = at[step_of(steps, launch_times(trace, at)) == len(steps) - 1]
     last = (trace.start[at] + trace.duration[at]).max(initial=int(steps.end[-1]))
-    return start, np.append(start[1:], max(int(last), int(start[-1])))
+    return start, np.append(start[1:], last)
 
 
 def summarize_steps(

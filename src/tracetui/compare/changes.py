@@ -142,7 +142,7 @@ class Launched:
     def telling(self, unit: Sequence[int]) -> str:
         """The kind of its kernels, if that says what it is; else ""."""
         kinds = {self.kernel(i).kind for i in unit} & TELLING
-        return min(kinds) if len(kinds) == 1 else ""
+        return kinds.pop() if len(kinds) == 1 else ""
 
     def compiled(self, i: int) -> bool:
         """Whether a compiler fused it: its name says what of."""

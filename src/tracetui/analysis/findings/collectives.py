@@ -104,7 +104,7 @@ def ddp_copies(results: Results) -> Iterator[Finding]:
     """What DistributedDataParallel copies for itself, on a CPU that the GPU waits for."""
     trace, verdict = results.trace, results.verdict()
     low, high = results.judged_range()
-    if verdict.cpu is not None or not verdict.judged or verdict.share("cpu") < WAITED_SHARE:
+    if verdict.cpu is not None or verdict.share("cpu") < WAITED_SHARE:
         return
     calls = [results.slices(kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
     forward = busy_union(trace, np.sort(np.concatenate(calls)))

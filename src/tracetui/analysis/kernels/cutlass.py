@@ -143,8 +143,8 @@ _DSL_KINDS = {
 def _generated(name: str, words: list[str], operand: str) -> KernelName:
     """``bmm_Bfloat16_E4m3E4m3_Fp32_t128x16x128_s6_...``: trtllm-gen's products: types of output, A, B."""
     dtype = _GEN_TYPES[operand]
-    tile, stages = _GEN_TILE.search(name[:300]), _GEN_STAGES.search(name[:300])
-    sm = re.search(r"_sm(\d{2,3})", name[:400])
+    tile, stages = _GEN_TILE.search(name[: cxx.LIMIT]), _GEN_STAGES.search(name[: cxx.LIMIT])
+    sm = re.search(r"_sm(\d{2,3})", name[: cxx.LIMIT])
     result = _GEN_TYPES.get(words[1], words[1].lower())
     short = join_words(words[0], dtype if result == dtype else f"{dtype}→{result}", tile[1] if tile else None)
     return KernelName(
