@@ -63,6 +63,12 @@ def test_one_member_and_several(library: str, text: bytes, trace_of: Callable[..
         assert trace.info.properties == {"schemaVersion": 1, "traceName": "x"}
 
 
+def test_a_header_without_fields_ends_after_ten_bytes() -> None:
+    """Whatever the flags say that stand for no field: that the content is text, and those without a meaning."""
+    for flags in (0, 1, 32):
+        assert gzip_encoding._header(b"\x1f\x8b\x08" + bytes([flags]) + bytes(6) + b"ab\0cd") == 10
+
+
 def test_header_with_all_its_fields(library: str, text: bytes, trace_of: Callable[..., Trace]) -> None:
     plain = gzip.compress(text, mtime=0)
     header = (

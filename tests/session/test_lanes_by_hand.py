@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu
 
+from tracetui.session.lanes import load_lanes
 from tracetui.session.session import Session
 from tracetui.session.state import state_file
 
@@ -49,6 +50,25 @@ def test_only_a_lane_of_several_rows_folds(session: Session) -> None:
     assert lanes.layout.shown[lanes.track(deep)] == 1
     assert lanes.toggle_fold(deep) is True
     assert lanes.layout.shown[lanes.track(deep)] == 2
+
+
+def test_all_lanes_fold_and_unfold(session: Session) -> None:
+    """Also where some are folded already: first to where all are."""
+    lanes, deep = session.lanes, int(session.active.trace.lane[0])
+    rows = lambda: int(lanes.layout.shown[lanes.track(deep)])  # noqa: E731
+    found = [rows()]
+    for _ in range(3):
+        lanes.toggle_all()
+        found.append(rows())
+    assert found == [2, 1, 2, 1]
+
+
+def test_entries_without_a_track_are_left_out(tmp_path: Path) -> None:
+    file = state_file("lanes", "t.json", tmp_path)
+    assert file is not None
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"lanes": [{"track": "a"}, {"rows": 1}, {"track": 3}, "track"]}))
+    assert load_lanes("t.json", tmp_path) == [{"track": "a"}]
 
 
 def test_hidden_lanes_come_back(session: Session) -> None:

@@ -109,7 +109,7 @@ def nearest(row: Row, time_ns: int) -> int:
     after = int(np.searchsorted(row.start, time_ns, side="right"))
     if after == 0:
         return int(row.index[0])
-    if row.reach(after - 1) > time_ns or after == len(row):
+    if after == len(row):
         return int(row.index[after - 1])
     closer = time_ns - int(row.reach(after - 1)) <= int(row.start[after]) - time_ns
     return int(row.index[after - 1 if closer else after])

@@ -152,10 +152,10 @@ def from_texts(texts: Sequence[bytes]) -> I64:
     # Sixteen digits of microseconds fit int64 as nanoseconds unless the first is a nine.
     large = (digits > 16) | ((digits == 16) & (table[:, 0] == ord("9")))
     for row in np.flatnonzero(strange | large | small | (digits == 0)).tolist():
-        value[row] = exact(bytes(texts[row]).decode("ascii", "replace")) if texts[row] else NO_TIME
+        value[row] = exact(bytes(texts[row]).decode("ascii", "replace"))
     return value
 
 
 def _one_by_one(texts: Sequence[bytes]) -> I64:
-    found = [exact(bytes(text).decode("ascii", "replace")) if text else NO_TIME for text in texts]
+    found = [exact(bytes(text).decode("ascii", "replace")) for text in texts]
     return np.array(found, dtype=np.int64)
