@@ -64,7 +64,7 @@ def test_one_member_and_several(library: str, text: bytes, trace_of: Callable[..
 
 
 def test_a_header_without_fields_ends_after_ten_bytes() -> None:
-    """Whatever the flags say that stand for no field: that the content is text, and those without a meaning."""
+    """Flags may be set that stand for no field: that the content is text, or one without a meaning."""
     for flags in (0, 1, 32):
         assert gzip_encoding._header(b"\x1f\x8b\x08" + bytes([flags]) + bytes(6) + b"ab\0cd") == 10
 

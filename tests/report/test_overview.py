@@ -263,7 +263,8 @@ def test_where_few_lines_are_seen_the_advice_is_told_before_the_reason() -> None
         "that, if it is so.",
         "Ops  5 µs",
     ]
-    assert placed(long, 20, 4)[:3] == ["It is so…", "Try: Do this…", "Ops  5 µs"]
+    for height in (5, 4, 3, 1):  # at least one line of each
+        assert placed(long, 20, height)[:3] == ["It is so…", "Try: Do this…", "Ops  5 µs"]
     assert placed(replace(long, advice=""), 20, 5)[:3] == ["It is so; because of", "that.", "Ops  5 µs"]
     assert placed(replace(long, reason="", advice=""), 20)[0] == "Ops  5 µs"
 

@@ -97,7 +97,7 @@ def test_scopes_follow_range_view_and_step() -> None:
     assert (scopes.scope.start, scopes.scope.end) == (walk.view.start_ns, walk.view.end_ns)
     scopes.by = "step"
     assert scopes.to_step(scopes.find_step()).startswith("tables show step ")
-    assert scopes.scope.kind == "step"
+    assert (scopes.scope.kind, scopes.frozen) == ("step", False)
 
 
 def test_a_scope_follows_the_view_only_when_it_was_told_to() -> None:

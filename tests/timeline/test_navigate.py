@@ -167,3 +167,11 @@ def test_what_counts_as_a_jump() -> None:
     assert not moves.is_jump(view, Viewport(200.0, 10.0, 100))
     assert moves.is_jump(view, Viewport(900.0, 10.0, 100))
     assert moves.is_jump(view, Viewport(0.0, 9.0, 100))
+
+
+def test_without_a_range_no_columns_are_selected(make: Make, make_scene: MakeScene) -> None:
+    scene = make_scene(make(SLICES, streams=[2]))
+    assert scene.band_columns == slice(0, 0)
+    view = scene.view
+    band = view.start_ns, view.start_ns + 1
+    assert replace(scene, band=band).band_columns == slice(0, 1)
