@@ -175,3 +175,11 @@ def test_without_a_range_no_columns_are_selected(make: Make, make_scene: MakeSce
     view = scene.view
     band = view.start_ns, view.start_ns + 1
     assert replace(scene, band=band).band_columns == slice(0, 1)
+
+
+def test_from_a_hidden_lane_one_comes_to_its_neighbors(make: Make, make_scene: MakeScene) -> None:
+    trace = make(SLICES, streams=[2])
+    other = [trace.name_of(i) for i in range(len(trace))].index("other")
+    scene = make_scene(trace)
+    scene = replace(scene, layout=scene.layout.with_shown(1, 0))
+    assert [named(trace, navigate._beyond(scene, other, step)) for step in (-1, 1)] == ["a2", "kernel"]
