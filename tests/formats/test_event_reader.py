@@ -55,6 +55,31 @@ def test_sources_that_do_not_exist(path: Path) -> None:
     assert trace.reader.read([-1, 1 << 60, (1 << 28) - 1]) == [{}, {}, {}]
 
 
+@pytest.mark.parametrize(
+    ("offset", "length", "fits"),
+    [
+        (0, 10, True),
+        (4, 6, True),
+        (10, 0, True),
+        (4, 7, False),
+        (11, 0, False),
+        (-1, 5, False),
+        (3, -1, False),
+    ],
+)
+def test_kept_places_lie_within_the_file(path: Path, offset: int, length: int, fits: bool) -> None:
+    """Of ten bytes."""
+    source = open_source(str(path))
+    with source.file:
+        sound = Chunk(0, 10)
+        text = FileReader(source, [sound, Chunk(offset, length)], False, {}).pack()
+        if fits:
+            assert FileReader.unpack(source, text, 10).pack() == text
+        else:
+            with pytest.raises(ValueError):
+                FileReader.unpack(source, text, 10)
+
+
 def test_neighbours_come_from_memory(
     path: Path, load_in: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -441,6 +441,12 @@ def test_ids_of_flows() -> None:
     tables = Store().tables
     assert tables.flow_ids([1, -5, (1 << 62) - 1]).tolist() == [1, -5, (1 << 62) - 1]
     other = 1 << 62
+    for edge in (other, -other):
+        assert Store().tables.flow_ids(["a", edge]).tolist() == [other, other + 1]
+        tables = Store().tables
+        tables.flow_ids(["a"])
+        assert tables.flow_ids([edge]).tolist() == [other + 1]
+    tables = Store().tables
     found = tables.flow_ids([1, "a", 1 << 62, None, "a", [1], -(1 << 62)])
     assert found.tolist() == [1, other, other + 1, -(1 << 63), other, other + 2, other + 3]
     assert tables.flow_ids([7, 1 << 62]).tolist() == [7, other + 1]

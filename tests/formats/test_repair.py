@@ -165,6 +165,15 @@ def test_damage_around_the_events(trace_of: Callable[..., Trace], event: Callabl
         assert trace.info.base_ns == 1790857026000000000
 
 
+def test_events_before_a_key_that_is_no_longer_theirs(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """The first key is damaged: what follows the next one is not all that there is."""
+    early, late = (", ".join(json.dumps(event(ts=i)) for i in times) for times in ((1, 2), (3, 4)))
+    trace = trace_of(f'{{"traceEvxnts": [{early}], oops "traceEvents": [{late}]}}'.encode())
+    assert (trace.start + trace.info.zero_ns).tolist() == [1000, 2000, 3000, 4000]
+
+
 def test_a_bracket_too_many_among_the_events(
     trace_of: Callable[..., Trace], event: Callable[..., Event]
 ) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.times import (
     FLOAT_LIMIT,
     NO_TIME,
@@ -44,6 +46,14 @@ def test_the_place_where_one_rounding_is_not_enough() -> None:
 def test_floats_out_of_range() -> None:
     found = from_floats(np.array([np.nan, np.inf, -np.inf, 1e300, -2.5]))
     assert found.tolist() == [NO_TIME, TIME_LIMIT, -TIME_LIMIT, TIME_LIMIT, -2500]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_durations_that_floats_would_round_are_read_as_text(sign: int) -> None:
+    low, limit = (SimpleNamespace(dur=sign * value) for value in (FLOAT_LIMIT - 1, FLOAT_LIMIT))
+    assert rows._durations([low]).tolist() == [sign * (int(FLOAT_LIMIT) - 1) * 1000]
+    with pytest.raises(rows.NeedsMode):
+        rows._durations([low, limit])
 
 
 def test_integers_in_microseconds_and_in_nanoseconds() -> None:

@@ -18,6 +18,7 @@ from tracetui.cli.main import main
 from tracetui.report.facts import event_facts
 from tracetui.report.findings import findings_lines
 from tracetui.report.gaps import gaps_lines
+from tracetui.report.parts import _until_first_work
 from tracetui.report.summary import metric, summarize, summary_lines
 from tracetui.tables.jsonable import share
 from tracetui.tables.lines import plain_text
@@ -221,3 +222,15 @@ def test_overlap_is_of_the_whole_recording(tmp_path: Path) -> None:
     assert metric(summarize(results), "overlap") == 0.5  # 40 of 80 us
     assert metric(summarize(results.within(results.step_table().scope(1))), "overlap") == 0.5  # 20 of 40
     assert metric(summarize(results.within(results.step_table().scope(0))), "overlap") == 1.0
+
+
+def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(tmp_path: Path) -> None:
+    def of(device: int, start: float, n: int) -> Event:
+        event = kernel(start, 2, n, pid=device)
+        return event | {"args": event["args"] | {"device": device}}
+
+    calls = [cpu("aten::mm", 0, 90), launch(80, 1), launch(85, 2)]
+    events = [*calls, of(0, 300, 1), of(1, 100, 2), of(0, 320, 3)]
+    found = _until_first_work(Results(trace_of(tmp_path, *events)), "lead-in")
+    assert found is not None
+    assert found.span == (0, 100_000)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 from tests.compare.test_pairs import of
 
@@ -49,6 +52,27 @@ def test_the_events_behind_it():
     assert "foreach add fp32: 1 time, 1.49 µs" in told
     assert told["places"].startswith("A step 2: foreach mul bf16, ")
     assert "; B step 2: fused adam bf16, 112 µs" in told["places"]
+
+
+def test_where_only_one_side_has_something():
+    """Also where that is the first slice of all."""
+    found = of("train_base", "train_fused_adamw")
+    (fused,) = [one for one in found.explanations if one.kind == "fused"]
+    fused = dataclasses.replace(fused, places=np.array([[0, -1], [-1, 0]]))
+    told = [fact.value for fact in explanation_facts(found, fused) if fact.event >= 0]
+    assert [(text[:2], "; B" in text) for text in told] == [("A ", False), ("B ", False)]
+
+
+@pytest.mark.parametrize(
+    ("on", "cpu", "said"), [("device", 5, True), ("device", 0, False), ("cpu", 5, False)]
+)
+def test_the_calls_of_kernels_are_named_where_they_changed(on, cpu, said):
+    found = of("train_base", "train_fused_adamw")
+    (fused,) = [one for one in found.explanations if one.kind == "fused"]
+    facts = explanation_facts(found, dataclasses.replace(fused, on=on, cpu_change_ns=cpu))
+    (measured,) = [fact.value for fact in facts if fact.label == "measured"]
+    assert measured.startswith("The durations on the GPU" if on == "device" else "The self times on the CPU")
+    assert ("what the calls took that launched them" in measured) is said
 
 
 def test_every_metric_has_words():

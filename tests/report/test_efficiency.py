@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tracetui.analysis.results import Results
 from tracetui.cli import main
+from tracetui.tables.efficiency import efficiency_table
 from tracetui.tables.lines import plain_text
+from tracetui.tables.model import arrange
+from tracetui.trace import load
 
 PRODUCT = 2 * 8192 * 768 * 3072
 """FLOP of each of the MLP's three products: 64 x 128 tokens, 768 to 3072 and back."""
@@ -64,3 +68,13 @@ def test_all_rows_are_shown_without_a_limit(samples: Path) -> None:
     path = str(samples / "mlp_eager.json.gz")
     assert "more: --limit 0" in run(path, "--limit", "1")
     assert "more: --limit 0" not in run(path, "--limit", "0")
+
+
+def test_the_table_sorts_by_what_it_shows(samples: Path) -> None:
+    found = Results(load(samples / "mlp_eager.json.gz")).efficiency()
+    table, rows = efficiency_table(found), (*found.kernels, *found.ops)
+    for key in ("tflops", "gbps", "compute_share", "memory_share"):
+        values = [getattr(rows[row], key) for row in arrange(table, key, True).tolist()]
+        known = [value for value in values if value is not None]
+        assert known == sorted(known, reverse=True) == values[: len(known)]
+        assert len(set(known)) > 1

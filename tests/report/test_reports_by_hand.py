@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.kineto import cpu, run, step, trace_of
 
 from tracetui.analysis.results import Results
+from tracetui.report import compare
 from tracetui.report.device_facts import device_facts
 from tracetui.report.gaps import gap_facts, gaps_markdown
 from tracetui.report.parts import evidence

@@ -50,6 +50,35 @@ def test_only_a_lane_of_several_rows_folds(session: Session) -> None:
     assert lanes.layout.shown[lanes.track(deep)] == 1
     assert lanes.toggle_fold(deep) is True
     assert lanes.layout.shown[lanes.track(deep)] == 2
+    while lanes.move(1, deep):
+        pass
+    assert lanes.toggle_fold(17) is False, "nor does the last one, in place of one that is not there"
+
+
+def test_all_lanes_fold_and_unfold(session: Session) -> None:
+    """Also where some are folded already: first to where all are."""
+    lanes, deep = session.lanes, int(session.active.trace.lane[0])
+    found = []
+    for _ in range(4):
+        found.append(int(lanes.layout.shown[lanes.track(deep)]))
+        lanes.toggle_all()
+    assert found == [2, 1, 2, 1]
+
+
+def test_it_is_told_whether_lanes_were_arranged_or_all_put_back(session: Session) -> None:
+    told: list[bool] = []
+    session.lanes.on_arrange = told.append
+    session.lanes.hide(0)
+    session.lanes.reset()
+    assert told == [True, False]
+
+
+def test_entries_without_a_track_are_left_out(tmp_path: Path) -> None:
+    file = state_file("lanes", "t.json", tmp_path)
+    assert file is not None
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"lanes": [{"track": "a"}, {"rows": 1}, {"track": 3}, "track"]}))
+    assert load_lanes("t.json", tmp_path) == [{"track": "a"}]
 
 
 def test_hidden_lanes_come_back(session: Session) -> None:

@@ -12,7 +12,7 @@ from tests.kineto import Event, cpu, run
 from tests.recorded import load
 
 from tracetui.cells import clauses
-from tracetui.session import recent, samples
+from tracetui.session import baselines, recent, samples
 from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.session.history import LONGEST, History
 from tracetui.session.mark_walk import MarkWalk
@@ -276,3 +276,29 @@ def test_state_files(tmp_path: Path) -> None:
     assert set_aside(file) is None
     assert resolved("-") == "-"
     assert os.path.isabs(resolved("x"))
+
+
+def test_a_baseline_takes_along_what_was_recorded_with_it_if_that_is_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = write(tmp_path / "t.json", *EVENTS)
+    meta, folder = tmp_path / "t.meta.json", tmp_path / "kept"
+    counts = []
+    for size in (None, 20, 21):
+        if size is not None:
+            meta.write_text("{}".ljust(size))
+        monkeypatch.setattr(baselines, "LARGEST_META", 20)
+        baselines.keep(str(folder), str(trace))
+        counts.append(len([name for name in os.listdir(folder) if name.endswith(".meta.json")]))
+    assert counts == [0, 1, 0]
+
+
+def test_so_many_baselines_are_kept_and_any_of_them_can_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(baselines, "MOST", 2)
+    trace = str(write(tmp_path / "t.json", *EVENTS))
+    for name in ("one", "two", "one", "two"):
+        baselines.keep(name, trace)
+    with pytest.raises(baselines.BaselineError, match="2 baselines are kept: delete one"):
+        baselines.keep("three", trace)

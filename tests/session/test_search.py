@@ -55,6 +55,7 @@ def trace(tmp_path: Path) -> Trace:
         ("dur<50", ["cudaLaunchKernel"]),
         ("cat:cpu_op dur>60us", ["aten::mm"]),
         ("at>=400us", ["Gelu Forward"]),
+        ("//", []),  # the beginning of an expression for a slash
         ("lane:thread", [name for name, *_ in EVENTS]),
         ("nothing-like-it", []),
     ],

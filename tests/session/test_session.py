@@ -97,7 +97,25 @@ def test_scopes_follow_range_view_and_step() -> None:
     assert (scopes.scope.start, scopes.scope.end) == (walk.view.start_ns, walk.view.end_ns)
     scopes.by = "step"
     assert scopes.to_step(scopes.find_step()).startswith("tables show step ")
-    assert scopes.scope.kind == "step"
+    assert (scopes.scope.kind, scopes.frozen) == ("step", False)
+
+
+def test_a_scope_follows_the_view_only_when_it_was_told_to() -> None:
+    session = Session.open(EAGER)
+    session.walk.zoom(4)
+    session.scopes.follow_view()
+    assert session.scopes.scope is None
+
+
+def test_only_a_quiet_change_of_the_range_is_not_told() -> None:
+    walk = Session.open(EAGER).walk
+    told: list[object] = []
+    walk.on_range = told.append
+    walk.set_range(2000, 1000)
+    walk.set_range(1000, 2000)  # the same
+    walk.set_range(1000, 3000, quiet=True)
+    walk.set_range(None)
+    assert told == [(1000, 2000), None]
 
 
 def test_times_are_gone_to_as_they_are_typed() -> None:

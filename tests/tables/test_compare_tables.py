@@ -133,6 +133,13 @@ def test_every_row_is_in_one_part(pair: Comparison) -> None:
     assert table.count == len(joined.parts["kernels"])
 
 
+def test_with_a_device_its_time_comes_first(pair: Comparison) -> None:
+    keys = [column.key for column in averages_table(pair, part="kernels").columns]
+    assert keys[2:4] == ["self_device_a", "self_device_b"]
+    keys = [column.key for column in averages_table(pair).columns if column.key.endswith("_a")]
+    assert keys[:2] == ["self_device_a", "self_cpu_a"]
+
+
 def test_tables_sort_by_each_number(pair: Comparison) -> None:
     table = averages_table(pair)
     for column in table.columns:

@@ -25,6 +25,13 @@ def test_a_kernel_without_length_ends_a_gap(
     assert "10% overall" in paint(scene, 10).text(0)
 
 
+def test_a_device_without_plausible_work_does_not_count(tmp_path: Path) -> None:
+    wait = kineto.kernel(50, 10, 1, name="Context Sync", cat="cuda_sync")
+    trace = kineto.trace_of(tmp_path, kineto.cpu("aten::mm", 10, 20), wait)
+    assert [lane.device for lane in trace.lanes if lane.device >= 0] == [0]
+    assert {key: one.total for key, one in busy_of(trace).items()} == {IN_OPS: 20_000}
+
+
 def test_without_a_device_the_time_in_ops(tmp_path: Path) -> None:
     """An annotation around everything is no work: "CPU busy 100%" would say nothing."""
     note = kineto.cpu("ProfilerStep#1", 0, 100, "user_annotation")

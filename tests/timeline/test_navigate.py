@@ -167,3 +167,19 @@ def test_what_counts_as_a_jump() -> None:
     assert not moves.is_jump(view, Viewport(200.0, 10.0, 100))
     assert moves.is_jump(view, Viewport(900.0, 10.0, 100))
     assert moves.is_jump(view, Viewport(0.0, 9.0, 100))
+
+
+def test_without_a_range_no_columns_are_selected(make: Make, make_scene: MakeScene) -> None:
+    scene = make_scene(make(SLICES, streams=[2]))
+    assert scene.band_columns == slice(0, 0)
+    view = scene.view
+    band = view.start_ns, view.start_ns + 1
+    assert replace(scene, band=band).band_columns == slice(0, 1)
+
+
+def test_from_a_hidden_lane_one_comes_to_its_neighbors(make: Make, make_scene: MakeScene) -> None:
+    trace = make(SLICES, streams=[2])
+    other = [trace.name_of(i) for i in range(len(trace))].index("other")
+    scene = make_scene(trace)
+    scene = replace(scene, layout=scene.layout.with_shown(1, 0))
+    assert [named(trace, navigate._beyond(scene, other, step)) for step in (-1, 1)] == ["a2", "kernel"]

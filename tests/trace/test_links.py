@@ -39,6 +39,26 @@ def start_of(trace: Trace, i: int) -> int | None:
     return None if i < 0 else int(trace.start[i] + trace.info.zero_ns) // 1000
 
 
+@pytest.mark.parametrize(
+    ("correlation", "external", "borrowed"),
+    [
+        ([NO_ID, NO_ID, NO_ID], [4, 5, 4], True),
+        ([NO_ID, NO_ID, 4], [4, 5, 4], False),  # the file has its own
+        ([NO_ID, NO_ID, NO_ID], [4, 4, 4], False),  # two launches with one id
+        ([NO_ID, NO_ID, NO_ID], [4, 5, 6], False),  # nothing in common
+        ([NO_ID, NO_ID, NO_ID], [NO_ID, NO_ID, NO_ID], False),
+    ],
+)
+def test_ids_are_borrowed_where_there_are_none(
+    correlation: list[int], external: list[int], borrowed: bool
+) -> None:
+    kind = np.array([Kind.RUNTIME, Kind.RUNTIME, Kind.KERNEL], np.int8)
+    own, other = np.array(correlation, np.int64), np.array(external, np.int64)
+    assert borrow_ids(kind, own, other) is borrowed
+    found = (own.tolist(), other.tolist())
+    assert found == ((external, [NO_ID] * 3) if borrowed else (correlation, external))
+
+
 def test_ids_that_are_used_again(
     trace_of: Callable[..., Trace], launch: Callable[..., Event], kernel: Callable[..., Event]
 ) -> None:

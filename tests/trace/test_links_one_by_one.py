@@ -14,6 +14,25 @@ from tracetui.trace import links
 from tracetui.trace.links import FlowEnds, count_before_launch, link_flows, pair_flows
 
 
+def test_places_are_counted_from_the_first_block_on() -> None:
+    mask = np.zeros(500_000, np.bool_)
+    mask[[3, 499_999]] = True
+    assert links._indices(mask).tolist() == [3, 499_999]
+
+
+@pytest.mark.parametrize("apart", [1, 1 << 62])
+def test_flows_are_in_order_of_category_id_time_and_phase(apart: int) -> None:
+    """Both where the ids lie close together and where they are far apart."""
+    rows = [(0, 0, 0, 5, 0), (0, 0, 0, 5, 2), (0, 0, 0, 6, 1), (0, 0, apart, 1, 0), (0, 1, 0, 0, 0)]
+    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]):
+        columns = np.array([rows[n] for n in order], np.int64).T
+        _, category, flow, time, phase = columns
+        ends = FlowEnds(
+            phase.astype(np.int8), category.astype(np.int32), flow, np.zeros(5, np.int32), time, flow == 0
+        )
+        assert [order[at] for at in links._by_flow(ends)] == [0, 1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("block", [1, 3, 1 << 17])
 def test_the_target_of_an_id(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several the last that does not start after the seeker; if all do, the first."""

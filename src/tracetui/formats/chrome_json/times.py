@@ -157,5 +157,5 @@ def from_texts(texts: Sequence[bytes]) -> I64:
 
 
 def _one_by_one(texts: Sequence[bytes]) -> I64:
-    found = [exact(bytes(text).decode("ascii", "replace")) if text else NO_TIME for text in texts]
+    found = [exact(bytes(text).decode("ascii", "replace")) for text in texts]
     return np.array(found, dtype=np.int64)
