@@ -218,6 +218,20 @@ def test_a_normalization_of_another_library_is_the_same_work(tmp_path):
     )
 
 
+def test_a_normalization_of_another_library_is_the_same_work_in_another_place(tmp_path):
+    """Gone here, and new there, with a fill of its own."""
+    nhwc, plain = "bn_bw_1C11_kernel_new<float>", "batch_norm_backward_kernel<float>"
+    a = Program(("aten::cudnn_batch_norm_backward", nhwc), ("mm", "gemm"), ("add", "plus"))
+    fill = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int> >(int)"
+    b = Program(
+        ("mm", "gemm"), ("add", "plus"), ("aten::native_batch_norm_backward", plain, ("aten::fill_", fill))
+    )
+    (text,) = texts(both(tmp_path, a, b))
+    assert text.startswith("aten::cudnn_batch_norm_backward became aten::native_batch_norm_backward: ")
+    layer = Program(("mm", "gemm"), ("add", "plus"), ("aten::native_layer_norm_backward", plain))
+    assert len(texts(both(tmp_path, a, layer))) == 2
+
+
 def test_sizes_of_calls_are_not_told_beside_other_work(tmp_path):
     """The empty_like of one thing, and of another."""
     a = Program(("empty_like", [[8]]), ("old", "k"), ("add", "plus"))

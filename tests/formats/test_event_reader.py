@@ -108,20 +108,3 @@ def test_from_several_threads(path: Path, load_in: Callable[..., Trace]) -> None
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-@pytest.mark.parametrize(
-    ("offset", "length", "size"), [(0, 10, 9), (5, 5, 9), (-1, 5, 99), (1, -5, 99), (1 << 40, 1, 1 << 40)]
-)
-def test_places_outside_the_file_are_refused(path: Path, offset: int, length: int, size: int) -> None:
-    source = open_source(path)
-    packed = FileReader(source, [Chunk(offset, length)], False, {}).pack()
-    with pytest.raises(ValueError):
-        FileReader.unpack(source, packed, size)
-
-
-def test_places_up_to_the_end_of_the_file_are_kept(path: Path) -> None:
-    size = path.stat().st_size
-    source = open_source(path)
-    packed = FileReader(source, [Chunk(0, size // 2), Chunk(size // 2, size - size // 2)], True, {}).pack()
-    assert FileReader.unpack(source, packed, size).pack() == packed

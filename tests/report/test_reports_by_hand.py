@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests.kineto import cpu, run, step, trace_of
 
 from tracetui.analysis.results import Results
-from tracetui.report import compare
 from tracetui.report.device_facts import device_facts
 from tracetui.report.gaps import gap_facts, gaps_markdown
-from tracetui.report.parts import evidence
 from tracetui.report.summary import summarize, summary_markdown
 
 
@@ -54,16 +51,3 @@ def test_a_gap_names_the_step_that_it_is_in(tmp_path: Path) -> None:
     ]
     outside = Results(trace_of(tmp_path, *events[2:]))
     assert "in step" not in {fact.label for fact in gap_facts(outside, 0)}
-
-
-def test_until_the_first_work_of_any_device(tmp_path: Path) -> None:
-    """Nothing is idle between kernels: the evidence is the time before the first one, on whichever device."""
-    events = [step(1, 0, 100)]
-    for device, begin in ((0, 40), (1, 20)):
-        some = run(begin, 100 - begin, device + 1)
-        some[1]["pid"] = device
-        some[1]["args"]["device"] = device
-        events += some
-    target = evidence(Results(trace_of(tmp_path, *events)), "host")
-    assert target.span is not None
-    assert target.span[1] - target.span[0] == 20_000

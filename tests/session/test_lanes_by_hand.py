@@ -11,7 +11,7 @@ from tests.kineto import Event, cpu
 
 from tracetui.session.lanes import load_lanes
 from tracetui.session.session import Session
-from tracetui.session.state import resolved, state_file
+from tracetui.session.state import state_file
 
 
 @pytest.fixture
@@ -115,22 +115,3 @@ def test_there_is_no_way_back_from_the_first_view(session: Session) -> None:
     before = walk.view
     assert (walk.back(), walk.forward()) == (False, False)
     assert walk.view == before
-
-
-def test_all_lanes_fold_and_then_unfold(session: Session) -> None:
-    lanes = session.lanes
-    shown = lanes.layout.shown.tolist()
-    assert max(shown) == 2
-    lanes.toggle_all()
-    assert lanes.layout.shown.tolist() == [1] * len(shown)
-    lanes.toggle_all()
-    assert lanes.layout.shown.tolist() == shown
-
-
-def test_of_an_arrangement_only_what_names_a_lane_counts(tmp_path: Path) -> None:
-    file = state_file("lanes", "t.json", tmp_path)
-    assert file is not None
-    file.parent.mkdir(parents=True, exist_ok=True)
-    kept = [{"track": "a", "rows": 1}, {"track": 3}, {"rows": 2}, "b", None]
-    file.write_text(json.dumps({"path": resolved("t.json"), "lanes": kept}))
-    assert load_lanes("t.json", tmp_path) == kept[:1]

@@ -185,30 +185,6 @@ def test_a_walk_goes_from_one_recording_to_the_other() -> None:
     assert session.walk.scene.marks[0][0] == mark.time + 1_000_000
 
 
-def test_a_range_is_told_once_and_not_where_it_is_quiet() -> None:
-    walk = Session.open(EAGER).walk
-    told: list[object] = []
-    walk.on_range = told.append
-    walk.set_range(20, 10)
-    walk.set_range(10, 20)
-    walk.set_range(30, 40, quiet=True)
-    assert walk.range_ns == (30, 40)
-    walk.set_range(None)
-    assert told == [(10, 20), None]
-
-
-def test_the_view_is_followed_only_where_it_is_asked_for() -> None:
-    session = Session.open(EAGER)
-    session.lanes.resize(100, 30)
-    session.scopes.follow_view()
-    assert session.scopes.scope is None
-    session.scopes.to_view()
-    low, high = session.walk.view.start_ns, session.walk.view.end_ns
-    scope = session.scopes.scope
-    assert scope is not None
-    assert (scope.start, scope.end) == (low, high)
-
-
 def test_lanes_scroll_apart_from_those_of_the_devices() -> None:
     session = Session.open(TRAIN)
     session.lanes.resize(100, 12)

@@ -119,11 +119,6 @@ def test_rows_go_from_the_largest_difference_to_the_least(pair: Comparison) -> N
     assert pair.b.trace.start[first] == starts.min()
 
 
-def test_times_on_the_gpu_stand_first_where_there_is_one(pair: Comparison) -> None:
-    keys = [column.key for column in averages_table(pair).columns if column.key != "device"]
-    assert keys[:5] == ["name", "self_device_a", "self_device_b", "self_device_change", "self_device_ratio"]
-
-
 def test_every_row_is_in_one_part(pair: Comparison) -> None:
     joined = joined_averages(pair)
     parts = [joined.parts[name] for name in ("ops", "kernels", "annotations")]

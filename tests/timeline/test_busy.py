@@ -39,11 +39,3 @@ def test_without_a_device_the_time_in_ops(tmp_path: Path) -> None:
     assert {key: one.total for key, one in busy_of(trace).items()} == {IN_OPS: 30_000}
     trace = kineto.trace_of(tmp_path, note)
     assert {key: one.total for key, one in busy_of(trace).items()} == {-2: 100_000}
-
-
-def test_a_device_on_which_nothing_ran_is_not_busy(tmp_path: Path) -> None:
-    """A mark of waiting on a stream is no work: the time in ops stands instead."""
-    wait = kineto.cpu("Stream Wait Event", 10, 20, "cuda_sync") | {"pid": 0, "tid": 7}
-    trace = kineto.trace_of(tmp_path, kineto.cpu("aten::mm", 0, 30), wait)
-    assert any(lane.device == 0 for lane in trace.lanes)
-    assert {key: one.total for key, one in busy_of(trace).items()} == {IN_OPS: 30_000}

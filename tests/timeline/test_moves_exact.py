@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tracetui.timeline import moves
 from tracetui.timeline.layout import Of
-from tracetui.timeline.navigate import MOST, above, below, hit, linked, nearest
+from tracetui.timeline.navigate import MOST, hit, linked, nearest
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Idle, Scene
 from tracetui.timeline.viewport import Viewport
@@ -244,23 +244,7 @@ def test_the_selection_stays_on_the_screen_that_shrinks(threads: Scene) -> None:
     assert shown(moves.refitted(scene, folded, 12, 6)) == [2, 1, 1]
 
 
-def test_up_and_down_from_a_hidden_lane(make: Make, make_scene: MakeScene) -> None:
-    """The selection may be hidden: what lies above and below it is what would, were it shown."""
-    made = make_scene(make([(lane, 0, 100, f"op {lane}") for lane in range(3)]), height=14)
-    hidden = replace(made, layout=made.layout.with_shown(1, 0))
-    trace = hidden.source.trace
-    assert [trace.name_of(found[1]) for found in (above(hidden, 1), below(hidden, 1)) if found] == [
-        "op 0",
-        "op 2",
-    ]
-
-
 def test_the_nearest_of_a_row(make: Make) -> None:
     row = Rows(make([(0, 100, 50, "a"), (0, 200, 10, "b")])).row(0, 0)
     at = {time: nearest(row, time) for time in (0, 100, 149, 150, 175, 176, 200, 209, 999)}
     assert at == {0: 0, 100: 0, 149: 0, 150: 0, 175: 0, 176: 1, 200: 1, 209: 1, 999: 1}
-
-
-def test_no_range_has_no_columns(scene: Scene) -> None:
-    assert scene.band_columns == slice(0, 0)
-    assert replace(scene, band=(405, 421)).band_columns == slice(0, 3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tracetui.trace import Trace
-from tracetui.trace.links import _indices, borrow_ids
+from tracetui.trace.links import borrow_ids
 from tracetui.trace.model import NO_ID, Kind
 from tracetui.trace.unknown import idle_known
 
@@ -179,35 +179,7 @@ def test_a_pair_whose_clocks_disagree(trace_of: Callable[..., Trace], event: Cal
     assert joined(trace) == {("a", "b", "fwdbwd")}
 
 
-@pytest.mark.parametrize("count", [5, 3 << 18])
-def test_indices_of_a_mask_in_blocks(count: int) -> None:
-    mask = np.zeros(count, dtype=np.bool_)
-    expected = [0, 3, count // 2, count - 1]
-    mask[expected] = True
-    assert _indices(mask).tolist() == sorted(set(expected))
-
-
 CALL, WORK = int(Kind.RUNTIME), int(Kind.KERNEL)
-
-
-@pytest.mark.parametrize(
-    ("correlation", "external", "borrowed"),
-    [
-        ([NO_ID] * 4, [5, 6, 5, 6], True),
-        ([NO_ID] * 4, [5, 6, 7, 8], False),  # nothing in common
-        ([NO_ID] * 4, [5, 5, 5, 5], False),  # an op's, of two calls
-        ([NO_ID] * 4, [NO_ID, NO_ID, 5, 6], False),
-        ([1, NO_ID, 1, NO_ID], [5, 6, 5, 6], False),  # the file has correlations
-    ],
-)
-def test_ids_are_borrowed_where_there_are_no_others(
-    correlation: list[int], external: list[int], borrowed: bool
-) -> None:
-    ids = np.array(correlation, np.int64), np.array(external, np.int64)
-    kind = np.array([CALL, CALL, WORK, WORK], np.int8)
-    assert borrow_ids(kind, *ids) is borrowed
-    expected = (external, [NO_ID] * 4) if borrowed else (correlation, external)
-    assert tuple(one.tolist() for one in ids) == tuple(expected)
 
 
 def test_clocks_that_differ_too_much_tell_no_idle_time(

@@ -234,12 +234,11 @@ def _join_same_ops(
             of, events = (left, change.a.events) if change.kind == "gone" else (right, change.b.events)
             n = ("gone", "new").index(change.kind) if change.kind in ("gone", "new") else -1
             kernels = [i for i in events if not of.moves(i)] if n >= 0 else []
-            if kernels and all(of.op[i] >= 0 for i in kernels):
-                if _computes([of.kernel(i) for i in kernels], kind):
-                    shared = all(both[n][of.op[i]] for i in kernels)
-                    mine[n] += [key] if shared else []
-                    own = (i for i in kernels if of.kernel(i).kind == kind)
-                    ops[n][key] = {LIBRARIES.sub("", of.name(of.op[i])) for i in own}
+            known = bool(kernels) and all(of.op[i] >= 0 for i in kernels)
+            if known and _computes([of.kernel(i) for i in kernels], kind):
+                mine[n] += [key] if all(both[n][of.op[i]] for i in kernels) else []
+                own = (i for i in kernels if of.kernel(i).kind == kind)
+                ops[n][key] = {LIBRARIES.sub("", of.name(of.op[i])) for i in own}
         # One library's normalization, and another's.
         for key, its in ops[0].items():
             for other in (one for one, theirs in ops[1].items() if kind == "norm" and theirs == its):
