@@ -1531,3 +1531,17 @@ def test_a_fused_optimizer_is_not_advised_to_be_fused(tmp_path: Path) -> None:
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
         assert ("fused=True" in finding.advice) is advised
+
+
+@pytest.mark.parametrize(("pause", "said"), [(0, True), (9000, False)])
+def test_an_op_of_the_cpu_is_told_where_it_is_much_of_the_idle_time(
+    tmp_path: Path, pause: float, said: bool
+) -> None:
+    """Here the CPU is outside of ops for 300 us, or 9,300."""
+    events: list[Event] = []
+    for n in range(3):
+        at = (1000 + pause) * n
+        events += [cpu("aten::sort", at, 600), *small("aten::mm", at + 700, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("of the idle time the CPU ran aten::sort, which launches nothing." in finding.text) is said
