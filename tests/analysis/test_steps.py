@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kineto import run, step, trace_of
+from tests.kineto import cpu, run, step, trace_of
 from tests.recorded import load
 
 from tracetui.analysis import kinds
@@ -92,6 +92,12 @@ def test_verdict_on_recorded_traces(name: str, verdict: str) -> None:
     assert whole.verdict.verdict == verdict
     assert whole.verdict.busy_share is not None
     assert whole.verdict.launch_delay is not None
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "\u0663", "-1", "1e3", ""])
+def test_a_step_without_a_number_that_fits_is_none(tmp_path: Path, number: str) -> None:
+    events = [step(1, 0, 10), cpu(f"ProfilerStep#{number}", 20, 10, "user_annotation"), cpu("aten::mm", 1, 5)]
+    assert find_steps(trace_of(tmp_path, *events)).number.tolist() == [1]
 
 
 def test_a_trace_of_the_cpu_alone(tmp_path: Path) -> None:
