@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kineto import cpu, run, step, trace_of
+from tests.kineto import run, step, trace_of
 from tests.recorded import load
 
 from tracetui.analysis import kinds
