@@ -379,6 +379,8 @@ def test_stretches_before_the_first_op(tmp_path: Path) -> None:
     assert "With 2 more such stretches it adds up to 220 µs" in finding.text
     assert finding.title.startswith("part 1: 90.0 µs pass")
     assert "of which 90.0 µs (22%) pass" in finding.text
+    waits = [p | {"name": "gloo:all_reduce"} if p["name"].startswith("part") else p for p in parts]
+    assert found(trace_of(tmp_path, *waits), "before_the_first_op") is None
 
 
 def test_data_loading_of_a_range(tmp_path: Path) -> None:

@@ -113,6 +113,8 @@ SHORT = [
     ),
     ("_ZN5mykit12rms_norm_fwdEPfS0_i", "other", "norm", "rms_norm_fwd"),
     ("void mykit::rope_kernel<float, 4>(float*)", "other", "other", "rope fp32"),
+    ("kernel_42", "other", "other", "kernel_42"),
+    ("kernel_rope_2", "other", "other", "rope_2"),
 ]
 
 

@@ -1475,6 +1475,61 @@ def test_anomaly_detection(tmp_path: Path, test: str, fires: bool) -> None:
         assert finding.numbers == {"nodes": 4.0, "check_ns": 104_000.0, "share": pytest.approx(104 / 360)}
 
 
+def test_the_waits_of_anomaly_detection_are_told_once(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for n in range(4):
+        at, wait = 1000 * n, cpu("cudaStreamSynchronize", 0, 90, "cuda_runtime")
+        events += [
+            cpu("autograd::engine::evaluate_function: MulBackward0", at, 600),
+            *small("aten::isnan", at + 10, 2 * n + 1),
+            *small("aten::_is_any_true", at + 20, 2 * n + 2),
+            *(cpu("aten::item", at + 30, 100), wait | {"ts": at + 35}),
+        ]
+    trace = trace_of(tmp_path, *events)
+    assert found(trace, "anomaly_detection")
+    assert not found(trace, "blocking_calls")
+    own = [cpu("aten::item", 700, 200), cpu("cudaStreamSynchronize", 705, 190, "cuda_runtime")]
+    finding = found(trace_of(tmp_path, *events, *own), "blocking_calls")
+    assert finding
+    assert (finding.numbers["calls"], finding.numbers["wait_ns"]) == (1, 190_000)
+
+
+_TO_BF16 = "void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda(...)>"
+_TO_FP32 = (
+    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(...), LoadWithCast>"
+)
+_LAYOUT = (
+    "at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<direct_copy_kernel_cuda>>"
+)
+
+
+@pytest.mark.parametrize(("op", "name", "busy", "where", "advice"), [
+    ("aten::linear", _TO_BF16, 20, "aten::linear (4, 80.0 µs)", "Autocast keeps each weight's cast"),
+    ("aten::to", _TO_FP32, 20, "no part of another op (4, 80.0 µs)", "Convert a weight or a constant once"),
+    ("aten::nll_loss", _TO_FP32, 20, "aten::nll_loss (4, 80.0 µs)", "Convert a weight or a constant once"),
+    ("aten::_scaled_dot_product_attention_math", _TO_FP32, 20, None, ""),
+    ("ToCopyBackward0", _TO_FP32, 20, "the gradients of casts (4, 80.0 µs)", ""),
+    ("aten::to", _LAYOUT, 20, None, ""),
+    ("aten::linear", _TO_BF16, 5, None, ""),
+])  # fmt: skip
+def test_type_conversions(
+    tmp_path: Path, op: str, name: str, busy: float, where: str | None, advice: str
+) -> None:
+    events: list[Event] = []
+    for n in range(4):
+        at = 400 * n
+        events += [cpu(op, at, 40), cpu("aten::to", at + 1, 20), cpu("aten::_to_copy", at + 2, 18)]
+        events += [cpu("aten::copy_", at + 3, 16), launch(at + 5, 2 * n + 1), launch(at + 25, 2 * n + 2)]
+        events += [kernel(at + 15, busy, 2 * n + 1, name=name), kernel(at + 50, 80, 2 * n + 2)]
+    finding = found(trace_of(tmp_path, *events), "type_conversions")
+    assert (finding is not None) is (where is not None)
+    if finding and where:
+        assert finding.text.startswith("4 of 8 kernels")
+        assert where in finding.text
+        assert advice in finding.advice
+        assert finding.numbers == {"share": 0.2, "device_ns": 80_000.0, "kernels": 4.0}
+
+
 @pytest.mark.parametrize(("ops", "node", "fires"), [
     (("linear", "layer_norm"), "autograd::engine::evaluate_function: AddmmBackward0", True),
     (("mm", "native_layer_norm_backward"), "autograd::engine::evaluate_function: AddmmBackward0", False),
@@ -1518,3 +1573,17 @@ def test_a_fused_optimizer_is_not_advised_to_be_fused(tmp_path: Path) -> None:
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
         assert ("fused=True" in finding.advice) is advised
+
+
+@pytest.mark.parametrize(("pause", "said"), [(0, True), (9000, False)])
+def test_an_op_of_the_cpu_is_told_where_it_is_much_of_the_idle_time(
+    tmp_path: Path, pause: float, said: bool
+) -> None:
+    """Here the CPU is outside of ops for 300 us, or 9,300."""
+    events: list[Event] = []
+    for n in range(3):
+        at = (1000 + pause) * n
+        events += [cpu("aten::sort", at, 600), *small("aten::mm", at + 700, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("of the idle time the CPU ran aten::sort, which launches nothing." in finding.text) is said

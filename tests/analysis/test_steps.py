@@ -94,6 +94,12 @@ def test_verdict_on_recorded_traces(name: str, verdict: str) -> None:
     assert whole.verdict.launch_delay is not None
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "\u0663", "-1", "1e3", ""])
+def test_a_step_without_a_number_that_fits_is_none(tmp_path: Path, number: str) -> None:
+    events = [step(1, 0, 10), cpu(f"ProfilerStep#{number}", 20, 10, "user_annotation"), cpu("aten::mm", 1, 5)]
+    assert find_steps(trace_of(tmp_path, *events)).number.tolist() == [1]
+
+
 def test_a_trace_of_the_cpu_alone(tmp_path: Path) -> None:
     trace = made(tmp_path, cpu("ProfilerStep#0", 0, 100, "user_annotation"))
     steps = summarize_steps(trace)

@@ -86,6 +86,8 @@ FILES = {
     "an SQLite database": b"",  # made where there is a folder for it
     "compressed with xz": lzma.compress(b"[]"),
     "compressed with bzip2": bz2.compress(b"[]"),
+    "compressed with gzip more than once": gzip.compress(gzip.compress(b"[]")),
+    "UTF-16 or UTF-32 text": "[]".encode("utf-16"),
     "compressed with lz4": b"\x04\x22\x4d\x18\x64\x40\xa7" + bytes(9),
     "a 7z archive": b"7z\xbc\xaf\x27\x1c\x00\x04" + bytes(24),
     "a zip archive": archive("zip"),

@@ -38,6 +38,16 @@ def test_what_is_null_is_not_there(tmp_path: Path, fields: dict[str, Any]) -> No
     assert len(trace) == 2
 
 
+@pytest.mark.parametrize("text", ["--5", "-", "- 5", "\u00b2"])
+def test_text_that_is_nearly_a_number(tmp_path: Path, text: str) -> None:
+    ids = {"External id": text, "correlation": text, "device": text, "stream": text}
+    odd = cpu("odd", 1, 2, "kernel") | {"pid": text, "tid": text, "args": ids}
+    sort = {"ph": "M", "name": "thread_sort_index", "pid": text, "tid": text, "args": {"sort_index": text}}
+    trace = trace_of(tmp_path, cpu("good", 0, 5), odd, odd | {"tid": f"stream {text}"}, sort)
+    assert len(trace) == 3
+    assert trace.external_id.tolist() == [-1] * 3
+
+
 def test_the_end_of_the_events_is_found_behind_brackets_that_do_not_fit() -> None:
     inner = b'{"args": {"a": [1], "b": [2]}}'
     text = inner + b'], "last": 1} ], "x" ]}'

@@ -64,8 +64,8 @@ class CpuWork:
         self.in_ops_or_loading = self._union(np.concatenate([self.ops, loads]))
         self.talking = self._union(talks)
         self.any = self._union(np.concatenate([self.ops, loads, talks]))
-        lanes = np.unique(trace.lane[self.ops])
-        self.by_thread = [self._union(self.ops[trace.lane[self.ops] == lane]) for lane in lanes.tolist()]
+        borders = np.flatnonzero(np.diff(trace.lane[self.ops])) + 1
+        self.by_thread = [self._union(ops) for ops in np.split(self.ops, borders)]
         self.by_start = self.ops[np.argsort(trace.start[self.ops], kind="stable")]
         inner = np.flatnonzero(trace.parent >= 0)
         below = sum_into(trace.parent[inner].astype(np.int64), trace.duration[inner], len(trace))

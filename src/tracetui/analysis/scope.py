@@ -114,8 +114,9 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
     numbers: dict[int, int] = {}
     for index, name in enumerate(trace.names):
         if annotation is None:
-            if name.startswith("ProfilerStep#") and name[13:].isascii() and name[13:].isdigit():
-                numbers[index] = int(name[13:])
+            text = name[13:] if name.startswith("ProfilerStep#") else ""
+            if text.isascii() and text.isdigit() and len(text) < 19:
+                numbers[index] = int(text)
         elif name == annotation:
             numbers[index] = -1
     kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)

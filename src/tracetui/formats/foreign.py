@@ -116,6 +116,11 @@ FOREIGN = (
         lambda head, name: b"speedscope.app/file-format-schema" in head,
         "is a speedscope profile: open it at speedscope.app",
     ),
+    Foreign(_starts(b"\x1f\x8b"), "is compressed with gzip more than once: run gzip -d on it first"),
+    Foreign(
+        lambda head, name: head.startswith((b"\xff\xfe", b"\xfe\xff")),
+        "is UTF-16 or UTF-32 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)",
+    ),
     Foreign(_is_html, "is an HTML page: open it in a browser"),
     Foreign(_is_markdown, "is Markdown text, not a trace: open the .json or .json.gz file instead"),
 )

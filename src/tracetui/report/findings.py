@@ -31,8 +31,9 @@ def unknown_events(results: Results) -> str | None:
     names = results.trace.names
     if len(results.trace) == 1 and any(name.startswith("PyTorch Profiler") for name in names):
         return (
-            "PyTorch's profiler recorded nothing: it sees the thread that starts it and those of autograd. "
-            "Other threads are recorded with profile_all_threads=True in its experimental_config."
+            "PyTorch's profiler recorded nothing. It sees the thread that starts it and those of autograd; "
+            "other threads are recorded with profile_all_threads=True in its experimental_config. With a "
+            "schedule, export the trace in on_trace_ready: after the last active step nothing may be left."
         )
     return (
         "No events of PyTorch's profiler (ops, annotations, launches, GPU work): there is nothing to analyze."

@@ -79,7 +79,9 @@ def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labe
 def _number(text: str) -> tuple[int, str]:
     """A sort key: numbers by value, before other text."""
     digits = text.removeprefix("stream ").strip()
-    return (int(digits), text) if len(digits) < 19 and digits.lstrip("-").isdecimal() else (1 << 62, text)
+    return (
+        (int(digits), text) if len(digits) < 19 and digits.removeprefix("-").isdecimal() else (1 << 62, text)
+    )
 
 
 def _rank_of(pid: str, entry: Labels) -> tuple[str, str]:
@@ -193,7 +195,7 @@ def _lane_name(tid: str, kind: str, given: str) -> str:
     word = "thread" if kind == "thread" else "stream"
     if given and (tid in given or given.startswith(word)):
         name = given
-    elif tid.startswith(word) or (tid and not tid.lstrip("-").isdecimal()):
+    elif tid.startswith(word) or (tid and not tid.removeprefix("-").isdecimal()):
         name = tid
     else:
         name = f"{word} {tid} ({given})" if given else f"{word} {tid}".strip()

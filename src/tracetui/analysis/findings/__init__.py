@@ -11,7 +11,9 @@ from functools import partial
 from itertools import chain
 
 from tracetui.analysis.findings import (
+    anomaly,
     attention,
+    casts,
     collectives,
     compiled,
     copies,
@@ -57,9 +59,10 @@ RULES: dict[str, Rule] = {
     "double_precision": kernels.double_precision,
     "unaligned_products": kernels.unaligned_products,
     "optimizer_loop": ops.optimizer_loop,
-    "anomaly_detection": ops.anomaly_detection,
+    "anomaly_detection": anomaly.anomaly_detection,
     "recomputation": ops.recomputation,
     "tensor_loops": ops.tensor_loops,
+    "type_conversions": casts.type_conversions,
     "layout_conversions": kernels.layout_conversions,
     "spread": kernels.spread,
     "copy_before_product": copies.copy_before_product,

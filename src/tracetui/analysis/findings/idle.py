@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.ancestors import first_marked, op_around
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
+from tracetui.analysis.findings.anomaly import checked_for_nan
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
@@ -84,6 +85,11 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
     parent = op_around(trace, at)
     at, parent = at[parent >= 0], parent[parent >= 0]
+    # `anomaly_detection` tells of its own.
+    check = np.zeros(len(trace), dtype=np.bool_)
+    check[checked_for_nan(results)] = True
+    mine = first_marked(trace, parent, check) < 0
+    at, parent = at[mine], parent[mine]
     total = int(trace.duration[at].sum())
     span = results.span[1] - results.span[0]
     if not len(at) or total < max(WAIT_NS, WAIT_SHARE * span):

@@ -8,8 +8,9 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_up, op_around
 from tracetui.analysis.cpu_time import is_synchronising
+from tracetui.analysis.findings.anomaly import is_node
 from tracetui.analysis.findings.kernels import BUSY_SHARE
-from tracetui.analysis.findings.model import MEDIUM, Finding, first_of, longest_first, longest_of_each
+from tracetui.analysis.findings.model import Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -27,8 +28,7 @@ VIEWS_OF_ALL = 0.05
 QUERY_SHARE = 0.01
 OPTIMIZER_SHARE, OPTIMIZER_KERNELS = 0.1, 100
 """Of the time, and for each call of the optimizer."""
-ANOMALY_SHARE = 0.05
-RECOMPUTED = 4
+RECOMPUTED, RECOMPUTED_SHARE = 4, 0.05
 LOOP_CALLS, LOOP_SHARE = 32, 0.05
 _DEEPEST = 500
 """Levels of calls to go down; Python itself ends at about a thousand."""
@@ -53,7 +53,6 @@ _FOREACH = {f"aten::{name}": f"torch._foreach_{name}" for name in _LISTS.split()
 """Ops on one tensor, without the underscore of those in place, and what does the same to a list."""
 
 
-_CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
 _MODULES = """
     batch_norm conv1d conv2d conv3d dropout embedding gelu group_norm layer_norm linear relu rms_norm
     scaled_dot_product_attention silu softmax
@@ -289,47 +288,12 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
     )
 
 
-def checked_for_nan(results: Results) -> I64:
-    """The ops with which autograd's anomaly mode looks at what every node of the backward pass returns."""
-    trace, test = results.trace, results.named("aten::_is_any_true".__eq__)
-    at = results.slices(Kind.CPU_OP, _CHECKS.__contains__)
-    node = trace.parent[at]
-    inside = node >= 0
-    inside[inside] = results.named(_is_node)[trace.name[node[inside]]]
-    at, node = at[inside], node[inside]
-    return at[np.isin(node, node[test[trace.name[at]]])]
-
-
-def anomaly_detection(results: Results) -> Iterator[Finding]:
-    """Autograd's anomaly mode is on: it checks each gradient, and waits for the answer."""
-    trace, at = results.trace, checked_for_nan(results)
-    total, span = int(trace.duration[at].sum()), results.span[1] - results.span[0]
-    part = total / span if span else 0.0
-    if part < ANOMALY_SHARE:
-        return
-    nodes = len(np.unique(trace.parent[at]))
-    yield Finding(
-        "anomaly_detection",
-        "medium" if part >= MEDIUM else "low",
-        f"Autograd's anomaly detection takes at least {share(part)} "
-        f"{OF_RECORDING if results.is_whole else results.verdict().base}",
-        f"After {plural(nodes, 'node')} of the backward pass its results are searched for NaN (aten::isnan, "
-        f"aten::_is_any_true, aten::item), for {duration(total)} in all; each time the CPU waits for the "
-        "GPU's answer. In the forward pass it also notes the Python stack of every op, which the trace does "
-        "not show.",
-        "It is for debugging: take out torch.autograd.set_detect_anomaly(True), detect_anomaly(), or a "
-        "trainer's detect_anomaly.",
-        first_of(longest_first(trace, at)),
-        {"nodes": float(nodes), "check_ns": float(total), "share": part},
-    )
-
-
 def recomputation(results: Results) -> Iterator[Finding]:
     """The backward pass runs forward ops again: activation checkpointing."""
     trace, launches = results.trace, results.launches()
     at = results.slices(Kind.CPU_OP, _FORWARD.__contains__)
-    is_node = results.named(_is_node)
-    node = first_up(trace, at, lambda i, _: is_node[trace.name[i]])
+    nodes_of = results.named(is_node)
+    node = first_up(trace, at, lambda i, _: nodes_of[trace.name[i]])
     at, node = at[node >= 0], node[node >= 0]
     names, calls = np.unique(trace.name[at], return_counts=True)
     if len(names) < 2 or len(at) < RECOMPUTED:
@@ -350,7 +314,7 @@ def recomputation(results: Results) -> Iterator[Finding]:
     spent, device = int((end - start).sum()), int(trace.duration[again].sum())
     span = results.span[1] - results.span[0]
     part, cpu = device / max(1, results.work_time), spent / max(1, span)
-    if max(part, cpu) < ANOMALY_SHARE:
+    if max(part, cpu) < RECOMPUTED_SHARE:
         return
     base = OF_RECORDING if results.is_whole else results.verdict().base
     order = np.argsort(-calls, kind="stable")[:3]
@@ -367,10 +331,6 @@ def recomputation(results: Results) -> Iterator[Finding]:
         first_of(longest_first(trace, at)),
         {"calls": float(len(at)), "cpu_ns": float(spent), "device_ns": float(device), "share": part},
     )
-
-
-def _is_node(name: str) -> bool:
-    return name.startswith("autograd::engine::evaluate_function")
 
 
 def planned_launches(results: Results) -> Iterator[Finding]:

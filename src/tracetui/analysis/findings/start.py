@@ -8,6 +8,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
@@ -314,7 +315,10 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
     if results.verdict().verdict == "compute-bound":  # the device has enough to do meanwhile
         return
     trace = results.trace
-    at = results.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
+    # A collective waits for other ranks, on a thread of its own.
+    at = results.slices(
+        Kind.ANNOTATION, lambda name: not (name.startswith(_NOT_ASKED) or is_collective(name))
+    )
     recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.implausible)
     position = np.searchsorted(recorded, at, side="right")
     at, position = at[position < len(recorded)], position[position < len(recorded)]

@@ -342,7 +342,7 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
     if not loading and "host" in (CAUSES[i] for i in idle.largest):
         loading = _same_place(results, idle)
-    if idle.on_cpu and not loading:
+    if idle.on_cpu and not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
         loading = (
             f" For {duration(idle.on_cpu_time)} of the idle time the CPU ran {idle.on_cpu}, which launches "
         )
@@ -405,7 +405,8 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     spent = sum_into(which, end - begin - gaps.blocks.within(begin, end), len(names))
     if not len(names) or 2 * spent.max() < dispatch:
         return "", 0
-    return short_name(trace.names[int(names[np.argmax(spent)])], "cpu_op"), int(spent.max())
+    # What the verdict leaves out may cover some of it.
+    return short_name(trace.names[int(names[np.argmax(spent)])], "cpu_op"), min(int(spent.max()), dispatch)
 
 
 def _ends(trace: Trace, at: I64) -> I64:

@@ -192,7 +192,9 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
         label = op_name(functor.base)
         function = functor
     else:
-        label = _REWRITES.get(base) or _STRIP.sub("", base).removeprefix("kernel_").strip("_") or base
+        label = (
+            _REWRITES.get(base) or re.sub(r"^kernel_(?=[^\W\d])", "", _STRIP.sub("", base)).strip("_") or base
+        )
     types = [dtype for dtype in map(cxx.dtype_of, function.args[:6]) if dtype]
     first = types[0] if types and types[0] != "bool" else None
     dtype = next((t for t in types if t[:2] in ("fp", "bf")), first)

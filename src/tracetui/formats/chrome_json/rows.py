@@ -130,7 +130,7 @@ def _label(value: Any) -> int | str:
 
 
 def _id(value: Any) -> int:
-    if (isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20) or (
+    if (isinstance(value, str) and value.strip().removeprefix("-").isdecimal() and len(value) < 20) or (
         isinstance(value, float) and value.is_integer()
     ):
         value = int(value)

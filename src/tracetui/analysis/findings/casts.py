@@ -1,0 +1,85 @@
+"""The rule on kernels that convert from one type to another and do nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.ancestors import first_up
+from tracetui.analysis.findings.model import (
+    MEDIUM,
+    WORK_TIME,
+    Finding,
+    first_of,
+    graded_kernels,
+    longest_first,
+)
+from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.results import Results
+from tracetui.trace import Kind
+from tracetui.units import duration, plural, share, verb
+
+OF_ALL = 0.01
+"""Of the time: what a device that is nearly always idle converts does not matter."""
+_CASTS = re.compile(
+    r"(?:float16|float8)_copy_kernel|copy_kernel.*LoadWithCast|gpu_kernel_impl<.{0,40}direct_copy_kernel"
+)
+"""PyTorch's kernels that copy from one type to another; those of one type are `gpu_kernel_impl_nocast`."""
+_CONVERTS = ("aten::to", "aten::_to_copy", "aten::copy_", "aten::type_as")
+_AUTOCASTED = re.compile(r"aten::(?:linear|matmul|addmm|mm|bmm|baddbmm|einsum|_?conv\w*)$")
+"""Ops that convert their inputs only under autocast."""
+_INSIDE = re.compile(r"aten::(?:_scaled_dot_product_|_?fft_)")
+"""Ops that convert on their own account: the way they go is told elsewhere, or is the only one."""
+_AUTOCAST = (
+    "Autocast keeps each weight's cast until its block ends: put all microbatches of a step into one block. "
+    "Or keep the weights in the lower type (with fp32 copies for the optimizer). torch.compile fuses the "
+    "casts of activations with what is next to them."
+)
+_ONCE = (
+    "Convert a weight or a constant once, before the loop. Where an op takes the other type, leave the "
+    "conversion out. torch.compile fuses the others with what is next to them."
+)
+
+
+def type_conversions(results: Results) -> Iterator[Finding]:
+    """Kernels that only convert: the casts of autocast, `.float()`, a weight converted in every step."""
+    trace, work = results.trace, results.work()
+    casts = results.named(lambda name: bool(_CASTS.search(name[:1000])))[trace.name[work]]
+    at, op = work[casts], results.work_op()[casts]
+    plain = results.named(_CONVERTS.__contains__)
+    other = first_up(trace, op, lambda i, _: (trace.kind[i] == Kind.CPU_OP) & ~plain[trace.name[i]])
+    name = np.where(other >= 0, trace.name[other], -1)
+    keep = (name < 0) | ~results.named(lambda name: bool(_INSIDE.match(name)))[name]
+    at, name = at[keep], name[keep]
+    time = int(trace.duration[at].sum())
+    if time < max(1, MEDIUM * results.work_time, OF_ALL * results.verdict().judged):
+        return
+    backward = results.named(lambda name: name.startswith("ToCopyBackward"))
+    called, which = np.unique(name, return_inverse=True)
+    spent, calls = sum_into(which, trace.duration[at], len(called)), np.bincount(which)
+    places = []
+    for i in np.argsort(-spent, kind="stable")[:3].tolist():
+        if called[i] < 0:
+            where = "conversions that are no part of another op"
+        elif backward[called[i]]:
+            where = "the gradients of casts"
+        else:
+            where = short_name(trace.names[int(called[i])], "cpu_op")
+        places.append(f"{where} ({calls[i]:,}, {duration(int(spent[i]))})")
+    autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
+    share_of = time / results.work_time
+    longest = longest_first(trace, at)
+    count = int(np.count_nonzero(trace.kind[work] == Kind.KERNEL))
+    yield Finding(
+        "type_conversions",
+        graded_kernels(results, time),
+        f"Conversions from one type to another take {share(share_of)} of {WORK_TIME}",
+        f"{len(at):,} of {plural(count, 'kernel')}, such as {results.decoded(int(longest[0])).short}, only "
+        f"{verb(len(at), 'convert')}, for {duration(time)}: {', '.join(places)}.",
+        _AUTOCAST if spent[autocast].sum() > spent[called < 0].sum() else _ONCE,
+        first_of(longest),
+        {"share": share_of, "device_ns": float(time), "kernels": float(len(at))},
+    )
