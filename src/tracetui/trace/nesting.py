@@ -38,6 +38,7 @@ def _load() -> ctypes.CDLL | None:
         library.first_places.restype = None
         library.unite.argtypes = [address, address, number, address, address, address]
         library.unite.restype = number
+        library.are_sound.argtypes = [address, number, number, address, address, number, address]
     return library
 
 
