@@ -1,4 +1,4 @@
-/* The fast paths of nesting.py, intervals.py and saved_file.py. */
+/* The fast paths of nesting.py, intervals.py, saved_file.py and timeline/rows.py. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -122,6 +122,33 @@ EXPORT void positions(const int32_t *values, int64_t count, int64_t size, int64_
 EXPORT void first_places(const int32_t *values, int64_t count, int64_t size, int32_t *first) {
     for (int64_t i = count - 1; i >= 0; i--)
         if (values[i] >= 0 && values[i] < size) first[values[i]] = (int32_t)i;
+}
+
+/* The slices of a lane, which begin with number `first`, by depth: `order`, and where each of `rows` rows begins in it,
+   `bounds`, of which there is one more, all zeros at first. The first `made` rows also have their starts, in that order,
+   and in `total` the running sum of the durations: for each row one more than it has slices, from 0 on. */
+EXPORT void by_row(const int64_t *start, const int64_t *duration, const int32_t *depth, int64_t count, int32_t first,
+                   int64_t rows, int64_t made, int64_t *bounds, int32_t *order, int64_t *starts, int64_t *total) {
+    for (int64_t i = 0; i < count; i++)
+        if (depth[i] >= 0 && depth[i] < rows) bounds[depth[i]]++;
+    int64_t begin = 0;
+    for (int64_t row = 0; row <= rows; row++) {
+        int64_t many = bounds[row];
+        bounds[row] = begin;
+        if (row < made) total[begin + row] = 0;
+        begin += many;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = depth[i];
+        if (row < 0 || row >= rows) continue;
+        int64_t at = bounds[row]++;
+        order[at] = first + (int32_t)i;
+        if (row >= made) continue;
+        starts[at] = start[i];
+        total[at + row + 1] = (int64_t)((uint64_t)total[at + row] + (uint64_t)(duration[i] > 0 ? duration[i] : 0));
+    }
+    for (int64_t row = rows; row > 0; row--) bounds[row] = bounds[row - 1];
+    bounds[0] = 0;
 }
 
 /* Columns of slices, see model.py. */

@@ -36,15 +36,15 @@ try:
 except ImportError:  # a platform without a wheel
     from zlib import crc32
 
-FORMAT = 1
+FORMAT = 2
 """To be raised with every change of what is written."""
 _MAGIC = b"tracetui"
 _PREFIX = struct.Struct("<8sQQQ")
 """`_MAGIC`, offset and length of the header, its CRC-32."""
 _ALIGNED = 64
 """Each column begins at a multiple of this."""
-_BLOCK = 1 << 22
-"""Bytes of a column with one checksum."""
+_BLOCK = 1 << 24
+"""Bytes of a column with one checksum: with smaller ones, threads wait for each other."""
 _ROWS = 1 << 18
 """Rows to check at a time: with fewer, threads wait for each other."""
 
