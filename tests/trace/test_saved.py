@@ -190,6 +190,23 @@ def test_a_bar_of_progress_ends_and_cancels(path: Path, cache: Path) -> None:
         load(path, lambda done, total: False)
 
 
+def test_it_says_at_once_that_it_is_there(path: Path, cache: Path) -> None:
+    from tracetui.trace import Cancelled
+
+    told: list[bool] = []
+    assert saved.find(open_source(path), lambda: told.append(True)) is None
+    assert told == []
+    saved.save(load(path))
+    assert saved.find(open_source(path), lambda: told.append(True)) is not None
+    assert told == [True]
+
+    def cancel() -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        saved.find(open_source(path), cancel)
+
+
 # -- a cache that lies: never a wrong number, never an error
 
 

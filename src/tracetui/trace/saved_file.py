@@ -228,15 +228,17 @@ def about(file: IO[bytes]) -> About:
     return found
 
 
-def read(file: IO[bytes], key: Key | None, source: Source) -> Trace:
-    """The trace of an opened `source`, if the file has this key. Raises Unusable or another error if not, or
-    if it is damaged."""
+def read(file: IO[bytes], key: Key | None, source: Source, there: Callable[[], object]) -> Trace:
+    """The trace of an opened `source`, if the file has this key: then `there` is called before columns are
+    read. Raises Unusable or another error if not, or if it is damaged."""
     header: Header
     header, end = _read_header(file, _HEADERS)
     if header.key != key:
         raise Unusable
     if header.info.text_size != source.size and source.encoding.IN_PLACE:
         raise Unusable
+
+    there()
 
     def rest() -> EventReader:  # Python's work, while threads read the columns
         if not all(map(is_safe, _texts(header))):

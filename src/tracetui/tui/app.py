@@ -44,8 +44,8 @@ OPENED = 1.0
 """Seconds after which a small trace has its first picture."""
 
 
-NEARLY = 0.2
-"""Seconds to wait for a trace that has been read, rather than to show a screen that says so."""
+NEARLY = 0.3
+"""Seconds to wait for a trace that is about to be there, rather than to show another screen before."""
 LARGE = 500_000
 """Slices from which on the analyses of a trace wait for the keys."""
 AFTER_KEY = 0.15
@@ -200,7 +200,7 @@ class TracetuiApp(App):
             from tracetui.tui.screens.start import StartScreen
 
             return StartScreen(self.found)
-        if all(task.share == 1 for task in self.tasks):  # it is read, or was kept
+        if all(task.share == 1 for task in self.tasks):  # what was kept is there soon
             import tracetui.tui.screens.trace  # noqa: F401  (meanwhile)
 
             for task in self.tasks:
