@@ -34,8 +34,6 @@ from tracetui.trace.unknown import idle_known
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
 """The causes that say what the CPU did meanwhile."""
-MADE = (first_of_names, idle_known, busy_of, roles)
-"""Of the whole trace, before the first picture."""
 PREPARED = 16
 """Lanes, the longest, whose slices are sorted by row before the first picture."""
 ROWS = 8
@@ -128,13 +126,19 @@ class Recording:
     def prepare(cls, trace: Trace) -> None:
         """Make what the first picture of a trace needs, in the thread that has read it, and others."""
         rows, lanes = Rows(trace), trace.lanes
-        known = answer(trace.reader.source, "prepared", Prepared)
-        if known is not None and (known.slices, len(known.roles)) == (len(trace), len(lanes)):
-            trace.derived.update({"idle known": known.idle_known, "roles": known.roles, "span": known.span})
         longest = sorted(range(len(lanes)), key=lambda i: lanes[i].first - lanes[i].last)[:PREPARED]
 
+        def told() -> Sequence[str]:
+            known = answer(trace.reader.source, "prepared", Prepared)
+            if known is not None and (known.slices, len(known.roles)) == (len(trace), len(lanes)):
+                trace.derived.update({"idle known": known.idle_known, "span": known.span})
+                trace.derived["roles"] = known.roles
+            others: list[Callable[[], Any]] = [partial(idle_known, trace), lambda: trace.span]
+            together(others, threads_for(len(trace)))
+            return roles(trace)
+
         tasks: list[Callable[[], Any]] = [partial(rows.make, lane, ROWS) for lane in longest]
-        tasks += [lambda: trace.span, *(partial(make, trace) for make in MADE)]
+        tasks += [partial(first_of_names, trace), partial(busy_of, trace), told]
         *_, busy, names = together(tasks, threads_for(len(trace)))
         trace.derived["drawn"] = rows, busy, names
 
