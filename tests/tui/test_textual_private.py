@@ -137,8 +137,8 @@ async def test_filters_change_the_lines_of_the_screen() -> None:
 
 
 class Moded(App):
-    """Its first screen belongs to a mode, as that of `TracetuiApp`. Notes when a picture is displayed, and when
-    that screen is called back."""
+    """Its first screen belongs to a mode, as that of `TracetuiApp`. Notes when a picture is displayed, and
+    when that screen is called back."""
 
     DEFAULT_MODE: ClassVar[str] = "first"
 
