@@ -27,8 +27,8 @@ from tracetui.formats.columns import Array
 
 WORTH = 1 << 24
 """Bytes from which on a file is mapped."""
-AFTER = 1.0
-"""Seconds until it is copied: by then the first picture is on the screen."""
+AFTER = 5.0
+"""Seconds until it is copied: by then the first picture is on the screen, even if other programs are busy."""
 _PIECE = 1 << 24
 """Bytes that are copied at a time."""
 _HUGE = 1 << 21
