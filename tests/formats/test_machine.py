@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tracetui.formats.machine import in_small_pieces
 
 CODE = """
 import os
@@ -39,7 +42,7 @@ def test_what_is_kept_of_free_memory_is_as_before(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr("ctypes.CDLL", lambda name: Library())
-    with pytest.raises(KeyError), in_small_pieces():
+    with suppress(KeyError), in_small_pieces():
         assert asked == [(-3, 1 << 21), (-1, 1 << 22)]
         raise KeyError
     assert asked[2:] == [(-3, 1 << 25), (-1, 1 << 26)]
