@@ -166,7 +166,9 @@ class First(Screen[None]):
         app = self.app
         assert isinstance(app, Moded)
         self.call_after_refresh(app.order.append, "after refresh")
-        once_drawn(self, lambda: app.order.append("once drawn"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(App, "is_headless", False)
+            once_drawn(self, lambda: app.order.append("once drawn"))
 
 
 async def test_what_is_put_off_comes_after_the_first_picture() -> None:

@@ -291,9 +291,9 @@ def filters(app: textual.app.App[Any]) -> list[LineFilter]:
 
 def once_drawn(node: Widget, callback: Callable[[], object]) -> None:
     """Call back once the next picture is sent. While the app starts, and while it changes screens, Textual
-    draws without sending, and `call_after_refresh` calls back after that."""
+    draws without sending, and `call_after_refresh` calls back after that. A headless app sends nothing."""
     app = node.app
-    if isinstance(app, App) and app._batch_count:
+    if isinstance(app, App) and app._batch_count and not app.is_headless:
         app.put_off.append(functools.partial(node.call_later, callback))
     else:
         node.call_after_refresh(callback)
