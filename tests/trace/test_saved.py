@@ -26,7 +26,7 @@ from tests.conftest import SAMPLES
 
 from tracetui.cli.main import main
 from tracetui.formats.source import Source, open_source
-from tracetui.trace import Trace, load, saved, saved_file
+from tracetui.trace import Trace, in_memory, load, nesting, saved, saved_file
 from tracetui.trace.saved_file import _PREFIX, About, Header
 
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in SAMPLES.glob("*.json.gz"))
@@ -188,6 +188,23 @@ def test_a_bar_of_progress_ends_and_cancels(path: Path, cache: Path) -> None:
     assert seen == [(path.stat().st_size,) * 2]
     with pytest.raises(Cancelled):
         load(path, lambda done, total: False)
+
+
+def test_it_says_at_once_that_it_is_there(path: Path, cache: Path) -> None:
+    from tracetui.trace import Cancelled
+
+    told: list[bool] = []
+    assert saved.find(open_source(path), lambda: told.append(True)) is None
+    assert told == []
+    saved.save(load(path))
+    assert saved.find(open_source(path), lambda: told.append(True)) is not None
+    assert told == [True]
+
+    def cancel() -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        saved.find(open_source(path), cancel)
 
 
 # -- a cache that lies: never a wrong number, never an error
@@ -371,6 +388,16 @@ BAD = {
 }
 
 
+@pytest.fixture(params=["C", "Python"])
+def _either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the compiled library and without."""
+    if request.param == "Python":
+        monkeypatch.setattr(nesting, "LIBRARY", None)
+    elif nesting.LIBRARY is None:
+        pytest.skip("the library of trace/nesting.c is not installed")
+
+
+@pytest.mark.usefixtures("_either")
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("where", [0.0, 0.3, 0.999])
 def test_indices_that_point_nowhere(
@@ -398,6 +425,7 @@ def test_indices_that_point_nowhere(
         assert saved.find(open_source(path)) is None, (name, at, bad)
 
 
+@pytest.mark.usefixtures("_either")
 def test_parents_that_go_round_in_circles(kept_bytes: tuple[Path, bytes, Trace], cache: Path) -> None:
     path, whole, fresh = kept_bytes
     second = fresh.lanes[1].first
@@ -545,7 +573,12 @@ def test_two_writers_at_once(path: Path, cache: Path) -> None:
     assert len(list(cache.iterdir())) == 1
 
 
-def test_deleted_cut_or_overwritten_while_in_use(path: Path, cache: Path) -> None:
+@pytest.mark.parametrize("mapped", [False, True])
+def test_deleted_cut_or_overwritten_while_in_use(
+    mapped: bool, path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_memory, "WORTH", 0 if mapped else 1 << 40)
+    monkeypatch.setattr(in_memory, "AFTER", 0.1)
     fresh = load(path)
     for harm in (
         lambda file: file.unlink(),

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.conftest import SAMPLES
 
 from tracetui.analysis.results import Results
-from tracetui.trace import saved
+from tracetui.formats.source import Source
+from tracetui.session.recording import Recording
+from tracetui.trace import Trace, load, saved
+from tracetui.tui import app as app_module
+from tracetui.tui.app import TracetuiApp
+from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.overview import OverviewPane
+from tracetui.tui.screens.loading import LoadingScreen
+from tracetui.tui.screens.trace import TraceScreen
 
 from .conftest import app_of, screen_of, until
 
@@ -26,13 +37,38 @@ async def opened(path: Path) -> tuple[object, ...]:
         return verdict.line.verdict, verdict.steps, dict(verdict.evidence), pane.overview
 
 
-async def test_the_first_screen_waits_for_no_analysis(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("TRACETUI_NO_CACHE", raising=False)
-    monkeypatch.setenv("TRACETUI_CACHE", str(tmp_path))
-    monkeypatch.setattr(saved, "WORTH", 0)
+@pytest.mark.usefixtures("cache")
+async def test_the_first_screen_waits_for_no_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     first = await opened(SAMPLES / "train.json.gz")
     monkeypatch.delattr(Results, "_verdict")  # nobody asks for it again
     assert await opened(SAMPLES / "train.json.gz") == first
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("kept", [True, False])
+async def test_no_screen_about_reading_comes_before_what_was_kept(
+    kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
+    monkeypatch.setattr(app_module, "NEARLY", 60)
+    path, prepare, ready = SAMPLES / "train.json.gz", Recording.prepare, threading.Event()
+    if kept:
+        assert saved.save(load(path))
+
+    def slowly(source: Source, there: Callable[[], object]) -> Trace | None:
+        begun.set()
+        assert ready.wait(60)
+        return None
+
+    begun = threading.Event()
+    if not kept:
+        monkeypatch.setattr(importlib.import_module("tracetui.trace.load"), "find", slowly)
+    monkeypatch.setattr(Recording, "prepare", lambda trace: (begun.set(), time.sleep(0.3), prepare(trace)))
+    task = LoadTask(path).start()
+    assert begun.wait(60)
+    app = TracetuiApp(task)
+    async with app.run_test(size=(120, 40)) as pilot:
+        assert isinstance(app.screen_stack[0], TraceScreen if kept else LoadingScreen)
+        ready.set()
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))

@@ -109,7 +109,7 @@ def test_a_small_file_has_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_kept_in_the_cache_has_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = load(LLAMA)
-    monkeypatch.setattr(loading, "find", lambda source: whole)
+    monkeypatch.setattr(loading, "find", lambda source, there: whole)
     shown: list[Trace] = []
     assert load(LLAMA, show=shown.append) is whole
     assert not shown

@@ -16,14 +16,17 @@ from typing import Any, ClassVar
 
 import pytest
 import textual.app
+import textual.css.stylesheet
 from rich.console import Console
 from rich.segment import Segment
+from tests import driver
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual._styles_cache import StylesCache
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.css.scalar import Scalar
+from textual.css.stylesheet import Stylesheet
 from textual.drivers._writer_thread import WriterThread
 from textual.filter import LineFilter
 from textual.geometry import Region
@@ -44,6 +47,7 @@ from tracetui.tui.textual_private import (
     lines_between,
     lines_of,
     mode_of,
+    once_drawn,
 )
 
 
@@ -130,6 +134,78 @@ async def test_filters_change_the_lines_of_the_screen() -> None:
     async with app.run_test(size=(20, 3)) as pilot:
         await pilot.pause()
         assert [line.text.rstrip() for line in lines_of(app.screen)] == ["ABOVE", "BELOW", ""]
+
+
+class Moded(App):
+    """Its first screen belongs to a mode, as that of `TracetuiApp`. Notes when a picture is displayed, and
+    when that screen is called back."""
+
+    DEFAULT_MODE: ClassVar[str] = "first"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: list[str] = []
+        self.add_mode("first", lambda: First())
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        super()._display(screen, renderable)
+        if renderable is not None and not self._batch_count:
+            self.order.append("picture")
+
+    def get_css_variables(self) -> dict[str, str]:
+        return {**super().get_css_variables(), "mine": getattr(self, "mine", "#010203")}
+
+
+class First(Screen[None]):
+    DEFAULT_CSS = "First { background: $mine; }"
+
+    def compose(self) -> ComposeResult:
+        yield Static("text")
+
+    def on_mount(self) -> None:
+        app = self.app
+        assert isinstance(app, Moded)
+        self.call_after_refresh(app.order.append, "after refresh")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(App, "is_headless", False)
+            once_drawn(self, lambda: app.order.append("once drawn"))
+
+
+async def test_what_is_put_off_comes_after_the_first_picture() -> None:
+    app = Moded()
+    async with app.run_test() as pilot:
+        await pilot.pause(0.3)
+        assert app.order.count("once drawn") == 1
+        assert app.order.index("picture") < app.order.index("once drawn")
+        assert app.order.index("after refresh") < app.order.index("picture"), (
+            "no longer needed: see once_drawn"
+        )
+        once_drawn(app.screen, lambda: app.order.append("again"))
+        await pilot.pause(0.1)
+        assert app.order[-1] == "again"
+
+
+async def test_css_is_parsed_once_until_a_variable_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    real = textual.css.stylesheet.parse
+
+    def parse(scope: str, css: str, *args: Any, **options: Any) -> Any:
+        parsed.append(css)
+        return real(scope, css, *args, **options)
+
+    monkeypatch.setattr("textual.css.stylesheet.parse", parse)
+    monkeypatch.setattr(Stylesheet, "_parse_rules", driver._parse)  # which other tests share
+    app = Moded()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        assert parsed.count(First.DEFAULT_CSS) == 1
+        assert len(set(parsed)) == len(parsed)
+        assert app.screen.styles.background == Color(1, 2, 3)
+        app.mine = "#040506"
+        app.refresh_css()
+        await pilot.pause()
+        assert parsed.count(First.DEFAULT_CSS) == 2
+        assert app.screen.styles.background == Color(4, 5, 6)
 
 
 async def test_the_mode_of_a_screen() -> None:

@@ -7,9 +7,9 @@ import math
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
@@ -81,6 +81,26 @@ def give_back(size: int) -> None:
     if sys.platform == "linux" and size > 1 << 20:
         with suppress(OSError, AttributeError):  # another library of C
             ctypes.CDLL(None).malloc_trim(0)
+
+
+@contextmanager
+def in_small_pieces() -> Iterator[None]:
+    """While several threads take memory and free it, give what is large back to the system at once: glibc
+    would keep some 10 MB for each of them. Afterwards it does so again, as they are soon taken anew."""
+    _piece(1 << 21)
+    try:
+        yield
+    finally:
+        _piece(1 << 25)
+
+
+def _piece(size: int) -> None:
+    """Set from which size on memory that is freed is given back, and twice that which is kept free."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # another library of C
+            library, map_from, keep = ctypes.CDLL(None), -3, -1
+            library.mallopt(map_from, size)
+            library.mallopt(keep, 2 * size)
 
 
 def go_on() -> None:

@@ -34,8 +34,6 @@ from tracetui.trace.unknown import idle_known
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
 """The causes that say what the CPU did meanwhile."""
-MADE = (busy_of, roles, first_of_names, idle_known)
-"""Of the whole trace, before the first picture."""
 PREPARED = 16
 """Lanes, the longest, whose slices are sorted by row before the first picture."""
 ROWS = 8
@@ -46,6 +44,7 @@ class Prepared(Struct, frozen=True):
     """What `saved` keeps of `Recording.prepare`."""
 
     slices: int
+    span: tuple[int, int]
     idle_known: bool
     roles: tuple[str, ...]
     """Of each lane."""
@@ -127,25 +126,26 @@ class Recording:
     def prepare(cls, trace: Trace) -> None:
         """Make what the first picture of a trace needs, in the thread that has read it, and others."""
         rows, lanes = Rows(trace), trace.lanes
-        known = answer(trace.reader.source, "prepared", Prepared)
-        if known is not None and (known.slices, len(known.roles)) == (len(trace), len(lanes)):
-            trace.derived.update({"idle known": known.idle_known, "roles": known.roles})
         longest = sorted(range(len(lanes)), key=lambda i: lanes[i].first - lanes[i].last)[:PREPARED]
 
-        def top(lane: int) -> None:
-            count = min(ROWS, rows.count(lane))
-            rows.row(lane, 0)  # sorts the lane, for all of them
-            together([partial(rows.row, lane, depth) for depth in range(1, count)], threads_for(len(trace)))
+        def told() -> Sequence[str]:
+            known = answer(trace.reader.source, "prepared", Prepared)
+            if known is not None and (known.slices, len(known.roles)) == (len(trace), len(lanes)):
+                trace.derived.update({"idle known": known.idle_known, "span": known.span})
+                trace.derived["roles"] = known.roles
+            others: list[Callable[[], Any]] = [partial(idle_known, trace), lambda: trace.span]
+            together(others, threads_for(len(trace)))
+            return roles(trace)
 
-        tasks: list[Callable[[], Any]] = [partial(make, trace) for make in MADE]
-        busy, names, *_ = together(tasks + [partial(top, lane) for lane in longest], threads_for(len(trace)))
+        tasks: list[Callable[[], Any]] = [partial(rows.make, lane, ROWS) for lane in longest]
+        tasks += [partial(first_of_names, trace), partial(busy_of, trace), told]
+        *_, busy, names = together(tasks, threads_for(len(trace)))
         trace.derived["drawn"] = rows, busy, names
-        trace.span  # noqa: B018  (kept by the trace)
 
     @classmethod
     def keep_prepared(cls, trace: Trace) -> bool:
         """Keep what takes `prepare` longest, for when a large trace is opened again; whether it is kept."""
-        found = Prepared(len(trace), idle_known(trace), roles(trace))
+        found = Prepared(len(trace), trace.span, idle_known(trace), roles(trace))
         return keep_answer(trace.reader.source, "prepared", found, Prepared)
 
     def load_lanes(self) -> list[Mapping[str, Any]]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+from functools import partial
+from itertools import pairwise
+
 import numpy as np
 from msgspec import Struct
 
 from tracetui.formats.columns import looked_up
-from tracetui.formats.machine import in_blocks
+from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.timeline.frames import depths_with, spanning_frames
 from tracetui.trace.model import I32, I64, Bool, Trace
-from tracetui.trace.nesting import positions
+from tracetui.trace.nesting import LIBRARY, positions
 
 
 class Row(Struct, frozen=True, eq=False):
@@ -101,6 +105,28 @@ class Rows:
         if found is None:
             found = self._rows[lane, depth] = self._make(lane, depth)
         return found
+
+    def make(self, lane: int, most: int) -> None:
+        """Make the first rows of a lane, at most so many."""
+        count = min(most, self.count(lane))
+        if count > 1 and LIBRARY is not None and not len(self.frames(lane)):
+            self._make_together(LIBRARY, lane, count)
+            return
+        self.row(lane, 0)  # sorts the lane, for all of them
+        together([partial(self.row, lane, depth) for depth in range(1, count)], threads_for(len(self.trace)))
+
+    def _make_together(self, library: ctypes.CDLL, lane: int, count: int) -> None:
+        trace, one = self.trace, self.trace.lanes[lane]
+        slices, number = slice(one.first, one.last), one.last - one.first
+        given = [np.ascontiguousarray(c[slices]) for c in (trace.start, trace.duration, trace.depth)]
+        bounds, order = np.zeros(one.rows + 1, dtype=np.int64), np.empty(number, dtype=np.int32)
+        start, total = np.empty(number, dtype=np.int64), np.empty(number + count, dtype=np.int64)
+        columns, made = ([a.ctypes.data for a in some] for some in (given, (bounds, order, start, total)))
+        library.by_row(*columns, number, one.first, one.rows, count, *made)
+        self._orders[lane] = (order, bounds)
+        for depth, (a, b) in enumerate(pairwise(bounds[: count + 1].tolist())):
+            sums = total[a + depth : b + depth + 1]
+            self._rows[lane, depth] = Row(lane, depth, order[a:b], start[a:b], sums, trace.name)
 
     def _make(self, lane: int, depth: int) -> Row:
         trace = self.trace

@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -48,8 +49,7 @@ def load(
     source = open_source(path, report)
     try:
         with _no_collections():
-            if cache and (kept := find(source)):
-                report(source.size, source.size)
+            if cache and (kept := find(source, partial(report, source.size, source.size))):
                 return kept
             if show is not None and source.size * source.encoding.RATIO >= LARGE:
                 with suppress(TraceError):  # what is wrong is said of the whole

@@ -1,4 +1,4 @@
-/* The fast paths of nesting.py and intervals.py. */
+/* The fast paths of nesting.py, intervals.py, saved_file.py and timeline/rows.py. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -122,4 +122,80 @@ EXPORT void positions(const int32_t *values, int64_t count, int64_t size, int64_
 EXPORT void first_places(const int32_t *values, int64_t count, int64_t size, int32_t *first) {
     for (int64_t i = count - 1; i >= 0; i--)
         if (values[i] >= 0 && values[i] < size) first[values[i]] = (int32_t)i;
+}
+
+/* The slices of a lane, which begin with number `first`, by depth: `order`, and where each of `rows` rows begins in it,
+   `bounds`, of which there is one more, all zeros at first. The first `made` rows also have their starts, in that order,
+   and in `total` the running sum of the durations: for each row one more than it has slices, from 0 on. */
+EXPORT void by_row(const int64_t *start, const int64_t *duration, const int32_t *depth, int64_t count, int32_t first,
+                   int64_t rows, int64_t made, int64_t *bounds, int32_t *order, int64_t *starts, int64_t *total) {
+    for (int64_t i = 0; i < count; i++)
+        if (depth[i] >= 0 && depth[i] < rows) bounds[depth[i]]++;
+    int64_t begin = 0;
+    for (int64_t row = 0; row <= rows; row++) {
+        int64_t many = bounds[row];
+        bounds[row] = begin;
+        if (row < made) total[begin + row] = 0;
+        begin += many;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = depth[i];
+        if (row < 0 || row >= rows) continue;
+        int64_t at = bounds[row]++;
+        order[at] = first + (int32_t)i;
+        if (row >= made) continue;
+        starts[at] = start[i];
+        total[at + row + 1] = (int64_t)((uint64_t)total[at + row] + (uint64_t)(duration[i] > 0 ? duration[i] : 0));
+    }
+    for (int64_t row = rows; row > 0; row--) bounds[row] = bounds[row - 1];
+    bounds[0] = 0;
+}
+
+/* Columns of slices, see model.py. */
+typedef struct {
+    const int64_t *start, *duration;
+    const int32_t *name, *lane, *depth, *parent, *launch, *op;
+    const int16_t *category;
+    const int8_t *kind;
+} Slices;
+
+/* Notes whether some of the values are below `least`, which is 0 or -1, or not below `limit`. */
+#define WITHIN(values, least, limit)                                                                                   \
+    for (int64_t i = at; i < stop; i++)                                                                                \
+    bad |= (uint32_t)(int32_t)(values)[i] - (uint32_t)(least) >= (uint32_t)(limit) - (uint32_t)(least)
+
+/* Whether the slices from `at` to before `stop`, all of them in one lane that begins at `first`, are sound: see
+   saved_file.py. `limits`: of names, categories, kinds and slices. */
+static int lane_is_sound(const Slices *s, int64_t at, int64_t stop, int32_t lane, int64_t first, int64_t rows,
+                         const int32_t *limits) {
+    uint32_t bad = 0;
+    uint64_t length = 0;
+    int early = 0;
+    WITHIN(s->name, 0, limits[0]);
+    WITHIN(s->category, 0, limits[1]);
+    WITHIN(s->kind, 0, limits[2]);
+    WITHIN(s->launch, -1, limits[3]);
+    WITHIN(s->op, -1, limits[3]);
+    WITHIN(s->depth, 0, rows);
+    for (int64_t i = at; i < stop; i++) bad |= s->lane[i] != lane;
+    for (int64_t i = at; i < stop; i++) bad |= s->parent[i] >= (int32_t)i;
+    for (int64_t i = at; i < stop; i++) bad |= (s->parent[i] < (int32_t)first) & (s->parent[i] != -1);
+    for (int64_t i = at; i < stop; i++) length |= (uint64_t)s->duration[i];
+    for (int64_t i = at > first ? at : first + 1; i < stop; i++) early |= s->start[i] < s->start[i - 1];
+    return !bad && !early && !(length >> 62);
+}
+
+/* Whether the slices from `at` to before `stop` are sound. `firsts`, `rows`: of each of `lanes` lanes, none of which
+   is empty, and which begin at 0; the number of slices follows the last of `firsts`. */
+EXPORT int are_sound(const Slices *slices, int64_t at, int64_t stop, const int64_t *firsts, const int64_t *rows,
+                     int64_t lanes, const int32_t *limits) {
+    for (int64_t lane = 0; lane < lanes; lane++) {
+        int64_t from = firsts[lane] > at ? firsts[lane] : at, to = firsts[lane + 1] < stop ? firsts[lane + 1] : stop;
+        /* In parts that stay in the processor's cache. */
+        for (int64_t next; from < to; from = next) {
+            next = from + 4096 < to ? from + 4096 : to;
+            if (!lane_is_sound(slices, from, next, (int32_t)lane, firsts[lane], rows[lane], limits)) return 0;
+        }
+    }
+    return 1;
 }

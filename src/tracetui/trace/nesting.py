@@ -38,6 +38,9 @@ def _load() -> ctypes.CDLL | None:
         library.first_places.restype = None
         library.unite.argtypes = [address, address, number, address, address, address]
         library.unite.restype = number
+        library.by_row.argtypes = [address] * 3 + [number, ctypes.c_int32, number, number] + [address] * 4
+        library.by_row.restype = None
+        library.are_sound.argtypes = [address, number, number, address, address, number, address]
     return library
 
 

@@ -26,6 +26,7 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder, decode, encode
 
 import tracetui
+from tracetui.formats.errors import Cancelled
 from tracetui.formats.source import Source
 from tracetui.safe_text import plain
 from tracetui.trace.model import Trace
@@ -146,17 +147,20 @@ def keeps(source: Source) -> bool:
 # -- finding and keeping
 
 
-def find(source: Source) -> Trace | None:
-    """The trace of an opened file as it was kept; None if it was not, or cannot be used."""
+def find(source: Source, there: Callable[[], object] = lambda: None) -> Trace | None:
+    """The trace of an opened file as it was kept; None if it was not, or cannot be used. `there` is called
+    once it is certain that it was; what it raises passes through if that is `Cancelled`."""
     if not is_on() or not is_worth(source):
         return None
     try:
         kept = _file_of(source.path)
         with _opened(kept) as file:
-            found = read(file, _key(source), source)
+            found = read(file, _key(source), source, there)
         with suppress(OSError):
             os.utime(kept)  # used just now
         return found
+    except Cancelled:
+        raise
     except Exception:  # whatever a damaged file leads to
         return None
 

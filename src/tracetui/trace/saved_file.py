@@ -4,8 +4,7 @@ everything else, as JSON.
 It is input like any other. Checksums say whether it is as it was written, and every index in it is checked
 before it becomes a `Trace`. Nothing is allocated that the file does not hold.
 
-Columns are copied into memory, not mapped: a mapped file that somebody cuts short kills the process, and one
-that is written to changes numbers under the analyses. Several threads copy and check.
+What becomes of the file afterwards changes nothing (see `in_memory`). Several threads check it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import bisect
 import os
 import struct
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -29,6 +27,8 @@ from tracetui.formats.machine import together, usable_cores
 from tracetui.formats.registry import unpack
 from tracetui.formats.source import Source
 from tracetui.safe_text import plain
+from tracetui.trace import nesting
+from tracetui.trace.in_memory import in_memory
 from tracetui.trace.model import Counters, Instants, Kind, Lane, Process, Trace, TraceInfo
 
 try:
@@ -36,15 +36,15 @@ try:
 except ImportError:  # a platform without a wheel
     from zlib import crc32
 
-FORMAT = 1
+FORMAT = 2
 """To be raised with every change of what is written."""
 _MAGIC = b"tracetui"
 _PREFIX = struct.Struct("<8sQQQ")
 """`_MAGIC`, offset and length of the header, its CRC-32."""
 _ALIGNED = 64
 """Each column begins at a multiple of this."""
-_BLOCK = 1 << 22
-"""Bytes of a column with one checksum."""
+_BLOCK = 1 << 24
+"""Bytes of a column with one checksum: with smaller ones, threads wait for each other."""
 _ROWS = 1 << 18
 """Rows to check at a time: with fewer, threads wait for each other."""
 
@@ -62,6 +62,9 @@ _COLUMNS = {
     "clipped": {"i8": "clipped"},
 }
 """What the rows are: the columns by type, in the order of the file."""
+
+_CHECKED = "start duration name lane depth parent launch op category kind"
+"""As nesting.c has them."""
 
 Columns = dict[str, dict[str, Array]]
 """By what the rows are, by name."""
@@ -225,9 +228,9 @@ def about(file: IO[bytes]) -> About:
     return found
 
 
-def read(file: IO[bytes], key: Key | None, source: Source) -> Trace:
-    """The trace of an opened `source`, if the file has this key. Raises Unusable or another error if not, or
-    if it is damaged."""
+def read(file: IO[bytes], key: Key | None, source: Source, there: Callable[[], object]) -> Trace:
+    """The trace of an opened `source`, if the file has this key: then `there` is called before columns are
+    read. Raises Unusable or another error if not, or if it is damaged."""
     header: Header
     header, end = _read_header(file, _HEADERS)
     if header.key != key:
@@ -235,15 +238,18 @@ def read(file: IO[bytes], key: Key | None, source: Source) -> Trace:
     if header.info.text_size != source.size and source.encoding.IN_PLACE:
         raise Unusable
 
+    there()
+
     def rest() -> EventReader:  # Python's work, while threads read the columns
         if not all(map(is_safe, _texts(header))):
             raise Unusable
         return unpack(source, header.reader, header.info.text_size)
 
     tasks: list[Callable[[], Any]] = [partial(_read_columns, file, header, end), rest]
-    columns, reader = together(tasks, 2)
+    (columns, keep), reader = together(tasks, 2)
     if not _is_sound(header, columns):
         raise Unusable
+    keep()
     return Trace(
         **columns["slices"],
         **columns["flows"],
@@ -284,48 +290,30 @@ def _read(file: IO[bytes], offset: int, length: int) -> bytes:
     return text
 
 
-def _read_columns(file: IO[bytes], header: Header, end: int) -> Columns:
+def _read_columns(file: IO[bytes], header: Header, end: int) -> tuple[Columns, Callable[[], None]]:
+    """The columns, and what to call once they are used."""
     places, expected = _places(header.rows)
     if end != expected:
         raise Unusable
     blocks = [block for place in places for block in place.blocks]
     if len(blocks) != len(header.sums):
         raise Unusable
-    memory = np.empty(end, dtype=np.uint8)
-    view = memoryview(memory)  # type: ignore[arg-type]
-    fill = _filler(file)
+    found = in_memory(file, end)
+    view = memoryview(found.bytes)  # type: ignore[arg-type]
 
-    def copy(block: slice, checksum: int) -> bool:
+    def is_there(block: slice, checksum: int) -> bool:
         with view[block] as part:
-            done = 0
-            while done < len(part) and (count := fill(part[done:], block.start + done)):
-                done += count
-            return done == len(part) and crc32(part) == checksum
+            return found.bring(block) and crc32(part) == checksum
 
-    if not _all(copy, blocks, header.sums):
+    if not _all(is_there, blocks, header.sums):
         raise Unusable
     columns: Columns = {group: {} for group in _COLUMNS}
     for place in places:
-        part = memory[place.begin : place.end]
+        part = found.bytes[place.begin : place.end]
         if place.dtype == np.bool_ and not _within(part, 0, 2):
             raise Unusable
         columns[place.group][place.name] = part.view(place.dtype)
-    return columns
-
-
-def _filler(file: IO[bytes]) -> Callable[[memoryview, int], int]:
-    """Reads from an offset into memory; for several threads at once."""
-    if hasattr(os, "preadv"):
-        return lambda part, offset: os.preadv(file.fileno(), [part], offset)
-    lock = threading.Lock()
-
-    def fill(part: memoryview, offset: int) -> int:
-        with lock:
-            file.seek(offset)
-            count: int = file.readinto(part)  # type: ignore[attr-defined]
-            return count
-
-    return fill
+    return columns, found.keep
 
 
 def _all(holds: Callable[..., bool], *arguments: Iterable[Any]) -> bool:
@@ -391,12 +379,30 @@ def _is_sound(header: Header, columns: Columns) -> bool:
         and bool((instants["start"][1:] >= instants["start"][:-1]).all())
         and _within(counters["series"], 0, len(header.series_names))
         and bool((counters["series"][1:] >= counters["series"][:-1]).all())
-        and _all(lambda at: _rows_are_sound(slices, at, header), range(0, n, _ROWS))
+        and _all(_checker(slices, header), range(0, n, _ROWS))
     )
 
 
+def _checker(slices: Mapping[str, Array], header: Header) -> Callable[[int], bool]:
+    """The same for the `_ROWS` slices from a number on."""
+    n, lanes, library = header.rows["slices"], header.lanes, nesting.LIBRARY
+    if library is None or n >> 31:
+        return lambda at: _rows_are_sound(slices, at, header)
+    columns = np.array([slices[name].ctypes.data for name in _CHECKED.split()], dtype=np.uintp)
+    firsts = np.array([*(lane.first for lane in lanes), n], dtype=np.int64)
+    rows = np.array([lane.rows for lane in lanes], dtype=np.int64)
+    limits = np.array([len(header.names), len(header.categories), len(Kind), n], dtype=np.int32)
+
+    def are_sound(at: int) -> bool:
+        given = [a.ctypes.data for a in (columns, firsts, rows, limits)]
+        stop = min(at + _ROWS, n)
+        return bool(library.are_sound(given[0], at, stop, given[1], given[2], len(rows), given[3]))
+
+    return are_sound
+
+
 def _rows_are_sound(slices: Mapping[str, Array], at: int, header: Header) -> bool:
-    """The same for the `_ROWS` slices from `at` on."""
+    """The same, without the library."""
     n, stop = header.rows["slices"], min(at + _ROWS, header.rows["slices"])
     part = {name: column[at:stop] for name, column in slices.items()}
     begin = bisect.bisect_right(header.lanes, at, key=lambda lane: lane.first) - 1

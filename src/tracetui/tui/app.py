@@ -44,6 +44,8 @@ OPENED = 1.0
 """Seconds after which a small trace has its first picture."""
 
 
+NEARLY = 0.3
+"""Seconds to wait for a trace that is about to be there, rather than to show another screen before."""
 LARGE = 500_000
 """Slices from which on the analyses of a trace wait for the keys."""
 AFTER_KEY = 0.15
@@ -198,6 +200,11 @@ class TracetuiApp(App):
             from tracetui.tui.screens.start import StartScreen
 
             return StartScreen(self.found)
+        if all(task.share == 1 for task in self.tasks):  # what was kept is there soon
+            import tracetui.tui.screens.trace  # noqa: F401  (meanwhile)
+
+            for task in self.tasks:
+                task.finished.wait(NEARLY)
         if any(task.trace is None for task in self.tasks):
             return LoadingScreen(*self.tasks)
         return self._trace_screen(self._recordings(self.tasks))

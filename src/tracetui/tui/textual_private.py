@@ -7,8 +7,10 @@ exists and does what we rely on: run it first when a new version of Textual brea
   are no UTF-8, and leaves the terminal as it was when a signal ends it, or an error after which Textual waits
   for ever.
 - `filters`, `mode_of`, `lines_of`, `lines_between`, `behind`: state of the app that has no public name.
+- `once_drawn`: what does not begin before the first picture is there.
 - `LazyStrip`, `draw_less`: strips and screens that do less for a key.
-- `_LazyStylesheet`: the parts of a widget (`COMPONENT_CLASSES`) get their styles when they are first drawn.
+- `_LazyStylesheet`: the parts of a widget (`COMPONENT_CLASSES`) get their styles when they are first drawn,
+  and CSS is parsed once.
 - `forget_drawn`, `forget_places`: clear caches that keep closed widgets alive.
 
 Two parts of the program keep track of what the terminal shows. `SentLines` keeps whole lines of the screen
@@ -49,6 +51,7 @@ from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
+from textual.widget import Widget
 
 from tracetui.safe_text import plain
 from tracetui.tui.ansi_lines import change
@@ -165,6 +168,16 @@ class _Components(dict[str, RenderStyles]):
 
 
 class _LazyStylesheet(Stylesheet):
+    """What is parsed stays so while no variable changes: Textual reads all of the CSS three times before the
+    first screen of a mode."""
+
+    def set_variables(self, variables: dict[str, str]) -> None:
+        if variables != self._variables:
+            super().set_variables(variables)
+
+    def reparse(self) -> None:
+        self.parse()
+
     def _process_component_classes(self, node: DOMNode) -> None:
         names = node._get_component_classes()
         if names:
@@ -185,6 +198,8 @@ class App(textual.app.App[None]):
         super().__init__()
         self.stylesheet = _LazyStylesheet(variables=self.stylesheet._variables)
         self.sent = SentLines()
+        self.put_off: list[Callable[[], object]] = []
+        """Until the next picture is sent."""
         _ignore_invalid_input()
 
     def catch_signals(self) -> None:
@@ -234,6 +249,10 @@ class App(textual.app.App[None]):
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         super()._display(screen, self.sent.only_new(renderable, screen.size.width))
+        if renderable is not None and not self._batch_count:
+            now, self.put_off = self.put_off, []
+            for go_on in now:
+                go_on()
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
         if not priority and self.take_key(key):
@@ -268,6 +287,16 @@ def _ignore_invalid_input() -> None:
 def filters(app: textual.app.App[Any]) -> list[LineFilter]:
     """The filters that every drawn line goes through: change the list in place."""
     return app._filters
+
+
+def once_drawn(node: Widget, callback: Callable[[], object]) -> None:
+    """Call back once the next picture is sent. While the app starts, and while it changes screens, Textual
+    draws without sending, and `call_after_refresh` calls back after that. A headless app sends nothing."""
+    app = node.app
+    if isinstance(app, App) and app._batch_count and not app.is_headless:
+        app.put_off.append(functools.partial(node.call_later, callback))
+    else:
+        node.call_after_refresh(callback)
 
 
 def mode_of(app: textual.app.App[Any], screen: Screen[Any]) -> str:

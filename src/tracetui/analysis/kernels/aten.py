@@ -11,6 +11,7 @@ import re
 
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.model import KernelName, join_words
+from tracetui.patterns import pattern
 
 # Templates that wrap another functor, which is the first argument that is neither a number nor a plain type.
 _WRAPPERS = frozenset(
@@ -34,15 +35,15 @@ _OPS = {
     "index_put_kernel_impl": "index put", "pow_tensor_scalar_kernel_impl": "pow",
 }  # fmt: skip
 
-_SUFFIXES = re.compile(
+_SUFFIXES = pattern(
     r"(CUDAKernelImpl|KernelImplInternal|KernelImpl|KernelCUDA|CUDAKernel|Kernel|Functor|Ops|Op|Epilogue)$"
 )
-_TAIL = re.compile(
+_TAIL = pattern(
     r"(?s)(?<=.)(?:_cuda_kernel_2d|_kernel_cuda|_cuda_kernel|_kernel_impl|_cuda_impl|_kernel|_cuda|_functor)\Z",
     re.DOTALL,
 )
-_OPAQUE = re.compile(r"OpaqueType<(\d{1,3})")
-_METADATA = re.compile(r"TensorListMetadata<(\d{1,3})|TensorListScalarListMetadata<[a-z]{1,12}, (\d{1,3})")
+_OPAQUE = pattern(r"OpaqueType<(\d{1,3})")
+_METADATA = pattern(r"TensorListMetadata<(\d{1,3})|TensorListScalarListMetadata<[a-z]{1,12}, (\d{1,3})")
 
 _ELEMENTWISE = {
     "vectorized_elementwise_kernel": "vec{0}", "unrolled_elementwise_kernel": "unrolled",

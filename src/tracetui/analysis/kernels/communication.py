@@ -8,15 +8,15 @@ names are Inductor's, which lists the ops around a kernel: those fused after an 
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from tracetui.analysis.kernels import cxx, inductor
 from tracetui.analysis.kernels.model import NAMESPACES, KernelName, join_words
+from tracetui.patterns import pattern
 
 # A library's own prefix or namespace. DeepEP (github.com/deepseek-ai/DeepEP) and its relatives uccl and pplx;
 # "Ep...Kernel": github.com/ROCm/mori; "..._on_stream_kernel" and "nvshmemi_...": NVSHMEM's collectives.
-_LIBRARY = re.compile(
+_LIBRARY = pattern(
     r"(?:^|::)(?:nccl|rccl|mscclpp|msccl|oneccl|gloo::|ucc_|hccl|xccl|kuserbuffers|userbuffers|rocshmem|nvshmem)"
     r"|(?:^|::)(?:deep_ep|uccl|nccl_ep|pplx|quickreduce|ar_fusion|moe_comm|symmetric_memory)::"
     r"|(?:^|::)mori::(?:collective|ccl|shmem)|(?:^|::)ep(?:dispatch|combine)(?:intra|inter)\w*kernel"
@@ -29,10 +29,10 @@ _WORDS = (
     "multimem", "a2adispatch", "a2acombine",
 )  # fmt: skip
 # Work around an exchange that stays on the device, and products that have one fused in.
-_LOCAL = re.compile(r"layout|initiali[sz]e|init_array|gemm|matmul|^warp|^block")
+_LOCAL = pattern(r"layout|initiali[sz]e|init_array|gemm|matmul|^warp|^block")
 
-_EXPERT = re.compile(r"(?:^|::)(deep_ep|uccl|nccl_ep)::(?:legacy::)?(.+)")
-_NCCL_TYPE = re.compile(
+_EXPERT = pattern(r"(?:^|::)(deep_ep|uccl|nccl_ep)::(?:legacy::)?(.+)")
+_NCCL_TYPE = pattern(
     r"_(__nv_bfloat16|u?int(?:8|32|64)_t|float|half|double|f8e[45]m[23]|bf16|f16|f32|f64|[ui](?:8|32|64))(?:_|$)"
 )
 _ALGORITHMS = ("RING", "TREE", "NVLS", "COLLNET", "PAT")
@@ -40,7 +40,7 @@ _PROTOCOLS = ("LL128", "LL", "SIMPLE")
 _REDUCTIONS = ("SumPostDiv", "PreMulSum", "Sum", "Prod", "MinMax", "Min", "Max", "Avg")
 _REDUCING = ("AllReduce", "ReduceScatter", "Reduce")
 _READ = 1000
-_KERNEL = re.compile(r"_?kernel(?=_|$)|Kernel$")
+_KERNEL = pattern(r"_?kernel(?=_|$)|Kernel$")
 
 
 @lru_cache(maxsize=1024)

@@ -11,25 +11,26 @@ import re
 
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.model import KernelName, join_words
+from tracetui.patterns import pattern
 
 _READ = 6000
 """Characters that are read of a template: the main loop stands first, the epilogue after it."""
 
-_CAST = re.compile(r"\((?:int|bool|unsigned int|long|unsigned long)\)|cute::|cutlass::")
-_TEMPLATE = re.compile(r"cutlass|Mainloop|GemmShape")
-_SIZES = re.compile(r"tuple<C<(\d{1,4})>, ?C<(\d{1,4})>, ?C<(\d{1,4})> ?>")
-_SHAPE = re.compile(r"GemmShape\W{1,3}(\d{1,4}), (\d{1,4}), (\d{1,4})")
-_WAY = re.compile(r"Conv[23]d(Fprop|Dgrad|Wgrad)")
-_MAINLOOP = re.compile(r"Mainloop(Sm\d{2,3})[a-z]?(\w{0,80})\W{1,3}(\d{1,2})\b")
-_SM = re.compile(r"\b[Ss]m_?(\d{2,3})\b|_sm(\d{2,3})")
-_TYPE = re.compile(
+_CAST = pattern(r"\((?:int|bool|unsigned int|long|unsigned long)\)|cute::|cutlass::")
+_TEMPLATE = pattern(r"cutlass|Mainloop|GemmShape")
+_SIZES = pattern(r"tuple<C<(\d{1,4})>, ?C<(\d{1,4})>, ?C<(\d{1,4})> ?>")
+_SHAPE = pattern(r"GemmShape\W{1,3}(\d{1,4}), (\d{1,4}), (\d{1,4})")
+_WAY = pattern(r"Conv[23]d(Fprop|Dgrad|Wgrad)")
+_MAINLOOP = pattern(r"Mainloop(Sm\d{2,3})[a-z]?(\w{0,80})\W{1,3}(\d{1,2})\b")
+_SM = pattern(r"\b[Ss]m_?(\d{2,3})\b|_sm(\d{2,3})")
+_TYPE = pattern(
     r"\b(?:float_e[45]m[23]_t|float_e2m1_t|tfloat32_t|bfloat16_t|half_t|__half|__nv_bfloat16|signed char)\b"
 )
-_NARROW = re.compile(r"_(fp8|fp4|nvfp4|int8)")
-_DSL_CLASS = re.compile(r"[A-Z]\w*$")
-_DSL_END = re.compile(r"_object_at|_tensor|_Tensor|_None")
-_DSL_TYPE = re.compile(r"tensorptr(bf16|f16|f32|f8e4m3|f8e5m2|f4)")
-_GEN_TYPE = re.compile(r"MxE4m3|MxE2m1|E4m3|E2m1|Bfloat16|Fp16")
+_NARROW = pattern(r"_(fp8|fp4|nvfp4|int8)")
+_DSL_CLASS = pattern(r"[A-Z]\w*$")
+_DSL_END = pattern(r"_object_at|_tensor|_Tensor|_None")
+_DSL_TYPE = pattern(r"tensorptr(bf16|f16|f32|f8e4m3|f8e5m2|f4)")
+_GEN_TYPE = pattern(r"MxE4m3|MxE2m1|E4m3|E2m1|Bfloat16|Fp16")
 _GEN_TYPES = {
     "E4m3": "fp8",
     "E2m1": "fp4",
@@ -38,9 +39,9 @@ _GEN_TYPES = {
     "Bfloat16": "bf16",
     "Fp16": "fp16",
 }
-_GEN_TILE = re.compile(r"_t(\d{1,4}x\d{1,4}x\d{1,4})")
-_GEN_STAGES = re.compile(r"_s(\d{1,2})_")
-_FMHA = re.compile(r"fmhaSm(\d{2,3})\w?Kernel_Qkv([A-Z][a-z]*\d{0,2}(?:m\d)?)O\w*?HQ?k?(\d{2,4})")
+_GEN_TILE = pattern(r"_t(\d{1,4}x\d{1,4}x\d{1,4})")
+_GEN_STAGES = pattern(r"_s(\d{1,2})_")
+_FMHA = pattern(r"fmhaSm(\d{2,3})\w?Kernel_Qkv([A-Z][a-z]*\d{0,2}(?:m\d)?)O\w*?HQ?k?(\d{2,4})")
 
 
 def decode_library(name: str, function: cxx.Function) -> KernelName | None:

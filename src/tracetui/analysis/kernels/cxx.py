@@ -6,18 +6,19 @@ most `LIMIT` characters, so a hostile name costs no more than a long one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 
 from msgspec import Struct
 
+from tracetui.patterns import pattern
+
 LIMIT = 8192
 
-_STRUCTURE = re.compile(r"::|[<>(){}, ]")
-_LAMBDA = re.compile(r"\{lambda\(([^(){}]{0,200})\)#(\d{1,4})\}")
-_CAST = re.compile(r"^\((?:int|bool|unsigned int|long|unsigned long|long long)\)")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_STRUCTURE = pattern(r"::|[<>(){}, ]")
+_LAMBDA = pattern(r"\{lambda\(([^(){}]{0,200})\)#(\d{1,4})\}")
+_CAST = pattern(r"^\((?:int|bool|unsigned int|long|unsigned long|long long)\)")
+_CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 _ANONYMOUS = "(anonymous namespace)"
 
 _SPELLINGS = {
@@ -190,7 +191,7 @@ def lambda_number(text: str) -> int | None:
     return int(match.group(2)) if match else None
 
 
-_SEEN = re.compile(r"[ST][0-9A-Z]{0,3}_|L[ijlmb](\d{1,6})E|([1-9]\d{0,3})(?=[A-Za-z_])|(DF16b)|(I)")
+_SEEN = pattern(r"[ST][0-9A-Z]{0,3}_|L[ijlmb](\d{1,6})E|([1-9]\d{0,3})(?=[A-Za-z_])|(DF16b)|(I)")
 
 
 def _mangled_words(name: str) -> tuple[list[str], int]:

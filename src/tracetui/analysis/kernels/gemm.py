@@ -16,16 +16,17 @@ from msgspec import Struct, field
 
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.model import KernelName, join_words
+from tracetui.patterns import pattern
 
 _ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
-_MATH = re.compile(r"([shdczi])?(\d+x\d+x\d+|\d{3,6})?(tf32|bf16|f16|i8)?(gemm|cudnn|fprop|dgrad|wgrad)")
-TILE = re.compile(r"\d+x\d+(?:x\d+){0,2}")
-_SM = re.compile(r"sm_?(\d{2,3}[af]?)")
-_LAYOUT = re.compile(r"[ntNT]{2,4}")
-_TYPE = re.compile(
+_MATH = pattern(r"([shdczi])?(\d+x\d+x\d+|\d{3,6})?(tf32|bf16|f16|i8)?(gemm|cudnn|fprop|dgrad|wgrad)")
+TILE = pattern(r"\d+x\d+(?:x\d+){0,2}")
+_SM = pattern(r"sm_?(\d{2,3}[af]?)")
+_LAYOUT = pattern(r"[ntNT]{2,4}")
+_TYPE = pattern(
     r"(bf16|fp16|f16|tf32|f32|f64|fp8|e4m3|e5m2|i8|s8|u8)(bf16|f16|tf32|f32|f64|e4m3|e5m2|i8|s8|u8|i32)?"
 )
-_PREFIXED = re.compile(r"(tilesize|warpgroupsize|warpsize|tensor|stage|sliced|align|cga)(\d[\dx]*)")
+_PREFIXED = pattern(r"(tilesize|warpgroupsize|warpsize|tensor|stage|sliced|align|cga)(\d[\dx]*)")
 _INSTRUCTIONS = {
     "884": "8x8x4", "1688": "16x8x8", "16816": "16x8x16", "16832": "16x8x32", "16864": "16x8x64",
     "8816": "8x8x16", "161616": "16x16x16", "32816": "32x8x16", "83216": "8x32x16",

@@ -8,23 +8,23 @@ NVIDIA documents no name of nvjet: what is said of those agrees with the ops' ty
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.model import KernelName
+from tracetui.patterns import pattern
 
 Letters = tuple[tuple[str, str], ...]
 """(part of the name, what it means) pairs, in the name's order."""
 
-_SIZES = re.compile(r"(\d{1,4})x(\d{1,4})(?:x(\d{1,4}))?")
-_LAYOUT = re.compile(r"[ntNT]{2,4}")
+_SIZES = pattern(r"(\d{1,4})x(\d{1,4})(?:x(\d{1,4}))?")
+_LAYOUT = pattern(r"[ntNT]{2,4}")
 _COLUMN = {"n": "as is", "t": "transposed"}
 _MAJOR = {"n": "column-major", "t": "row-major"}
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "s": "fp32", "d": "fp64"}
 _ACCUMULATES = {"s": "fp32", "h": "fp16", "d": "fp64", "i": "int32"}
-_MATH = re.compile(r"(?<![a-z])([shdi])(?:\d{3,6}|\d{1,3}x\d{1,3}x\d{1,3})(?:gemm|fprop|dgrad|wgrad)")
-_NUMBERED = re.compile(r"(tilesize(?=\d+x\d)|stage|sliced|align|cga|warpgroupsize|warpsize)(\d[\dx]{0,11})")
+_MATH = pattern(r"(?<![a-z])([shdi])(?:\d{3,6}|\d{1,3}x\d{1,3}x\d{1,3})(?:gemm|fprop|dgrad|wgrad)")
+_NUMBERED = pattern(r"(tilesize(?=\d+x\d)|stage|sliced|align|cga|warpgroupsize|warpsize)(\d[\dx]{0,11})")
 
 _PLAIN = {
     "splitk": "K is divided among blocks, whose results are added at the end",
@@ -67,7 +67,7 @@ _TENSILE = {
 _SWITCHES = ("GSU", "SK", "WGM")
 _OFF = ("0", "1")
 """Values of the switches that mean nothing to tell."""
-_TENSILE_PART = re.compile(r"(GSU|SK|PGR|PLR|WGM|WS|ISA)(n?\d{1,4})")
+_TENSILE_PART = pattern(r"(GSU|SK|PGR|PLR|WGM|WS|ISA)(n?\d{1,4})")
 _TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "F8": "fp8", "B8": "bf8", "I8": "int8"}
 _TENSILE_INDEX = {
     "Ailk": "A as is", "Alik": "A transposed: the summed index l comes first", "Bljk": "B as is",

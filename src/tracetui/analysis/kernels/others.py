@@ -7,20 +7,21 @@ import re
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.aten import op_name
 from tracetui.analysis.kernels.model import NAMESPACES, KernelName, join_words
+from tracetui.patterns import pattern
 
-_SIZES = re.compile(r"tuple<(?:cute::)?C<(\d{1,4})>, ?(?:cute::)?C<(\d{1,4})>, ?(?:cute::)?C<(\d{1,4})> ?>")
-_TYPES = re.compile(
+_SIZES = pattern(r"tuple<(?:cute::)?C<(\d{1,4})>, ?(?:cute::)?C<(\d{1,4})>, ?(?:cute::)?C<(\d{1,4})> ?>")
+_TYPES = pattern(
     r"\b(bfloat16_t|__nv_bfloat16|__hip_bfloat16|half_t|__half|float_e4m3_t|__nv_fp8_e4m3|_Float16)\b"
 )
-_ROCTRACER = re.compile(r"Copy(Host|Device)To(Host|Device)(?:2D)?")
-_COPY_KIND = re.compile(r"\b(?:[HDAP]to[HDAP]|[HDMS]2[HDMS])\b")
-_SM = re.compile(r"sm_?(\d{2,3})\b|Sm(\d{2,3})")
-_TILE = re.compile(r"\d+x\d+(?:x\d+)?")
-_TRAITS = re.compile(r"kernel_traits<(\d{1,4}), (\d{1,4}), (\d{1,4})")
-_CAST = re.compile(r"\((?:int|bool)\)")
+_ROCTRACER = pattern(r"Copy(Host|Device)To(Host|Device)(?:2D)?")
+_COPY_KIND = pattern(r"\b(?:[HDAP]to[HDAP]|[HDMS]2[HDMS])\b")
+_SM = pattern(r"sm_?(\d{2,3})\b|Sm(\d{2,3})")
+_TILE = pattern(r"\d+x\d+(?:x\d+)?")
+_TRAITS = pattern(r"kernel_traits<(\d{1,4}), (\d{1,4}), (\d{1,4})")
+_CAST = pattern(r"\((?:int|bool)\)")
 # cuDNN's older convolutions: they multiply on the plain units, whatever their type.
-_PLAIN = re.compile(r"(?:im|ex)plicit_convolve_sgemm|[wd]grad(?:_alg\d)?_engine|[wd]grad2d")
-_STRIP = re.compile(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
+_PLAIN = pattern(r"(?:im|ex)plicit_convolve_sgemm|[wd]grad(?:_alg\d)?_engine|[wd]grad2d")
+_STRIP = pattern(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
 # For a name that no module knows: the first kind with a word that it contains.
 _KINDS = {
     "conv": ("convolve", "wgrad", "dgrad", "winograd", "im2col", "causal_conv1d"),
@@ -57,8 +58,8 @@ _FAMILIES = {
 _NAMELESS = frozenset(
     {"apply", "apply_kernel", "kernel", "invoke", "run", "launch", "op_kernel", "kernel_impl"}
 )
-_ACTIVATION = re.compile(r"\b(silu|gelu_tanh|gelu|relu)\b")
-_WORDS = re.compile(r"(?!void |__global__ |static )[A-Z][A-Za-z]{0,40}(?: [A-Za-z]{1,40}){1,6}")
+_ACTIVATION = pattern(r"\b(silu|gelu_tanh|gelu|relu)\b")
+_WORDS = pattern(r"(?!void |__global__ |static )[A-Z][A-Za-z]{0,40}(?: [A-Za-z]{1,40}){1,6}")
 _REWRITES = {
     "splitKreduce_kernel": "split-K reduce", "reduce_1Block_kernel": "reduce 1 block",
     "gemmk1_kernel": "gemm k=1", "gemmSN_NN_kernel": "gemm small n nn",

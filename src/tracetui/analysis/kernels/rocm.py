@@ -7,19 +7,18 @@ transposed).
 
 from __future__ import annotations
 
-import re
-
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.gemm import CONVOLUTIONS, MEMORY, TILE
 from tracetui.analysis.kernels.model import KernelName, join_words
+from tracetui.patterns import pattern
 
-_CK_MAJOR = re.compile(r"::gemm::(Row|Column)Major")
+_CK_MAJOR = pattern(r"::gemm::(Row|Column)Major")
 _TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "I": "int8", "F8": "fp8", "X": "tf32"}
 _TENSILE_LAYOUT = {"Ailk": "n", "Alik": "t", "Bljk": "n", "Bjlk": "t"}
 
 
 # What stands before BlockSize and the tile (M, N, K) in Composable Kernel's gridwise templates.
-_CK_SIZES = re.compile(
+_CK_SIZES = pattern(
     r"(?:GemmSpecialization\)?\W{0,2}\d+|InMemoryDataOperationEnum\)?\W{0,2}\d+, 1)((?:, \d{1,5}){4,12})"
 )
 _CK_TYPES = {"unsigned short": "bf16"}
@@ -28,9 +27,9 @@ _CK_KINDS = {
     "bwd_weight": ("conv", "wgrad"), "bwd_data": ("conv", "dgrad"), "conv_fwd": ("conv", "fprop"),
     "moe_gemm": ("gemm", "moe"), "gemm": ("gemm", None),
 }  # fmt: skip
-_ROCPRIM = re.compile(r"\b(?:wrapped_)?([a-z_]{3,40}?)_(?:impl|config)\b")
-_ASM_TILE = re.compile(r"_(\d{1,4}x\d{1,4})(?:_|$)")
-_ASM_TYPE = re.compile(r"(?i)bf16|fp16|fp8|fp4|(?<![a-z])f4|(?<![a-z])i8|int8")
+_ROCPRIM = pattern(r"\b(?:wrapped_)?([a-z_]{3,40}?)_(?:impl|config)\b")
+_ASM_TILE = pattern(r"_(\d{1,4}x\d{1,4})(?:_|$)")
+_ASM_TYPE = pattern(r"(?i)bf16|fp16|fp8|fp4|(?<![a-z])f4|(?<![a-z])i8|int8")
 _NARROWER = {
     "fp4": "fp4", "f4": "fp4", "fp8": "fp8", "int8": "int8", "i8": "int8", "bf16": "bf16", "fp16": "fp16",
 }  # fmt: skip

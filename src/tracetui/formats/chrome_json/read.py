@@ -14,7 +14,7 @@ from tracetui.formats.chrome_json.stretches import BLOCK, MOST_THREADS, Supply, 
 from tracetui.formats.contents import Contents
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.errors import Report, TraceError
-from tracetui.formats.machine import memory_for_events
+from tracetui.formats.machine import in_small_pieces, memory_for_events
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 from tracetui.formats.window import Window
@@ -64,9 +64,9 @@ def read(
             from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
 
             threads = reader.scans(window)
-            ending = read_parallel(
-                supply, reader, min(count, MOST_THREADS) if threads else count, threads, advance
-            )
+            count = min(count, MOST_THREADS) if threads else count
+            with in_small_pieces():
+                ending = read_parallel(supply, reader, count, threads, advance)
             if ending.kind == "lost":
                 stream.close()
                 damage = Diagnostics()

@@ -22,24 +22,25 @@ from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.formats.chrome_json.repair_many import all_decode, repair_many
 from tracetui.formats.chrome_json.scan import last_boundary
 from tracetui.formats.chrome_json.schema import ONE, RAW_FIELDS
+from tracetui.patterns import pattern
 
 _SPACES = b" \t\r\n"
-SPACE = re.compile(rb"[ \t\r\n]*")
-KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
-_GAP = re.compile(rb"[, \t\r\n]*")
-_OPENING = re.compile(rb'\{\s*"')
-_AFTER_CLOSING = re.compile(rb'[}\]]\s*(?:,\s*)?(?=\{\s*")')
-_CLOSED = re.compile(rb'\]\s*(?:\}\s*\Z|,\s*"|\Z)')
-_BETWEEN = re.compile(rb"\}\s*,\s*(?=\{)")
-_TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+SPACE = pattern(rb"[ \t\r\n]*")
+KEY = pattern(rb'"traceEvents"\s*:\s*\[')
+_GAP = pattern(rb"[, \t\r\n]*")
+_OPENING = pattern(rb'\{\s*"')
+_AFTER_CLOSING = pattern(rb'[}\]]\s*(?:,\s*)?(?=\{\s*")')
+_CLOSED = pattern(rb'\]\s*(?:\}\s*\Z|,\s*"|\Z)')
+_BETWEEN = pattern(rb"\}\s*,\s*(?=\{)")
+_TOKEN = pattern(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NESTING = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-_STOPPED = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)$")
+_STOPPED = pattern(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)$")
 """What msgspec says of the place where it stopped, and the place."""
-_WRONG_AFTER = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"[ \t\r\n]*[^:,}\] \t\r\n]', re.DOTALL)
+_WRONG_AFTER = pattern(rb'[^"\\]*(?:\\.[^"\\]*)*"[ \t\r\n]*[^:,}\] \t\r\n]', re.DOTALL)
 """The rest of a string, and after it what no string stands before."""
-_NO_VALUE = re.compile(rb"[^\x00-\x1fA-Za-z_+-]")
+_NO_VALUE = pattern(rb"[^\x00-\x1fA-Za-z_+-]")
 """What no value begins with, nor a word that may stand for one."""
-_WORD_BEGUN = re.compile(rb"\b(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)\Z")
+_WORD_BEGUN = pattern(rb"\b(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)\Z")
 
 _BUDGET = 32
 """Bytes that failed attempts may read, for each byte of the text; and what else they cost, in bytes:"""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 
-STRING = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))', re.DOTALL)
-CONTROL = re.compile(r"[\x00-\x1f]")
+from tracetui.patterns import pattern
+
+STRING = pattern(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))', re.DOTALL)
+CONTROL = pattern(r"[\x00-\x1f]")
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-ESCAPE = re.compile(
+ESCAPE = pattern(
     rf'((?:\\["\\/bfnrt]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{{4}}|{_HIGH}{_LOW}){{1,999}})|({_HIGH}|{_LOW})|\\'
 )
 """Sound escapes, half a pair of surrogates, or a lone backslash."""
-BARE = re.compile(r"(?<=[:\[,\s])[-+]?(?:inf(?:inity)?|nan|n/a)(?=\s*(?:[,}\]]|$))", re.IGNORECASE)
-TRAILING = re.compile(r",(?=\s*[}\]])|(?<=[{\[])(\s*),|,(?=\s*,)")
-WORD = re.compile(r"(:\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]:\\\n\0]*)")
-AFTER_VALUE = re.compile(r"\s*[,}]")
-LETTER = re.compile("[A-Za-z_]")
+BARE = pattern(r"(?<=[:\[,\s])[-+]?(?:inf(?:inity)?|nan|n/a)(?=\s*(?:[,}\]]|$))", re.IGNORECASE)
+TRAILING = pattern(r",(?=\s*[}\]])|(?<=[{\[])(\s*),|,(?=\s*,)")
+WORD = pattern(r"(:\s*)(?!(?:true|false|null)\b)([A-Za-z_][^,{}\[\]:\\\n\0]*)")
+AFTER_VALUE = pattern(r"\s*[,}]")
+LETTER = pattern("[A-Za-z_]")
 
 
 def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:

@@ -10,6 +10,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope
 from tracetui.session.session import Session
 from tracetui.tui.panes.base import Pane
+from tracetui.tui.textual_private import once_drawn
 from tracetui.units import exact, share_of
 
 LOADING = "loading"
@@ -59,7 +60,7 @@ class ScopedPane(Pane):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self.load)  # the first picture does not wait for what this imports
+        once_drawn(self, self.load)  # the first picture does not wait for what this imports
 
     def set_scope(self, scope: Scope | None) -> None:
         self.scope = scope

@@ -38,7 +38,7 @@ from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.panes.base import Follow, GoToDifference, GoToEvent, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantAttach, WantCapture
-from tracetui.tui.textual_private import draw_less
+from tracetui.tui.textual_private import draw_less, once_drawn
 from tracetui.tui.timeline import (
     GapClicked,
     RangeChanged,
@@ -139,9 +139,9 @@ class TraceScreen(Screen[None]):
             self.session.go_on_from(self.before)
             self.before = None
         # The timeline first, then what takes longer.
-        self.call_after_refresh(self.navigation.find_gaps)
+        once_drawn(self, self.navigation.find_gaps)
         both = bool(self.session.comparing)
-        self.call_after_refresh(self.compare_keys.compare if both else self.verdict.judge)
+        once_drawn(self, self.compare_keys.compare if both else self.verdict.judge)
         for recording in self.walk.recordings:
             self.run_worker(
                 partial(remember, recording.trace.info.path),
