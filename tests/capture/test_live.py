@@ -480,8 +480,10 @@ def test_what_goes_wrong_is_said(
     assert caught.value.gone is (switch == "die")
 
 
-def test_a_request_that_was_dropped_is_made_again(job: Start, tmp_path: Path) -> None:
-    recorded, _ = follow(ask.record([found(job("600", "0.1", "drop"))], SHORT, tmp_path))
+@pytest.mark.parametrize("how", ["drop", "late"])
+def test_a_request_that_was_dropped_is_made_again(how: str, job: Start, tmp_path: Path) -> None:
+    """PyTorch opens the file of a recording for which it is too late, and leaves it empty."""
+    recorded, _ = follow(ask.record([found(job("600", "0.1", how))], SHORT, tmp_path))
     assert len(recorded.paths) == 1
 
 

@@ -37,8 +37,8 @@ LEAD_SECONDS = 1.1
 COMMON_LEAD_SECONDS = 1.6
 """The same from the last question of several processes."""
 DROPPED_SECONDS = 1.9
-"""After so long a process that was told, and has opened no file, has dropped it: it is told again, without
-a time, in case it reads its answers late."""
+"""After so long a process that was told, and is idle without a trace, has dropped it, even if it has opened
+the file: it was too late for the start. It is told again, without a time, in case it reads its answers late."""
 SOON_SECONDS = 2.0
 """When it then begins, about."""
 LATE_SECONDS = 1.05
@@ -275,7 +275,7 @@ class _Once:
             or wait  # steps are counted from when it is told
             or knock.recording
             or started(one.process.pid) != one.process.ticks
-            or (one.at is not None and (one.again or not self._dropped(one)))
+            or (one.at is not None and (one.again or not self._dropped(one, knock.sent)))
         ):
             here.answer(knock)
             return
@@ -298,13 +298,13 @@ class _Once:
             pids = {knock.own_pid, one.process.own_pid, knock.pid}
             one.names = tuple(f"trace_{pid}.json" for pid in pids)
 
-    def _dropped(self, one: _Asked) -> bool:
+    def _dropped(self, one: _Asked, idle: float) -> bool:
+        """Whether it said that it is idle (at `idle`, since the epoch) when it should record, or have done so."""
         return (
             one.at is not None
             and time.monotonic() - one.at > DROPPED_SECONDS
-            and time.time() > self.start
+            and idle > self.start
             and self._file(one, "") is None
-            and self._file(one, ".tmp") is None
         )
 
     def _look(self, impatient: bool) -> None:
