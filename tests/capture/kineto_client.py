@@ -2,9 +2,10 @@
 
 Prints a line a tenth of a second, and "done", as soon as the file STOP of the environment is there; ends
 with EXIT from it. Switches: "empty" (the first recording has no event), "always-empty", "drop" (the first
-request is dropped), "late" (so it is, with its file opened), "never" (none is answered), "slow" (its file is empty for three seconds), "unfinished"
-(its file keeps the name of an unfinished one), "die" (ends while it records), "busy" (says that it records
-already), "fork" (has a child, as a DataLoader's worker, with its socket).
+request is dropped), "late" (so it is, with its file opened), "never" (none is answered), "slow" (its file is
+empty for three seconds), "unfinished" (its file keeps the name of an unfinished one), "die" (ends while it
+records), "busy" (says that it records already), "fork" (has a child, as a DataLoader's worker, with its
+socket).
 """
 
 import contextlib

@@ -545,6 +545,18 @@ def test_a_trace_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pyte
     }
 
 
+def test_what_a_kill_left_in_the_output_goes_a_day_later(job: Start, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    names = ".a-20260102-030405-1.json.part", ".a-20260102-030405-rank0.json.part", ".a.json.part", "b.json"
+    for name in names:
+        (out / name).touch()
+    for name in (names[0], *names[2:]):
+        os.utime(out / name, (1, 1))
+    recorded, _ = follow(ask.record([found(job("600"))], SHORT, out))
+    assert {path.name for path in out.iterdir()} == {*names[1:], recorded.paths[0].name}
+
+
 def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = job("600")
     one = found(process)

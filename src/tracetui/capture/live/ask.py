@@ -23,7 +23,7 @@ from tracetui.capture.live import listener, procfs
 from tracetui.capture.live.dynolog import ask_daemon
 from tracetui.capture.live.listener import Knock, Listener, foreign, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
-from tracetui.capture.live.places import new_recording, private, recording_root
+from tracetui.capture.live.places import new_recording, private, recording_root, sweep
 from tracetui.capture.live.processes import Process
 from tracetui.copying import replace
 from tracetui.safe_text import plain
@@ -38,7 +38,7 @@ COMMON_LEAD_SECONDS = 1.6
 """The same from the last question of several processes."""
 DROPPED_SECONDS = 1.9
 """After so long a process that was told, and is idle without a trace, has dropped it, even if it has opened
-the file: it was too late for the start. It is told again, without a time, in case it reads its answers late."""
+the file (it was too late for the start). It is told again, without a time, in case it reads answers late."""
 SOON_SECONDS = 2.0
 """When it then begins, about."""
 LATE_SECONDS = 1.05
@@ -51,6 +51,8 @@ PATIENT_TRIES = 3
 """Recordings of several processes while one misses the common start, each with twice the time before it."""
 LONG_SECONDS = 60.0
 """A recording that took longer is not made again for that."""
+PARTS = ".*-????????-??????-*.json.part"
+"""Traces that were not whole when we were killed."""
 SMALL = 64 * 1024
 """Bytes: only a file as small as this can hold no event."""
 
@@ -114,6 +116,7 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
     iterator ends the asking; a process that has been told by then records once, and what it writes is removed
     later. Raises AttachError.
     """
+    sweep(output, PARTS)
     missed = 0
     for attempt in range(TRIES):
         once = None
@@ -299,7 +302,7 @@ class _Once:
             one.names = tuple(f"trace_{pid}.json" for pid in pids)
 
     def _dropped(self, one: _Asked, idle: float) -> bool:
-        """Whether it said that it is idle (at `idle`, since the epoch) when it should record, or have done so."""
+        """Whether it was idle, at that time since the epoch, when it should record or have done so."""
         return (
             one.at is not None
             and time.monotonic() - one.at > DROPPED_SECONDS
