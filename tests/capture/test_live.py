@@ -905,6 +905,8 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
         assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
     folder = run("attach", "1", "-o", str(tmp_path / "a" / "b"))
     assert "cannot write to" in folder.stderr
+    (tmp_path / "file").touch()
+    assert "it is not a folder" in run("attach", "1", "-o", str(tmp_path / "file")).stderr
 
 
 def test_one_that_has_not_imported_pytorch_is_said(meeting: Path) -> None:
