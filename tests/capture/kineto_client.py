@@ -2,9 +2,10 @@
 
 Prints a line a tenth of a second, and "done", as soon as the file STOP of the environment is there; ends
 with EXIT from it. Switches: "empty" (the first recording has no event), "always-empty", "drop" (the first
-request is dropped), "never" (none is answered), "slow" (its file is empty for three seconds), "unfinished"
-(its file keeps the name of an unfinished one), "die" (ends while it records), "busy" (says that it records
-already), "fork" (has a child, as a DataLoader's worker, with its socket).
+request is dropped), "late" (so it is, with its file opened), "never" (none is answered), "slow" (its file is
+empty for three seconds), "unfinished" (its file keeps the name of an unfinished one), "die" (ends while it
+records), "busy" (says that it records already), "fork" (has a child, as a DataLoader's worker, with its
+socket).
 """
 
 import contextlib
@@ -33,6 +34,11 @@ def event(name, ts, dur):
     return {"ph": "X", "cat": "cpu_op", "name": name, "pid": os.getpid(), "tid": 1, "ts": ts, "dur": dur}
 
 
+def named(path):
+    root, ext = os.path.splitext(path)
+    return f"{root}_{os.getpid()}{ext}"
+
+
 def write(path, start, seconds, empty):
     steps = max(1, int(seconds / 0.02))
     events = [event("Optimizer.step#SGD.step", (start + i * 0.02) * 1e6, 9000) for i in range(steps)]
@@ -40,8 +46,7 @@ def write(path, start, seconds, empty):
     events.append(
         {"ph": "M", "name": "process_name", "pid": os.getpid(), "ts": 0, "args": {"name": "python"}}
     )
-    root, ext = os.path.splitext(path)
-    path = f"{root}_{os.getpid()}{ext}"
+    path = named(path)
     with open(path + ".tmp", "w") as file:
         time.sleep(3 if "slow" in SWITCHES else 0)
         json.dump({"schemaVersion": 1, "traceEvents": events}, file)
@@ -77,7 +82,9 @@ class Client:
             if text and not self.recording:
                 self.asked += 1
                 wanted = dict(line.split("=", 1) for line in text.splitlines())
-                if "never" not in SWITCHES and not ("drop" in SWITCHES and self.asked == 1):
+                if "late" in SWITCHES and self.asked == 1:
+                    open(named(wanted["ACTIVITIES_LOG_FILE"]) + ".tmp", "w").close()
+                elif "never" not in SWITCHES and not ("drop" in SWITCHES and self.asked == 1):
                     threading.Thread(target=self.record, args=(wanted,), daemon=True).start()
             time.sleep(INTERVAL)
 

@@ -480,8 +480,10 @@ def test_what_goes_wrong_is_said(
     assert caught.value.gone is (switch == "die")
 
 
-def test_a_request_that_was_dropped_is_made_again(job: Start, tmp_path: Path) -> None:
-    recorded, _ = follow(ask.record([found(job("600", "0.1", "drop"))], SHORT, tmp_path))
+@pytest.mark.parametrize("how", ["drop", "late"])
+def test_a_request_that_was_dropped_is_made_again(how: str, job: Start, tmp_path: Path) -> None:
+    """PyTorch opens the file of a recording for which it is too late, and leaves it empty."""
+    recorded, _ = follow(ask.record([found(job("600", "0.1", how))], SHORT, tmp_path))
     assert len(recorded.paths) == 1
 
 
@@ -541,6 +543,18 @@ def test_a_trace_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pyte
     assert {path.name: path.read_text() for path in out.iterdir()} == {
         name: name for name in ("a.json", "a-2.json", "a-3.json")
     }
+
+
+def test_what_a_kill_left_in_the_output_goes_a_day_later(job: Start, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    names = ".a-20260102-030405-1.json.part", ".a-20260102-030405-rank0.json.part", ".a.json.part", "b.json"
+    for name in names:
+        (out / name).touch()
+    for name in (names[0], *names[2:]):
+        os.utime(out / name, (1, 1))
+    recorded, _ = follow(ask.record([found(job("600"))], SHORT, out))
+    assert {path.name for path in out.iterdir()} == {*names[1:], recorded.paths[0].name}
 
 
 def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -891,6 +905,8 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
         assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
     folder = run("attach", "1", "-o", str(tmp_path / "a" / "b"))
     assert "cannot write to" in folder.stderr
+    (tmp_path / "file").touch()
+    assert "it is not a folder" in run("attach", "1", "-o", str(tmp_path / "file")).stderr
 
 
 def test_one_that_has_not_imported_pytorch_is_said(meeting: Path) -> None:

@@ -228,6 +228,15 @@ def test_a_trace_of_the_same_name_is_never_overwritten(vllm: Standin, tmp_path: 
     assert recorded.paths[0].name == "dp0_pp0_tp0_rank0.221.pt.trace-2.json.gz"
 
 
+def test_what_a_kill_left_in_the_output_goes_a_day_later(vllm: Standin, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    for name in (".attach-old", ".attach-new"):
+        (output / name / "server").mkdir(parents=True)
+    os.utime(output / ".attach-old", (1, 1))
+    record(vllm, output)
+    assert [path.name for path in output.glob(".*")] == [".attach-new"]
+
+
 def test_what_vllm_cannot_do_is_said(vllm: Standin, tmp_path: Path) -> None:
     asked = Wanted(0.05, steps=3, with_stack=True, record_shapes=True, profile_memory=True)
     _, recorded = record(vllm, tmp_path / "out", asked)

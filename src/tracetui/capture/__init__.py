@@ -18,21 +18,25 @@ Nothing here imports torch, numpy or Textual when it is imported.
 
 from __future__ import annotations
 
-from tracetui.capture.catalog import WORKLOADS, Option, Value, Workload
-from tracetui.capture.events import (
-    Cancelled,
-    CaptureEvent,
-    CaptureResult,
-    Done,
-    Failed,
-    Note,
-    Output,
-    Phase,
-    Progress,
-    phase_times,
-)
-from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError, launched_rank
-from tracetui.capture.run import Capture, start
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracetui.capture.catalog import WORKLOADS, Option, Value, Workload
+    from tracetui.capture.events import (
+        Cancelled,
+        CaptureEvent,
+        CaptureResult,
+        Done,
+        Failed,
+        Note,
+        Output,
+        Phase,
+        Progress,
+        phase_times,
+    )
+    from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError, launched_rank
+    from tracetui.capture.run import Capture, start
 
 __all__ = [
     "OPTIONS",
@@ -56,3 +60,13 @@ __all__ = [
     "phase_times",
     "start",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Each when it is first used: `live` needs none of them, and is in a hurry."""
+        for module in ("catalog", "events", "options", "run") if name in __all__ else ():
+            found = vars(import_module(f"{__name__}.{module}"))
+            if name in found:
+                return found[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

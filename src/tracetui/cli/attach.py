@@ -141,6 +141,8 @@ def _make_folder(output: Path) -> None:
 
     try:
         output.mkdir(exist_ok=True)
+    except FileExistsError as error:
+        raise AttachError(f"cannot write to {output}: it is not a folder") from error
     except OSError as error:
         raise AttachError(f"cannot write to {output}: {error.strerror or error}") from error
     if not os.access(output, os.W_OK | os.X_OK):

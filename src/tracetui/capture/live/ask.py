@@ -23,7 +23,7 @@ from tracetui.capture.live import listener, procfs
 from tracetui.capture.live.dynolog import ask_daemon
 from tracetui.capture.live.listener import Knock, Listener, foreign, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
-from tracetui.capture.live.places import new_recording, private, recording_root
+from tracetui.capture.live.places import new_recording, private, recording_root, sweep
 from tracetui.capture.live.processes import Process
 from tracetui.copying import replace
 from tracetui.safe_text import plain
@@ -37,8 +37,8 @@ LEAD_SECONDS = 1.1
 COMMON_LEAD_SECONDS = 1.6
 """The same from the last question of several processes."""
 DROPPED_SECONDS = 1.9
-"""After so long a process that was told, and has opened no file, has dropped it: it is told again, without
-a time, in case it reads its answers late."""
+"""After so long a process that was told, and is idle without a trace, has dropped it, even if it has opened
+the file (it was too late for the start). It is told again, without a time, in case it reads answers late."""
 SOON_SECONDS = 2.0
 """When it then begins, about."""
 LATE_SECONDS = 1.05
@@ -51,6 +51,8 @@ PATIENT_TRIES = 3
 """Recordings of several processes while one misses the common start, each with twice the time before it."""
 LONG_SECONDS = 60.0
 """A recording that took longer is not made again for that."""
+PARTS = ".*-????????-??????-*.json.part"
+"""Traces that were not whole when we were killed."""
 SMALL = 64 * 1024
 """Bytes: only a file as small as this can hold no event."""
 
@@ -114,6 +116,7 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
     iterator ends the asking; a process that has been told by then records once, and what it writes is removed
     later. Raises AttachError.
     """
+    sweep(output, PARTS)
     missed = 0
     for attempt in range(TRIES):
         once = None
@@ -275,7 +278,7 @@ class _Once:
             or wait  # steps are counted from when it is told
             or knock.recording
             or started(one.process.pid) != one.process.ticks
-            or (one.at is not None and (one.again or not self._dropped(one)))
+            or (one.at is not None and (one.again or not self._dropped(one, knock.sent)))
         ):
             here.answer(knock)
             return
@@ -298,13 +301,13 @@ class _Once:
             pids = {knock.own_pid, one.process.own_pid, knock.pid}
             one.names = tuple(f"trace_{pid}.json" for pid in pids)
 
-    def _dropped(self, one: _Asked) -> bool:
+    def _dropped(self, one: _Asked, idle: float) -> bool:
+        """Whether it was idle, at that time since the epoch, when it should record or have done so."""
         return (
             one.at is not None
             and time.monotonic() - one.at > DROPPED_SECONDS
-            and time.time() > self.start
+            and idle > self.start
             and self._file(one, "") is None
-            and self._file(one, ".tmp") is None
         )
 
     def _look(self, impatient: bool) -> None:

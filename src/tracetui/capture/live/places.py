@@ -89,9 +89,11 @@ def new_recording(root: Path) -> Path:
 
 
 def sweep(root: Path, names: str) -> None:
-    """Remove recordings that were left behind, and the folders of jobs of which no process is there."""
+    """Remove what was left behind, and the folders of jobs of which no process is there."""
     with contextlib.suppress(OSError):
         for old in root.glob(names):
             aged = time.time() - old.lstat().st_mtime > OLD_SECONDS
-            if aged and not any(answered(str(path)) for path in old.glob("dyno*")):
+            if aged and not old.is_dir():
+                old.unlink()
+            elif aged and not any(answered(str(path)) for path in old.glob("dyno*")):
                 shutil.rmtree(old, ignore_errors=True)

@@ -21,6 +21,7 @@ from typing import TypeVar
 from tracetui import units
 from tracetui.capture.live.files import FRONT_END, Facts, Place, by_rank, is_whole, keep, reason
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
+from tracetui.capture.live.places import sweep
 from tracetui.capture.live.products import ANSWER_SECONDS, Gone, Plan, Reply, Server, local_process, plan_for
 from tracetui.safe_text import plain
 
@@ -56,6 +57,7 @@ def record_server(url: str, wanted: Wanted, output: Path) -> Iterator[LiveEvent]
     product, info = yield from _meanwhile(asking, server.identify, 3 * ANSWER_SECONDS)
     try:
         output.mkdir(parents=True, exist_ok=True)
+        sweep(output, ".attach-*")
         scratch = Path(tempfile.mkdtemp(prefix=".attach-", dir=output.resolve()))
     except OSError as error:
         raise AttachError(f"cannot write to {plain(str(output), 300)}: {reason(error)}") from None
