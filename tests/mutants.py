@@ -4,8 +4,8 @@
 
 A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number
 (by one, or a large one twofold), True for False, a whole condition, min for max, the side of a
-`searchsorted`. Places are drawn evenly from all that there are; texts, annotations, decorators, assertions
-and `strict=` are left alone. Each mutant runs the tests that execute its line, those that speak of the same
+`searchsorted`. Places are drawn evenly from all that there are, by a hash of what they say; texts,
+annotations, decorators, assertions and `strict=` are left alone. Each mutant runs the tests that execute its line, those that speak of the same
 first, then the test files in turn, until one fails, or for `--budget` seconds. A mutant that hangs is killed
 as well. Prints those that no test noticed, and the share that was killed by folder.
 
@@ -31,7 +31,6 @@ import inspect
 import json
 import math
 import os
-import random
 import re
 import resource
 import shutil
@@ -304,9 +303,16 @@ def draw(seed: int, count: int, only: list[str]) -> list[Mutant]:
             name = path.relative_to(ROOT).as_posix()
             if name.startswith(tuple((PACKAGE / part).as_posix() for part in only or [""])):
                 places += Places(name, path.read_text(encoding="utf-8")).found
-    chance = random.Random(seed)
     print(f"{len(places):,} places", flush=True)
-    return [chance.choice(place) for place in chance.sample(places, min(count, len(places)))]
+    # By what a place says, not by its number: a change of the program changes few of those that are drawn.
+    seen = Counter[str]()
+    ranked: list[tuple[bytes, Mutant]] = []
+    for place in places:
+        says = f"{seed} {place[0].path} {place[0].before} {place[0].after}"
+        seen[says] += 1
+        drawn = hashlib.sha256(f"{says} {seen[says]}".encode()).digest()
+        ranked.append((drawn, place[drawn[-1] % len(place)]))
+    return [mutant for _, mutant in heapq.nsmallest(count, ranked, key=lambda one: one[0])]
 
 
 def equivalents() -> Callable[[Mutant], bool]:
