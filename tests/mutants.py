@@ -5,9 +5,10 @@
 A mutant differs from the program in one place: a comparison, an operator, `and` for `or`, a `not`, a number
 (by one, or a large one twofold), True for False, a whole condition, min for max, the side of a
 `searchsorted`. Places are drawn evenly from all that there are, by a hash of what they say; texts,
-annotations, decorators, assertions and `strict=` are left alone. Each mutant runs the tests that execute its line, those that speak of the same
-first, then the test files in turn, until one fails, or for `--budget` seconds. A mutant that hangs is killed
-as well. Prints those that no test noticed, and the share that was killed by folder.
+annotations, decorators, assertions and `strict=` are left alone. Each mutant runs the tests that execute its
+line, those that speak of the same first, then the test files in turn, until one fails, or for `--budget`
+seconds. A mutant that hangs is killed as well. Prints those that no test noticed, and the share that was
+killed by folder.
 
 The program is never changed in place: everything happens in a copy of the tree, without the collection of
 traces that may lie beside it, as in a clone. Which test executes which line is found out once per test file
