@@ -333,3 +333,12 @@ def test_two_ranks_of_a_job_are_not_before_and_after(tmp_path, b, said):
         assert text == f"A step takes {step} on rank 0, {step} on rank 1. The GPU's work: {work}, {work}."
     else:
         assert text == found.answer
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_long_names_of_recordings_are_cut(width: int):
+    found = compared(SAMPLES / "mlp_eager.json.gz", SAMPLES / "mlp_compile.json.gz")
+    text = plain_text(compare_lines(Report(found, ("a" * 90, "b" * 90)), width))
+    sides = [line for line in text.splitlines() if line.startswith(("A  a", "B  b"))]
+    assert len(sides) == 2
+    assert max(map(len, sides)) == width

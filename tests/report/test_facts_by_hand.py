@@ -9,7 +9,7 @@ from tests.kineto import cpu, kernel, launch, trace_of
 
 from tracetui.analysis import flow
 from tracetui.analysis.explain import explain
-from tracetui.report.facts import event_facts
+from tracetui.report.facts import event_facts, trace_facts
 from tracetui.session.query import matches
 from tracetui.trace import Trace
 
@@ -57,3 +57,8 @@ def test_an_expression_that_is_not_finished_is_searched_as_it_is(tmp_path: Path)
     trace = trace_of(tmp_path, cpu("mm", 0, 5), cpu("mul", 10, 5), cpu("a/b", 20, 5))
     for query, found in (("/mm", [0]), ("/m", [0, 1]), ("/m/", [0, 1]), ("/", [2]), ("name:/mu", [1])):
         assert np.flatnonzero(matches(trace, query)).tolist() == found, query
+
+
+def test_the_file_is_named(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("a", 0, 10))
+    assert trace_facts(trace)[0] == ("file", str(tmp_path / "t.json"), -1)

@@ -10,7 +10,10 @@ from tests.kineto import cpu, run, step, trace_of
 from tracetui.analysis.results import Results
 from tracetui.report.device_facts import device_facts
 from tracetui.report.gaps import gap_facts, gaps_markdown
+from tracetui.report.parts import evidence
 from tracetui.report.summary import summarize, summary_markdown
+from tracetui.tables.lines import plain_text
+from tracetui.tables.steps import steps_lines
 
 
 def test_shares_of_the_ops_of_a_trace_without_a_device(tmp_path: Path) -> None:
@@ -51,3 +54,18 @@ def test_a_gap_names_the_step_that_it_is_in(tmp_path: Path) -> None:
     ]
     outside = Results(trace_of(tmp_path, *events[2:]))
     assert "in step" not in {fact.label for fact in gap_facts(outside, 0)}
+
+
+def test_the_longest_op_is_one_of_the_steps(tmp_path: Path) -> None:
+    """What took longer lies before and after them."""
+    steps = [step(n, 100 + 100 * n, 100) for n in (1, 2, 3)]
+    ops = [cpu(f"in {n}", 110 + 100 * n, 60 + n) for n in (1, 2, 3)]
+    trace = trace_of(tmp_path, cpu("before", 0, 150), *steps, *ops, cpu("after", 600, 150))
+    event = evidence(Results(trace), "ops").event
+    assert event is not None
+    assert trace.name_of(event) == "in 3"
+
+
+def test_a_trace_without_steps_says_so(tmp_path: Path) -> None:
+    text = plain_text(steps_lines(Results(trace_of(tmp_path, cpu("a", 0, 10))).steps(), 80))
+    assert "The trace has no ProfilerStep annotations." in text

@@ -20,6 +20,7 @@ from tracetui.session.query import matches
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.session.state import read_state, readable_state, resolved, set_aside, state_file, write_state
+from tracetui.session.trace_list import choices
 from tracetui.timeline.viewport import Viewport
 
 
@@ -302,3 +303,18 @@ def test_so_many_baselines_are_kept_and_any_of_them_can_be_replaced(
         baselines.keep(name, trace)
     with pytest.raises(baselines.BaselineError, match="2 baselines are kept: delete one"):
         baselines.keep("three", trace)
+
+
+def test_with_a_path_typed_what_is_there_can_be_chosen(tmp_path: Path) -> None:
+    write(tmp_path / "one.json", *EVENTS)
+    (tmp_path / "inner").mkdir()
+    typed = choices(f"{tmp_path}/", [], {"sample": tmp_path / "two.json"})
+    assert [(one.kind, one.name.rstrip("/")) for one in typed] == [("folder", "inner"), ("file", "one.json")]
+
+
+def test_a_range_is_shown_with_a_fiftieth_more_at_each_end(tmp_path: Path) -> None:
+    session = session_of(tmp_path, *EVENTS)
+    session.walk.show(100_000, 600_000)
+    view = session.walk.view
+    assert abs(view.start_ns - 90_000) <= view.cell
+    assert abs(view.end_ns - 610_000) <= view.cell

@@ -13,8 +13,9 @@ from tests.kineto import cpu, step, trace_of
 from tracetui.analysis.averages import Averages, averages
 from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare, compare_steps
-from tracetui.compare.model import Comparison
+from tracetui.compare.model import Comparison, Metric
 from tracetui.tables.compare import (
+    _noise,
     change_text,
     ratio_text,
     spread_text,
@@ -222,3 +223,12 @@ def test_values_and_changes() -> None:
     assert spread_text("launches", (7.0, 7.0)) == ""
     assert spread_text("busy_share", (0.93, 0.97)) == "93.0% .. 97.0%"
     assert spread_text("busy_share", None) == ""
+
+
+def test_bytes_are_never_the_machine_s() -> None:
+    within = Metric(100.0, 110.0, True, machine=10.0)
+    assert [_noise(name, within, within) for name in ("copied_bytes", "kernels", "device_ns")] == [
+        "within noise",
+        "within noise",
+        "the machine",
+    ]

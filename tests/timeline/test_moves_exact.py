@@ -248,3 +248,8 @@ def test_the_nearest_of_a_row(make: Make) -> None:
     row = Rows(make([(0, 100, 50, "a"), (0, 200, 10, "b")])).row(0, 0)
     at = {time: nearest(row, time) for time in (0, 100, 149, 150, 175, 176, 200, 209, 999)}
     assert at == {0: 0, 100: 0, 149: 0, 150: 0, 175: 0, 176: 1, 200: 1, 209: 1, 999: 1}
+
+
+def test_the_first_event_can_be_centred_too(scene: Scene) -> None:
+    assert at(scene, "deep 0") == 0
+    assert seen(moves.centred(replace(scene, selected=0))) != seen(scene)

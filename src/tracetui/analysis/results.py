@@ -331,7 +331,8 @@ class Results:
     def judged_range(self) -> tuple[int, int]:
         """(start, end) of it, in ns, with the lead-in."""
         low, high = self.step_windows()
-        if self.is_whole and len(low) and any(row.busy for row in self.steps().rows):
+        steps = self.is_whole and len(low) > 0
+        if steps and (self.cpu_work() is not None or any(row.busy for row in self.steps().rows)):
             return int(low[0]), int(high[-1])
         (begin, end), (start, stop) = self.trace.span, self.window
         return min(max(begin, start), end), min(max(begin, stop), end)
