@@ -1020,8 +1020,14 @@ def test_stopped_at_the_question_which_job(job: Start, tmp_path: Path) -> None:
         seen = b""
         while b"Which one" not in seen:
             seen += os.read(ours, 1000)
-        os.write(ours, b"\x03")
-        assert asking.wait(300) == 130
+        for _ in range(9):  # Python may miss one that comes just before it waits: then it is pressed again
+            os.write(ours, b"\x03")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                asking.wait(20)
+                break
+        else:
+            asking.kill()
+        assert asking.returncode == 130
     assert termios.tcgetattr(theirs) == before
     os.close(theirs)
     with contextlib.suppress(OSError):  # the end of what a terminal had
