@@ -1023,7 +1023,7 @@ def test_stopped_at_the_question_which_job(job: Start, tmp_path: Path) -> None:
         for _ in range(9):  # Python may miss one that comes just before it waits: then it is pressed again
             os.write(ours, b"\x03")
             with contextlib.suppress(subprocess.TimeoutExpired):
-                asking.wait(20)
+                asking.wait(5)
                 break
         else:
             asking.kill()
