@@ -151,6 +151,19 @@ def test_gaps_have_a_texture_where_the_ground_has_no_color(make: Make, make_scen
         assert set(row[1:5]) == {texture}
 
 
+def test_idle_time_has_its_texture_at_every_zoom(make: Make, make_scene: MakeScene) -> None:
+    """Above the bars, as high as the device is idle: where another stream runs, there is none."""
+    kernels = [(0, 1000 * i, 100, "k") for i in range(80)] + [(1, 40_000, 39_100, "k")]
+    trace = make(kernels, streams=[0, 1])
+    for theme, texture in (PLAIN, "╱"), (SIXTEEN, "╱"), (replace(PLAIN, ascii=True), "/"):
+        scene = make_scene(trace, Viewport(0.0, 4000.0, 20), theme=theme)
+        tall = replace(scene, layout=scene.layout.with_shown(1, 3))
+        first = [lane(paint(tall, 12), tall, y) for y in (2, 3, 4)]
+        assert [set(text[:10]) for text in first[:2]] == [{texture}] * 2
+        assert texture not in first[2]
+        assert not any(texture in text[10:] for text in first)
+
+
 def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 1000, "k"), (1, 1000, 9000, "k"), (0, 20_000, 1000, "k")], streams=[0, 1])
     gaps = {0: Idle(np.array([10_000]), np.array([20_000]))}

@@ -69,7 +69,7 @@ def _paint_source(
         if local.theme.plain:
             tell_bars_apart(local, shares, cells)
         paint_names(local, shown, shares, cells)
-        paint_gaps(local, shown, cells, shares.count == 0, telling)
+        paint_gaps(local, shown, cells, ground, shares.busy, telling)
         put_cells(cells, field, np.array([y for y, line in lines if line.of is Of.LANE], dtype=np.int64))
     for y, line in lines:
         if line.of is Of.DEVICE:
@@ -132,5 +132,5 @@ def _paint_device(
     )
     eighths = np.where(busy >= view.cell, 8, np.minimum(7, -(-8 * busy // view.cell)))
     cells.glyph[0] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
-    paint_gaps(local, [line], cells, (busy == 0)[np.newaxis], telling)
+    paint_gaps(local, [line], cells, ground, busy[np.newaxis], telling)
     put_cells(cells, field, np.array([y], dtype=np.int64))

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from rich.cells import cell_len
 
 from tracetui.timeline.canvas import BOLD, code_points
-from tracetui.timeline.ground import device_of
+from tracetui.timeline.ground import Ground, device_of
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import Cells
 from tracetui.timeline.scene import Idle, Local
@@ -54,26 +53,30 @@ def tellers(trace: Trace, lines: Iterable[Line]) -> frozenset[int]:
 
 
 def paint_gaps(
-    local: Local, lines: list[Line], cells: Cells, empty: npt.NDArray[np.bool_], telling: frozenset[int]
+    local: Local, lines: list[Line], cells: Cells, ground: Ground, busy: I64, telling: frozenset[int]
 ) -> None:
-    """Mark the empty cells of devices' lines while the device is idle: the chosen gap, lengths and causes;
-    where the ground cannot have a color, a texture. `empty`: shape (lines, width). `telling`: see
-    `tellers`."""
+    """Mark the cells of devices' lines while the device is idle: the chosen gap, lengths and causes; where
+    the ground cannot have a color, a texture. `busy`: of each line in each cell, ns, shape (lines, width).
+    `telling`: see `tellers`."""
     theme = local.theme
     borders = local.view.borders()
     columns: dict[int, I64] = {}
     for y, line in enumerate(lines):
         device = device_of(local.source.trace, line)
-        idle = local.source.gaps.get(device) if device >= 0 else None
+        if device < 0:
+            continue
+        blank = cells.glyph[y] == ord(" ")
+        if not theme.grounded:
+            bare = blank & np.isin(cells.paper[y], theme.grounds) & ground.is_red(line, busy[y])
+            cells.glyph[y][bare] = ASCII_TEXTURE if theme.ascii else TEXTURE
+            cells.ink[y][bare] = theme.gap
+        idle = local.source.gaps.get(device)
         if idle is None:
             continue
         gap = columns.get(device)
         if gap is None:
             gap = columns[device] = gap_columns(idle, borders)
-        here = empty[y] & (gap >= 0)
-        if not theme.grounded:
-            cells.glyph[y][here] = ASCII_TEXTURE if theme.ascii else TEXTURE
-            cells.ink[y][here] = theme.gap
+        here = blank & (busy[y] == 0) & (gap >= 0)
         chosen_gap = local.gap[1] if local.gap is not None and local.gap[0] == device else -1
         if chosen_gap >= 0:
             chosen = here & (gap == chosen_gap)

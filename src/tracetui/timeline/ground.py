@@ -1,8 +1,10 @@
-"""What lies below the bars of a line: the paper or a selected range; dark red where a device is idle."""
+"""What lies below the bars of a line: the paper or a selected range; where a device is idle, dark red, or a
+texture (see `gap_cells`)."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import Colors
@@ -46,13 +48,17 @@ class Ground:
         return found
 
     def below(self, line: Line, busy: I64) -> Colors:
-        """The ground of a line that is busy for so long in each cell, ns. Red is where nothing else than that
-        runs on its device. Both of shape (width,)."""
-        theme = self._local.theme
+        """The ground of a line that is busy for so long in each cell, ns. Both of shape (width,)."""
+        if not self._local.theme.grounded:
+            return self.papers
+        return np.where(self.is_red(line, busy), self._red, self.papers)
+
+    def is_red(self, line: Line, busy: I64) -> npt.NDArray[np.bool_]:
+        """Where in such a line nothing else than that runs on its device, which is idle for the rest. Shape
+        (width,)."""
         trace = self._local.source.trace
         device = device_of(trace, line)
-        if device < 0 or not theme.grounded or not idle_known(trace):
-            return self.papers
+        if device < 0 or not idle_known(trace):
+            return np.zeros(len(busy), dtype=np.bool_)
         idle, cell = self.idle(device), self._local.view.cell
-        red = (idle > 0) & (BLUR * (cell - busy - idle) < cell)
-        return np.where(red, self._red, self.papers)
+        return (idle > 0) & (BLUR * (cell - busy - idle) < cell)
