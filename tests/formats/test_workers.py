@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,8 @@ def children() -> set[int]:
 
 
 def _running() -> set[int]:
+    if not shutil.which("ps"):
+        pytest.skip("there is no ps")
     asking = subprocess.Popen(["ps", "-o", "pid=", "--ppid", str(os.getpid())], stdout=subprocess.PIPE)
     return {int(pid) for pid in asking.communicate()[0].split()} - {asking.pid}
 

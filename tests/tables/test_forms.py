@@ -16,8 +16,9 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import WHOLE, range_scope
 from tracetui.tables import averages, efficiency, findings, gaps, steps
 from tracetui.tables.lines import plain_text
-from tracetui.tables.model import Column, Columns, Table, by_key, pick
+from tracetui.tables.model import Column, Columns, Table, by_key, fit, pick
 from tracetui.tables.writers import aligned, as_csv, as_json, as_markdown, cells, markdown_table, records
+from tracetui.tui.panes.averages import AnnotationsPane, AveragesPane, KernelsPane, OpsPane
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 FORMS = ("SCREEN", "TEXT", "MARKDOWN", "JSON", "FILE", "CPU")
@@ -130,3 +131,14 @@ def test_no_text_becomes_a_formula() -> None:
     rows = list(csv.reader(io.StringIO(as_csv(table, np.arange(len(texts))))))
     assert [row[0] for row in rows[1:]] == ["'" + text for text in texts[:5]] + texts[5:]
     assert [row[1] for row in rows[1:]] == ["0", *(str(-i) for i in range(1, len(texts)))]
+
+
+@pytest.mark.parametrize("pane", [OpsPane, KernelsPane, AnnotationsPane])
+def test_a_narrow_table_shows_what_it_is_sorted_by(pane: type[AveragesPane], results: Results) -> None:
+    part = pane.__name__.removesuffix("Pane").lower()
+    table = averages.averages_table(
+        results.trace, results.averages("op"), part, memory=results.memory_use("op")
+    )
+    first = next(key for key in pane.sort_first.split() if table.column(key))
+    for width in (60, 77, 117):
+        assert first in [column.key for column, _ in fit(table.columns, width)]

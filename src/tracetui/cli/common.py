@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import click
 
@@ -120,12 +120,26 @@ def emit(text: str) -> None:
 
 def output_failed(error: OSError) -> NoReturn:
     """Exit because standard output cannot be written to: quietly if the reader has left."""
-    # Python flushes standard output again at exit: send that to /dev/null.
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _to_nowhere(sys.stdout)
     if error.errno in (errno.EPIPE, errno.EINVAL):
         sys.exit(0)
     fail(f"standard output: {'is closed' if error.errno == errno.EBADF else error.strerror}")
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    """Python flushes what a stream still holds at exit: send that to /dev/null."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def leave(code: int) -> NoReturn:
+    """Exit with this code, even if the terminal is gone and the streams cannot be flushed."""
+    for stream in sys.stdout, sys.stderr:
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _to_nowhere(stream)
+    raise SystemExit(code)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracetui.cli.common import cache_option, check_exists, command_errors, did_you_mean, emit, fail, looks
+from tracetui.cli.common import (
+    cache_option,
+    check_exists,
+    command_errors,
+    did_you_mean,
+    emit,
+    fail,
+    leave,
+    looks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +111,8 @@ def open_trace(
     for task in tasks:
         if task.error is not None:
             fail(task.error)
-    _leave(app.return_code)
+    if app.return_code:
+        leave(app.return_code)
 
 
 def _open_folder(folder: str, theme: str | None, ascii: bool) -> None:
@@ -155,12 +165,8 @@ def start(
     for one in found:
         app.remember(one.path, again)
     app.run()
-    _leave(app.return_code)
-
-
-def _leave(code: int | None) -> None:
-    if code:
-        raise SystemExit(code)
+    if app.return_code:
+        leave(app.return_code)
 
 
 def _keyboard_from_terminal() -> None:

@@ -248,6 +248,9 @@ def averages_table(
             **columns,
             "self_device": replace(columns["self_device"], title=columns["self_device"].title[5:]),
         }
+    if part == "annotations":
+        drops = {"cpu_total": 0, "device_total": 1, "self_cpu": 6}
+        columns = {**columns, **{key: replace(columns[key], drop=n) for key, n in drops.items()}}
     totals = {"self_cpu": a.total_self_cpu, "self_device": device_total(a, rows)}
     foot = {key: in_unit(total, columns[key].title.split()[-1]) for key, total in totals.items() if total}
     without += [key for key in MEMORY.split() if key in columns and not columns[key].any()]
