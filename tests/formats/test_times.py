@@ -116,3 +116,13 @@ def test_a_duration_beside_nanoseconds_is_in_nanoseconds(among: str, tmp_path: P
     path.write_text(f'[{among}, {{"ph": "X", "name": "a", "ts": 1711964646123456789, "dur": 5000}}]')
     trace = load(path)
     assert trace.duration[[trace.name_of(i) for i in range(len(trace))].index("a")] == 5000
+
+
+@pytest.mark.parametrize("ts", ['"1700000000000000123"', "1700000000000000123", '" 1700000000000000123 "'])
+def test_durations_beside_nanoseconds_are_nanoseconds_too(ts: str, tmp_path: Path) -> None:
+    """Also where one of the times is no plain number, and all are read as texts."""
+    head = '"ph":"X","cat":"cpu_op","pid":1,"tid":1'
+    events = [f'{{{head},"name":"a","ts":{ts},"dur":4500}}', f'{{{head},"name":"b","ts":{ts},"dur":"70000"}}']
+    (tmp_path / "t.json").write_text(f'{{"traceEvents":[{",".join(events)}]}}')
+    trace = load(tmp_path / "t.json")
+    assert sorted(trace.duration.tolist()) == [4500, 70000]

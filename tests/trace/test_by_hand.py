@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable
 from typing import Any
@@ -429,3 +430,14 @@ def test_fractions_of_far_times(trace_of: Load, sign: str) -> None:
     trace = trace_of(("[" + ",".join(text % (sign, m) for m in moments) + "]").encode())
     first = moments[-1] if sign else moments[0]
     assert trace.start.tolist() == sorted(abs(m - first) for m in moments)
+
+
+def test_a_program_without_a_garbage_collector_stays_so(trace_of: Load, event: Make) -> None:
+    gc.disable()
+    try:
+        trace_of([event()])
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    trace_of([event()])
+    assert gc.isenabled()

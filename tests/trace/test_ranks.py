@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from tracetui.analysis.scope import find_steps
 from tracetui.report.gaps import gap_report, gaps_json, headline
 from tracetui.report.summary import summarize, summary_json
 from tracetui.trace import Trace
+from tracetui.trace.build import _flow_ids
+from tracetui.trace.lanes import _device_indices
 
 FORWARD = {"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 3}
 
@@ -133,3 +136,15 @@ def test_a_file_of_one_rank_stays_as_it_is(tmp_path: Path) -> None:
     assert {p.rank for p in trace.processes} == {""}
     assert {lane.device for lane in trace.lanes} == {-1, 1}
     assert find_steps(trace).source == "ProfilerStep"
+
+
+def test_flows_of_several_ranks_never_share_an_id(tmp_path: Path) -> None:
+    """Flow 1 of the first rank, flow 0 of the second: no sum of both numbers tells them apart."""
+    plan = SimpleNamespace(rank_of_lane=np.array([0, 1, 2], dtype=np.int32))
+    flow, lanes = np.repeat(np.array([40, 41, 42]), 3), np.tile(np.array([0, 1, 2], dtype=np.int32), 3)
+    assert len(set(_flow_ids(flow, plan, lanes).tolist())) == 9  # type: ignore[arg-type]
+
+
+def test_devices_of_ranks_keep_their_numbers_unless_two_claim_one() -> None:
+    assert _device_indices({"a 3": ("a", "3"), "b 5": ("b", "5")}) == {"a 3": 3, "b 5": 5}
+    assert _device_indices({"a 3": ("a", "3"), "b 3": ("b", "3")}) == {"a 3": 0, "b 3": 1}
