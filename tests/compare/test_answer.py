@@ -99,6 +99,7 @@ def test_a_change_of_which_half_is_known_is_no_noise():
     new = Explanation("new", "New.", 600_000, "device", cpu_change_ns=600_000)
     assert of(2e5, outside)
     assert not of(2e5, machine)
+    assert not of(2e5, Explanation("slower", "Kernels.", 300_000, "device"))
     assert not of(0, new)
     # One that is larger than the change of the step says nothing of it.
     assert not of(2e6)

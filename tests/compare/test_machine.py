@@ -203,3 +203,37 @@ def test_what_a_graph_launched_did_not_become_what_a_call_launched(tmp_path: Pat
     assert any(
         one.startswith("aten::fill_ is new, 3 times in every step: 30.0 µs on the GPU") for one in texts
     )
+
+
+def eight(speed: float, between: float = 2, names: str = "abcdefgh", last: str = "") -> list[Event]:
+    """Four steps of eight ops of 20 us, which take `speed` times as long, and `between` us after each; and
+    one `last` op."""
+    found: list[Event] = []
+    now = 0.0
+    for number in range(4):
+        begin = now
+        for name in [*names, *last]:
+            found.append(cpu(f"aten::{name}", now, 20 * speed))
+            now += 20 * speed + between
+        found.append(step(number, begin, now - begin))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        (eight(1), eight(1.25), True),
+        (
+            eight(1),
+            eight(1.25, last="z"),
+            False,
+        ),  # of a program that does something else, 32 calls are too few
+        (eight(1, 2000), eight(1.25, 2000), False),  # 40 us of a step of 16 ms
+    ],
+)
+def test_where_a_machine_that_was_slower_is_told(a: list[Event], b: list[Event], told: bool, tmp_path: Path):
+    for name, events in (("a", a), ("b", b)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert found.machine.cpu_ratio == pytest.approx(1.25)
+    assert [one.kind for one in found.explanations].count("machine") == told

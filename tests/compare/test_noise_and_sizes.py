@@ -300,6 +300,9 @@ def test_copies_of_one_recording_differ_in_nothing_else():
     after[4], after[9], after[11] = 10_100, 9_000, 10_002
     found = slower(name, before, after, at, at, 1e9)
     assert [(one.name, one.change) for one in found] == [(4, 100), (9, -1000)]
+    short = np.full(50, 500)
+    found = slower(name, short, short + 2 * (name == 3) + 3 * (name == 5), at, at, 1e9)
+    assert [(one.name, one.change) for one in found] == [(5, 3)]
     assert (
         slower(name, before, before, at, at, 1e9)
         == slower(name[:0], before[:0], before[:0], at[:0], at[:0], 1)

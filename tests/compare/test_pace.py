@@ -87,3 +87,12 @@ def test_what_took_longer_on_another_machine_is_called_by_its_kinds(tmp_path, co
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     (machine,) = [one for one in found.explanations if one.kind == "machine"]
     assert f"{what} a step took 1.50 times as long on the GPU" in machine.text
+
+
+@pytest.mark.parametrize(("length", "told"), [(102.5, False), (104, True)])
+def test_a_gpu_that_was_hardly_slower_is_not_told(length, told, tmp_path):
+    for name, one in (("a", 100), ("b", length)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": ahead(False, length=one)}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    machine = [one.text for one in found.explanations if one.kind == "machine"]
+    assert [f"took {length / 100:.2f} times as long on the GPU" in text for text in machine] == [True] * told
