@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.compare.conftest import compared
 from tests.kineto import Event, cpu, kernel, launch, step
 
 from tracetui.analysis.device_work import op_behind
+from tracetui.compare.changes import _unpaired
 from tracetui.compare.model import Comparison
 
 FORWARD, BACKWARD = [[64, 32], [32, 16]], [[32, 64], [64, 16]]
@@ -433,3 +436,41 @@ def test_what_a_compiler_made_of_a_program_is_no_other_program(tmp_path, prefix,
 
     found = both(tmp_path, program("aten::old", "one"), program("aten::new", prefix))
     assert ("is this the same program?" in found.strange) is asked
+
+
+@pytest.mark.parametrize(
+    ("a_adds", "b_adds", "a", "b", "after"),
+    [
+        (True, False, [], [5], [("kernel", [1], [1, 5])]),  # what it did by itself another one does now
+        (True, True, [], [5], [("kernel", [1], [1]), ("new", [], [5])]),
+        (False, False, [], [5], [("kernel", [1], [1]), ("new", [], [5])]),
+        (False, True, [5], [], [("kernel", [1, 5], [1])]),
+        (False, False, [5], [], [("kernel", [1], [1]), ("gone", [5], [])]),
+        (True, True, [5], [], [("kernel", [1], [1]), ("gone", [5], [])]),
+    ],
+)
+def test_what_follows_a_pair_belongs_to_it_where_one_of_them_took_it_in(a_adds, b_adds, a, b, after):
+    left, right = (
+        SimpleNamespace(moves=lambda i: False, adds=lambda events, adds=adds: adds)
+        for adds in (a_adds, b_adds)
+    )
+    found = [("kernel", [1], [1])]
+    more = _unpaired(a, b, left, right, found)
+    assert [*found, *more] == after
+
+
+def test_copies_in_place_of_others_replaced_them():
+    moves: Any = SimpleNamespace(moves=lambda i: True)
+    assert _unpaired([3], [4], moves, moves, []) == [("replaced", [3], [4])]
+
+
+def test_a_copy_that_became_a_memset_is_one_change(tmp_path):
+    a, b = Program(("aten::f", ("g", "gemm"), "x")), Program(("aten::f", ("g", "gemm"), "x"))
+    for program, name, cat in (
+        (a, "Memcpy DtoD (Device -> Device)", "gpu_memcpy"),
+        (b, "Memset (Device)", "gpu_memset"),
+    ):
+        (event,) = [one for one in program.events if one["name"] == "x"]
+        event.update(name=name, cat=cat)
+    (text,) = texts(both(tmp_path, a, b))
+    assert text.startswith("memcpy DtoD became memset: ")
