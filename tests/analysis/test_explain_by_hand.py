@@ -84,6 +84,8 @@ def test_code_for_an_older_device(tmp_path: Path, name: str, said: str) -> None:
         ([0, 1, 1], ""),
         ([2**32, 1, 1], ""),
         ("many", ""),
+        (["many", 1, 1], ""),
+        ([-3, -3, 1], ""),
     ],
 )
 def test_too_few_blocks(tmp_path: Path, grid: Any, said: str) -> None:

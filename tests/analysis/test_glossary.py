@@ -119,6 +119,8 @@ def test_the_terms_of_an_explanation() -> None:
         ("mlp_compile", "guard", "^TorchDynamo Cache Lookup$"),
         ("mlp_cuda_graph", "CUDA graph", "^cudaGraphLaunch$"),
         ("linear", "epilogue", "_bias_"),
+        ("train", "reduction", "reduce"),
+        ("train", "HBM", "cunn_SoftMaxForward"),
         ("matmul_add_64_cold", "Lazy Function Loading", "^(Lazy|Runtime Triggered)"),
         ("matmul_add_64_20_steps", "Activity Buffer Request", "^Activity Buffer Request$"),
         ("train", "backward", "Backward"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.analysis.kernel_names import LONGEST, decode, short_name
-from tracetui.analysis.kernels.cxx import LIMIT
+from tracetui.analysis.kernels.cxx import LIMIT, parse
 
 ADD = (
     "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<c10::BFloat16>, "
@@ -229,3 +229,12 @@ def test_a_mangled_convolution_still_says_what_it_does() -> None:
     assert (found.short, found.kind, found.dtype) == ("conv wgrad tf32 64x128", "conv", "tf32")
     assert (found.tile, found.tensor_cores) == ("64x128x16", True)
     assert decode("_ZN7cutlass6KernelINS_4gemm9GemmShapeILi64ELi128ELi16EEEEE").kind != "conv"
+
+
+def test_a_long_name_is_read_to_its_end() -> None:
+    """5,000 characters of it are arguments of a template."""
+    inner = "at::native::AUnaryFunctor<" + "std::array<float, 4>, " * 230 + "float>"
+    name = f"void at::native::vectorized_elementwise_kernel<4, {inner}, std::array<char*, 2> >(int)"
+    assert len(name) > 5000
+    assert parse(name).path == ("at", "native", "vectorized_elementwise_kernel")
+    assert parse(name).args[-1].strip() == "std::array<char*, 2>"

@@ -116,6 +116,17 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     assert "62% of the 160 µs of the range, 62% of the GPU's busy time" in finding.text
 
 
+@pytest.mark.parametrize(("late", "fires"), [(3, True), (30, False)])
+def test_launches_that_do_not_block_say_that_none_do(tmp_path: Path, late: int, fires: bool) -> None:
+    """Of 100 kernels so many end after their launch has returned."""
+    events = [
+        e
+        for n in range(100)
+        for e in (launch(100 * n, n + 1, 20 if n < late else 60), kernel(100 * n + 5, 50, n + 1))
+    ]
+    assert (found(trace_of(tmp_path, *events), "blocking_launches") is not None) is fires
+
+
 def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) -> None:
     # Two streams at once: 600 us of work in 300 us of time.
     trace = trace_of(
@@ -1455,6 +1466,13 @@ def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> Non
     assert finding.severity == "medium"
     assert "cudaFree (4 calls, 240 µs)" in finding.text
     assert "empty_cache()" in finding.advice
+    # Where it is the main cause, that is told of the idle time, and once.
+    for event in events:
+        event["dur"] = {"cudaMalloc": 350, "cudaFree": 300}.get(event["name"], event["dur"])
+        event["ts"] += 300 * (event["name"] == "cudaFree")
+    rules = [f.rule for f in Results(trace_of(tmp_path, *events)).findings()]
+    assert "idle_time" in rules or "overhead_bound" in rules, rules
+    assert "allocations" not in rules
 
 
 @pytest.mark.parametrize(("test", "fires"), [("aten::_is_any_true", True), ("aten::any", False)])
@@ -1534,6 +1552,7 @@ def test_type_conversions(
     (("linear", "layer_norm"), "autograd::engine::evaluate_function: AddmmBackward0", True),
     (("mm", "native_layer_norm_backward"), "autograd::engine::evaluate_function: AddmmBackward0", False),
     (("linear", "layer_norm"), "my forward", False),
+    (("linear", "linear"), "autograd::engine::evaluate_function: AddmmBackward0", False),  # a custom backward
 ])  # fmt: skip
 def test_recomputation(tmp_path: Path, ops: tuple[str, str], node: str, fires: bool) -> None:
     events: list[Event] = []
