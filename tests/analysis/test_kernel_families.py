@@ -362,7 +362,9 @@ def test_letters_of_cublas_and_cutlass() -> None:
     assert said["sliced1x2"] == "K is divided among the warps of a block, 1 x 2"
     assert said["tn"].startswith("A transposed, B as is")
     assert "ldg8" not in said  # nobody documents it
-    name = "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_cga2x1x1_stage4"
+    name = (
+        "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_cga2x1x1_stage4"
+    )
     assert dict(letters(decode(name)))["cga2x1x1"] == "blocks work in clusters of 2 x 1 x 1"
     said = dict(letters(decode("cutlass_tensorop_s16816fprop_optimized_f16_64x64_32x6_tn_align8")))
     assert said["32x6"] == "32 of K at a time, 6 stages in flight"

@@ -114,8 +114,12 @@ def test_whether_compiling_comes_back(tmp_path: Path, again: bool) -> None:
 def test_what_the_compiler_tries_out_is_not_the_programs(tmp_path: Path) -> None:
     """120 kernels of 1 us, launched by calls of 4: within torch.compile they say nothing."""
     events = [step(0, 0, 4000)]
-    events += [e for n in range(120) for e in (launch(30 * n, n + 1), kernel(30 * n + 8, 1, n + 1))]
-    assert found(trace_of(tmp_path, *events), "short_calls") is not None
+    events += [
+        e for n in range(120) for e in (launch(30 * n, n + 1), kernel(30 * n + 8, 1, n + 1, name="at::k"))
+    ]
+    told = found(trace_of(tmp_path, *events), "short_calls")
+    assert told is not None
+    assert "The ops that launch" not in told.text, "no op does"
     compiling = cpu("_compile.compile_inner (dynamo_timed)", 0, 3700)
     assert found(trace_of(tmp_path, compiling, *events), "short_calls") is None
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
@@ -19,6 +21,7 @@ from tracetui.report.facts import event_facts
 from tracetui.report.findings import findings_lines
 from tracetui.report.gaps import gaps_lines
 from tracetui.report.parts import _until_first_work
+from tracetui.report.pytorch_table import sort_rows
 from tracetui.report.summary import metric, summarize, summary_lines
 from tracetui.tables.jsonable import share
 from tracetui.tables.lines import plain_text
@@ -234,3 +237,29 @@ def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(t
     found = _until_first_work(Results(trace_of(tmp_path, *events)), "lead-in")
     assert found is not None
     assert found.span == (0, 100_000)
+
+
+def test_steps_of_an_optimizer_say_where_they_come_from(tmp_path: Path) -> None:
+    events = [e for n in range(4) for e in (cpu("Optimizer.step#SGD.step", 100 * n, 20, "user_annotation"),)]
+    runs = [e for n in range(4) for e in (launch(100 * n + 30, n), kernel(100 * n + 40, 20, n))]
+    text = plain_text(steps_lines(Results(trace_of(tmp_path, *events, *runs)).steps(), 80))
+    assert "Optimizer.step" in text.splitlines()[-1], text
+
+
+def test_rows_by_memory(tmp_path: Path) -> None:
+    """Without records of memory the order stays."""
+    trace = trace_of(tmp_path, cpu("a", 0, 5), cpu("b", 10, 5), cpu("c", 20, 5))
+    results = Results(trace)
+    table, use = results.averages("name"), np.array([1, 3, 2])
+    memory: Any = SimpleNamespace(host=use, self_host=use[::-1], device=-use, self_device=use)
+    times: Any = None  # not asked
+    for column, order in (
+        ("cpu_memory_usage", [1, 2, 0]),
+        ("self_cpu_memory_usage", [1, 0, 2]),
+        ("cuda_memory_usage", [0, 2, 1]),
+        ("self_device_memory_usage", [1, 2, 0]),
+    ):
+        assert sort_rows(table, times, column, memory) == order
+        assert sort_rows(table, times, column) == [0, 1, 2]
+    with pytest.raises(KeyError):
+        sort_rows(table, times, "memory")

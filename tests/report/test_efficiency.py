@@ -73,6 +73,7 @@ def test_all_rows_are_shown_without_a_limit(samples: Path) -> None:
 def test_the_table_sorts_by_what_it_shows(samples: Path) -> None:
     found = Results(load(samples / "mlp_eager.json.gz")).efficiency()
     table, rows = efficiency_table(found), (*found.kernels, *found.ops)
+    assert [column.right for column in table.columns[:3]] == [False, False, True]
     for key in ("tflops", "gbps", "compute_share", "memory_share"):
         values = [getattr(rows[row], key) for row in arrange(table, key, True).tolist()]
         known = [value for value in values if value is not None]

@@ -62,3 +62,14 @@ def test_an_expression_that_is_not_finished_is_searched_as_it_is(tmp_path: Path)
 def test_the_file_is_named(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("a", 0, 10))
     assert trace_facts(trace)[0] == ("file", str(tmp_path / "t.json"), -1)
+
+
+def test_an_annotation_on_the_gpu_launches_nothing(tmp_path: Path) -> None:
+    """Its namesake on the CPU does."""
+    shadow = kernel(5, 40, 0, name="round", cat="gpu_user_annotation")
+    events = cpu("round", 0, 30, "user_annotation"), launch(2, 1), kernel(10, 9, 1), shadow
+    trace = trace_of(tmp_path, *events)
+    for i in np.flatnonzero([trace.name_of(i) == "round" for i in range(len(trace))]).tolist():
+        on_device = trace.lanes[int(trace.lane[i])].device >= 0
+        facts = [f"{fact.label} {fact.value}" for fact in event_facts(trace, i, {})]
+        assert any(fact.startswith("on the GPU 1 event") for fact in facts) is not on_device, facts
