@@ -198,3 +198,31 @@ def test_a_call_that_launches_nothing(tmp_path: Path) -> None:
     assert not any("CPU time only" in text for text in what("aten::empty", *work))
     assert "It launches nothing." in what("aten::empty", *work)[0]
     assert told not in what("aten::item")
+
+
+@pytest.mark.parametrize(("others", "waits"), [(7, True), (8, False)])
+def test_of_many_waits_the_last_are_looked_at(others: int, waits: bool, tmp_path: Path) -> None:
+    """The first is for work of stream 13, the others for events recorded before there was any."""
+    events = [
+        launch(0, 1),
+        kernel(8, 5, 1, name="first"),
+        cpu("cudaEventRecord", 1, 1, "cuda_runtime", correlation=2),
+    ]
+    events += [
+        launch(4, 3),
+        kernel(20, 60, 3, 13, "awaited"),
+        cpu("cudaEventRecord", 9, 1, "cuda_runtime", correlation=4),
+    ]
+    for n in range(others + 1):
+        args = {
+            "correlation": 10 + n, "stream": 7, "wait_on_stream": 13, "device": 0,
+            "wait_on_cuda_event_record_corr_id": 2 if n else 4,
+        }  # fmt: skip
+        events.append(cpu("cudaStreamWaitEvent", 20 + n, 0.5, "cuda_runtime", correlation=10 + n))
+        events.append(
+            cpu("Stream Wait Event", 60 + n, 1, "cuda_sync") | {"pid": 0, "tid": 1000007, "args": args}
+        )
+    trace = trace_of(tmp_path, *events, launch(50, 99), kernel(90, 20, 99, name="second"))
+    second = next(i for i in range(len(trace)) if trace.name_of(i) == "second")
+    (found,) = waits_of(trace, np.array([second]))
+    assert [trace.name_of(int(i)) for i in found] == ["awaited"] * waits

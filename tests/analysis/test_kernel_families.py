@@ -442,3 +442,18 @@ def test_a_name_that_is_cut_inside_its_template_arguments() -> None:
     assert (cut.path, cut.args) == (("lib", "gemm"), ("float", "2"))
     nameless = cxx.parse("<float, 2")
     assert (nameless.path, nameless.args) == ((), ("float", "2"))
+
+
+@pytest.mark.parametrize(
+    ("types", "dtype", "tile"), [("", None, None), (", cutlass::half_t", "fp16", "64x128x32")]
+)
+def test_a_main_loop_that_is_cut_short(types: str, dtype: str | None, tile: str | None) -> None:
+    """Tile and type are read where both stand there."""
+    name = (
+        "void cutlass::device_kernel<cutlass::gemm::collective::CollectiveMma<"
+        "cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<7, cute::tuple<cute::C<2>, cute::C<1>, cute::C<1> > >, "
+        f"cute::tuple<cute::C<64>, cute::C<128>, cute::C<32> >{types}> >(int)"
+    )
+    assert decode(name).dtype == dtype
+    if tile:
+        assert decode(name).tile == tile

@@ -13,7 +13,7 @@ from tests.kineto import cpu, kernel, launch, memcpy, step, trace_of
 from tracetui.analysis.results import Results
 from tracetui.compare.align import FEW, WINDOW, align
 from tracetui.compare.compare import compare, compare_steps
-from tracetui.compare.metrics import _metric, busy_is_noise
+from tracetui.compare.metrics import _metric, busy_is_noise, linked
 from tracetui.compare.model import Explanation, Metric
 from tracetui.compare.places import in_pairs, telling
 from tracetui.compare.sides import pair_rounds, side_of
@@ -327,3 +327,10 @@ def test_what_a_busy_share_is_made_of_tells_whether_it_is_noise(step, work, busy
     assert busy_is_noise({"step_ns": Metric(*step), "device_ns": Metric(*work), "busy_share": share}) is noise
     unknown = Metric(None, None, True)
     assert busy_is_noise({"step_ns": Metric(*step), "device_ns": Metric(*work), "busy_share": unknown})
+
+
+def test_a_launch_that_is_the_first_event_links_too(tmp_path):
+    trace = trace_of(tmp_path, launch(0, 1), kernel(9, 5, 1))
+    assert trace.launch.tolist() == [-1, 0]
+    assert linked(trace)
+    assert not linked(trace_of(tmp_path, launch(0, 1), kernel(9, 5, 2)))
