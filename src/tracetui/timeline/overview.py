@@ -106,8 +106,8 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
         canvas.put(0, scene.labels + min(width, last + out) - 1, "]")
     if all(source.letter for source in scene.sources):
         each = " " + " ".join(f"{s.letter} {share(overall(_own(s)))}" for s in scene.sources)
-        busy = " busy" if len(each) + 6 < scene.labels else ""
-        canvas.put(0, 0, cut(each + busy, scene.labels - 1), theme.text, None, BOLD)
+        more = next((m for m in (" busy overall", " overall", " busy") if len(each + m) < scene.labels), "")
+        canvas.put(0, 0, cut(each + more, scene.labels - 1), theme.text, None, BOLD)
         return
     if not any(source.devices for source in scene.sources):
         return  # of a file that is still being read
