@@ -52,6 +52,41 @@ def test_a_pause_is_no_slower_machine(tmp_path):
     assert "machine" not in {other.kind for other in found.explanations}
 
 
+def test_more_time_outside_of_ops_may_be_another_program(tmp_path):
+    """A trace does not say what the CPU did there; that calls and kernels are the same, it does."""
+    found = pair(tmp_path, steps(0), steps(3000))
+    assert found.answer.startswith("The same calls. A step takes 4.32 ms instead of 1.32 ms")
+    found = pair(tmp_path, steps(0, device=True), steps(3000, 1.5, device=True))
+    assert found.answer.startswith("The same ops and kernels. A step takes 4.98 ms instead of 1.32 ms")
+    (machine,) = [one.text for one in found.explanations if one.kind == "machine"]
+    assert machine.startswith("The 120 calls a step that both run took 1.")
+    assert machine.endswith(": the machine, not the change.")
+    found = pair(tmp_path, steps(0, device=True), steps(0, 1.5, device=True))
+    assert found.answer.startswith("The same program: its 120 calls a step took 1.")
+
+
+def test_annotations_of_one_side_are_named(tmp_path):
+    def with_(*names: str, each: int = 1) -> list[Event]:
+        more = [cpu(name, 1320 * n + 1, 800, "user_annotation") for n in range(0, 4, each) for name in names]
+        numbered = [cpu(f"round {n}", 1320 * n + 1, 900, "user_annotation") for n in range(4)]
+        return [*steps(0), *numbered, *more]
+
+    def noted(a: list[Event], b: list[Event]) -> list[str]:
+        return [note for note in pair(tmp_path, a, b).notes if "annotation" in note]
+
+    assert noted(with_("forward"), with_("forward")) == []
+    assert noted(with_(), with_("forward")) == ["only B has the annotation forward"]
+    assert noted(with_("step#Adam"), with_("step#SGD")) == [
+        "only A has the annotation step#Adam, only B step#SGD"
+    ]
+    many = [f"part {letter}" for letter in "abcde"]
+    assert noted(with_(*many), with_()) == ["only A has the annotations part a, part b and 3 others"]
+    assert noted(with_(), with_("now and then", each=2)) == [], "only in every other step"
+    escape = noted(with_(), with_("x\x1b[31m{}"))
+    assert len(escape) == 1
+    assert "\x1b" not in escape[0]
+
+
 def test_what_the_gpu_waits_for_it(tmp_path):
     (one,) = outside(pair(tmp_path, steps(3000, device=True), steps(0, device=True)))
     assert one.text.startswith("The GPU waits ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracetui.compare.explain import outside_of_ops
 from tracetui.compare.facts import Facts
 from tracetui.compare.model import Explanation
 from tracetui.units import capital, duration, percent, significant
@@ -27,8 +28,9 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     if not found and not change and facts.metrics["device_ns"].within_noise:
         what = "calls" if facts.a.calls_only else "work"
         return f"No difference: the same {what}, in the same time."
+    start = f"{_sameness(facts, found)}. " if same else ""
     if abs(change) < SAME * a and not facts.within:
-        return f"{'The same program. ' if same else ''}{what} takes {duration(b)}, as before.{_device(facts)}"
+        return f"{start}{what} takes {duration(b)}, as before.{_device(facts)}"
     told = _takes(facts, a, b)
     if facts.within:
         return f"{told}."
@@ -41,19 +43,24 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     if not step.within_noise:
         without = much and 0 < b - slower < 10 * b and _adds_up(facts, change - slower)
         part = f"; {sign}{duration(abs(slower))} is the machine: without it, about {duration(b - slower)}"
-        start = "The same program. " if same else ""
         return f"{start}{told}{part if without else ''}.{_device(facts)}{_held(facts)}"
     if same and machine is not None and (machine.on == "device" or not facts.by_device):
         return f"{machine.text} {told}.{_device(facts)}"
-    start = f"{'The same program. ' if same else ''}{told}: "
+    start += f"{told}: "
     covers = slower * change > 0 and abs(slower) >= abs(change)
     if much and (covers or abs(change - slower) <= 0.2 * abs(change)):
-        what = "program" if same else "change"
+        what = "program" if same and not outside_of_ops(found) else "change"
         return f"{start}the machine{facts.recorded}, not the {what}.{_device(facts)}"
     if much:
         part = f"{sign}{duration(abs(slower))} is the machine, the rest no more than steps vary"
         return f"{start}{part}{_though(facts)}.{_device(facts)}"
     return f"{start}no more than steps vary{_though(facts)}.{_device(facts)}"
+
+
+def _sameness(facts: Facts, found: Sequence[Explanation]) -> str:
+    if not outside_of_ops(found):
+        return "The same program"
+    return "The same ops and kernels" if len(facts.a.work) else "The same calls"
 
 
 def _adds_up(facts: Facts, left: float) -> bool:

@@ -29,6 +29,7 @@ from tracetui.compare.metrics import (
     metrics_of,
 )
 from tracetui.compare.model import Comparison, Machine, counted_of
+from tracetui.compare.naming import listed
 from tracetui.compare.sides import Side, by_graph, device_name, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
@@ -360,4 +361,19 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
     for (_, words), had_a, had_b in zip(OPTIONS, options(a), options(b), strict=True):
         if had_a != had_b:
             found.append(f"only {'A' if had_a else 'B'} recorded {words}, which costs time on the CPU")
+    if not strange and not facts.within:
+        found += _annotations(a, b)
     return tuple(found)
+
+
+def _annotations(a: Side, b: Side) -> list[str]:
+    """Which annotations only one of them has; they come in most steps."""
+    names = [side.annotations for side in (a, b)]
+    mine = [[name for key, name in one.items() if key not in other] for one, other in (names, names[::-1])]
+    many = "annotations" if any(len(some) > 1 for some in mine) else "annotation"
+    has = f"has the {many} "
+    told: list[str] = []
+    for letter, some in zip("AB", mine, strict=True):
+        if some:
+            told.append(f"only {letter} {'' if told else has}{listed(some)}")
+    return [", ".join(told)] if told else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -42,12 +42,13 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     """(the explanations, what matters most first; whether both are the same program)."""
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
     same = not program and not (facts.a.calls_only and facts.a.no_calls)
-    machine, waited = list(_machine(facts, same)), list(_waited(facts))
+    waited = list(_waited(facts))
+    outside = [*_outside(facts, sum(one.change_ns for one in waited)), *waited]
+    machine = list(_machine(facts, same, same and not outside_of_ops(outside)))
     found = [
         *machine,
         *_first_use(facts),
-        *_outside(facts, sum(one.change_ns for one in waited)),
-        *waited,
+        *outside,
         *_queued(facts),
         *program,
         *_slower_work(facts),
@@ -151,8 +152,15 @@ def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
     yield Explanation("host", text, round(after - before), "cpu")
 
 
-def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
-    """The calls and kernels that are the same took longer, or less long."""
+def outside_of_ops(found: Sequence[Explanation]) -> bool:
+    """Whether the CPU does something for longer, or less long, of which a trace does not say what it is:
+    calls and kernels are the same then, the program need not be."""
+    return any(one.kind in ("host", "loading") for one in found)
+
+
+def _machine(facts: Facts, same: bool, alone: bool) -> Iterator[Explanation]:
+    """The calls and kernels that are the same took longer, or less long. `same`: there are no others;
+    `alone`: nor is there anything else that the program may do otherwise."""
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
     # What the CPU does while the device sets the pace is on no way of a step: then of the calls alone.
     spent = _op_change(facts) if facts.by_device else facts.path
@@ -175,8 +183,8 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     only = not len(a) or bool(np.all(facts.a.trace.kind[a] == Kind.KERNEL))
     what = ("kernel", "kernels") if only else ("kernel, copy or set", "kernels, copies and sets")
     work = plural(round(len(a) / facts.count), *what) + facts.each
-    both = "" if same else " that both run"
-    its = "its" if same else "the"
+    both = "" if alone else " that both run"
+    its = "its" if alone else "the"
     of = "in ops" if facts.by_device else "with the time between them"
     change = f"{'+' if spent > 0 else '-'}{duration(abs(spent))} {of}"
     told = f"{its} {calls}{both} took {significant(cpu)} times as long on the CPU ({change})"
@@ -188,9 +196,9 @@ def _machine(facts: Facts, same: bool) -> Iterator[Explanation]:
     if 1 < facts.count < max(side.rounds for side in facts.whole):
         text += f" in the {facts.count} pairs of steps"
     if not facts.within:
-        text = f"{'The same program: ' if same else ''}{text}"
+        text = f"{'The same program: ' if alone else ''}{text}"
         if facts.mostly(on_device):
-            text += f": the machine{facts.recorded}, not the {'program' if same else 'change'}"
+            text += f": the machine{facts.recorded}, not the {'program' if alone else 'change'}"
     added, on = (timed.change, "device") if on_device else (spent, "cpu")
     yield Explanation("machine", f"{capital(text)}.", round(added), on)
 

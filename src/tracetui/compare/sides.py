@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -119,6 +120,23 @@ class Side:
         """Those of these slices that are in a round, and its number. `time`: when they began on the CPU."""
         of = self._round_at(time)
         return at[of >= 0], of[of >= 0]
+
+    @cached_property
+    def annotations(self) -> dict[str, str]:
+        """The annotations around ops that most rounds have, those of the steps and of collectives aside: by
+        name without its numbers, a name. In the order of the trace."""
+        trace = self.trace
+        at = plausible(trace, Kind.ANNOTATION)
+        own = named(trace, lambda name: not is_collective(name) and not name.startswith("ProfilerStep#"))
+        at = at[own[trace.name[at]]]
+        at = at[op_around(trace, at) < 0]
+        at, of = self._in_rounds(at, trace.start[at])
+        _, first = np.unique(trace.name[at].astype(np.int64) * max(1, self.rounds) + of, return_index=True)
+        found: dict[str, tuple[str, set[int]]] = {}
+        for i in np.sort(first).tolist():
+            name = plain(trace.name_of(int(at[i])), 60)
+            found.setdefault(re.sub(r"\d+", "", name), (name, set()))[1].add(int(of[i]))
+        return {key: name for key, (name, rounds) in found.items() if 2 * len(rounds) > self.rounds}
 
     def round_of(self, at: I64) -> I64:
         """The round of each slice, -1 for none: that in which it starts; of device work, its launch. Shape of
