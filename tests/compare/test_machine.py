@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.compare.conftest import compared
+from tests.compare.test_pace import ahead
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step
 
+from tracetui.compare.compare import _agree
 from tracetui.compare.metrics import _metric
 
 
@@ -237,3 +239,26 @@ def test_where_a_machine_that_was_slower_is_told(a: list[Event], b: list[Event],
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     assert found.machine.cpu_ratio == pytest.approx(1.25)
     assert [one.kind for one in found.explanations].count("machine") == told
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_few_calls_beside_a_device_that_sets_the_pace(tmp_path: Path, same: bool):
+    """80 ops and launches, which take half as long again: of another program that says little."""
+    one, other = ahead(False, length=50), ahead(False, length=50)
+    for event in other:
+        if event["name"] == "aten::mm":
+            event["dur"] = 9.9
+    if not same:
+        other += [cpu("aten::other", 100 * n + 9.92, 0.05) for n in range(4)]
+    for name, events in (("a", one), ("b", other)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert ("machine" in {one.kind for one in found.explanations}) is same
+
+
+@pytest.mark.parametrize(
+    ("ratio", "in_general", "agrees"),
+    [(4, 2, True), (4, 1.9, False), (1.5, 0.9, False), (0.25, 0.5, True), (1.01, 0.9, True), (None, 2, True)],
+)
+def test_half_of_what_a_ratio_says(ratio: float | None, in_general: float, agrees: bool):
+    assert _agree(ratio, in_general) is agrees

@@ -13,7 +13,7 @@ from tracetui.compare.compare import compare
 from tracetui.report.compare import Report as CompareReport
 from tracetui.report.compare import compare_lines
 from tracetui.report.facts import trace_facts
-from tracetui.report.gaps import cause_text
+from tracetui.report.gaps import cause_lines, cause_text, gap_report
 from tracetui.report.limits import Limit, Outcome
 from tracetui.report.overview import overviews
 from tracetui.tables.lines import plain_text
@@ -92,3 +92,14 @@ def test_kernels_of_the_overview_tell_what_they_reach_of_the_peak() -> None:
         told += entry.text.endswith(" peak")
         assert entry.text.endswith(" peak") == any(part is not None and part <= 1 for part in known)
     assert told
+
+
+def test_a_cause_is_in_words_where_there_are_twenty_columns_for_it(samples: Path) -> None:
+    (report,) = gap_report(Results(load(samples / "train.json.gz")))
+    seen = set()
+    for width in range(40, 100):
+        for line in cause_lines(report, width)[:1]:
+            room = width - sum(len(text) for text, _ in line[:-1]) - 2
+            assert bool(line[-1][0].strip()) is (room >= 20)
+            seen.add(room)
+    assert {19, 20, 21} <= seen

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests import kineto
 
 from tracetui.trace import Trace
 from tracetui.trace.links import borrow_ids
 from tracetui.trace.model import NO_ID, Kind
-from tracetui.trace.unknown import idle_known
+from tracetui.trace.unknown import idle_known, unknown_events
 
 Event = dict[str, Any]
 
@@ -191,3 +193,11 @@ def test_clocks_that_differ_too_much_tell_no_idle_time(
         pairs = [(launch(100 * n, n), kernel(100 * n - early, n)) for n in range(1, 4)]
         known[early] = idle_known(trace_of([event for pair in pairs for event in pair]))
     assert known == {49.999: True, 50.0: False}
+
+
+def test_what_takes_no_time_fills_none(tmp_path: Path) -> None:
+    """An event of a device that is not known to be work, and a kernel: both of no length, at once."""
+    odd = kineto.kernel(10, 0, 2, stream=9, name="odd", cat="something")
+    trace = kineto.trace_of(tmp_path, kineto.launch(0, 1), kineto.kernel(10, 0, 1), odd)
+    assert len(unknown_events(trace)) == 1
+    assert idle_known(trace)

@@ -163,8 +163,6 @@ def _links(trace: Trace, i: int) -> list[Fact]:
 
 
 def _launched(trace: Trace, i: int) -> list[Fact]:
-    if is_device(trace, i) or trace.lanes[int(trace.lane[i])].device >= 0:
-        return []
     on_devices = plausible(trace, *DEVICE_WORK)
     if not len(on_devices):
         return []

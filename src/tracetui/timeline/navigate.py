@@ -60,8 +60,6 @@ def _beyond(scene: Scene, slice_index: int, step: int) -> Event | None:
     trace, layout = scene.source.trace, scene.layout
     middle = _anchor(scene, slice_index)
     track = layout.track_of(Of.LANE, int(trace.lane[slice_index]), scene.active)
-    if track < 0:
-        return None
     seen = layout if layout.shown[track] else layout.with_shown(track, 1)
     order = [one for one in seen.order if layout.of[one] == Of.LANE]
     at = order.index(track)

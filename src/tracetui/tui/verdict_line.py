@@ -92,6 +92,7 @@ def _two_ranks(comparison: Comparison, ranks: tuple[int, int]) -> tuple[Span, ..
 
 def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
     """The answer of a comparison: a word or two, then a sentence."""
+    from tracetui.compare.explain import outside_of_ops
     from tracetui.tables.compare import numbers
 
     if (ranks := ranks_of(comparison)) is not None:
@@ -101,7 +102,8 @@ def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
     if comparison.strange:
         word, role = "TWO PROGRAMS?", "accent"
     elif comparison.same_program and (step is None or step.within_noise):
-        word, role = "SAME PROGRAM", "good"
+        same = not outside_of_ops(comparison.explanations)
+        word, role = ("SAME PROGRAM", "good") if same else ("SAME OPS", "accent")
     elif step is None or change is None:
         word, role = "A AND B", "accent"
     elif step.within_noise:
