@@ -182,6 +182,14 @@ def test_single_calls_that_took_longer_once(tmp_path):
     assert found.answer == "The same program. A step takes 244 µs instead of 174 µs (+40%)."
 
 
+def test_calls_behind_other_kernels_are_told_with_them(tmp_path):
+    """What they take is told in the same sentence, and not once more."""
+    plain, changed = some_other(), some_other(op3=("aten::op3", 90, ("other", 10)))
+    (told,) = said(both(tmp_path, plain, changed))
+    assert told[:4] == ("replaced", "device", 0, 70_000)
+    assert told[4].endswith("10.0 µs → 10.0 µs on the GPU, 20.0 µs → 90.0 µs on the CPU a step.")
+
+
 def test_kernels_that_took_longer(tmp_path):
     plain, long = some_other(), ("aten::op3", 20, ("k3", 30))
     text = "k3 takes 30.0 µs instead of 10.0 µs on the GPU in step 2, 1 of 4 times."

@@ -51,6 +51,17 @@ def charge(
     return rest
 
 
+def charged(trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Change]) -> Bool:
+    """Which of the calls that both make are, on both sides, counted with the work of a change. Shape of
+    `calls.a`."""
+    parts = [one.a for one in changes], [one.b for one in changes]
+    found = np.ones(len(calls.a), dtype=np.bool_)
+    for tree, at, mine in zip(trees, (calls.a, calls.b), parts, strict=True):
+        outer = np.concatenate([np.zeros(0, np.int64), *(part.calls for part in mine)])
+        found &= (tree.under(np.unique(tree.place[outer])) >= 0)[tree.place[at]]
+    return found
+
+
 def _more(own: I64, all_own: I64, other: I64, all_other: I64) -> Bool:
     """Which of `own` are more than the `other` ones have of the same; as many as there are more in all: where
     a change was given a call that both sides make, another one like it takes its place."""

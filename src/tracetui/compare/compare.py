@@ -14,7 +14,7 @@ from tracetui.analysis.select import named, plausible
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.charges import charge
+from tracetui.compare.charges import charge, charged
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.joining import joined
@@ -95,7 +95,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     long = float(np.median(counted[0].times))
     odd = (
         odd_calls((a, b), trees, calls, ~bigger & ~other, long)
-        + changed_calls((a, b), trees, calls, other & ~bigger, long),
+        + changed_calls((a, b), trees, calls, other & ~bigger & ~charged(trees, calls, changes), long),
         odd_work((a, b), work, ~grown & ~longer, timed, float(np.median(counted[0].work_time))),
     )
     # What is told to take longer, or less long, than all else is not the machine.
