@@ -316,5 +316,5 @@ def test_a_range_is_shown_with_a_fiftieth_more_at_each_end(tmp_path: Path) -> No
     session = session_of(tmp_path, *EVENTS)
     session.walk.show(100_000, 600_000)
     view = session.walk.view
-    assert abs(view.start_ns - 90_000) <= view.cell
-    assert abs(view.end_ns - 610_000) <= view.cell
+    assert abs(view.start_ns - 90_000) <= view.cell / 2
+    assert abs(view.end_ns - 610_000) <= view.cell / 2
