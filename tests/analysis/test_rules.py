@@ -1522,7 +1522,7 @@ _LAYOUT = (
 
 
 @pytest.mark.parametrize(("op", "name", "busy", "where", "advice"), [
-    ("aten::linear", _TO_BF16, 20, "aten::linear (4, 80.0 µs)", "Autocast keeps each weight's cast"),
+    ("aten::linear", _TO_BF16, 20, "aten::linear (4, 80.0 µs)", "Keep the weights in the lower type"),
     ("aten::to", _TO_FP32, 20, "no part of another op (4, 80.0 µs)", "Convert a weight or a constant once"),
     ("aten::nll_loss", _TO_FP32, 20, "aten::nll_loss (4, 80.0 µs)", "Convert a weight or a constant once"),
     ("aten::_scaled_dot_product_attention_math", _TO_FP32, 20, None, ""),
@@ -1546,6 +1546,72 @@ def test_type_conversions(
         assert where in finding.text
         assert advice in finding.advice
         assert finding.numbers == {"share": 0.2, "device_ns": 80_000.0, "kernels": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("trains", "advice"), [(True, "all microbatches"), (False, "model.to(torch.bfloat16)")]
+)
+def test_autocast_without_a_backward_pass(tmp_path: Path, trains: bool, advice: str) -> None:
+    events = [cpu("autograd::engine::evaluate_function: AddmmBackward0", 5_000, 10)] if trains else []
+    for n in range(4):
+        events += [cpu("aten::linear", 400 * n, 40), cpu("aten::copy_", 400 * n + 3, 16)]
+        events += [launch(400 * n + 5, n + 1), kernel(400 * n + 15, 20, n + 1, name=_TO_BF16)]
+    finding = found(trace_of(tmp_path, *events), "type_conversions")
+    assert finding is not None
+    assert advice in finding.advice
+
+
+_SGEMM = "void implicit_convolve_sgemm<{0}, {0}, 128, 5, 5, 3, 3, 3, 1, false, false, true>(int, int)"
+
+
+@pytest.mark.parametrize(("dtype", "of"), [("__nv_bfloat16", "bf16"), ("__half", "fp16"), ("float", "")])
+@pytest.mark.parametrize("time", [4, 5])
+def test_plain_convolutions(tmp_path: Path, dtype: str, of: str, time: float) -> None:
+    name = _SGEMM.format(dtype)
+    trace = trace_of(tmp_path, *run(10, 100 - time, 1), *run(200, time, 2, name))
+    finding = found(trace, "plain_convolutions")
+    assert (finding is not None) is bool(of and time == 5)
+    if finding:
+        assert finding.title == f"{of} convolutions run without tensor cores: 5.0% of kernel and copy time"
+        assert finding.text.startswith(f"1 kernel such as implicit_convolve_sgemm {of} takes 5.00 µs")
+        assert finding.numbers == {"share": 0.05, "device_ns": 5_000.0, "kernels": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("convolved", "what", "advice"),
+    [(0, "matmuls", 'set_float32_matmul_precision("high")'), (40, "kernels", "set_float32_matmul_precision"),
+     (60, "kernels", "backends.cudnn.allow_tf32 = False"), (100, "convolutions", "cudnn.allow_tf32")],
+)  # fmt: skip
+def test_fp32_convolutions_may_use_tf32_already(
+    tmp_path: Path, convolved: int, what: str, advice: str
+) -> None:
+    events = run(10, 100 - convolved, 1, "ampere_sgemm_128x64_tn") if convolved < 100 else []
+    events += run(200, convolved, 2, _SGEMM.format("float")) if convolved else []
+    finding = found(trace_of(tmp_path, *events, **H100), "fp32_products")
+    assert finding is not None
+    assert finding.title.startswith(f"fp32 {what} run without tensor cores: 100%")
+    assert advice in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("name", "fused"),
+    [("Adam", True), ("AdamW", True), ("SGD", True), ("RMSprop", False), ("Adafactor", False),
+     ("MyAdam", False)],
+)  # fmt: skip
+def test_only_some_optimizers_can_be_fused(tmp_path: Path, name: str, fused: bool) -> None:
+    """Those of `torch.optim` that take fused=True on a GPU."""
+    events = [e for n in range(40) for e in (cpu("aten::add_", 100 * n, 90), *run(100 * n + 85, 2, n + 1))]
+    events.append(cpu(f"Optimizer.step#{name}.step", 0, 4_000, "user_annotation"))
+    trace = trace_of(tmp_path, *events)
+    finding = found(trace, "overhead_bound")
+    assert finding is not None
+    assert ("fused=True" in finding.advice) is fused
+    loop = [e for n in range(100) for e in (cpu("aten::add_", 20 * n, 15), *run(20 * n + 10, 2, n + 1))]
+    loop.append(cpu(f"Optimizer.step#{name}.step", 0, 2_000, "user_annotation"))
+    finding = found(trace_of(tmp_path, *loop), "optimizer_loop")
+    assert finding is not None
+    assert ("fused=True" in finding.advice) is fused
+    assert "foreach=True" in finding.advice
 
 
 @pytest.mark.parametrize(("ops", "node", "fires"), [

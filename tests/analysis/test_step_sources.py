@@ -166,6 +166,40 @@ def test_prefill_and_decode_are_rounds_of_one_loop(tmp_path: Path) -> None:
     assert len(found(tmp_path, *events)) == 4
 
 
+def rounds(*names: str, times: int = 3, heavy: int = 1) -> list[Event]:
+    """A loop whose parts are annotated; the second launches nearly all."""
+    events: list[Event] = []
+    for n in range(times):
+        for k, name in enumerate(names):
+            at = 1_000 * n + 100 * k
+            events.append(cpu(name, at, 80, "user_annotation"))
+            for i in range(10 if k == heavy else 1):
+                correlation = 100 * n + 10 * k + i + 1
+                events += [launch(at + 5 * i, correlation, 2), kernel(at + 5 * i + 3, 1, correlation)]
+    return events
+
+
+def test_the_parts_of_a_loop_are_one_step(tmp_path: Path) -> None:
+    steps = found(tmp_path, *rounds("encode", "rerank", "respond"))
+    assert (steps.source, steps.number.tolist()) == ("annotation encode to respond", [0, 1, 2])
+    assert spans(steps) == [(0, 280), (1000, 1280), (2000, 2280)]
+
+
+def test_parts_that_do_not_come_in_turn_are_none(tmp_path: Path) -> None:
+    events = rounds("encode", "rerank", "respond")
+    swapped = [
+        e | {"name": {"encode": "respond", "respond": "encode"}[e["name"]]}
+        if e["name"] in ("encode", "respond") and e["ts"] >= 2000
+        else e
+        for e in events
+    ]
+    once = [e for e in events if e["name"] != "encode" or e["ts"]]
+    for some, source in ((swapped, "rerank"), (once, "rerank to respond")):
+        assert found(tmp_path, *some).source == f"annotation {source}"
+    # Of a loop that is named as one, the rest is no part.
+    assert found(tmp_path, *rounds("encode", "decode", "respond")).source == "annotation decode"
+
+
 def test_the_loop_before_what_is_around_and_within_it(tmp_path: Path) -> None:
     parts = [note(f"layer_{j}", 100 * i + 4 + 20 * j, 18) for i in range(4) for j in range(2)]
     around = [note("generate", 0, 190), note("generate", 195, 205)]

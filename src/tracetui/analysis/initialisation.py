@@ -25,6 +25,8 @@ ALONE_NS = 1_000_000
 """As long must a call be that has no others to be compared with, and an op around such a call."""
 ALLOCATION_NS = 10_000_000
 """As long must the first `cudaMalloc` or `cudaFree` be: these are slow at any time."""
+AGAIN = 0.5
+"""A first call that is followed by one of this share of its time, for no such reason, is not slow once."""
 FEW = 3
 """Calls of a name from which a median means something."""
 
@@ -144,7 +146,16 @@ def first_ops(trace: Trace, calls: I64) -> I64:
             and trace.duration[op] >= FAR * float(np.median(trace.duration[others]))
         ):
             kept.append(op)
-    return np.array(kept, dtype=np.int64)
+    found = np.array(kept, dtype=np.int64)
+    return found[[not _comes_again(trace, op, found, ops) for op in kept]]
+
+
+def _comes_again(trace: Trace, op: int, found: I64, ops: I64) -> bool:
+    """Whether a later op of the same name, and none that initialises, takes `AGAIN` of its time: what a
+    library does for each new shape, say."""
+    later = ops[(trace.name[ops] == trace.name[op]) & (trace.start[ops] > trace.start[op])]
+    later = later[~np.isin(later, found)]
+    return bool((trace.duration[later] >= AGAIN * trace.duration[op]).any())
 
 
 def _earliest(first: I64, name: I32, start: I64) -> None:

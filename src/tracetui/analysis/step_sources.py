@@ -9,7 +9,8 @@ Optimizer.step  A training step runs from the end of one optimizer step to the e
 annotation      Annotations of one thread whose names differ in numbers only, two or more, never within each
                 other, with most launches of the main thread inside. Of several those named as loops first
                 (step, iteration, execute, decode, ...), then the outermost. The parts of a model (layer,
-                block, ...) never are steps.
+                block, ...) never are steps. Annotations that follow one another in every round (encode,
+                search, answer) are one step together, if none of them is named as a loop.
 repeats         The launches of the main thread (without a device, its outermost ops) are one sequence of
                 names over and over: at least three times whole, hardly anything that is not part of it, and
                 so rare by chance that shuffling would not give it. The layers of one forward pass repeat as
@@ -254,6 +255,8 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
             chosen = both if _apart(trace, both) else chosen
     if len(chosen) < 2 or not covers(chosen):
         return None
+    if good and not loops[best] and (whole := _rounds(trace, chosen, groups, of_name)) is not None:
+        return whole
     texts = [trace.names[int(i)] for i in trace.name[chosen]]
     families = list(dict.fromkeys(_NUMBER.sub("*", text) for text in texts))
     name = texts[0] if len(set(texts)) == 1 else ", ".join(families[:3])
@@ -262,6 +265,26 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
     number = _numbers(texts) if len(families) == 1 else None
     number = np.arange(len(chosen)) if number is None else number
     return Found(f"annotation {name}", name, chosen, number, start, start + trace.duration[chosen])
+
+
+def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found | None:
+    """The rounds of a loop whose parts are annotated, of which `chosen` is the largest: all come equally
+    often, one after the other and in the same order; None where nothing goes with it."""
+    every, parts = chosen, 1
+    for group in groups:
+        if len(group) == len(chosen) and trace.lane[group[0]] == trace.lane[chosen[0]]:
+            both = np.union1d(every, group)
+            if len(both) > len(every) and _apart(trace, both):
+                every, parts = both, parts + 1
+    rounds = every.reshape(len(chosen), parts)
+    order = of_name[trace.name[rounds]]
+    if parts == 1 or (order != order[0]).any():
+        return None
+    first, last = rounds[:, 0], rounds[:, -1]
+    name = f"{trace.name_of(int(first[0]))} to {trace.name_of(int(last[0]))}"
+    number = np.arange(len(chosen))
+    end = trace.start[last] + trace.duration[last]
+    return Found(f"annotation {name}", name, first, number, trace.start[first], end)
 
 
 def _apart(trace: Trace, at: I64) -> bool:

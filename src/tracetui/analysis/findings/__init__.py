@@ -21,6 +21,7 @@ from tracetui.analysis.findings import (
     kernels,
     ops,
     recording,
+    slow_calls,
     start,
     use,
 )
@@ -44,6 +45,7 @@ RULES: dict[str, Rule] = {
     "profiler_overhead": start.profiler_overhead,
     "work_in_flight_at_start": start.work_in_flight_at_start,
     "before_the_first_op": start.before_the_first_op,
+    "slow_calls": slow_calls.slow_calls,
     "data_loading": idle.data_loading,
     "communication": idle.communication,
     "small_collectives": collectives.small_collectives,
@@ -56,6 +58,7 @@ RULES: dict[str, Rule] = {
     "memory_bound": kernels.memory_bound,
     "short_calls": kernels.short_calls,
     "fp32_products": kernels.fp32_products,
+    "plain_convolutions": kernels.plain_convolutions,
     "double_precision": kernels.double_precision,
     "unaligned_products": kernels.unaligned_products,
     "optimizer_loop": ops.optimizer_loop,

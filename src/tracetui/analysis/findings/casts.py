@@ -38,6 +38,11 @@ _AUTOCAST = (
     "Or keep the weights in the lower type (with fp32 copies for the optimizer). torch.compile fuses the "
     "casts of activations with what is next to them."
 )
+_KEEP_LOWER = (
+    "Keep the weights in the lower type, so that nothing casts them: model.to(torch.bfloat16). Autocast "
+    "keeps a weight's cast only until its block ends. torch.compile fuses the casts of activations with what "
+    "is next to them."
+)
 _ONCE = (
     "Convert a weight or a constant once, before the loop. Where an op takes the other type, leave the "
     "conversion out. torch.compile fuses the others with what is next to them."
@@ -69,6 +74,7 @@ def type_conversions(results: Results) -> Iterator[Finding]:
         else:
             where = short_name(trace.names[int(called[i])], "cpu_op")
         places.append(f"{where} ({calls[i]:,}, {duration(int(spent[i]))})")
+    trains = results.named(lambda name: "Backward" in name).any()
     autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
     share_of = time / results.work_time
     longest = longest_first(trace, at)
@@ -79,7 +85,7 @@ def type_conversions(results: Results) -> Iterator[Finding]:
         f"Conversions from one type to another take {share(share_of)} of {WORK_TIME}",
         f"{len(at):,} of {plural(count, 'kernel')}, such as {results.decoded(int(longest[0])).short}, only "
         f"{verb(len(at), 'convert')}, for {duration(time)}: {', '.join(places)}.",
-        _AUTOCAST if spent[autocast].sum() > spent[called < 0].sum() else _ONCE,
+        _ONCE if spent[autocast].sum() <= spent[called < 0].sum() else _AUTOCAST if trains else _KEEP_LOWER,
         first_of(longest),
         {"share": share_of, "device_ns": float(time), "kernels": float(len(at))},
     )

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
+from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.efficiency import peak_of
 from tracetui.analysis.exposed_time import host_copies, host_copies_alone, is_within_device
 from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
@@ -52,9 +53,35 @@ _COPY_IN = (
     "stream of its own."
 )
 _OUT = ("DtoH", "DeviceToHost", "D2H", "D2M")
+_TO_DEVICE = re.compile(r"HtoD|HostToDevice|\b(?:M2D|H2D)\b")
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
 _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
 """Copies between the host and a device by the names of CUPTI, roctracer and XPUPTI."""
+
+
+FETCHED = 8
+"""Of fewer copies nobody can tell what they are for."""
+_NODE = re.compile(r"autograd::engine::evaluate_function: (?!ToCopyBackward|CopyBackwards|CopySlices)")
+"""The backward pass of an op, other than of a copy."""
+SAVED_ADVICE = (
+    "Saving tensors on the host (torch.autograd.graph.save_on_cpu) trades time for memory. Recomputing them "
+    "copies nothing (torch.utils.checkpoint). Or save fewer, and copy on a stream of its own."
+)
+
+
+def saves_on_host(results: Results) -> bool:
+    """Whether most copies to the device fetch what backward nodes need: the forward pass has saved its
+    tensors on the host, as with `torch.autograd.graph.save_on_cpu`."""
+    return results.kept("saves on host", lambda: _saves_on_host(results))
+
+
+def _saves_on_host(results: Results) -> bool:
+    trace, launches = results.trace, results.launches()
+    mine = results.named(lambda name: _TO_DEVICE.search(name) is not None)[trace.name[launches.event]]
+    event, call = launches.event[mine], launches.launch[mine].astype(np.int64)
+    node = results.named(lambda name: _NODE.match(name) is not None)[trace.name]
+    fetched = event[first_marked(trace, trace.parent[call], node) >= 0]
+    return len(fetched) >= FETCHED and bool(2 * trace.duration[fetched].sum() > trace.duration[event].sum())
 
 
 def copy_before_product(results: Results) -> Iterator[Finding]:
@@ -155,6 +182,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     which = "The longest run" if len(at) > MOST_READ else "They run"
     reached = f"{which} at {achieved.text}. " if achieved.text else ""
     ways = sorted({" ".join(results.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
+    saved = saves_on_host(results)
     computing = verdict.parts[PARTS.index("compute")]
     kernels = results.work()[trace.kind[results.work()] == Kind.KERNEL]
     beside = (
@@ -162,7 +190,10 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     )
     out = all(way.startswith(_OUT) for way in ways)
     ways_out = f"use smaller types, or {'copy less often' if out else 'create the data on the GPU'}."
-    if computing < HIDING_SHARE * time:
+    if saved:
+        engines = "Most are tensors that the forward pass saves on the host and the backward pass fetches."
+        advice = SAVED_ADVICE
+    elif computing < HIDING_SHARE * time:
         engines = f"The kernels run for {duration(computing)}: there is little to copy beside."
         advice = f"Copy less: {ways_out}"
     elif 2 * trace.duration[longest[beside]].sum() > trace.duration[longest].sum():

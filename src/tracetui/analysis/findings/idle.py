@@ -12,6 +12,7 @@ from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
+from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
@@ -38,6 +39,7 @@ TURNS_SHARE = 0.1
 CLOSING_SHARE = 0.1
 """A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
+_LINEAR_ALGEBRA = re.compile(r"aten::_?(?:linalg_|cholesky|lu_|inverse|lstsq|geqrf|symeig)")
 BLOCKED_CALLS, BLOCKED_SHARE = 10, 0.9
 _OUT_OF_THE_LOOP = (
     "Take torch.cuda.synchronize() and its like out of the loop. To time a part of it, use torch.cuda.Event."
@@ -46,6 +48,11 @@ _LATER = "Wait for events later: read the times of torch.cuda.Event after the lo
 _READ_LATER = (
     "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True to pinned "
     "memory, avoid .item(), .tolist() and boolean indexing in the loop."
+)
+_LEAVE = "Leave them as they are, as long as the GPU stays busy."
+_STATUS = (
+    "These ops read their status or their own results back. Where there is one, the variant _ex does not "
+    "check (torch.linalg.solve_ex, inv_ex, cholesky_ex). Else give the GPU work on another stream meanwhile."
 )
 _SEND = (
     "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and many small tensors "
@@ -124,6 +131,8 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     else:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind
+    if cheap and verdict.verdict == "overhead-bound":
+        meanwhile = "The GPU is idle for other reasons: the waiting costs little here."
     yield Finding(
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
@@ -131,10 +140,14 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         f"{plural(len(at), 'call')} such as {most}{per_step} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
-        "Leave them as they are, as long as the GPU stays busy."
+        ("First look at what keeps the GPU idle." if verdict.verdict == "overhead-bound" else _LEAVE)
         if cheap
         else _SEND
         if 2 * _sending(results, at, parent) > total
+        else SAVED_ADVICE
+        if saves_on_host(results)
+        else _STATUS
+        if 2 * sum(time[name] for name in time if _LINEAR_ALGEBRA.match(name)) > total
         else _READ_LATER,
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}

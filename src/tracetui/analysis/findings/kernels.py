@@ -18,13 +18,13 @@ from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
     WORK_TIME,
     Finding,
+    can_be_fused,
     first_of,
     graded,
     graded_kernels,
     longest_first,
     longest_of_each,
     smi,
-    steps_an_optimizer,
 )
 from tracetui.analysis.flops import work_of
 from tracetui.analysis.gaps import busy_union
@@ -58,6 +58,16 @@ FAR_SHARE = 0.05
 FP32_SHARE = 0.05
 FP32_OF_ALL = 0.01
 """Of the time: what a device that is nearly always idle computes, and how, does not matter."""
+# The default: https://pytorch.org/docs/stable/notes/cuda.html
+_CHANNELS = "numbers of channels that are multiples of 8, and memory_format=torch.channels_last."
+_FP32_CONVOLUTIONS = (
+    "Convolutions may use TF32 unless torch.backends.cudnn.allow_tf32 = False: look for that. Else the "
+    f"library chose no such kernel for these shapes: try {_CHANNELS}"
+)
+_PLAIN_CONVOLUTIONS = (
+    f"Use {_CHANNELS} torch.backends.cudnn.benchmark=True lets the library measure what it has. A "
+    "convolution whose patches do not overlap is a matmul: cut the input into patches, call a Linear layer."
+)
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
 _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\d+")
@@ -201,7 +211,7 @@ def short_calls(results: Results) -> Iterator[Finding]:
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
         "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every kernel, "
         "CUDA graphs make launches cheap"
-        + ("; a fused optimizer takes many tensors per kernel." if steps_an_optimizer(results) else "."),
+        + ("; a fused optimizer takes many tensors per kernel." if can_be_fused(results) else "."),
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )
@@ -318,7 +328,8 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     order = np.argsort(-trace.duration[at], kind="stable")
     name = results.decoded(int(at[order[0]]))
     peak, _ = peak_of(trace)
-    products = not np.isin(at, results.work_of_kind("conv")).any()
+    convolutions = np.isin(at, results.work_of_kind("conv"))
+    what = "convolutions" if convolutions.all() else "kernels" if convolutions.any() else "matmuls"
     text = f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}, "
     text += f"{share(time / results.work_time)} of {WORK_TIME}, on the plain fp32 units. "
     faster = "tf32" if modern else "fp16"
@@ -327,7 +338,9 @@ def fp32_products(results: Results) -> Iterator[Finding]:
             f"The {peak.label} does {peak.tflops['fp32']:g} TFLOP/s there and {peak.tflops[faster]:g} in "
             f"{faster} on its tensor cores."
         )
-    if modern:
+    if modern and 2 * int(trace.duration[at[convolutions]].sum()) > time:
+        advice = _FP32_CONVOLUTIONS
+    elif modern:
         advice = (
             'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
         )
@@ -338,11 +351,37 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     yield Finding(
         "fp32_products",
         graded_kernels(results, time),
-        f"fp32 {'matmuls' if products else 'kernels'} run without tensor cores: "
-        f"{share(time / results.work_time)} of {WORK_TIME}",
+        f"fp32 {what} run without tensor cores: {share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
         advice,
         first_of(at[order]),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
+def plain_convolutions(results: Results) -> Iterator[Finding]:
+    """Convolutions in fp16 or bf16 that no tensor core touches."""
+    trace = results.trace
+    plain = [
+        i
+        for i, name in results.kernel_names().items()
+        if name.kind == "conv" and name.tensor_cores is False and name.dtype in ("fp16", "bf16")
+    ]
+    at = longest_first(trace, results.work()[np.isin(trace.name[results.work()], plain)])
+    time = int(trace.duration[at].sum())
+    if time < max(1, FP32_SHARE * results.work_time, FP32_OF_ALL * results.verdict().judged):
+        return
+    name = results.decoded(int(at[0]))
+    yield Finding(
+        "plain_convolutions",
+        graded_kernels(results, time),
+        f"{name.dtype} convolutions run without tensor cores: {share(time / results.work_time)} of "
+        f"{WORK_TIME}",
+        f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}: they "
+        f"read "
+        f"{name.dtype} and multiply on the plain units, many times slower than the tensor cores could.",
+        _PLAIN_CONVOLUTIONS,
+        first_of(at),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
 

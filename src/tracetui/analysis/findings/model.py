@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -56,10 +57,14 @@ def smi(results: Results) -> str:
     return "rocm-smi" if results.named(lambda name: name.startswith("hip")).any() else "nvidia-smi"
 
 
-def steps_an_optimizer(results: Results) -> bool:
-    """Whether an optimizer runs that is not fused."""
+_CAN_BE_FUSED = re.compile(r"Optimizer\.step#(?:Adam|AdamW|SGD)\.step")
+
+
+def can_be_fused(results: Results) -> bool:
+    """Whether an optimizer of PyTorch's runs that is not fused, and has `fused=True` on a GPU."""
     fused = results.named(lambda name: name.startswith("aten::_fused_")).any()
-    return bool(results.named(lambda name: name.startswith("Optimizer.step#")).any() and not fused)
+    known = results.named(lambda name: _CAN_BE_FUSED.fullmatch(name) is not None)
+    return bool(known.any() and not fused)
 
 
 def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:

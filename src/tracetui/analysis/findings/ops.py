@@ -10,7 +10,7 @@ from tracetui.analysis.ancestors import first_up, op_around
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.anomaly import is_node
 from tracetui.analysis.findings.kernels import BUSY_SHARE
-from tracetui.analysis.findings.model import Finding, first_of, longest_first, longest_of_each
+from tracetui.analysis.findings.model import Finding, can_be_fused, first_of, longest_first, longest_of_each
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -224,7 +224,12 @@ def optimizer_loop(results: Results) -> Iterator[Finding]:
         f"{OF_RECORDING if results.is_whole else results.verdict().base}. The kernels run for "
         f"{duration(float(trace.duration[event].mean()))} on average: each is for one "
         "tensor, and every tensor takes several.",
-        "Update many tensors with one kernel: foreach=True or fused=True in the optimizer.",
+        "Update many tensors with one kernel: "
+        + (
+            "foreach=True or fused=True in the optimizer."
+            if can_be_fused(results)
+            else "foreach=True in the optimizer, if it has that."
+        ),
         first_of([*longest_first(trace, at)[:3].tolist(), *longest_first(trace, event)[:3].tolist()]),
         {"kernels": float(len(event)), "calls": float(len(at)), "share": part},
     )

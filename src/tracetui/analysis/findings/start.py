@@ -8,9 +8,11 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
+from tracetui.analysis.findings.use import allocation_advice
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
@@ -49,6 +51,7 @@ _ONLY_THERE = (
     "Look at what the program does only there: saving, evaluating, logging. If it has to be, do it less "
     "often or beside the steps."
 )
+_NAMED = "Look at what calls it there, and with which inputs (record_shapes=True, with_stack=True)."
 _SAME_OPS = (
     "Compare their inputs (record_shapes=True): larger ones take longer. If they are alike, something else "
     "had the CPU."
@@ -172,13 +175,19 @@ def slow_steps(results: Results) -> Iterator[Finding]:
     rest = int((outside - np.median(outside[~long]))[long].sum())
     where = f" For {duration(rest)} of it their thread was in no op." if 2 * rest > more else ""
     short, level = more < SLOW_NS * many, "medium"
+    named, spent = ("", 0) if where or short else _dearest(results, steps, long)
     if short:
         advice, level = _SYSTEMS, "info"
+    elif is_allocation(named):
+        advice = allocation_advice(results)
     elif not where and _do_the_same(trace, steps, rows, long):
         where = " They run as many ops as the others, and these take longer."
         advice = _SAME_OPS
     else:
-        advice = _ONLY_THERE
+        advice = _NAMED if named else _ONLY_THERE
+    if named:
+        longest = " in the longest" if many > 1 else ""
+        where += f" Most of it is {short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
     numbers = [f"{n}" for n in steps.number[long][:5].tolist()]
     which = ", ".join(numbers) + (", ..." if many > len(numbers) else "")
     mean, part = duration(int(width[long].mean())), share(more / int(width.sum()))
@@ -195,6 +204,28 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         first_of(longest_first(trace, steps.event[long])),
         {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
     )
+
+
+def _dearest(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
+    """(the op or call of the thread that is most of what the longest step takes beyond the others; for how
+    much more, ns); ("", 0) for none."""
+    trace, worst = results.trace, int(np.argmax(steps.end - steps.start))
+    lane = trace.lanes[trace.lane[steps.event[0]]]
+    rows = np.arange(lane.first, lane.last)
+    rows = rows[np.isin(trace.kind[rows], (Kind.CPU_OP, Kind.RUNTIME)) & ~trace.implausible[rows]]
+    own = results.own_time()[rows]
+
+    def spent(step: int) -> I64:
+        inside = (trace.start[rows] >= steps.start[step]) & (trace.start[rows] < steps.end[step])
+        return sum_into(trace.name[rows[inside]].astype(np.int64), own[inside], len(trace.names))
+
+    others = np.flatnonzero(~long)[:20].tolist()
+    surplus = spent(worst) - np.median(np.stack([spent(i) for i in others]), axis=0)
+    top = int(np.argmax(surplus))
+    width = steps.end - steps.start
+    if 2 * surplus[top] <= width[worst] - np.median(width[~long]):
+        return "", 0
+    return trace.names[top], int(surplus[top])
 
 
 def _do_the_same(trace: Trace, steps: StepTable, rows: I64, long: Bool) -> bool:

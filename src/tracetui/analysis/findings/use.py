@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,9 +16,11 @@ from tracetui.analysis.findings.compiled import (
     compile_phases,
     compiling_advice,
 )
+from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
 from tracetui.analysis.findings.idle import TURNS_SHARE, loading_advice, loading_time, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
-from tracetui.analysis.findings.model import Finding, first_of, longest_first, smi, steps_an_optimizer
+from tracetui.analysis.findings.model import Finding, can_be_fused, first_of, longest_first, smi
+from tracetui.analysis.findings.slow_calls import SlowCalls, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -49,6 +52,7 @@ LONG_NS = 50_000
 TURNS, TURN_SHARE = 5, 0.95
 """So many gaps that wait for this share of the longest or more are turns of one length."""
 
+_PINS = re.compile(r"HostAlloc|HostMalloc|HostRegister|MemHostAlloc")
 _ADVICE = {
     "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
     '"reduce-overhead").',
@@ -170,7 +174,7 @@ def allocations(results: Results) -> Iterator[Finding]:
         "medium" if part >= IDLE_SHARE else "low",
         f"Allocating and freeing memory takes {share(part)} {verdict.of()}",
         f"{told}. The GPU is idle for {duration(cost)} because of that.",
-        _allocation_advice(results),
+        allocation_advice(results),
         first_of(at),
         {"calls": float(len(at)), "idle_ns": float(cost), "share": part},
     )
@@ -253,6 +257,10 @@ class _Idle:
         return int(self.causes[CAUSES.index(NO_REASON)])
 
     @property
+    def dispatch(self) -> int:
+        return int(self.causes[CAUSES.index("dispatch")])
+
+    @property
     def largest(self) -> list[int]:
         """Indices into `CAUSES`, largest first: the first, and a second from a tenth of the idle time on."""
         order = np.argsort(-self.causes, kind="stable").tolist()
@@ -330,7 +338,7 @@ def _within(results: Results, gaps: DeviceGaps, causes: Causes) -> tuple[str, in
 def _idle_text(results: Results, idle: _Idle) -> str:
     words = cause_sentences(results.trace, results.causes())
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
-    verdict = results.verdict()
+    verdict, device = results.verdict(), results.device_text(idle.gaps)
     counted = " that count" if verdict.noticeably_left_out else ""
     time = f"{duration(idle.time)} {verdict.base}{counted}"
     loading = ""
@@ -340,6 +348,9 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
     if idle.within and not loading:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
+    if not loading and (slow := _slow(results, idle)):
+        loading = f" For {duration(min(slow.idle, idle.dispatch))} of the idle time the CPU was in "
+        loading += f"{plural(len(slow.at), 'long call')} of {slow.name(results.trace)}."
     if not loading and "host" in (CAUSES[i] for i in idle.largest):
         loading = _same_place(results, idle)
     if idle.on_cpu and not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
@@ -351,10 +362,20 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += _turns(results, idle)
     if where := _one_step(results, idle) or _without_launches(results):
         loading += where
+    elif 2 * (first := _before_all(results, idle)) > idle.idle:
+        loading += f" {duration(first)} pass before {device} has anything to do."
     elif idle.one_gap:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
-    device = results.device_text(idle.gaps)
     return f"Of {time} {device} is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+
+
+def _before_all(results: Results, idle: _Idle) -> int:
+    """How long a device is idle before its first event, of a trace without steps, ns."""
+    if not results.is_whole or len(results.step_table()):
+        return 0
+    low, _ = results.judged_range()
+    left_out = sum(time for _, time in results.verdict().left_out)
+    return max(0, idle.gaps.first - low - left_out)
 
 
 def _same_place(results: Results, idle: _Idle) -> str:
@@ -419,6 +440,12 @@ def _ends(trace: Trace, at: I64) -> I64:
     return found
 
 
+def _slow(results: Results, idle: _Idle) -> SlowCalls | None:
+    """The long calls of an op that are most of `dispatch`, where that is the main cause."""
+    slow = slow_calls_of(results) if idle.main == "dispatch" else None
+    return slow if slow is not None and 2 * slow.idle > idle.dispatch else None
+
+
 def _turns(results: Results, idle: _Idle) -> str:
     """A sentence on the gaps with work queued, where most of that time is in several of one length."""
     each = zip(results.gaps().devices, results.device_causes(), strict=True)
@@ -468,7 +495,7 @@ def _idle_of(row: StepRow) -> int:
 
 def _advice(results: Results, idle: _Idle) -> str:
     main, trace = idle.main, results.trace
-    also = " Fuse the optimizer, too: fused=True." if steps_an_optimizer(results) else ""
+    also = " Fuse the optimizer, too: fused=True." if can_be_fused(results) else ""
     if idle.loading >= LOADING_SHARE * idle.idle:
         return loading_advice(results)
     if idle.compiling >= LOADING_SHARE * idle.idle:
@@ -492,13 +519,17 @@ def _advice(results: Results, idle: _Idle) -> str:
             "What the CPU did is recorded, but not which of it launched what: look at both on the timeline."
         )
     if main == "allocation":
-        return _allocation_advice(results)
+        return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
         return f"{_ADVICE['allocation']} {_ADVICE[main]}"
     if main in ("launch", "dispatch") and _replays(results):
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
+    if main == "sync" and saves_on_host(results):
+        return SAVED_ADVICE
     if main == "dispatch" and idle.on_cpu:
         return f"Run {idle.on_cpu} on the GPU, or while the GPU has other work."
+    if slow := _slow(results, idle):
+        return slow.advice(trace)
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
@@ -512,11 +543,19 @@ def _advice(results: Results, idle: _Idle) -> str:
     return _ADVICE[main] + (also if main == "dispatch" else "")
 
 
-def _allocation_advice(results: Results) -> str:
+def allocation_advice(results: Results) -> str:
+    """What to try against allocating and freeing memory within the steps."""
+    trace = results.trace
     if _frees(results):
         return _ADVICE["allocation"]
     steps, at = results.step_table(), results.slices(Kind.RUNTIME, is_allocation)
-    again = np.count_nonzero(np.unique(step_of(steps, results.trace.start[at])) >= 0)
+    pins = results.named(lambda name: bool(_PINS.search(name)))[trace.name[at]]
+    if 2 * int(trace.duration[at[pins]].sum()) > int(trace.duration[at].sum()):
+        return (
+            "Pin a few buffers of host memory once and use them in turn, or let DataLoader(pin_memory=True) "
+            "do it in a thread of its own."
+        )
+    again = np.count_nonzero(np.unique(step_of(steps, trace.start[at])) >= 0)
     if results.is_whole and again > 2 and 2 * again > len(steps):
         return (
             "Step after step asks for memory again: look for what gives it back (empty_cache(), shapes that "

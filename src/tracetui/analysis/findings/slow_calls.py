@@ -1,0 +1,194 @@
+"""Rule on calls of an op that keep the CPU for long, again and again: a plan for each new shape, say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.cpu_time import is_op_name
+from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION, compile_phases
+from tracetui.analysis.findings.model import HIGH, Finding, first_of, longest_first
+from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.inputs import read_inputs
+from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import plausible
+from tracetui.trace import Kind, Trace
+from tracetui.trace.indices import index
+from tracetui.trace.model import I64
+from tracetui.units import duration, plural, share, verb
+
+SLOW_NS = 1_000_000
+"""To launch takes an op some ten µs: one that goes on as long without a call does something else."""
+SLOW_SHARE = 0.1
+"""Of the time: how long the device has to be idle meanwhile."""
+MOST_CALLS = 2000
+"""Of more calls the shapes are not read."""
+
+_COMPILED = (COMPILED_REGION, COMPILED_GRAPH)
+_CUDNN = re.compile(r"(?i)cudnn|miopen")
+_ATTENTION = re.compile(r"(?i)attention")
+_ANY_SHAPE = (
+    "If each new shape costs that, pad to a few sizes (record_shapes=True shows them). What the CPU does in "
+    "it a sampling profiler can show: py-spy record --native."
+)
+_PLANS = "cuDNN makes a plan for each new shape: pad to a few sizes"
+# https://github.com/pytorch/pytorch/pull/155958, https://github.com/modelscope/FunASR/issues/3704
+_OTHER_ATTENTION = f"{_PLANS}, or let other kernels do it: torch.backends.cuda.enable_cudnn_sdp(False)."
+_NO_BENCHMARK = f"{_PLANS}, and leave torch.backends.cudnn.benchmark off where shapes change."
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCalls:
+    """The calls of one op that keep the CPU for `SLOW_NS` and more at a stretch, while a device is idle."""
+
+    at: I64
+    """Slices, by time."""
+    of: int
+    """The calls of that op in all."""
+    idle: int
+    """How long the device was idle meanwhile, ns."""
+
+    def name(self, trace: Trace) -> str:
+        """The op's, as it is shown."""
+        return short_name(trace.name_of(int(self.at[0])), "cpu_op")
+
+    def advice(self, trace: Trace) -> str:
+        """What to try."""
+        name = trace.name_of(int(self.at[0]))
+        if _CUDNN.search(name) is None:
+            return _ANY_SHAPE
+        return _OTHER_ATTENTION if _ATTENTION.search(name) else _NO_BENCHMARK
+
+
+def slow_calls_of(results: Results) -> SlowCalls | None:
+    """The op whose slow calls cost the one device the most idle time; None for none, or several devices."""
+    return results.kept("slow calls", lambda: _find(results))
+
+
+def _find(results: Results) -> SlowCalls | None:
+    trace, devices = results.trace, results.gaps().devices
+    if len(devices) != 1:
+        return None
+    launches = results.launch_calls()
+    ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    own = results.own_time()[ops]
+    at = ops[(own >= SLOW_NS) & (2 * own > trace.duration[ops])]
+    at = at[np.isin(trace.lane[at], trace.lane[launches])]
+    stretch = _longest_stretch(trace, at)
+    at = at[(stretch >= SLOW_NS) & (2 * stretch > trace.duration[at])]
+    at = at[~np.isin(at, results.cpu_time().first)]
+    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    at = at[busy_union(trace, compile_phases(results)).within(start, end) == 0]
+    child = index(trace.parent).each(at).astype(np.int64)
+    # An op that calls nothing of the runtime does its work on the CPU: `use` tells of it.
+    at = at[np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])]
+    child = child[np.isin(trace.parent[child], at)]
+    if not len(at):
+        return None
+    low, high = results.judged_range()
+
+    def idle_in(slices: I64) -> I64:
+        begin = np.clip(trace.start[slices], low, high)
+        over = np.clip(trace.start[slices] + trace.duration[slices], low, high)
+        idle: I64 = over - begin - devices[0].blocks.within(begin, over)
+        return idle
+
+    alone = idle_in(at) - sum_into(np.searchsorted(at, trace.parent[child]), idle_in(child), len(at))
+    names, which = np.unique(trace.name[at], return_inverse=True)
+    spent = sum_into(which, alone, len(names))
+    top = int(np.argmax(spent))
+    mine = at[which == top]
+    every = plausible(trace, Kind.CPU_OP)
+    every = every[trace.name[every] == names[top]]
+    # A single one that is the first of all may be slow only once.
+    if len(mine) == 1 and trace.start[mine[0]] == trace.start[every].min():
+        return None
+    of = int(np.count_nonzero(trace.name[ops] == names[top]))
+    return SlowCalls(mine, of, int(spent[top]))
+
+
+def _longest_stretch(trace: Trace, at: I64) -> I64:
+    """The longest time in each of the slices in which nothing within it is recorded, ns."""
+    child = index(trace.parent).each(at).astype(np.int64)
+    child = child[np.lexsort((trace.start[child], trace.parent[child]))]
+    of = np.searchsorted(at, trace.parent[child])
+    begins = trace.start[at].copy()
+    before = np.empty(len(child), dtype=np.int64)
+    opens = np.append(True, of[1:] != of[:-1])[: len(child)]
+    end = trace.start[child] + trace.duration[child]
+    before[opens] = begins[of[opens]]
+    before[~opens] = end[:-1][~opens[1:]]
+    longest = np.zeros(len(at), dtype=np.int64)
+    np.maximum.at(longest, of, trace.start[child] - before)
+    np.maximum.at(begins, of, end)  # when the last of them is over
+    found: I64 = np.maximum(longest, trace.start[at] + trace.duration[at] - begins)
+    return found
+
+
+def slow_calls(results: Results) -> Iterator[Finding]:
+    """An op that launches keeps the CPU for long by itself, in more calls than the first."""
+    trace, verdict = results.trace, results.verdict()
+    found = slow_calls_of(results)
+    if found is None or not verdict.causes:
+        return
+    idle = min(found.idle, verdict.causes[CAUSES.index("dispatch")])
+    part = idle / verdict.judged if verdict.judged else 0.0
+    if part < SLOW_SHARE:
+        return
+    name, many = found.name(trace), len(found.at)
+    length = trace.duration[found.at]
+    low, high = duration(int(length.min())), duration(int(length.max()))
+    times = low if low == high else f"{low} to {high}"
+    which = "each of " if many == found.of else f"{many:,} of "
+    which += f"{plural(found.of, 'call')} {'takes' if many == found.of else verb(many, 'take')}"
+    yield Finding(
+        "slow_calls",
+        "high" if part >= HIGH else "medium",
+        f"{name}: {which} {times} on the CPU",
+        f"Next to nothing is recorded inside: the op, or a library that it calls, works on the CPU before it "
+        f"launches. The GPU is idle for {duration(idle)} of that, {share(part)} {verdict.of()}."
+        f"{_others(results, found)}{_of_new_shapes(trace, found)}",
+        found.advice(trace),
+        first_of(longest_first(trace, found.at)),
+        {"share": part, "idle_ns": float(idle), "calls": float(many), "longest_ns": float(length.max())},
+    )
+
+
+def _others(results: Results, found: SlowCalls) -> str:
+    """A sentence on the calls of the op that are quick."""
+    trace = results.trace
+    others = results.slices(Kind.CPU_OP, lambda name: name == trace.name_of(int(found.at[0])))
+    others = others[~np.isin(others, found.at)]
+    if not len(others):
+        return ""
+    usual = duration(float(np.median(trace.duration[others])))
+    return f" The other {plural(len(others), 'call')} {verb(len(others), 'take')} {usual}" + (
+        "." if len(others) == 1 else " (median)."
+    )
+
+
+def _of_new_shapes(trace: Trace, found: SlowCalls) -> str:
+    """A sentence where each slow call, and none but the first of all beside them, has shapes that no call
+    before it had."""
+    every = plausible(trace, Kind.CPU_OP)
+    every = every[trace.name[every] == trace.name[found.at[0]]]
+    if not 1 < len(every) <= MOST_CALLS:
+        return ""
+    seen, new = set(), set()
+    for i in every[np.argsort(trace.start[every], kind="stable")].tolist():
+        inputs = read_inputs(trace.args(i))
+        if inputs is None:
+            return ""
+        if (shapes := tuple(inputs.dims)) not in seen:
+            seen.add(shapes)
+            new.add(i)
+    slow, first = set(found.at.tolist()), int(every[np.argmin(trace.start[every])])
+    if not slow <= new or not new - slow <= {first}:
+        return ""
+    return " Each of the slow ones is the first with its shapes."
