@@ -324,9 +324,22 @@ def test_copies_of_one_recording_differ_in_nothing_else():
 )
 def test_what_a_busy_share_is_made_of_tells_whether_it_is_noise(step, work, busy, noise):
     share = Metric(work[0] / step[0], work[1] / step[1], busy)
-    assert busy_is_noise({"step_ns": Metric(*step), "device_ns": Metric(*work), "busy_share": share}) is noise
-    unknown = Metric(None, None, True)
-    assert busy_is_noise({"step_ns": Metric(*step), "device_ns": Metric(*work), "busy_share": unknown})
+    copies = Metric(0, 0, True)
+    rest = {"step_ns": Metric(*step), "device_ns": Metric(*work), "copies_ns": copies}
+    assert busy_is_noise({**rest, "busy_share": share}) is noise
+    assert busy_is_noise({**rest, "busy_share": Metric(None, None, True)})
+
+
+@pytest.mark.parametrize(("after", "noise"), [(18, True), (20, False), (-20, False)])
+def test_copies_that_run_beside_kernels_are_seen_in_the_busy_share(after, noise):
+    """From a fiftieth of the step on; where they do not, step and work decide."""
+    metrics = {
+        "step_ns": Metric(1000, 1010, True),
+        "device_ns": Metric(500, 501, True),
+        "copies_ns": Metric(100, 100 + after, False),
+        "busy_share": Metric(0.5, 0.3, False),
+    }
+    assert busy_is_noise(metrics) is noise
 
 
 def test_a_launch_that_is_the_first_event_links_too(tmp_path):

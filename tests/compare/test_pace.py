@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.compare.conftest import compared
-from tests.kineto import Event, cpu, kernel, launch, step
+from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.results import Results
-from tracetui.compare.compare import compare_steps
+from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison
 from tracetui.trace import load
 
@@ -96,3 +96,32 @@ def test_a_gpu_that_was_hardly_slower_is_not_told(length, told, tmp_path):
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     machine = [one.text for one in found.explanations if one.kind == "machine"]
     assert [f"took {length / 100:.2f} times as long on the GPU" in text for text in machine] == [True] * told
+
+
+def overlapped(beside: bool) -> list[Event]:
+    """Four steps of a copy of 200 us and a kernel of 300 us, one after the other or at once."""
+    events: list[Event] = []
+    for n in range(4):
+        at, k = 1_000.0 * n, 2 * n + 1
+        events += [step(n, at, 990), cpu("aten::to", at + 10, 20), cpu("aten::mm", at + 40, 20)]
+        events += [launch(at + 12, k, name="cudaMemcpyAsync"), launch(at + 42, k + 1)]
+        events += [memcpy(at + 60, 200, k, stream=9 if beside else 7)]
+        events += [kernel(at + (60 if beside else 260), 300, k + 1, name="mm")]
+    return events
+
+
+def test_copies_beside_kernels(tmp_path):
+    traces = []
+    for beside in (False, True):
+        folder = tmp_path / str(beside)
+        folder.mkdir()
+        traces.append(trace_of(folder, *overlapped(beside)))
+    one, other = traces
+    found = compare(Results(one), Results(other))
+    (text,) = [each.text for each in found.explanations if each.kind == "overlap"]
+    assert text == "As much is copied; no kernel runs meanwhile for 0 ns a step instead of 200 µs."
+    assert found.metrics["step_ns"].within_noise
+    assert not found.metrics["busy_share"].within_noise
+    # What runs beside other work is no measure of the machine.
+    assert found.machine.device_ratio is None
+    assert not compare(Results(one), Results(one)).explanations

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracetui.analysis.gaps import busy_union, by_start, device_of
+from tracetui.analysis.device_work import decoded_names
+from tracetui.analysis.gaps import by_start, device_of
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -33,6 +34,7 @@ from tracetui.compare.naming import listed
 from tracetui.compare.sides import Side, by_graph, device_name, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
+from tracetui.trace.intervals import union
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind
 from tracetui.trace.unknown import missing_kernels
 from tracetui.units import duration, plural, share
@@ -44,7 +46,7 @@ LITTLE, MANY = 0.25, 12
 WITHIN = 0.75
 """Unless so much of one is all there in the other, which does much besides."""
 CROWDED = 0.1
-"""Work beside a collective for this share of its time more than on the other side may be slower for that."""
+"""Work beside other work for this share of its time more than on the other side may be slower for that."""
 
 WAITS = 0.001
 """A device that waits for the CPU for a smaller share of a step is not said to."""
@@ -89,13 +91,16 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
             other |= np.isin(at, side.results.cpu_time().first)
     time_a, time_b = a.trace.duration[work.all_a], b.trace.duration[work.all_b]
     # A collective waits for the other ranks: its time says nothing of the machine, nor does that of work
-    # which only one side runs beside one.
+    # which only one side runs beside a collective, or anything else.
     crowded = np.abs(_beside(a, work.all_a) - _beside(b, work.all_b)) > CROWDED
     timed = ~grown & ~longer & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
     long = float(np.median(counted[0].times))
+    # Where no kernels are on other sizes, ops that are take longer for that, and are told so.
+    changed = other | bigger if grown.any() else other & ~bigger
+    usual = max(long, float(np.median(counted[1].times)))
     odd = (
         odd_calls((a, b), trees, calls, ~bigger & ~other, long)
-        + changed_calls((a, b), trees, calls, other & ~bigger & ~charged(trees, calls, changes), long),
+        + changed_calls((a, b), trees, calls, changed & ~charged(trees, calls, changes), usual),
         odd_work((a, b), work, ~grown & ~longer, timed, float(np.median(counted[0].work_time))),
     )
     # What is told to take longer, or less long, than all else is not the machine.
@@ -224,7 +229,7 @@ def _strange(facts: Facts, told: int) -> str:
         (*sorted((len(one), len(other))), len(both)) for one, other, both in sizes if len(one) or len(other)
     ]
     same = [both / most for _, most, both in known]
-    if max(same, default=1.0) < STRANGE:
+    if not (_compiled(a, b) or _compiled(b, a)) and max(same, default=1.0) < STRANGE:
         return "hardly anything is the same in both: is this the same program?"
     # Of a program that does much besides all of the other one is there.
     within = all(both >= WITHIN * least for least, _, both in known)
@@ -234,6 +239,17 @@ def _strange(facts: Facts, told: int) -> str:
         of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
         return f"by name only {of} are the same in both: is this the same program?"
     return ""
+
+
+def _compiled(a: Side, b: Side) -> bool:
+    """Whether compiled kernels of `b` are, for the most part, named after what `a` runs."""
+    fused = {
+        op for name in decoded_names(b.trace, b.work).values() if name.family == "triton" for op in name.ops
+    }
+    names = {a.trace.names[i] for i in np.unique(a.trace.name[a.calls]).tolist()}
+    ops = {name.rpartition("::")[2].strip("_") for name in names}
+    ops |= {op for name in decoded_names(a.trace, a.work).values() for op in name.ops}
+    return bool(fused) and 2 * len(fused & ops) >= len(fused)
 
 
 def _agree(ratio: float | None, in_general: float) -> bool:
@@ -252,15 +268,21 @@ def _of_rounds(sides: tuple[Side, Side], calls: tuple[I64, I64]) -> float:
 
 
 def _beside(side: Side, at: I64) -> F64:
-    """The share of each event, 0 to 1, in which its device runs a collective. Shape of `at`."""
+    """The share of each event, 0 to 1, in which another stream of its device works, too. Shape of `at`."""
     trace, found = side.trace, np.zeros(len(at))
-    talk = side.work[communicates(trace)[trace.name[side.work]]]
     device = device_of(trace)[trace.lane]
     start, length = trace.start[at], trace.duration[at]
-    for one in np.unique(device[talk]).tolist():
-        talks = busy_union(trace, by_start(trace, talk[device[talk] == one]))
+    for one in np.unique(device[at]).tolist():
+        work = by_start(trace, side.work[device[side.work] == one])
+        begin, end = trace.start[work], trace.start[work] + trace.duration[work]
+        # Of two that run at once, one began before the other, and goes on.
+        last = np.maximum.accumulate(end)
+        which = np.maximum.accumulate(np.where(end == last, np.arange(len(end)), 0))[:-1]
+        both = np.minimum(end[1:], last[:-1])
+        two = (both > begin[1:]) & (trace.lane[work[which]] != trace.lane[work[1:]])
+        beside = union(begin[1:][two], both[two])
         mine = (device[at] == one) & (length > 0)
-        found[mine] = talks.within(start[mine], start[mine] + length[mine]) / length[mine]
+        found[mine] = beside.within(start[mine], start[mine] + length[mine]) / length[mine]
     return found
 
 

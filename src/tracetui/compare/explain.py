@@ -8,10 +8,11 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.kernels.communication import is_communication
+from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import counted, listed, short
+from tracetui.compare.naming import NAMED, counted, listed, short
 from tracetui.compare.places import in_pairs
 from tracetui.compare.sides import by_graph
 from tracetui.compare.timing import Slower
@@ -48,8 +49,10 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     found = [
         *machine,
         *_first_use(facts),
+        *_compiling(facts),
         *outside,
         *_queued(facts),
+        *_exposed(facts),
         *program,
         *_slower_work(facts),
         *_more_steps(facts),
@@ -82,6 +85,24 @@ def _first_use(facts: Facts) -> Iterator[Explanation]:
         yield Explanation("initialisation", text, round(after - before), "cpu")
 
 
+def _compiling(facts: Facts) -> Iterator[Explanation]:
+    """torch.compile compiles in some steps of one side."""
+    before, after = (int(side.compiling.sum()) for side in facts.whole)
+    change = after / facts.whole[1].rounds - before / facts.whole[0].rounds
+    if abs(change) < LEAST * max(facts.step, facts.metrics["step_ns"].b or 0):
+        return
+    told = []
+    for letter, side, time in zip("AB", facts.whole, (before, after), strict=True):
+        if time:
+            at = np.flatnonzero(side.compiling)
+            steps = listed([side.label(int(i)) for i in at]) if len(at) <= NAMED else f"{len(at):,} steps"
+            told.append(f"{duration(time)} in {letter}" + (f" ({steps})" if len(side.steps) else ""))
+    text = (
+        f"torch.compile compiles within the recording: {', '.join(told)}. It does so once for each graph and"
+    )
+    yield Explanation("compiling", f"{text} each new set of shapes.", round(change), "cpu")
+
+
 def _queued(facts: Facts) -> Iterator[Explanation]:
     """The device had work that it did not start."""
     one = facts.idle.get("queued")
@@ -96,6 +117,18 @@ def _queued(facts: Facts) -> Iterator[Explanation]:
         if not round(after):
             text = f"The GPU no longer leaves queued work waiting for {duration(before)}{facts.each}."
         yield Explanation("queued", text, round(after - before), "device")
+
+
+def _exposed(facts: Facts) -> Iterator[Explanation]:
+    """As much is copied, and kernels run beside it for longer, or less long."""
+    copies, moved = facts.metrics["copies_ns"], facts.metrics["copied_bytes"]
+    if copies.change is None or copies.within_noise or moved.change:
+        return
+    before, after = copies.a or 0.0, copies.b or 0.0
+    if abs(copies.change) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
+        told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
+        text = f"As much is copied; no kernel runs meanwhile for {told}."
+        yield Explanation("overlap", text, round(copies.change), "device")
 
 
 def _waited(facts: Facts) -> Iterator[Explanation]:
@@ -389,7 +422,9 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
     if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
         some += ", with its waiting for other ranks"
     elif on == "device" and 2 * np.isin(one.a, facts.work.all_a[facts.crowded]).sum() > len(one.a):
-        some += ", where collectives run beside it on one side only"
+        talk = any(communicates(side.trace)[side.trace.name[side.work]].any() for side in facts.sides)
+        beside = "collectives run" if talk else "other work runs"
+        some += f", where {beside} beside it on one side only"
     text = f"{name} takes {duration(after)} instead of {duration(before)}{each} on the {place}{where}{some}."
     kind, places = "slower" if one.change > 0 else "faster", np.abs(time[1][one.b] - time[0][one.a])
     return facts.told(kind, text, whole, on, one.a, one.b, in_pairs(one.a, one.b, places))

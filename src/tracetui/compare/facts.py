@@ -32,7 +32,7 @@ class Times(NamedTuple):
     """On side a: the median of the rounds that have such events."""
     after: float
     change: float
-    """Per round: the difference of the medians; of what only some rounds have, the mean of all."""
+    """Per round: the difference of the medians, spread over all rounds where only some have such events."""
     rounds: tuple[int, ...]
     """The rounds that have such events."""
 
@@ -198,7 +198,7 @@ class Facts:
         ]
         before, after = (float(np.median(one)) if len(one) else 0.0 for one in sums)
         every = len(rounds) == self.count
-        change = after - before if every else (int(sums[1].sum()) - int(sums[0].sum())) / self.count
+        change = (after - before) * (1 if every else len(rounds) / self.count)
         return Times(before, after, change, tuple(rounds.tolist()))
 
     def where(self, rounds: Sequence[int], gone: bool = False) -> str:

@@ -12,7 +12,7 @@ from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.analysis.select import named
 from tracetui.compare.changes import Block, Change, Part
 from tracetui.compare.match import Matches
-from tracetui.compare.naming import ops_told, shorts
+from tracetui.compare.naming import moves, ops_told, shorts
 from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I32, I64, Bool, Trace
@@ -169,13 +169,15 @@ def _blocks(sides: Sides, work: Matches, changes: Sequence[Change]) -> list[Chan
 
 
 def _told_alike(sides: Sides, changes: Sequence[Change]) -> list[Change]:
-    """What a sentence would call by the same ops: sizes decide on the kernels that an op runs, and on how
-    many."""
+    """What a sentence would call by the same names: sizes decide on the kernels that an op runs, and on how
+    many, and no two steps need run the same ops in the same order."""
     by_ops: dict[object, list[Change]] = {}
     for one in changes:
         ops = [ops_told(side, part) for side, part in zip(sides, (one.a, one.b), strict=True)]
-        told = any(ops) and not (one.what or one.block) and one.kind != "order"
-        parts = zip(sides, (one.a, one.b), ops, strict=True)
+        parts = list(zip(sides, (one.a, one.b), ops, strict=True))
+        # Copies are told by what makes them: alone they say nothing.
+        copies = not any(ops) and all(moves(side.trace, part.events) for side, part, _ in parts)
+        told = not (one.what or one.block or copies) and one.kind != "order"
         names = [its or tuple(sorted(shorts(side.trace, part.events))) for side, part, its in parts]
         by_ops.setdefault(tuple(names) if told else id(one), []).append(one)
     return [some[0] if len(some) == 1 else _at_once(some) for some in by_ops.values()]

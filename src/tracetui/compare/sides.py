@@ -11,7 +11,9 @@ import numpy as np
 
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.calls import is_collective
+from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.idle import loading_time
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
@@ -209,6 +211,11 @@ class Side:
     def loading(self) -> I64:
         """How long each round waited for its `DataLoader`, ns."""
         return loading_time(self.results).within(*self.windows)
+
+    @cached_property
+    def compiling(self) -> I64:
+        """How long torch.compile compiled in each round, ns."""
+        return busy_union(self.trace, compile_phases(self.results.whole)).within(*self.windows)
 
     @cached_property
     def talking(self) -> I64:
