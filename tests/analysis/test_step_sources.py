@@ -185,6 +185,29 @@ def test_the_parts_of_a_loop_are_one_step(tmp_path: Path) -> None:
     assert spans(steps) == [(0, 280), (1000, 1280), (2000, 2280)]
 
 
+def test_parts_none_of_which_launches_most_are_a_step_too(tmp_path: Path) -> None:
+    """If the rounds show what steps have: a pause, or a copy from the host."""
+    names = ("load", "forward", "backward", "log")
+    events = [e for k in (1, 2) for e in rounds(*names, heavy=k)]
+    # The second of them launches under other correlations.
+    seen: set[int] = set()
+    for e in events:
+        if e["cat"] in ("cuda_runtime", "kernel"):
+            key = hash((e["cat"], e["args"]["correlation"]))
+            e["args"]["correlation"] += 1_000 * (key in seen)
+            seen.add(key)
+    parts = list({(e["name"], e["ts"], e["cat"]): e for e in events}.values())
+    copies = [launch(1_000 * n + 2, 5_000 + n, 1, name="cudaMemcpyAsync") for n in range(3)]
+    copies += [memcpy(1_000 * n + 4, 1, 5_000 + n) for n in range(3)]
+    assert found(tmp_path, *parts).source == "annotation load to log"  # a pause sets them apart
+
+    def close(some: list[Event]) -> list[Event]:
+        return [e | {"ts": e["ts"] - 610 * (e["ts"] // 1_000)} for e in some]
+
+    assert found(tmp_path, *close(parts)).source != "annotation load to log"
+    assert found(tmp_path, *close([*parts, *copies])).source == "annotation load to log"
+
+
 def test_parts_that_do_not_come_in_turn_are_none(tmp_path: Path) -> None:
     events = rounds("encode", "rerank", "respond")
     swapped = [

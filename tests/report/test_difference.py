@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.compare.test_pairs import of
 
-from tracetui.compare.model import METRICS
+from tracetui.compare.model import METRICS, Explanation
 from tracetui.report import difference
 from tracetui.report.difference import explanation_facts, number_facts
 from tracetui.tables.compare import numbers
@@ -20,6 +20,14 @@ PAIRS = [
     ("mlp_eager", "mlp_compile"),
     ("pageable", "pinned"),
 ]
+
+
+@pytest.mark.parametrize(
+    "kind", ["loading", "communication", "compiling", "overlap", "initialisation", "queued"]
+)
+def test_kinds_that_no_pair_has_have_a_meaning_too(kind):
+    one = Explanation(kind, "It takes longer.", 1_000_000, "cpu")
+    assert [fact.label for fact in explanation_facts(of(*PAIRS[0]), one)][:2] == ["what", "meaning"]
 
 
 @pytest.mark.parametrize("pair", PAIRS)

@@ -253,6 +253,8 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
         if not len(chosen) or trace.lane[group[0]] == trace.lane[chosen[0]]:
             both = np.sort(np.concatenate([chosen, group]))
             chosen = both if _apart(trace, both) else chosen
+    if not len(chosen):
+        return _rounds_of_parts(trace, work, groups, of_name)
     if len(chosen) < 2 or not covers(chosen):
         return None
     if good and not loops[best] and (whole := _rounds(trace, chosen, groups, of_name)) is not None:
@@ -265,6 +267,26 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
     number = _numbers(texts) if len(families) == 1 else None
     number = np.arange(len(chosen)) if number is None else number
     return Found(f"annotation {name}", name, chosen, number, start, start + trace.duration[chosen])
+
+
+def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64) -> Found | None:
+    """The rounds of a loop, where none of its annotated parts launches most: they have to be whole loops."""
+    main = [group for group in groups if len(group) > 1 and trace.lane[group[0]] == work.main]
+    mine = work.at[work.lane == work.main]
+    mine = mine[np.argsort(trace.start[mine], kind="stable")]
+    times = trace.start[mine]
+
+    def launches(group: I64) -> int:
+        return int(_count(times, trace.start[group], trace.start[group] + trace.duration[group]).sum())
+
+    if not main or not len(mine):
+        return None
+    found = _rounds(trace, max(main, key=launches), groups, of_name)
+    if found is None:
+        return None
+    low, high = np.searchsorted(times, found.start), np.searchsorted(times, found.end)
+    whole = bool((low < high).all()) and int((high - low).sum()) >= COVERED * len(times)
+    return found if whole and len(low) >= TIMES and _are_steps(trace, work, mine, low, high) else None
 
 
 def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found | None:

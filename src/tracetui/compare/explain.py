@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.exposed_time import host_copies
+from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
@@ -97,10 +99,11 @@ def _compiling(facts: Facts) -> Iterator[Explanation]:
             at = np.flatnonzero(side.compiling)
             steps = listed([side.label(int(i)) for i in at]) if len(at) <= NAMED else f"{len(at):,} steps"
             told.append(f"{duration(time)} in {letter}" + (f" ({steps})" if len(side.steps) else ""))
-    text = (
-        f"torch.compile compiles within the recording: {', '.join(told)}. It does so once for each graph and"
-    )
-    yield Explanation("compiling", f"{text} each new set of shapes.", round(change), "cpu")
+    text = f"torch.compile compiles within the recording: {', '.join(told)}."
+    text += " It does so once for each graph and each new set of shapes."
+    a, b = (compile_phases(side.results.whole) for side in facts.sides)
+    a, b = (at[side.round_of(at) >= 0] for side, at in zip(facts.sides, (a, b), strict=True))
+    yield facts.told("compiling", text, change, "cpu", a, b, facts.longest(a, b))
 
 
 def _queued(facts: Facts) -> Iterator[Explanation]:
@@ -128,7 +131,8 @@ def _exposed(facts: Facts) -> Iterator[Explanation]:
     if abs(copies.change) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
         told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
         text = f"As much is copied; no kernel runs meanwhile for {told}."
-        yield Explanation("overlap", text, round(copies.change), "device")
+        a, b = (side.work[host_copies(side.trace, side.work)] for side in facts.sides)
+        yield facts.told("overlap", text, copies.change, "device", a, b, facts.longest(a, b))
 
 
 def _waited(facts: Facts) -> Iterator[Explanation]:

@@ -232,6 +232,15 @@ class Facts:
         places = np.stack(found, axis=1)
         return places[(places >= 0).any(1)]
 
+    def longest(self, a: I64, b: I64) -> I64:
+        """The places of other events: of each round the longest."""
+        found = [
+            telling(side.trace, at, side.round_of(at), side.trace.duration[at], self.count)
+            for side, at in zip(self.sides, (a, b), strict=True)
+        ]
+        places = np.stack(found, axis=1)
+        return places[(places >= 0).any(1)]
+
     def told(
         self,
         kind: str,

@@ -21,6 +21,11 @@ MEANS = {
     "one program may differ by a third on the CPU: look at what is left without it.",
     "initialisation": "The first use of the GPU and of its libraries takes long, once. Leave such steps out.",
     "host": "The thread that launches was in no op or runtime call then: no event says what it did.",
+    "compiling": "torch.compile was at work: that is no part of what the program costs later. Leave such "
+    "steps out, or warm up first.",
+    "loading": "The program waited for its next batch: no op and no kernel of the step is slower for that.",
+    "communication": "On the CPU, collectives ran while no op did. They also wait for the slowest rank.",
+    "overlap": "A device has engines for copies: what they move beside kernels costs no time of its own.",
     "queued": "Work was queued and nothing recorded ran: another stream did, or another program on this GPU.",
     "fused": "Fewer kernels stand where there were more, of the same ops or between the same neighbors.",
     "split": "More kernels stand where there were fewer, of the same ops or between the same neighbors.",

@@ -228,6 +228,8 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
         return
     part = share(time / results.work_time)
     longest = longest_first(trace, at)
+    flat, deep = (results.named(f"aten::conv{n}d".__eq__).any() for n in (2, 3))
+    volumes = "_3d" if deep and not flat else ""
     yield Finding(
         "layout_conversions",
         graded_kernels(results, time),
@@ -235,7 +237,8 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
         f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
         "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
-        "Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last), and so for the input.",
+        f"Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last{volumes}), and so for "
+        "the input.",
         first_of(longest),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )

@@ -27,6 +27,8 @@ from tracetui.units import duration, instant, plural, share, significant, verb
 
 COLD_RATIO = 2.0
 COLD_NS = 20_000
+PART = 0.1
+"""Of the difference: what explains less of it does not explain it."""
 STILL_COLD = 1.2
 VERY_COLD_RATIO = 4.0
 SLOW_SHARE = 0.2
@@ -294,8 +296,11 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
         text += f". Of the first, {duration(profiler)} is the profiler's own work{queued}, not counted here"
     text += ". "
     dearer = _dearer(results)
-    if dearer:
-        most = 2 * sum(more for _, more, _ in dearer) > float(width[0]) - usual
+    more = sum(ns for _, ns, _ in dearer)
+    if more < PART * (float(width[0]) - usual):
+        text += "Most of the difference is in no op and no call. "
+    elif dearer:
+        most = 2 * more > float(width[0]) - usual
         text += (
             f"{'Most' if most else 'A part'} of the difference: "
             + ", ".join(f"{n} (+{duration(d)})" for n, d, _ in dearer)
