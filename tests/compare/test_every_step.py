@@ -114,3 +114,27 @@ def test_a_compiled_program_of_the_same_ops_is_not_asked_about(
         compiled.append(kernel(at + 40, 30, n + 1, name=f"triton_poi_fused_{fused}_0"))
     assert ("is this the same program?" in both(tmp_path, loop(), compiled).strange) is asked
     assert ("is this the same program?" in both(tmp_path, compiled, loop()).strange) is asked
+
+
+def compiled(alone: bool) -> list[Event]:
+    """`loop()`, where compiling in step 1 runs 20 kernels and calls ops; or the same ops by themselves."""
+    events = loop()
+    if not alone:
+        events.append(cpu("_compile.compile_inner (dynamo_timed)", 4_000, 1_500))
+    for k in range(20):
+        events += [cpu("aten::clone", 4_010 + 50 * k, 30), launch(4_015 + 50 * k, 800 + k)]
+        events.append(kernel(4_025 + 50 * k, 20, 800 + k, name="copy_kernel"))
+        events.append(cpu("aten::empty", 4_042 + 50 * k, 6))
+    return events
+
+
+def test_what_compiling_runs_is_told_with_it(tmp_path: Path) -> None:
+    found = both(tmp_path, loop(), compiled(False))
+    kinds = {one.kind for one in found.explanations}
+    assert "calls" not in kinds
+    told = [text for text in texts(found) if "compil" in text]
+    assert told[0].startswith("torch.compile compiles within the recording: 1.50 ms in B (step 1).")
+    assert told[1].startswith("The compilation is new in step 1: 20 kernels (copy), 400 µs on the GPU")
+    outside = texts(both(tmp_path, loop(), compiled(True)))
+    assert not any("compil" in text for text in outside)
+    assert any("aten::empty" in text for text in outside)

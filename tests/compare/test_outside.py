@@ -52,6 +52,22 @@ def test_a_pause_is_no_slower_machine(tmp_path):
     assert "machine" not in {other.kind for other in found.explanations}
 
 
+def test_a_pause_that_is_gone_is_no_faster_machine(tmp_path):
+    """Calls that take half as long, and 8 ms a step less between two of them: the two are told apart."""
+
+    def paused(event: Event) -> Event:
+        number, rest = divmod(event["ts"], 1_320)  # the period of `steps(0)`
+        late = 8_000 * number + (8_000 if rest >= 660 else 0)
+        longer = 8_000 if event["name"].startswith("ProfilerStep") else 0
+        return event | {"ts": event["ts"] + late, "dur": event["dur"] + longer}
+
+    slow = [paused(event) for event in steps(0, device=True)]
+    found = pair(tmp_path, slow, steps(0, 0.5, device=True))
+    (machine,) = [one for one in found.explanations if one.kind == "machine"]
+    assert -700_000 <= machine.change_ns <= -500_000
+    assert sum(one.change_ns for one in outside(found)) < -7_500_000
+
+
 def test_more_time_outside_of_ops_may_be_another_program(tmp_path):
     """A trace does not say what the CPU did there; that calls and kernels are the same, it does."""
     found = pair(tmp_path, steps(0), steps(3000))

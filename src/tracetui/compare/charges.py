@@ -41,6 +41,9 @@ def charge(
         both = ~free & (np.append(owners[1 - n][0], NOTHING)[partner] == owner)
         mine = np.flatnonzero((owner >= 0) & (launches | (climb & (free | both))))
         others = ~_give(side, tree, mine, owner, parts[n])
+        # What compiling calls is told with it.
+        start = side.trace.start[tree.at]
+        others &= side.compiler.touching(start, start + 1) == 0
         left.append(tree.at[free & others])
         key = (side.round_of(tree.at) << 32) + names[side.trace.name[tree.at]]
         keys.append((key[free & others], key[others]))

@@ -291,8 +291,8 @@ def _same_path(
 ) -> tuple[float, float]:
     """What the `same` ones of `calls`, but for waiting, add to a round of each side, with the time between
     them: the medians, ns. Not the time after calls that only one side makes: it may be theirs. Where that
-    between them changed much more than the calls did, it is not the machine's, but what runs there: only as
-    much of it counts."""
+    between them changed much more than the calls did, it is not the machine's, but what runs there: then
+    none of it counts."""
     places = [tree.place[at].astype(np.int64) for tree, at in zip(trees, (calls.a, calls.b), strict=True)]
     partner = np.full(len(trees[0].at) + 1, -1, dtype=np.int64)
     partner[places[0]] = places[1]
@@ -307,7 +307,8 @@ def _same_path(
         between.append(sum_into(tree.round[near], tree.before[near], rounds).astype(np.float64))
     spent, times = ([float(np.median(one)) for one in of] for of in (own, between))
     likely = times[0] * spent[1] / spent[0] if spent[0] else times[0]
-    between[1] += min(max(times[1], likely / LIKE), likely * LIKE) - times[1]
+    if not likely / LIKE <= times[1] <= likely * LIKE:
+        between = [np.zeros(rounds), np.zeros(rounds)]
     first, second = (float(np.median(one + gaps)) for one, gaps in zip(own, between, strict=True))
     return first, second
 

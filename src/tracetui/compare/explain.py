@@ -128,10 +128,12 @@ def _exposed(facts: Facts) -> Iterator[Explanation]:
     if copies.change is None or copies.within_noise or moved.change:
         return
     before, after = copies.a or 0.0, copies.b or 0.0
-    if abs(copies.change) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
+    a, b = (side.work[host_copies(side.trace, side.work)] for side in facts.sides)
+    # Copies that take as long as before: others are told by themselves.
+    as_long = 2 * abs(facts.work_time(a, b).change) <= abs(copies.change)
+    if as_long and abs(copies.change) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
         told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
         text = f"As much is copied; no kernel runs meanwhile for {told}."
-        a, b = (side.work[host_copies(side.trace, side.work)] for side in facts.sides)
         yield facts.told("overlap", text, copies.change, "device", a, b, facts.longest(a, b))
 
 

@@ -4,11 +4,12 @@ of each of its blocks, or the same ops whatever kernels they run."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tracetui.analysis.device_work import decoded_names, op_behind
+from tracetui.analysis.findings.compiled import is_compiling
 from tracetui.analysis.select import named
 from tracetui.compare.changes import Block, Change, Part
 from tracetui.compare.match import Matches
@@ -19,8 +20,12 @@ from tracetui.trace.model import I32, I64, Bool, Trace
 
 FEW = 3
 """Kernels that became others of another type: fewer are told one by one."""
-PASSES = {"backward pass": "autograd::engine::evaluate_function", "optimizer's step": "Optimizer.step#"}
-"""Parts of a training step that a program has or has not, by how the names of what surrounds them begin."""
+PASSES: dict[str, Callable[[str], bool]] = {
+    "compilation": is_compiling,
+    "backward pass": lambda name: name.startswith("autograd::engine::evaluate_function"),
+    "optimizer's step": lambda name: name.startswith("Optimizer.step#"),
+}
+"""Parts of a training step that a program has or has not, by the names of what surrounds them."""
 LIKE = {"tf32": "fp32"}
 """How a kernel computes with numbers of another type."""
 
@@ -35,8 +40,8 @@ def joined(sides: Sides, work: Matches, calls: Matches, changes: Sequence[Change
 def _passes(sides: Sides, changes: Sequence[Change]) -> list[Change]:
     """What is new, or gone, because one side alone has a backward pass, or an optimizer, as one change."""
     found = list(changes)
-    for what, begins in PASSES.items():
-        around = [named(side.trace, lambda name, b=begins: name.startswith(b)) for side in sides]  # type: ignore[misc]
+    for what, surrounds in PASSES.items():
+        around = [named(side.trace, surrounds) for side in sides]
         has = [bool(names[side.trace.name].any()) for names, side in zip(around, sides, strict=True)]
         if has[0] == has[1]:
             continue

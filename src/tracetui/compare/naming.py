@@ -98,5 +98,6 @@ def by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
 
 def counted(number: float, noun: str = "") -> str:
     text = f"{number:,.0f}" if number >= 1 or number == 0 else significant(number)
+    many = "" if text == "1" else "s"
     text = text if number < 1 or number == round(number) else f"about {text}"
-    return f"{text} {noun}{'' if text == '1' else 's'}" if noun else text
+    return f"{text} {noun}{many}" if noun else text

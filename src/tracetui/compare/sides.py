@@ -23,6 +23,7 @@ from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import judge
 from tracetui.compare.align import align
 from tracetui.safe_text import plain
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind, Trace
 from tracetui.trace.unknown import idle_known
 
@@ -215,7 +216,12 @@ class Side:
     @cached_property
     def compiling(self) -> I64:
         """How long torch.compile compiled in each round, ns."""
-        return busy_union(self.trace, compile_phases(self.results.whole)).within(*self.windows)
+        return self.compiler.within(*self.windows)
+
+    @cached_property
+    def compiler(self) -> Union:
+        """While torch.compile compiles."""
+        return busy_union(self.trace, compile_phases(self.results.whole))
 
     @cached_property
     def talking(self) -> I64:

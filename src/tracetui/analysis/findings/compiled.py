@@ -39,6 +39,11 @@ GUARD_SHARE = 0.01
 FUSED_SHARE = 0.05
 
 
+def is_compiling(name: str) -> bool:
+    """Whether an event of this name is a phase of torch.compile at work."""
+    return name.endswith(_COMPILING)
+
+
 def compile_phases(results: Results) -> I64:
     """The phases of torch.compile at work, those that overlap the scope (slices)."""
     return results.kept("compile phases", partial(_compile_phases, results))
@@ -46,7 +51,7 @@ def compile_phases(results: Results) -> I64:
 
 def _compile_phases(results: Results) -> I64:
     trace, (low, high) = results.trace, results.span
-    at = called(trace, lambda name: name.endswith(_COMPILING))
+    at = called(trace, is_compiling)
     at = at[~trace.implausible[at]]
     return at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
 
