@@ -642,12 +642,21 @@ def test_one_that_is_stopped_with_the_lock_is_not_waited_for(
     assert len(recorded.paths) == 1
 
 
+def stopped(pid: int) -> bool:
+    """Whether every thread of it is: a signal takes its time on a busy machine."""
+    states = [
+        stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")
+    ]
+    return set(states) == {"T"}
+
+
 @pytest.mark.parametrize("until", [Stage.ASKING, Stage.WARMING_UP, Stage.RECORDING])
 def test_leaving_early_leaves_the_job_alone(until: Stage, job: Start, meeting: Path, tmp_path: Path) -> None:
     process = job("600", EXIT="7")
     one = found(process)
     if until is Stage.ASKING:  # else it may be told before we have looked
         process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: stopped(process.pid))
     ahead = 60.0 if until is Stage.WARMING_UP else 0.0
     events = ask.record([one], Wanted(duration=60, start_in=ahead), tmp_path)
     with contextlib.closing(events):  # type: ignore[type-var]

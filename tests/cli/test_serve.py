@@ -162,15 +162,15 @@ async def test_a_viewer_sees_the_trace_and_nothing_else(port: int) -> None:
 
         async with session.ws_connect(f"{url}/ws?width=120&height=36", headers={"Origin": url}) as socket:
 
-            async def read(until: str) -> str:
+            async def read(*until: str) -> str:
                 seen = b""
-                while until.encode() not in seen:
+                while not all(text.encode() in seen for text in until):
                     message = await socket.receive(timeout=60)
                     assert isinstance(message.data, bytes | str), seen[-500:]
                     seen += message.data if isinstance(message.data, bytes) else message.data.encode()
                 return seen.decode()
 
-            await read("ProfilerStep#2")
+            await read("ProfilerStep#2", "aten::mm")
             await socket.send_json(["stdin", "\x1b"])
             await asyncio.sleep(0.3)
             await socket.send_json(["stdin", "c"])

@@ -13,6 +13,7 @@ import pytest
 from tracetui.tables.model import Column, Table
 from tracetui.tables.writers import as_csv, as_json, as_markdown
 from tracetui.tui.export import ExportError, table_text, write_new
+from tracetui.tui.panes.overview import OverviewPane
 
 from .conftest import DATA, app_of, screen_of, until
 from .test_app import text
@@ -48,6 +49,29 @@ def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
     assert target.read_text() == "x"
     with pytest.raises(ExportError):
         write_new(str(tmp_path / "no" / "t.csv"), "x")
+
+
+async def test_of_a_table_that_is_not_whole_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The overview grows while it is worked out."""
+    monkeypatch.chdir(tmp_path)
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        area = screen_of(app).area
+        await pilot.press("1")
+        await until(pilot, lambda: area.tabs.open == "overview" and area.open and not area.open.busy)
+        pane = area.open
+        assert isinstance(pane, OverviewPane)
+        pane._working = True
+        await pilot.press("Y")
+        assert "still being worked out" in text(app)
+        await pilot.press("E", "enter")
+        await until(pilot, lambda: "⚠ this table is still being worked out" in text(app))
+        assert not list(tmp_path.iterdir())
+        pane._working = False
+        await pilot.press("enter")
+        await until(pilot, (tmp_path / "mlp_eager-overview.csv").exists)
 
 
 async def test_export_and_copy_by_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ async def test_an_export_is_a_download(monkeypatch: pytest.MonkeyPatch, tmp_path
     )
     app = app_of(LLAMA)
     async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: (pane := screen_of(app).area.open) is not None and not pane.busy)
         await pilot.press("E", *["backspace"] * 40, *"../../x.csv", "enter")
         assert "downloading x.csv" in lines(app)[-1]
     ((name, text),) = sent

@@ -18,6 +18,7 @@ from tracetui.units import plural
 
 COPIED_ROWS = 200
 NO_TABLE = f"no table is open: press 1 to {NUMBERS}"
+NOT_YET = "this table is still being worked out: try again in a moment"
 
 
 class ExportKeys:
@@ -47,6 +48,8 @@ class ExportKeys:
                 text = picture_text(picture, ending, self.host.screen.app.title)
             elif pane is None or pane.table is None:
                 raise ExportError(f"{NO_TABLE}; the picture goes into .svg or .txt")
+            elif pane.busy:
+                raise ExportError(NOT_YET)
             else:
                 text = table_text(pane.table, pane.order, ending)
             self._done = deliver(self.host.screen.app, path, text)
@@ -76,8 +79,8 @@ class ExportKeys:
         if pane is None or pane.table is None:
             self.host.say(NO_TABLE)
             return
-        if not len(pane.order):
-            self.host.say("the table has no rows to copy")
+        if pane.busy or not len(pane.order):
+            self.host.say(NOT_YET if pane.busy else "the table has no rows to copy")
             return
         from tracetui.tables.writers import as_markdown, row_count
 

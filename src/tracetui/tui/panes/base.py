@@ -105,6 +105,11 @@ class Pane(TableView):
         self._note_parts = (note, where, first)
         self._update_note()
 
+    @property
+    def busy(self) -> bool:
+        """Whether rows are still to come."""
+        return False
+
     def place(self) -> str:
         """The part of the trace that the table covers, as in its note."""
         return self._note_parts[1]

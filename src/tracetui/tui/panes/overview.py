@@ -86,6 +86,10 @@ class OverviewPane(ScopedPane):
             self._go(self._first)
         self.set_note("", place)
 
+    @property
+    def busy(self) -> bool:
+        return self._working
+
     @staticmethod
     def _text(entries: list[Entry], row: int) -> str:
         return f"{entries[row].name} {entries[row].text}"
