@@ -54,7 +54,7 @@ class Facts:
     longer: Bool
     """Which take longer, or less long, along with them, in the same grid."""
     crowded: Bool
-    """Which run beside a collective on one side only."""
+    """Which run beside work of another stream on one side only."""
     timed: Bool
     """Which say how fast the device was: neither, and no collectives."""
     bigger: Bool
