@@ -28,8 +28,10 @@ MANY, NEARLY_ALL, PLACES = 20, 0.8, 5
 def interpreter_lock(results: Results) -> Iterator[Finding]:
     """The thread that calls ops stands still for 5 ms, or 10 or 15, here and there and everywhere."""
     trace = results.trace
-    at = np.union1d(results.slices(Kind.CPU_OP, lambda _: True), results.slices(Kind.RUNTIME, lambda _: True))
-    waits = [_turns(trace, at[trace.lane[at] == lane]) for lane in np.unique(trace.lane[at]).tolist()]
+    kinds = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
+    at = np.sort(np.concatenate(kinds), kind="stable")  # two runs in order: no more than a pass
+    places = np.searchsorted(at, [(lane.first, lane.last) for lane in trace.lanes]).reshape(-1, 2)
+    waits = [_turns(trace, at[low:high]) for low, high in places.tolist() if high - low > MANY]
     before, length = max(waits, key=lambda found: len(found[0]), default=(at[:0], at[:0]))
     names = np.unique(trace.name[before])
     if len(before) < MANY or len(names) < PLACES:
@@ -59,12 +61,14 @@ def _turns(trace: Trace, at: I64) -> tuple[I64, I64]:
     lane runs, its length in ns); none where other stretches are as long."""
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     over = np.maximum.accumulate(end)
-    last = np.maximum.accumulate(np.where(end == over, np.arange(len(at)), 0))[:-1]
-    length = start[1:] - over[:-1]
+    place = np.flatnonzero(start[1:] - over[:-1] >= LONG_NS)
+    length = start[place + 1] - over[place]
     turns = np.rint(length / TURN_NS).astype(np.int64)
     late = length - turns * TURN_NS
     whole = (turns >= 1) & (turns <= MOST_TURNS)
     whole &= (late >= -SHORT * turns * TURN_NS) & (late <= OVER * turns * TURN_NS)
-    if whole.sum() < NEARLY_ALL * (length >= LONG_NS).sum():
+    if whole.sum() < NEARLY_ALL * len(place):
         whole[:] = False
-    return at[last[whole]], length[whole]
+    # The first that ends as late as any before the stretch.
+    last = np.searchsorted(over, over[place[whole]])
+    return at[last], length[whole]

@@ -385,13 +385,11 @@ def _same_place(results: Results, idle: _Idle) -> str:
     if not results.is_whole or len(steps) < STEPS:
         return ""
     others = results.slices(Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep"))
-    around = np.unique(
-        trace.parent[np.sort(np.concatenate([others, results.slices(Kind.CPU_OP, is_op_name)]))]
-    )
+    within = np.concatenate([others, results.slices(Kind.CPU_OP, is_op_name)])
     # Annotations that have something inside say nothing of the time between it.
-    leaves = others[~np.isin(others, around)]
+    leaves = others[~np.isin(others, trace.parent[within])]
     known = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
-    at = np.sort(np.concatenate([*known, leaves]))
+    at = np.sort(np.concatenate([*known, leaves]), kind="stable")
     busy = busy_union(trace, at)
     start, end = busy.end, np.append(busy.start[1:], max(results.span[1], int(busy.end.max(initial=0))))
     step, length = step_of(steps, start), end - start - idle.gaps.blocks.within(start, end)
