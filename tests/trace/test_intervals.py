@@ -43,3 +43,19 @@ def test_the_library_equals_numpy(some: list[tuple[int, int]], in_order: bool) -
         by_numpy = union(start, end)
     for name in ("start", "end", "before"):
         assert getattr(by_library, name).tolist() == getattr(by_numpy, name).tolist(), name
+
+
+@pytest.mark.parametrize("runs", [1, 2, 5, intervals.MOST_RUNS, 3 * intervals.MOST_RUNS])
+def test_of_several_lanes_one_after_the_other(runs: int) -> None:
+    """Each lane's in order, as slices are: as if all were sorted."""
+    random = np.random.default_rng(runs)
+    for _ in range(50):
+        lanes = [np.sort(random.integers(0, 200, random.integers(1, 12))) for _ in range(runs)]
+        start = np.concatenate(lanes).astype(np.int64)
+        end = start + random.integers(0, 9, len(start))
+        one, other = intervals.union(start, end), intervals._by_numpy(start, end)
+        assert [one.start.tolist(), one.end.tolist(), one.before.tolist()] == [
+            other.start.tolist(),
+            other.end.tolist(),
+            other.before.tolist(),
+        ]
