@@ -18,6 +18,9 @@ its own if its ratio differs from the step's by this much."""
 BESIDE = "initialisation", "host", "loading", "communication", "slower", "faster"
 """What explains a difference on the CPU and is neither the machine nor other work."""
 
+OVER = 2
+"""Of a change: what the machine explains of more than that, the program made up for."""
+
 
 def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     """The difference in a sentence or two."""
@@ -47,7 +50,7 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     if same and machine is not None and (machine.on == "device" or not facts.by_device):
         return f"{machine.text} {told}.{_device(facts)}"
     start += f"{told}: "
-    covers = slower * change > 0 and abs(slower) >= abs(change)
+    covers = slower * change > 0 and abs(change) <= abs(slower) <= OVER * abs(change)
     if much and (covers or abs(change - slower) <= 0.2 * abs(change)):
         what = "program" if same and not outside_of_ops(found) else "change"
         return f"{start}the machine{facts.recorded}, not the {what}.{_device(facts)}"
