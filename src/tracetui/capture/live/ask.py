@@ -32,7 +32,7 @@ TICK = 0.05
 """How often we look at what the processes do."""
 TOLD_TICK = 0.01
 """The same when all have been told: the picture waits for their files."""
-LEAD_SECONDS = 1.1
+LEAD_SECONDS = 1.05
 """From the question that is answered to the start of the recording, of one process."""
 COMMON_LEAD_SECONDS = 1.6
 """The same from the last question of several processes."""
@@ -41,7 +41,7 @@ DROPPED_SECONDS = 1.9
 the file (it was too late for the start). It is told again, without a time, in case it reads answers late."""
 SOON_SECONDS = 2.0
 """When it then begins, about."""
-LATE_SECONDS = 1.05
+LATE_SECONDS = 1.02
 """A question that comes less than this before the start is too late for it."""
 PATIENCE_SECONDS = 8.0
 """How long a process may be late, in asking or in beginning to write, before we say so."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import stat
 import tempfile
@@ -76,7 +75,7 @@ def new_meeting() -> Path:
     root = meeting_root()
     sweep(root, "????????")
     while True:
-        folder = root / secrets.token_hex(4)
+        folder = root / os.urandom(4).hex()
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
             return folder
