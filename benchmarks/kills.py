@@ -161,10 +161,10 @@ def attach(job: Job, words: list[str]) -> list[str]:
     return [*command, "-o", str(job.folder / "traces")]
 
 
-def read_until(fd: int, mark: str, seen: bytes, most: float) -> bytes:
-    """What was written until `mark`, or for so long, or until the end."""
+def read_until(fd: int, marks: list[str], seen: bytes, most: float) -> bytes:
+    """What was written until one of `marks`, or for so long, or until the end."""
     end = time.monotonic() + most
-    while mark.encode() not in seen and (left := end - time.monotonic()) > 0:
+    while not any(mark.encode() in seen for mark in marks) and (left := end - time.monotonic()) > 0:
         if select.select([fd], [], [], left)[0]:
             try:
                 part = os.read(fd, 1 << 16)
@@ -184,10 +184,12 @@ def kill_attach(job: Job, chance: random.Random, stage: int) -> str:
     delay = chance.random() * (1.0 if stage in (0, 6) else 0.4)
     os.environ.update(job.environment)
     with terminal(attach(job, words), (120, 36)) as fd:
-        seen = read_until(fd, MARKS[stage], b"", 60) if stage else b""
-        if MARKS[stage].encode() not in seen:
+        seen = read_until(fd, MARKS[stage:], b"", 60)
+        come = [at for at, mark in enumerate(MARKS) if at >= stage and mark.encode() in seen]
+        if not come:
             raise SystemExit(f"it never came to {STAGES[stage]}: {seen[-300:]!r}")
-        read_until(fd, "\0never", seen, delay)
+        stage = come[0]  # a later one where a process asks at once
+        read_until(fd, ["\0never"], seen, delay)
         os.kill(os.tcgetpgrp(fd), signal.SIGKILL)
         time.sleep(0.05)
     return f"{STAGES[stage]} + {delay * 1000:3.0f} ms, {' '.join(words)}"

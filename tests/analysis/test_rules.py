@@ -447,6 +447,60 @@ def test_double_precision(tmp_path: Path, length: float, fires: bool) -> None:
         assert "The H200 SXM does 67 TFLOP/s in fp64 at most, and 494.5 in tf32." in told.text
 
 
+def gridded(number: int, start: float, length: float, blocks: list[int], name: str = "") -> list[Event]:
+    launched, done = run(start, length, number, name or f"k{number}")
+    return [launched, done | {"args": done["args"] | {"grid": blocks}}]
+
+
+SMS = {"deviceProperties": [H100["deviceProperties"][0] | {"numSms": 132}]}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "length", "fires"),
+    [([8, 1, 1], 30, True), ([13, 5, 1], 30, True), ([66, 1, 1], 30, False), ([8, 1, 1], 19, False)],
+)
+def test_unfilled(tmp_path: Path, blocks: list[int], length: float, fires: bool) -> None:
+    events = [*gridded(1, 10, length, blocks, "few"), *gridded(2, 10 + length, 200, [1000], "many")]
+    finding = found(trace_of(tmp_path, *events, **SMS), "unfilled")
+    assert (finding is not None) is fires
+    if finding is not None:
+        count = blocks[0] * blocks[1]
+        assert (
+            f"132 multiprocessors, and these kernels have fewer blocks than half of that: few ({count} b"
+            in (finding.text)
+        )
+        assert finding.title.endswith(
+            f"leave most of the GPU idle take {share(30 / 230)} of kernel and copy time"
+        )
+        assert len(finding.evidence) == 1
+
+
+def test_unfilled_says_the_time_of_the_calls_that_are(tmp_path: Path) -> None:
+    """Of one name, two of four calls have few blocks. Without a grid or a device, nothing is said."""
+    grids = [[8, 1, 1], [1000, 1, 1], [4, 2, 1], [500, 2, 1]]
+    events = [e for i, grid in enumerate(grids) for e in gridded(i, 10 + 100 * i, 40 + 20 * i, grid, "one")]
+    finding = found(trace_of(tmp_path, *events, **SMS), "unfilled")
+    assert finding is not None
+    assert finding.numbers["device_ns"] == 40_000 + 80_000
+    assert "one (8 blocks)" in finding.text
+    assert len(finding.evidence) == 2
+    assert found(trace_of(tmp_path, *events, **H100), "unfilled") is None
+    bare = [event | {"args": event["args"] | {"grid": None}} for event in events]
+    assert found(trace_of(tmp_path, *bare, **SMS), "unfilled") is None
+
+
+@pytest.mark.parametrize(("start", "fires"), [(300, True), (170, False), (40, False)])
+def test_unfilled_not_where_something_runs_beside_it(tmp_path: Path, start: float, fires: bool) -> None:
+    launched, beside = run(start, 60, 3, "beside", stream=8, tid=8)
+    events = [*gridded(1, 10, 40, [500]), *gridded(2, 60, 120, [8]), launched, beside]
+    assert (found(trace_of(tmp_path, *events, **SMS), "unfilled") is not None) is fires
+
+
+def test_collectives_have_few_blocks(tmp_path: Path) -> None:
+    events = [*gridded(1, 10, 400, [16], NCCL), *gridded(2, 410, 600, [500])]
+    assert found(trace_of(tmp_path, *events, **SMS), "unfilled") is None
+
+
 def test_no_fused_attention_is_advised_in_fp64(tmp_path: Path) -> None:
     for product, fires in ((GEMM, True), (FP64, False)):
         events = [cpu("aten::bmm", 92, 10), *run(100, 300, 1, product)]

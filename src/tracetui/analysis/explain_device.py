@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +20,7 @@ from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.letters import letters
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.meanings.kernels import kernel
+from tracetui.analysis.occupancy import blocks_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import having
 from tracetui.units import duration, plural, rate, share, significant, size
@@ -147,15 +147,9 @@ def _made_for(trace: Trace, i: int, name: KernelName) -> str:
 
 def _filling(trace: Trace, i: int, args: Mapping[str, Any], name: KernelName) -> list[str]:
     """Whether the grid has enough blocks for the device."""
-    grid = args.get("grid")
-    device = int(device_of(trace)[trace.lane[i]])
+    blocks, device = blocks_of(args), int(device_of(trace)[trace.lane[i]])
     sms = next((p.get("numSms") for p in trace.info.devices if p.get("id") == device), None)
-    if not isinstance(grid, list) or not isinstance(sms, int) or name.kind == "collective":
-        return []
-    if not all(type(n) is int and 0 < n < 2**32 for n in grid[:3]):
-        return []
-    blocks = math.prod(grid[:3])
-    if blocks > 0.9 * sms:
+    if not blocks or not isinstance(sms, int) or name.kind == "collective" or blocks > 0.9 * sms:
         return []
     idle = "most of the GPU has" if blocks < 0.5 * sms else f"at least {sms - blocks} of them have"
     return [f"It has {plural(blocks, 'block')} for {sms} multiprocessors: {idle} nothing to do."]

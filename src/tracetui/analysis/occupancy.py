@@ -67,6 +67,14 @@ def residency(args: Mapping[str, Any], device: Mapping[str, Any]) -> Residency |
     return Residency(blocks, blocks * warps, most_warps, per_sm, used)
 
 
+def blocks_of(args: Mapping[str, Any]) -> int:
+    """The blocks of a kernel's whole grid; 0 where its `args` do not say."""
+    grid = args.get("grid")
+    if not isinstance(grid, list) or not all(_count(n, 1) for n in grid):
+        return 0
+    return math.prod(grid[:3])
+
+
 def _count(value: object, least: int) -> bool:
     """Whether it is a whole number that a kernel or a device may have."""
     return type(value) is int and least <= value < 1 << 40

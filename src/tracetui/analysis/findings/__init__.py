@@ -58,6 +58,7 @@ RULES: dict[str, Rule] = {
     "unfused_attention": attention.unfused_attention,
     "hotspot": kernels.hotspot,
     "memory_bound": kernels.memory_bound,
+    "unfilled": kernels.unfilled,
     "short_calls": kernels.short_calls,
     "fp32_products": kernels.fp32_products,
     "plain_convolutions": kernels.plain_convolutions,

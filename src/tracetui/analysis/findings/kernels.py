@@ -27,17 +27,19 @@ from tracetui.analysis.findings.model import (
     smi,
 )
 from tracetui.analysis.flops import work_of
-from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.gaps import busy_union, device_of
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.occupancy import blocks_of
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, verb
 
+BUSY_ENOUGH = 0.3
 HOTSPOT_SHARE = 0.5
 HOTSPOT_RATIO = 1.5
 """It takes as many times as long as what comes next."""
@@ -70,6 +72,13 @@ _PLAIN_CONVOLUTIONS = (
 )
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
+FILLED = 0.5
+"""A grid with fewer blocks than this share of the multiprocessors leaves most of them idle."""
+UNFILLED_NS = 20_000
+"""A kernel that is over sooner may have too little work for more blocks, and waits for its launch."""
+UNFILLED_SHARE = 0.1
+NAMES_READ, CALLS_READ = 16, 100
+"""Read the grids of so many calls each of so many names."""
 _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\d+")
 """cuDNN's names, and MIOpen's."""
 
@@ -78,7 +87,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
     """One name takes most of the device's work, on a device that has something to do."""
     trace, work = results.trace, results.work()
     names, which = np.unique(trace.name[work], return_inverse=True)
-    if len(names) < 2 or results.busy_share is None or results.busy_share < 0.3:
+    if len(names) < 2 or results.busy_share is None or results.busy_share < BUSY_ENOUGH:
         return
     time = sum_into(which, trace.duration[work], len(names))
     top = int(np.argmax(time))
@@ -316,6 +325,65 @@ def _same_sequence(results: Results, rows: list[I64]) -> I64 | None:
     names = results.trace.name
     same = [row for row in rows if np.array_equal(names[row], names[rows[-1]])]
     return np.stack(same) if len(same) >= 3 and len(rows[-1]) else None
+
+
+def unfilled(results: Results) -> Iterator[Finding]:
+    """Kernels that run by themselves, with far fewer blocks than the GPU has multiprocessors: a block runs on
+    one of them (https://docs.nvidia.com/cuda/cuda-c-programming-guide/#hardware-implementation)."""
+    trace = results.trace
+    if (results.busy_share or 0.0) < BUSY_ENOUGH:
+        return
+    sms = {p["id"]: p["numSms"] for p in trace.info.devices if isinstance(p.get("numSms"), int) and "id" in p}
+    at = _alone(results)
+    if not sms or not len(at):
+        return
+    names, which = np.unique(trace.name[at], return_inverse=True)
+    spent = sum_into(which, trace.duration[at], len(names))
+    device, found, rows = device_of(trace), list[I64](), list[tuple[int, int, int, int]]()
+    for i in np.argsort(-spent, kind="stable")[:NAMES_READ].tolist():
+        calls = at[which == i]
+        calls = calls[np.unique(np.linspace(0, len(calls) - 1, CALLS_READ).astype(np.int64))]
+        blocks = [blocks_of(args) for args in trace.args_of(calls)]
+        of = [sms.get(int(d), 0) for d in device[trace.lane[calls]]]
+        small = np.array([0 < n < FILLED * most for n, most in zip(blocks, of, strict=True)])
+        if small.any():
+            found.append(calls[small])
+            part = int(trace.duration[calls[small]].sum()) / int(trace.duration[calls].sum())
+            longest = int(np.argmax(np.where(small, trace.duration[calls], -1)))
+            rows.append((round(int(spent[i]) * part), int(calls[longest]), blocks[longest], of[longest]))
+    time = sum(row[0] for row in rows)
+    if time < max(1, UNFILLED_SHARE * results.work_time):
+        return
+    rows.sort(reverse=True)
+    listed = ", ".join(f"{results.decoded(i).short} ({plural(n, 'block')})" for _, i, n, _ in rows[:3])
+    yield Finding(
+        "unfilled",
+        graded_kernels(results, time),
+        f"Kernels that leave most of the GPU idle take {share(time / results.work_time)} of {WORK_TIME}",
+        f"A block of threads runs on one of the GPU's {rows[0][3]} multiprocessors, and these kernels have "
+        f"fewer blocks than half of that: {listed}. Nothing runs beside them, so the rest of the GPU has "
+        "nothing to do meanwhile, though it counts as busy.",
+        "Give them more to do at once: a larger batch, or an op that also splits its work along another "
+        "dimension. Else run independent work beside them, on another stream.",
+        first_of(longest_first(trace, np.concatenate(found))),
+        {"share": time / results.work_time, "device_ns": float(time), "blocks": float(rows[0][2])},
+    )
+
+
+def _alone(results: Results) -> I64:
+    """The kernels, but collectives, that last a while and beside which nothing runs on their device."""
+    trace = results.trace
+    work = results.work()[np.argsort(trace.start[results.work()], kind="stable")]
+    device, chosen = device_of(trace)[trace.lane[work]], list[I64]()
+    for one in np.unique(device).tolist():
+        mine = work[device == one]
+        start, end = trace.start[mine], trace.start[mine] + trace.duration[mine]
+        before, after = np.full(len(mine), -1), np.full(len(mine), end.max() + 1)
+        before[1:], after[:-1] = np.maximum.accumulate(end)[:-1], start[1:]
+        long = (trace.duration[mine] >= UNFILLED_NS) & (trace.kind[mine] == Kind.KERNEL)
+        chosen.append(mine[long & (before <= start) & (after >= end)])
+    at = np.concatenate(chosen) if chosen else work
+    return at[~np.isin(at, results.work_of_kind("collective"))]
 
 
 def fp32_products(results: Results) -> Iterator[Finding]:
