@@ -288,3 +288,15 @@ def test_of_steps_that_overlap_nobody_says_which_launched_what(tmp_path: Path) -
     events = [step(0, 0, 1000), step(1, 10, 1000), *run(20, 100, 1), step(2, 2000, 1000), *run(2020, 100, 2)]
     (finding,) = found(trace_of(tmp_path, *events), "overhead_bound")
     assert "launches nothing" not in finding.text
+
+
+def test_waiting_for_the_first_batch_is_no_cold_start(tmp_path: Path) -> None:
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    events: list[Event] = []
+    for n, waits in enumerate((900, 10, 10, 10)):
+        at = 2_000.0 * n
+        events += [step(n, at, waits + 200), cpu(name, at + 5, waits, "user_annotation")]
+        events += run(at + waits + 50, 50, n + 1)
+    assert not found(trace_of(tmp_path, *events), "cold_start")
+    other = [event | {"name": "prepare"} if event["name"] == name else event for event in events]
+    assert found(trace_of(tmp_path, *other), "cold_start")

@@ -87,6 +87,12 @@ SHORT = [
         "gemm bf16 128x256 nn",
     ),
     ("volta_sgemm_128x32_sliced1x4_nn", "cublas", "gemm", "gemm fp32 128x32 nn"),
+    (
+        "triton_poi_fused__scaled_dot_product_cudnn_attention_add_7",
+        "triton",
+        "elementwise",
+        "triton poi: scaled_d…cudnn_attention add",
+    ),
     ("triton_poi_fused__unsafe_view_gelu_mul_0", "triton", "elementwise", "triton poi: gelu mul"),
     ("triton_red_fused__to_copy_mean_rsqrt_3", "triton", "reduction", "triton red: to_copy mean rsqrt"),
     ("triton_tem_fused_addmm_relu_5", "triton", "gemm", "triton tem: addmm relu"),
@@ -158,6 +164,9 @@ def test_what_runs_on_tensor_cores() -> None:
     assert decode(ADD).tensor_cores is None
     # A plain "gemm" says nothing of the units.
     assert decode("sm80_xmma_gemm_tn_n_tilesize32x32x16").tensor_cores is None
+    complex_ = decode("sm80_xmma_gemm_cf32cf32_f32f32_cf32_nn_n_tilesize64x64x8_stage3_warpsize2x2x1_ffma")
+    assert complex_.short == "gemm complex64 64x64 nn"
+    assert complex_.tensor_cores is None  # "autocast" would not help
     assert decode(CUTLASS.format("tensorop_sgemm_128x32_8x5_nn_align1")).tensor_cores is True
 
 

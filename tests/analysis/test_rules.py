@@ -457,7 +457,7 @@ SMS = {"deviceProperties": [H100["deviceProperties"][0] | {"numSms": 132}]}
 
 @pytest.mark.parametrize(
     ("blocks", "length", "fires"),
-    [([8, 1, 1], 30, True), ([13, 5, 1], 30, True), ([66, 1, 1], 30, False), ([8, 1, 1], 19, False)],
+    [([8, 1, 1], 30, True), ([16, 2, 1], 30, True), ([33, 1, 1], 30, False), ([8, 1, 1], 19, False)],
 )
 def test_unfilled(tmp_path: Path, blocks: list[int], length: float, fires: bool) -> None:
     events = [*gridded(1, 10, length, blocks, "few"), *gridded(2, 10 + length, 200, [1000], "many")]
@@ -466,7 +466,7 @@ def test_unfilled(tmp_path: Path, blocks: list[int], length: float, fires: bool)
     if finding is not None:
         count = blocks[0] * blocks[1]
         assert (
-            f"132 multiprocessors, and these kernels have fewer blocks than half of that: few ({count} b"
+            f"132 multiprocessors, and these kernels have fewer blocks than a quarter of that: few ({count} b"
             in (finding.text)
         )
         assert finding.title.endswith(
@@ -494,6 +494,20 @@ def test_unfilled_not_where_something_runs_beside_it(tmp_path: Path, start: floa
     launched, beside = run(start, 60, 3, "beside", stream=8, tid=8)
     events = [*gridded(1, 10, 40, [500]), *gridded(2, 60, 120, [8]), launched, beside]
     assert (found(trace_of(tmp_path, *events, **SMS), "unfilled") is not None) is fires
+
+
+def test_few_blocks_are_told_once(tmp_path: Path) -> None:
+    """They are no hotspot, and not what memory limits, unless most calls of the name have more."""
+    for blocks, rules in (
+        ([4], {"unfilled"}),
+        ([400], {"memory_bound", "hotspot"}),
+    ):
+        events = [
+            *gridded(1, 10, 900, blocks, SOFTMAX.format(way="forward")),
+            *gridded(2, 910, 50, [500], ADD),
+        ]
+        fired = {finding.rule for finding in Results(trace_of(tmp_path, *events, **SMS)).findings()}
+        assert fired & {"unfilled", "memory_bound", "hotspot"} == rules
 
 
 def test_collectives_have_few_blocks(tmp_path: Path) -> None:
@@ -1401,6 +1415,10 @@ def test_layout_conversions(tmp_path: Path, length: float, fires: bool) -> None:
     finding = found(trace_of(tmp_path, *events), "layout_conversions")
     assert (finding is not None) is fires
     assert found(trace_of(tmp_path, *events[2:]), "layout_conversions") is None  # no convolution
+    for op, advice in (("aten::conv1d", "Conv2d of height 1"), ("aten::conv2d", "channels_last)")):
+        finding = found(trace_of(tmp_path, *events, cpu(op, 0, 9)), "layout_conversions")
+        assert (finding is not None) is fires
+        assert finding is None or advice in finding.advice
 
 
 # Work of before the recording: kernels without a launch, before the first of their stream that has one.

@@ -376,3 +376,23 @@ def test_what_comes_after_a_product_is_no_product() -> None:
     assert decode("Cijk_B_PostGSU2").short == "split-K reduce bf16"
     assert decode("Cijk_S_PostGSU16_VW4").kind == "reduction"
     assert decode("RowwiseMomentsCUDAKernel<float>").short.startswith("norm moments")
+
+
+def test_several_ops_that_work_on_the_cpu(tmp_path: Path) -> None:
+    """As an optimizer of tensors on the CPU does; what only makes room, and calls in it, do not count."""
+
+    def told(*names: str) -> str:
+        events: list[Event] = []
+        for n in range(5):
+            events += [cpu(name, 400 * n + 90 * k, 80 + k) for k, name in enumerate(names)]
+            events += [cpu("aten::inner", 400 * n + 5, 70), cpu("aten::mm", 400 * n + 320, 70)]
+            events += run(400 * n + 340, 20, n + 1)
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        return f"{finding.text} {finding.advice}"
+
+    both = told("aten::sqrt", "aten::mul_")
+    assert "the CPU ran ops such as aten::mul_ and aten::sqrt, which launch nothing." in both
+    assert "Run ops such as aten::mul_ and aten::sqrt on the GPU, or while" in both
+    assert "the CPU ran aten::sqrt, which launches nothing." in told("aten::sqrt", "aten::sqrt", "aten::sqrt")
+    assert "launch nothing" not in told("aten::empty", "aten::empty")

@@ -51,7 +51,8 @@ def test_a_plan_for_each_new_shape(tmp_path: Path) -> None:
     assert finding.severity == "high"
     assert finding.title == f"{ATTENTION}: 4 of 16 calls take 5.00 ms on the CPU"
     assert finding.text.endswith(
-        "The other 12 calls take 40.0 µs (median). Each of the slow ones is the first with its shapes."
+        "The other 12 calls take 40.0 µs (median). Each of the slow ones is the first with its shapes in "
+        "this recording."
     )
     assert "enable_cudnn_sdp(False)" in finding.advice
     assert finding.numbers["calls"] == 4
@@ -219,3 +220,63 @@ def test_waits_on_a_device_that_is_idle_for_other_reasons(tmp_path: Path) -> Non
     assert Results(trace).verdict().verdict == "overhead-bound"
     text = told(trace, "blocking_calls")
     assert "The GPU has work" not in text
+
+
+def test_a_slow_call_that_is_one_step_alone(tmp_path: Path) -> None:
+    """A plan for a size that comes once: the step's advice is that of the call."""
+    events = [e for e in decode(slow=40, shapes=True) if e["name"] != "ProfilerStep#3"]
+    events = [e | {"dur": 700} if e["name"].startswith("ProfilerStep") else e for e in events]
+    last = call(18_010, 9_000, 90, ATTENTION, **{"Input Dims": [[8, 16, 1, 64], [1, 1]]})
+    trace = trace_of(tmp_path, *(e for e in events if e["ts"] < 18_000), step(3, 18_000, 9_400), *last)
+    assert "It is the first with its shapes in this recording." in told(trace, "slow_calls")
+    assert "enable_cudnn_sdp(False)" in told(trace, "slow_steps")
+
+
+def test_code_that_is_loaded_in_every_step(tmp_path: Path) -> None:
+    """Products of new shapes, each with a kernel of its own; in one step alone it is a first use."""
+
+    def told_of(every: bool) -> str:
+        events: list[Event] = []
+        for n in range(4):
+            at, new = 8_000.0 * n, every or n == 1
+            events += [step(n, at, 7_000), cpu("aten::mm", at + 100, 5_000 if new else 30)]
+            events += [cpu("Lazy Function Loading", at + 5_020, 40, "overhead")] if new else []
+            events += [launch(at + (5_080 if new else 110), 9 * n + 1)]
+            events += [kernel(at + 5_090, 20, 9 * n + 1, name=f"gemm{n if new else 0}")]
+            for k in range(8):
+                events += [
+                    cpu("aten::mm", at + 5_200 + 100 * k, 40),
+                    launch(at + 5_210 + 100 * k, 9 * n + k + 2),
+                ]
+                events += [kernel(at + 5_220 + 100 * k, 20, 9 * n + k + 2, name="gemm")]
+        return told(trace_of(tmp_path, *events), "initialisation")
+
+    again = told_of(every=True)
+    assert "4 of 4 steps load code for kernels that had not run" in again
+    assert "Pad to a few sizes" in again
+    once = told_of(every=False)
+    assert "load code for kernels" not in once
+    assert "Do not count it: it happens only once." in once
+
+
+@pytest.mark.parametrize(
+    ("op", "advice"),
+    [
+        ("aten::to", "copy from pinned memory"),
+        ("aten::ctc_loss", "The op copies and waits by itself"),
+        ("aten::linalg_eigvalsh", "These ops read their status"),
+    ],
+)
+def test_copies_that_an_op_makes_for_itself(tmp_path: Path, op: str, advice: str) -> None:
+    """Nobody can pin what they copy."""
+    events: list[Event] = []
+    for n in range(6):
+        at = 1_000.0 * n
+        events += [cpu(op, at, 500), cpu("aten::copy_", at + 100, 380)]
+        events += [launch(at + 110, 2 * n + 1, name="cudaMemcpyAsync")]
+        events += [memcpy(at + 120, 300, 2 * n + 1, "HtoD (Pageable -> Device)")]
+        events += [cpu("cudaStreamSynchronize", at + 130, 320, "cuda_runtime")]
+        events += run(at + 600, 300, 2 * n + 2)
+    trace = trace_of(tmp_path, *events)
+    assert advice in told(trace, "blocking_calls")
+    assert (found(trace, "pageable_memory") is not None) is (op == "aten::to")

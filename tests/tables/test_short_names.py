@@ -90,3 +90,9 @@ def test_the_cursor_stays_in_view() -> None:
         (9, 9, 5, 10, 5), (4, 6, 5, 6, 1), (0, 2, 5, 3, 0), (3, 3, 0, 9, 0), (0, 9, 1, 10, 9),
     ):  # fmt: skip
         assert scrolled(top, cursor, height, rows) == expected, (top, cursor, height, rows)
+
+
+def test_what_differs_in_mangled_names() -> None:
+    """The letters of a mangled name say nothing: its words as C++ do, if there are any."""
+    names = [f"_ZN3lib6kernelILi{n}EEEvv" for n in (4, 8)]
+    assert differences(names) == ["4", "8"]

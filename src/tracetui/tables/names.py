@@ -8,6 +8,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.kernels.cxx import readable
 from tracetui.cells import clip
 from tracetui.trace.model import I64, Trace
 
@@ -56,7 +57,7 @@ def told_apart(shorts: Sequence[str], full: Sequence[str], among: Sequence[Hasha
 
 def differences(names: Sequence[str]) -> list[str]:
     """For each name the words that not all names have; numbers if those are not distinct."""
-    words = [WORD.findall(name[:READ]) for name in names]
+    words = [WORD.findall(readable(name)[:READ]) for name in names]
     if len({len(w) for w in words}) == 1:  # e.g. different arguments of a template
         places = [i for i, column in enumerate(zip(*words, strict=True)) if len(set(column)) > 1]
         own = [[w[i] for i in places] for w in words]

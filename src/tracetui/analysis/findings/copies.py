@@ -9,9 +9,10 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
+from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.efficiency import peak_of
 from tracetui.analysis.exposed_time import host_copies, host_copies_alone, is_within_device
-from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first
+from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first, outermost_op
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.peaks import LINKS
 from tracetui.analysis.results import Results
@@ -51,6 +52,9 @@ _COPY_OUT = (
 _COPY_IN = (
     "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
     "stream of its own."
+)
+_COPYING = re.compile(
+    r"aten::(?:to|_to_copy|copy_|_foreach_copy_|cpu|cuda|tensor|index_put_?|set_|pin_memory)|(?!aten::).*"
 )
 _OUT = ("DtoH", "DeviceToHost", "D2H", "D2M")
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice|\b(?:M2D|H2D)\b")
@@ -131,11 +135,19 @@ def copy_before_product(results: Results) -> Iterator[Finding]:
     )
 
 
+def is_copying(name: str) -> bool:
+    """Whether a program that calls an op of this name asks for a copy."""
+    return _COPYING.fullmatch(name) is not None
+
+
 def pageable_memory(results: Results) -> Iterator[Finding]:
     """Copies between the device and ordinary host memory, which go through a staging buffer and block."""
     trace = results.trace
     pageable = results.named(lambda name: name.startswith("Memcpy") and "Pageable" in name)
     at = results.work()[pageable[trace.name[results.work()]]]
+    called = outermost_op(results, op_behind(trace, at))
+    # What an op copies for itself, such as the status of a decomposition, nobody can pin.
+    at = at[(called < 0) | results.named(is_copying)[trace.name[called]]]
     time = int(trace.duration[at].sum())
     span = sum(gaps.span for gaps in results.gaps().devices)
     if not len(at) or time < max(PAGEABLE_NS, PAGEABLE_SHARE * span):

@@ -12,8 +12,8 @@ from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
-from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
-from tracetui.analysis.findings.model import Finding, first_of, longest_first
+from tracetui.analysis.findings.copies import SAVED_ADVICE, is_copying, saves_on_host
+from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
@@ -53,6 +53,11 @@ _LEAVE = "Leave them as they are, as long as the GPU stays busy."
 _STATUS = (
     "These ops read their status or their own results back. Where there is one, the variant _ex does not "
     "check (torch.linalg.solve_ex, inv_ex, cholesky_ex). Else give the GPU work on another stream meanwhile."
+)
+_CTC = re.compile(r"aten::_?(?:use_)?(?:cudnn_)?ctc_loss")
+_BY_ITSELF = (
+    "The op copies and waits by itself: call it less often, with more at a time, or give the GPU work on "
+    "another stream meanwhile."
 )
 _SEND = (
     "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and many small tensors "
@@ -101,7 +106,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     span = results.span[1] - results.span[0]
     if not len(at) or total < max(WAIT_NS, WAIT_SHARE * span):
         return
-    called = _called(results, parent)
+    called = outermost_op(results, parent)
     time = {
         trace.names[int(name)]: int(trace.duration[at[trace.name[called] == name]].sum())
         for name in np.unique(trace.name[called])
@@ -143,11 +148,13 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         ("First look at what keeps the GPU idle." if verdict.verdict == "overhead-bound" else _LEAVE)
         if cheap
         else _SEND
-        if 2 * _sending(results, at, parent) > total
+        if 2 * _sending(results, at, parent, called) > total
         else SAVED_ADVICE
         if saves_on_host(results)
         else _STATUS
         if 2 * sum(time[name] for name in time if _LINEAR_ALGEBRA.match(name)) > total
+        else _BY_ITSELF
+        if 2 * sum(time[name] for name in time if _CTC.match(name)) > total
         else _READ_LATER,
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
@@ -155,23 +162,14 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     )
 
 
-def _called(results: Results, op: I64) -> I64:
-    """What the program called of these ops: the outermost op of ATen around each, or the op itself."""
-    trace, found = results.trace, op.copy()
-    aten, above = results.named(lambda name: name.startswith("aten::")), op_around(trace, op)
-    while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
-        found[inner] = above[inner]
-        above = np.full(len(op), -1, dtype=np.int64)
-        above[inner] = op_around(trace, found[inner])
-    return found
-
-
-def _sending(results: Results, at: I64, parent: I64) -> int:
-    """How long the calls `at` in the ops `parent` wait in ops that copy to the device, ns."""
+def _sending(results: Results, at: I64, parent: I64, called: I64) -> int:
+    """How long the calls `at` in the ops `parent` wait in ops that copy to the device, where what the program
+    `called` is a copy, ns."""
     trace, launches = results.trace, results.launches()
     to_device = results.named(lambda name: bool(re.search(r"HtoD|HostToDevice|\bM2D\b", name)))
     copies = launches.launch[to_device[trace.name[launches.event]]]
-    return int(trace.duration[at[np.isin(parent, op_around(trace, copies))]].sum())
+    sending = np.isin(parent, op_around(trace, copies)) & results.named(is_copying)[trace.name[called]]
+    return int(trace.duration[at[sending]].sum())
 
 
 def explicit_waits(results: Results) -> Iterator[Finding]:

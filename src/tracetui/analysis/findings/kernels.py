@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -72,7 +73,7 @@ _PLAIN_CONVOLUTIONS = (
 )
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
-FILLED = 0.5
+FILLED = 0.25
 """A grid with fewer blocks than this share of the multiprocessors leaves most of them idle."""
 UNFILLED_NS = 20_000
 """A kernel that is over sooner may have too little work for more blocks, and waits for its launch."""
@@ -97,7 +98,8 @@ def hotspot(results: Results) -> Iterator[Finding]:
     at = work[which == top]
     name = results.decoded(int(at[0]))
     # These have rules of their own.
-    if name.kind == "collective" or host_copies(trace, at[:1])[0] or _on_plain_units(name):
+    own = np.isin(names[top], _unfilled(results).names)
+    if own or name.kind == "collective" or host_copies(trace, at[:1])[0] or _on_plain_units(name):
         return
     at = longest_first(trace, at)
     mean = time[top] / len(at)
@@ -153,6 +155,7 @@ def memory_bound(results: Results) -> Iterator[Finding]:
         return
     at = results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy")
     at = outside_attention(results, at[~host_copies(trace, at)])
+    at = at[~np.isin(trace.name[at], _unfilled(results).names)]  # few blocks limit them, not memory
     time = int(trace.duration[at].sum())
     if not time or time < MEMORY_SHARE * results.work_time:
         return
@@ -237,8 +240,16 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
         return
     part = share(time / results.work_time)
     longest = longest_first(trace, at)
-    flat, deep = (results.named(f"aten::conv{n}d".__eq__).any() for n in (2, 3))
-    volumes = "_3d" if deep and not flat else ""
+    line, flat, deep = (results.named(f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
+    advice = (
+        "Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last"
+        f"{'_3d' if deep and not flat else ''}), and so for the input."
+    )
+    if line and not flat and not deep:
+        advice = (
+            "torch.channels_last is for tensors of 4 dimensions: as a Conv2d of height 1, with its input in "
+            "that format, a Conv1d can do without the conversions."
+        )
     yield Finding(
         "layout_conversions",
         graded_kernels(results, time),
@@ -246,8 +257,7 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
         f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
         "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
-        f"Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last{volumes}), and so for "
-        "the input.",
+        advice,
         first_of(longest),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
@@ -327,46 +337,72 @@ def _same_sequence(results: Results, rows: list[I64]) -> I64 | None:
     return np.stack(same) if len(same) >= 3 and len(rows[-1]) else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Unfilled:
+    """Kernels with far fewer blocks than their GPU has multiprocessors, beside which nothing runs."""
+
+    at: I64
+    """Those whose grids were read. Slices."""
+    rows: list[tuple[int, int, int, int]]
+    """For each name, the most time first: (time of its calls that are so, ns; the longest that was read; its
+    blocks; the multiprocessors)."""
+
+    names: list[int]
+    """Indices into ``trace.names``: of those that most calls, by time, are."""
+
+    @property
+    def time(self) -> int:
+        return sum(row[0] for row in self.rows)
+
+
+def _unfilled(results: Results) -> _Unfilled:
+    return results.kept("unfilled", lambda: _find_unfilled(results))
+
+
+def _find_unfilled(results: Results) -> _Unfilled:
+    trace, found, rows, most = results.trace, list[I64](), list[tuple[int, int, int, int]](), list[int]()
+    sms = {p["id"]: p["numSms"] for p in trace.info.devices if isinstance(p.get("numSms"), int) and "id" in p}
+    at = _alone(results) if sms else results.work()[:0]
+    names, which = np.unique(trace.name[at], return_inverse=True)
+    spent, device = sum_into(which, trace.duration[at], len(names)), device_of(trace)
+    for i in np.argsort(-spent, kind="stable")[:NAMES_READ].tolist():
+        calls = at[which == i]
+        calls = calls[np.unique(np.linspace(0, len(calls) - 1, CALLS_READ).astype(np.int64))]
+        blocks = [blocks_of(args) for args in trace.args_of(calls)]
+        of = [sms.get(int(d), 0) for d in device[trace.lane[calls]]]
+        small = np.array([0 < n < FILLED * room for n, room in zip(blocks, of, strict=True)])
+        if small.any():
+            found.append(calls[small])
+            part = int(trace.duration[calls[small]].sum()) / int(trace.duration[calls].sum())
+            longest = int(np.argmax(np.where(small, trace.duration[calls], -1)))
+            rows.append((round(int(spent[i]) * part), int(calls[longest]), blocks[longest], of[longest]))
+            most += [int(names[i])] if part > 0.5 else []
+    return _Unfilled(np.concatenate(found) if found else at[:0], sorted(rows, reverse=True), most)
+
+
 def unfilled(results: Results) -> Iterator[Finding]:
     """Kernels that run by themselves, with far fewer blocks than the GPU has multiprocessors: a block runs on
     one of them (https://docs.nvidia.com/cuda/cuda-c-programming-guide/#hardware-implementation)."""
     trace = results.trace
     if (results.busy_share or 0.0) < BUSY_ENOUGH:
         return
-    sms = {p["id"]: p["numSms"] for p in trace.info.devices if isinstance(p.get("numSms"), int) and "id" in p}
-    at = _alone(results)
-    if not sms or not len(at):
-        return
-    names, which = np.unique(trace.name[at], return_inverse=True)
-    spent = sum_into(which, trace.duration[at], len(names))
-    device, found, rows = device_of(trace), list[I64](), list[tuple[int, int, int, int]]()
-    for i in np.argsort(-spent, kind="stable")[:NAMES_READ].tolist():
-        calls = at[which == i]
-        calls = calls[np.unique(np.linspace(0, len(calls) - 1, CALLS_READ).astype(np.int64))]
-        blocks = [blocks_of(args) for args in trace.args_of(calls)]
-        of = [sms.get(int(d), 0) for d in device[trace.lane[calls]]]
-        small = np.array([0 < n < FILLED * most for n, most in zip(blocks, of, strict=True)])
-        if small.any():
-            found.append(calls[small])
-            part = int(trace.duration[calls[small]].sum()) / int(trace.duration[calls].sum())
-            longest = int(np.argmax(np.where(small, trace.duration[calls], -1)))
-            rows.append((round(int(spent[i]) * part), int(calls[longest]), blocks[longest], of[longest]))
-    time = sum(row[0] for row in rows)
+    small = _unfilled(results)
+    time = small.time
     if time < max(1, UNFILLED_SHARE * results.work_time):
         return
-    rows.sort(reverse=True)
-    listed = ", ".join(f"{results.decoded(i).short} ({plural(n, 'block')})" for _, i, n, _ in rows[:3])
+    told = [f"{results.decoded(i).short} ({plural(n, 'block')})" for _, i, n, _ in small.rows]
+    listed = ", ".join(list(dict.fromkeys(told))[:3])
     yield Finding(
         "unfilled",
         graded_kernels(results, time),
         f"Kernels that leave most of the GPU idle take {share(time / results.work_time)} of {WORK_TIME}",
-        f"A block of threads runs on one of the GPU's {rows[0][3]} multiprocessors, and these kernels have "
-        f"fewer blocks than half of that: {listed}. Nothing runs beside them, so the rest of the GPU has "
-        "nothing to do meanwhile, though it counts as busy.",
+        f"A block of threads runs on one of the GPU's {small.rows[0][3]} multiprocessors, and these kernels "
+        f"have fewer blocks than a quarter of that: {listed}. Nothing runs beside them, so the rest of the "
+        "GPU has nothing to do meanwhile, though it counts as busy.",
         "Give them more to do at once: a larger batch, or an op that also splits its work along another "
         "dimension. Else run independent work beside them, on another stream.",
-        first_of(longest_first(trace, np.concatenate(found))),
-        {"share": time / results.work_time, "device_ns": float(time), "blocks": float(rows[0][2])},
+        first_of(longest_first(trace, small.at)),
+        {"share": time / results.work_time, "device_ns": float(time), "blocks": float(small.rows[0][2])},
     )
 
 

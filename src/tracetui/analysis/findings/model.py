@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 
+from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.results import Results
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
@@ -65,6 +66,18 @@ def can_be_fused(results: Results) -> bool:
     fused = results.named(lambda name: name.startswith("aten::_fused_")).any()
     known = results.named(lambda name: _CAN_BE_FUSED.fullmatch(name) is not None)
     return bool(known.any() and not fused)
+
+
+def outermost_op(results: Results, op: I64) -> I64:
+    """What the program called of these ops: the outermost op of ATen around each, or the op itself. -1 for
+    -1."""
+    trace, found = results.trace, op.copy()
+    aten, above = results.named(lambda name: name.startswith("aten::")), op_around(trace, op)
+    while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
+        found[inner] = above[inner]
+        above = np.full(len(op), -1, dtype=np.int64)
+        above[inner] = op_around(trace, found[inner])
+    return found
 
 
 def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:

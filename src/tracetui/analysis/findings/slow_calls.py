@@ -174,8 +174,7 @@ def _others(results: Results, found: SlowCalls) -> str:
 
 
 def _of_new_shapes(trace: Trace, found: SlowCalls) -> str:
-    """A sentence where each slow call, and none but the first of all beside them, has shapes that no call
-    before it had."""
+    """A sentence where each slow call has shapes that no call before it had."""
     every = plausible(trace, Kind.CPU_OP)
     every = every[trace.name[every] == trace.name[found.at[0]]]
     if not 1 < len(every) <= MOST_CALLS:
@@ -188,7 +187,8 @@ def _of_new_shapes(trace: Trace, found: SlowCalls) -> str:
         if (shapes := tuple(inputs.dims)) not in seen:
             seen.add(shapes)
             new.add(i)
-    slow, first = set(found.at.tolist()), int(every[np.argmin(trace.start[every])])
-    if not slow <= new or not new - slow <= {first}:
+    slow = set(found.at.tolist())
+    if not slow <= new:
         return ""
-    return " Each of the slow ones is the first with its shapes."
+    who = "It" if len(slow) == 1 else "Each of the slow ones"
+    return f" {who} is the first with its shapes in this recording."

@@ -10,8 +10,11 @@ from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.cpu_verdict import is_collective
+from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.compiled import compile_phases
+from tracetui.analysis.findings.idle import loading_time
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
+from tracetui.analysis.findings.slow_calls import slow_calls_of
 from tracetui.analysis.findings.use import allocation_advice
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
@@ -48,15 +51,22 @@ EARLIER_SHARE = 0.25
 """A device that is never idle runs some steps' work late: of less, nobody wonders where it comes from."""
 INITIALISATION_NS = 500_000
 INITIALISATION_SHARE = 0.01
+MANY_STEPS = 3
 FIRST_USE, PROFILER = CAUSES.index("initialisation"), CAUSES.index("profiler")
 _ONLY_THERE = (
     "Look at what the program does only there: saving, evaluating, logging. If it has to be, do it less "
     "often or beside the steps."
 )
+_WARM_UP = (
+    "Do not count it: it happens only once. Warm up before the recording starts, with schedule(wait=1, "
+    "warmup=2, active=3). Each start of the program still pays it: if that matters, load less or later."
+)
+_FEW_SHAPES = (
+    "Pad to a few sizes, so that few kernels are needed, and run each size once before the recording."
+)
 _NAMED = "Look at what calls it there, and with which inputs (record_shapes=True, with_stack=True)."
 _SAME_OPS = (
-    "Compare their inputs (record_shapes=True): larger ones take longer. If they are alike, something else "
-    "had the CPU."
+    "Compare their inputs{how}: larger ones take longer. If they are alike, something else had the CPU."
 )
 _SYSTEMS = (
     "So little is often not the program's: another process had the CPU, or Python collected its garbage."
@@ -85,17 +95,34 @@ def initialisation(results: Results) -> Iterator[Finding]:
     )
     first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
     part = lost / (len(devices) * int(high[0] - low[0]))
+    steps = _in_many_steps(results, lost)
     base = results.verdict().base if not results.is_whole else OF_RECORDING
     yield Finding(
         "initialisation",
         "high" if part >= HIGH else "medium" if part >= MEDIUM else "info",
         f"First calls on the GPU cost {duration(lost)} of idle time, {share(part)} {base}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
-        "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out.",
-        "Do not count it: it happens only once. Warm up before the recording starts, with schedule(wait=1, "
-        "warmup=2, active=3). Each start of the program still pays it: if that matters, load less or later.",
+        "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out."
+        f"{steps}",
+        _FEW_SHAPES if steps else _WARM_UP,
         first_of(first),
         {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
+    )
+
+
+def _in_many_steps(results: Results, lost: int) -> str:
+    """A sentence where each of several steps loads code: of kernels that only its shapes need, say."""
+    steps = results.step_table()
+    if not results.is_whole or len(steps) < MANY_STEPS:
+        return ""
+    idle = sum(device.idle.within(steps.start, steps.end)[:, FIRST_USE] for device in results.split().devices)
+    many = int(np.count_nonzero((idle >= lost / len(steps) / 4) & (idle >= SLOW_NS)))
+    loads = np.unique(step_of(steps, results.trace.start[loading(results.trace)]))
+    if many < max(MANY_STEPS, len(steps) / 2) or np.count_nonzero(loads >= 0) < many:
+        return ""
+    return (
+        f" {many:,} of {len(steps):,} steps load code for kernels that had not run: a product of new shapes "
+        "can need another kernel, so it comes again until all of them are loaded."
     )
 
 
@@ -184,9 +211,12 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         advice = allocation_advice(results)
     elif not where and _do_the_same(trace, steps, rows, long):
         where = " They run as many ops as the others, and these take longer."
-        advice = _SAME_OPS
+        advice = _SAME_OPS.format(how="" if shapes_recorded(trace) else " (record_shapes=True)")
     else:
         advice = _NAMED if named else _ONLY_THERE
+    slow = slow_calls_of(results)
+    if slow is not None and trace.name_of(int(slow.at[0])) == named:
+        advice = slow.advice(trace)
     if named:
         longest = " in the longest" if many > 1 else ""
         where += f" Most of it is {short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
@@ -253,6 +283,9 @@ def _widths(results: Results) -> F64 | None:
     most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
     wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
     wide = wide and bool(width[1:].max() < AS_LONG * width[0])  # else it is not for being the first
+    loading = loading_time(results).within(steps.start, steps.end)
+    if 2 * (int(loading[0]) - np.median(loading[1:])) > width[0] - most:  # it waits for its batch
+        return None
     return width.astype(np.float64) if wide else None
 
 

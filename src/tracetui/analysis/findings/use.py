@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes, cause_sentences, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation, is_op_name
 from tracetui.analysis.findings.compiled import (
@@ -47,6 +48,10 @@ LOADING_SHARE = 0.4
 NEARLY_ALL = 0.8
 STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
 """Stretches outside of ops, one in each of so many steps, this share of that time, alike and long."""
+MOSTLY = 0.8
+"""An op with this share of the time of several is told alone."""
+_MAKES_ROOM = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
+"""Ops that compute nothing: if one takes long, the thread did not get on."""
 LONG_NS = 50_000
 """An op on the CPU that takes as long does not only launch, or look at its inputs."""
 TURNS, TURN_SHARE = 5, 0.95
@@ -354,10 +359,8 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     if not loading and "host" in (CAUSES[i] for i in idle.largest):
         loading = _same_place(results, idle)
     if idle.on_cpu and not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
-        loading = (
-            f" For {duration(idle.on_cpu_time)} of the idle time the CPU ran {idle.on_cpu}, which launches "
-        )
-        loading += "nothing."
+        loading = f" For {duration(idle.on_cpu_time)} of the idle time the CPU ran {idle.on_cpu}, which "
+        loading += "launch nothing." if idle.on_cpu.startswith("ops ") else "launches nothing."
     if idle.main == "queued" and not waits_for_others(results.trace):
         loading += _turns(results, idle)
     if where := _one_step(results, idle) or _without_launches(results):
@@ -411,21 +414,26 @@ def _same_place(results: Results, idle: _Idle) -> str:
 
 
 def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
-    """(the op that runs for most of `dispatch` ns in which a device is idle, without a call of the runtime;
+    """(the ops that run for most of `dispatch` ns in which a device is idle, without a call of the runtime;
     for how long); of short ops the time is PyTorch's own."""
     trace, (low, high) = results.trace, results.judged_range()
-    at = results.slices(Kind.CPU_OP, is_op_name)
+    at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _MAKES_ROOM.match(name))
     at = at[(trace.duration[at] >= LONG_NS) & np.isin(trace.lane[at], trace.lane[results.launch_calls()])]
     calls = results.slices(Kind.RUNTIME, lambda _: True)
     at = at[np.searchsorted(calls, at) == np.searchsorted(calls, _ends(trace, at))]
+    at = at[~np.isin(op_around(trace, at), at)]  # the outermost
     begin = np.clip(trace.start[at], low, high)
     end = np.clip(trace.start[at] + trace.duration[at], low, high)
-    names, which = np.unique(trace.name[at], return_inverse=True)
-    spent = sum_into(which, end - begin - gaps.blocks.within(begin, end), len(names))
-    if not len(names) or 2 * spent.max() < dispatch:
+    idle = end - begin - gaps.blocks.within(begin, end)
+    if not len(at) or 2 * (total := int(idle.sum())) < dispatch:
         return "", 0
+    names, which = np.unique(trace.name[at], return_inverse=True)
+    spent = sum_into(which, idle, len(names))
+    order = np.argsort(-spent, kind="stable")
+    few = order[: 1 if spent[order[0]] > MOSTLY * total else 3].tolist()
+    told = " and ".join(short_name(trace.names[int(names[i])], "cpu_op") for i in few[:2])
     # What the verdict leaves out may cover some of it.
-    return short_name(trace.names[int(names[np.argmax(spent)])], "cpu_op"), min(int(spent.max()), dispatch)
+    return f"ops such as {told}" if len(few) > 1 else told, min(total, dispatch)
 
 
 def _ends(trace: Trace, at: I64) -> I64:

@@ -39,8 +39,8 @@ _SPELLINGS = {
     "int64": "long, long int, int64_t, i64",
     "uint64": "unsigned long, uint64_t, u64",
     "bool": "bool",
-    "complex64": "complex<float>",
-    "complex128": "complex<double>",
+    "complex64": "complex<float>, cf32",
+    "complex128": "complex<double>, cf64",
 }
 DTYPES = {word: dtype for dtype, words in _SPELLINGS.items() for word in words.split(", ")}
 

@@ -43,6 +43,16 @@ _MULTIWORD = frozenset(
     _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit_functional
     _native_batch_norm_legit_no_training _reshape_copy _safe_softmax _scaled_mm _softmax
     _softmax_backward_data _to_copy _unsafe_index _unsafe_index_put _unsafe_view _weight_norm_interface
+    _scaled_dot_product_cudnn_attention _scaled_dot_product_cudnn_attention_backward
+    _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward
+    _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_backward
+    _scaled_dot_product_fused_attention_overrideable
+    _scaled_dot_product_fused_attention_overrideable_backward _efficient_attention_backward
+    _efficient_attention_forward _flash_attention_backward _flash_attention_forward _grouped_mm _int_mm
+    _scaled_grouped_mm _embedding_bag _embedding_bag_forward_only _cdist_forward _assert_async
+    adaptive_avg_pool2d_backward avg_pool1d avg_pool3d embedding_bag grid_sampler_2d_backward masked_select
+    scaled_mm tril_indices triu_indices upsample_bilinear2d_backward upsample_nearest1d
+    upsample_nearest2d_backward upsample_nearest3d upsample_trilinear3d
     moe_forward all_reduce all_gather_into_tensor reduce_scatter_tensor wait_tensor
     """.split()  # noqa: SIM905
 )
