@@ -189,6 +189,29 @@ def test_a_repetition_is_like_the_others_for_four_fifths(tmp_path: Path, other: 
     assert len(found(tmp_path, *sequence(tokens), *waits(2 * len(tokens), 1))) == count
 
 
+@pytest.mark.parametrize(
+    ("other", "count"), [("abxdefyhij", 7), ("abxdeyzhij", 0), ("abxdefhij", 7), ("abxdeyzfhij", 0)]
+)
+def test_single_names_of_a_repetition_may_be_others(tmp_path: Path, other: str, count: int) -> None:
+    """As kernels are where an input is not aligned; one name less, and from there on they agree again."""
+    tokens = "abcdefghij" * 3 + other + "abcdefghij" * 3
+    assert len(found(tmp_path, *sequence(tokens), *waits(2 * len(tokens), 1))) == count
+
+
+@pytest.mark.parametrize(("every", "count"), [(1, 8), (2, 4)])
+def test_rounds_that_differ_in_turn(tmp_path: Path, every: int, count: int) -> None:
+    """Eight rounds, of which each second has a kernel of its own: each that hands something over is a step."""
+    tokens = "abcdefghijabcdzfghij"
+    events, at = [], 0.0
+    for n in range(8):
+        events += launched(tokens[:10] if n % 2 else tokens[10:], at, 20 * n + 1)
+        if n % every == every - 1:
+            events += [launch(at + 95, 20 * n + 15, 2, "cudaMemcpyAsync")]
+            events += [memcpy(at + 97, 1, 20 * n + 15, "DtoH (Device -> Pinned)")]
+        at += 100
+    assert len(found(tmp_path, *events, *waits(800, 1))) == count
+
+
 def test_a_repetition_begins_with_the_rarest_name(tmp_path: Path) -> None:
     """Of "d" to "h" there are four, and "d" is the first of them: what comes before it is the end of one."""
     steps = found(tmp_path, *sequence("abcdefgh" * 4 + "abc"), *waits(5, 8))

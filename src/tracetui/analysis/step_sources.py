@@ -35,12 +35,12 @@ from tracetui.analysis.ancestors import first_marked, op_around
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.model import I64
+from tracetui.trace.model import F64, I64
 
 COVERED = 0.8
 """The share of the main thread's launches that annotations have to hold."""
 ALIKE = 0.8
-"""The share of its names that a repetition has in common with the others, at its beginning and its end."""
+"""The share of its names that a repetition has in common with the others, from either end on."""
 WHOLE = 0.1
 """A first step may have so many more or fewer ops than the others."""
 TOGETHER = 0.1
@@ -464,11 +464,26 @@ def _cycle(token: I64, time: I64, copies: I64) -> tuple[I64, I64] | None:
             waited = float(n * pause.max() + 1)
         if waited > best.get(len(places), (-1.0, places))[0]:
             best[len(places)] = (waited, places)
+    chosen: tuple[I64, I64] | None = None
+    rounds = 0
     for size in sorted(best)[:CANDIDATES]:
+        times = round(size / rounds) if rounds else 0
+        if rounds and (times < 2 or abs(size - times * rounds) > times):
+            continue
         found = _repetitions(token, best[size][1], count, copies)
-        if found is not None:
+        if found is None:
+            continue
+        if chosen is None:
+            chosen, rounds = found, size
+        elif _each_hands_over(copies, *found):  # several rounds of a loop were one repetition
             return found
-    return None
+    return chosen
+
+
+def _each_hands_over(copies: I64, low: I64, high: I64) -> bool:
+    """Whether each repetition but the last copies something to the host."""
+    passed = copies[np.minimum(high, len(copies) - 1)] - copies[low]
+    return bool(np.all(passed[:-1] > 0))
 
 
 def _repetitions(token: I64, anchor: I64, count: I64, copies: I64) -> tuple[I64, I64] | None:
@@ -480,33 +495,42 @@ def _repetitions(token: I64, anchor: I64, count: I64, copies: I64) -> tuple[I64,
     model = int(np.flatnonzero(length == usual)[len(np.flatnonzero(length == usual)) // 2])
     cycle = token[low[model] : high[model]]
 
-    # How many names of each repetition are the cycle's from its beginning on, and from its end.
+    # How many names of each repetition are the cycle's: up to some place counted from its beginning, and
+    # from there on from its end. Single ones may be others: a kernel for an input that is not aligned.
     piece = np.repeat(np.arange(len(low)), length)
     at = np.arange(low[0], n)
     ahead, behind = at - low[piece], high[piece] - 1 - at
-    same_ahead = (ahead < usual) & (token[low[0] :] == cycle[np.minimum(ahead, usual - 1)])
-    same_behind = (behind < usual) & (token[low[0] :] == cycle[usual - 1 - np.minimum(behind, usual - 1)])
+    of_ahead, of_behind = np.minimum(ahead, usual - 1), usual - 1 - np.minimum(behind, usual - 1)
+    same_ahead = (ahead < usual) & (token[low[0] :] == cycle[of_ahead])
+    same_behind = (behind < usual) & (token[low[0] :] == cycle[of_behind])
     starts = low - low[0]
-    prefix = np.minimum.reduceat(np.where(same_ahead, length[piece], ahead), starts)
-    suffix = np.minimum.reduceat(np.where(same_behind, length[piece], behind), starts)
-    shorter = np.minimum(length, usual)
-    shared = np.minimum(prefix + suffix, shorter)
+
+    def most(worth_ahead: F64, worth_behind: F64) -> F64:
+        before, after = (np.cumsum(worth) for worth in (worth_ahead, worth_behind))
+        opened, whole = (
+            cum[starts] - worth[starts] for cum, worth in ((before, worth_ahead), (after, worth_behind))
+        )
+        total = after[starts + length - 1] - whole
+        split = before - opened[piece] + total[piece] - (after - whole[piece])
+        best: F64 = np.maximum(np.maximum.reduceat(split, starts), total)
+        return best
+
+    information = -np.log2(count[cycle] / n)
+    shared = np.minimum(most(same_ahead.astype(float), same_behind.astype(float)), np.minimum(length, usual))
+    bits = most(
+        np.where(same_ahead, information[of_ahead], 0), np.where(same_behind, information[of_behind], 0)
+    )
     whole = shared >= ALIKE * np.maximum(length, usual)
     held = int(length[whole].sum())
-    if not whole[-1] and length[-1] < usual and prefix[-1] == length[-1]:
+    least = (shared / length)[whole].min(initial=1.0)  # the end is as much the cycle's as the others are
+    if not whole[-1] and length[-1] < usual and same_ahead[starts[-1] :].mean() >= least:
         held += int(length[-1])  # cut by the end of the recording
     head = int(low[0])
     fits = head <= usual and bool(np.array_equal(token[:head], cycle[usual - head :]))
-    passed = copies[np.minimum(high, n - 1)] - copies[low]
-    if fits or bool(np.all(passed[whole][:-1] > 0)):
+    if fits or _each_hands_over(copies, low[whole], high[whole]):
         held += head
     if int(whole.sum()) < TIMES or n - held > UNEXPLAINED * n:
         return None
-    information = -np.log2(count[cycle] / n)
-    known = np.concatenate([[0.0], np.cumsum(information)])
-    others = np.flatnonzero(whole & (np.arange(len(low)) != model))
-    tail = shared - np.minimum(prefix, shared)
-    bits = known[np.minimum(prefix, shared)[others]] + known[usual] - known[usual - tail[others]]
-    if float(bits.sum()) < BITS:
+    if float(bits[whole & (np.arange(len(low)) != model)].sum()) < BITS:
         return None
     return low[whole], high[whole]
