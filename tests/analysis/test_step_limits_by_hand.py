@@ -200,7 +200,7 @@ def test_single_names_of_a_repetition_may_be_others(tmp_path: Path, other: str, 
 
 @pytest.mark.parametrize(("every", "count"), [(1, 8), (2, 4)])
 def test_rounds_that_differ_in_turn(tmp_path: Path, every: int, count: int) -> None:
-    """Eight rounds, of which each second has a kernel of its own: each that hands something over is a step."""
+    """Eight rounds, of which each second has a kernel of its own: each that hands something over is one."""
     tokens = "abcdefghijabcdzfghij"
     events, at = [], 0.0
     for n in range(8):

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from tests.compare.conftest import compared
-from tests.kineto import Event, cpu, kernel, launch, step
+from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 
+from tracetui.analysis.results import Results
 from tracetui.compare.model import Comparison
+from tracetui.compare.sides import side_of
 
 Op = tuple[Any, ...]
 """Its name (or that and more fields), how long it takes, and its kernels: (name, how long) each."""
@@ -255,3 +257,15 @@ def test_ops_of_other_sizes(tmp_path, a, b, sizes):
         f"1 of the ops a step works on other sizes (aten::op3: {sizes}): 20.0 µs → 30.0 µs on the CPU a step."
     )
     assert said(both(tmp_path, *sides)) == [("sizes", "cpu", 10_000, 0, text)]
+
+
+def test_what_holds_a_side_back(tmp_path: Path) -> None:
+    """Of all its steps, and of one alone: here the second has a busy device. Of some nothing is said."""
+    events: list[Event] = []
+    for n, busy in enumerate((10, 90, 10, 10)):
+        events += [step(n, 100 * n, 100), *run(100 * n + 6, busy, n + 1)]
+    results = Results(trace_of(tmp_path, *events))
+    assert side_of(results).verdict == "overhead-bound"
+    assert side_of(results, [1]).verdict == "compute-bound"
+    assert side_of(results, [0]).verdict == "overhead-bound"
+    assert side_of(results, [0, 1]).verdict is None

@@ -65,6 +65,14 @@ class Side:
         steps = self.results.steps()
         return tuple(steps.rows[int(i)] for i in self.steps) if len(self.steps) else (steps.whole,)
 
+    @cached_property
+    def verdict(self) -> str | None:
+        """What holds it back, one of `VERDICTS`; None of some steps among others, or where not known."""
+        if len(self.steps) not in (0, 1, len(self.results.step_table())):
+            return None
+        row = self.rows[0] if len(self.steps) == 1 else self.results.steps().whole
+        return row.verdict.verdict if row.verdict.verdict != "not known" else None
+
     def only(self, rounds: list[int]) -> Side:
         """These rounds of it."""
         return self if rounds == list(range(self.rounds)) else replace(self, steps=self.steps[rounds])

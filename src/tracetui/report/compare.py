@@ -71,9 +71,9 @@ def file_names(a: str, b: str) -> tuple[str, str]:
 
 
 def _about(side: Side) -> str:
-    """A side's steps and its GPU."""
+    """A side's steps, its GPU, and what holds it back."""
     steps = plural(len(side.steps), "step") if len(side.steps) else "as a whole"
-    return ", ".join(filter(None, (steps, device_name(side))))
+    return ", ".join(filter(None, (steps, device_name(side), side.verdict)))
 
 
 def _told(found: Comparison) -> tuple[Explanation, ...]:
@@ -331,6 +331,7 @@ def _side_json(side: Side, name: str) -> Record:
         "steps": [int(table.number[i]) for i in side.steps.tolist()],
         "steps_from": table.source or None,
         "device": device_name(side) or None,
+        "verdict": side.verdict,
     }
 
 
