@@ -269,3 +269,22 @@ def test_what_holds_a_side_back(tmp_path: Path) -> None:
     assert side_of(results, [1]).verdict == "compute-bound"
     assert side_of(results, [0]).verdict == "overhead-bound"
     assert side_of(results, [0, 1]).verdict is None
+
+
+def test_forward_ops_in_the_backward_pass_of_one_side(tmp_path: Path) -> None:
+    """As activation checkpointing runs them; it is said of the side that does it, and not where both do."""
+
+    def events(node: str) -> list[Event]:
+        found: list[Event] = []
+        for n in range(4):
+            found += [step(n, 200 * n, 190), cpu(node, 200 * n + 10, 90)]
+            for k, op in enumerate(("aten::linear", "aten::layer_norm")):
+                found += [cpu(op, 200 * n + 20 + 30 * k, 25), launch(200 * n + 25 + 30 * k, 9 * n + k + 1)]
+                found.append(kernel(200 * n + 32 + 30 * k, 12, 9 * n + k + 1, name=op))
+        return found
+
+    plain, again = events("my forward"), events("autograd::engine::evaluate_function: AddmmBackward0")
+    for a, b, letter in ((plain, again, "B"), (again, plain, "A")):
+        (note,) = [note for note in both(tmp_path, a, b).notes if "forward ops" in note]
+        assert note.startswith(f"the backward pass of {letter} runs forward ops again, for 220 µs on the CPU")
+    assert not [note for note in both(tmp_path, again, again).notes if "forward ops" in note]

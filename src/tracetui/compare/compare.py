@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.analysis.device_work import decoded_names
+from tracetui.analysis.findings.ops import recomputation
 from tracetui.analysis.gaps import by_start, device_of
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
@@ -385,6 +386,14 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
         if had_a != had_b:
             found.append(f"only {'A' if had_a else 'B'} recorded {words}, which costs time on the CPU")
     if not strange and not facts.within:
+        again = [next(recomputation(side.results), None) for side in (a, b)]
+        if (again[0] is None) != (again[1] is None):
+            letter, more = ("A", again[0]) if again[0] is not None else ("B", again[1])
+            spent = duration(more.numbers["cpu_ns"]) if more is not None else ""
+            found.append(
+                f"the backward pass of {letter} runs forward ops again, for {spent} on the CPU, as "
+                "activation checkpointing does"
+            )
         found += _annotations(a, b)
     return tuple(found)
 
