@@ -82,6 +82,10 @@ SPEEDSCOPE = json.dumps(
 ).encode()
 FILES = {
     "a Perfetto protobuf trace": perfetto(),
+    "an XPlane profile": b"\x0a\x0d\x08\x01\x12\x09/host:CPU" + b"\x0a\x0f\x08\x02\x12\x0b/device:GPU",
+    "a PyTorch execution trace": b'{\n  "schema": "1.1.1-chakra.0.0.4", "pid": 9,\n  "nodes": []}',
+    "the printed table of key_averages()": b"%s  %s\n%s Name  Self CPU %%  CPU total\n%s\nmm  9%%  1us"
+    % (b"-" * 40, b"-" * 12, b" " * 30, b"-" * 40),
     "a PyTorch memory snapshot": snapshot(),
     "an SQLite database": b"",  # made where there is a folder for it
     "compressed with xz": lzma.compress(b"[]"),
@@ -141,9 +145,10 @@ TRACE = json.dumps(
         archive("zip", TRACE),
         archive("tar", TRACE),
         b"\n" * 11 + TRACE,
+        TRACE.replace(b'{"traceEvents"', b'{"schema": "chakra", "traceEvents"'),
         TRACE.replace(b'{"traceEvents"', b'{"note": "speedscope.app/file-format-schema", "traceEvents"'),
     ],
-    ids=["Markdown", "HTML", "zip", "tar", "new lines", "speedscope"],
+    ids=["Markdown", "HTML", "zip", "tar", "new lines", "execution trace", "speedscope"],
 )
 def test_a_trace_in_strange_company_is_read(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "trace.md"

@@ -43,6 +43,11 @@ def _is_snapshot(head: bytes, name: str) -> bool:
     return head[:1] == b"\x80" and any(key in head[:64] for key in (b"segments", b"device_traces"))
 
 
+def _is_xplane(head: bytes, name: str) -> bool:
+    """Whether it is a series of messages as Perfetto's are, of planes such as `/host:CPU`."""
+    return head[:1] == b"\x0a" and re.search(rb"\x12[\x05-\x7f]/(?:host|device):", head[:256]) is not None
+
+
 def _is_perfetto(head: bytes, name: str) -> bool:
     """Whether `head` is a series of fields numbered 1, each a message itself (a TracePacket)."""
     at = packets = 0
@@ -104,6 +109,9 @@ FOREIGN = (
     ),
     Foreign(_is_snapshot, "is a PyTorch memory snapshot: open it at pytorch.org/memory_viz", True),
     Foreign(
+        _is_xplane, "is an XPlane profile, of JAX or TensorFlow: open it with xprof or TensorBoard", True
+    ),
+    Foreign(
         _is_perfetto,
         "is a Perfetto protobuf trace: open it at ui.perfetto.dev, or convert it (traceconv json)",
         True,
@@ -115,6 +123,15 @@ FOREIGN = (
     Foreign(
         lambda head, name: b"speedscope.app/file-format-schema" in head,
         "is a speedscope profile: open it at speedscope.app",
+    ),
+    Foreign(
+        lambda head, name: re.match(rb'\s*\{\s*"schema":\s*"[^"]*chakra', head) is not None,
+        "is a PyTorch execution trace, which has no times: record one with torch.profiler's "
+        "export_chrome_trace",
+    ),
+    Foreign(
+        lambda head, name: re.match(rb"-{20}.*\n *Name  ", head[:4096]) is not None and b"CPU total" in head,
+        "is the printed table of key_averages(): open the trace itself (prof.export_chrome_trace)",
     ),
     Foreign(_starts(b"\x1f\x8b"), "is compressed with gzip more than once: run gzip -d on it first"),
     Foreign(
