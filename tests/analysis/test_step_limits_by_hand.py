@@ -337,3 +337,25 @@ def test_a_phase_before_has_to_be_handed_over_in_each_repetition(tmp_path: Path)
     each = [110 + 60 * i + 55 for i in range(8)]
     assert len(found(tmp_path, *sequence(tokens), *evidence, *copies(*each))) == 8
     assert not len(found(tmp_path, *sequence(tokens), *evidence, *copies(*each[:4], *each[5:])))
+
+
+@pytest.mark.parametrize(
+    ("forward", "skip", "starts"),
+    [
+        ("abcd", 0, [0, 200, 400, 600]),  # the forward pass of each, on a thread of its own
+        ("abcd", 2, [60, 200, 400, 600]),  # the recording begins in the first one
+        ("a", 0, [60, 260, 460, 660]),  # too little
+        ("", 0, [60, 260, 460, 660]),
+    ],
+)
+def test_what_another_thread_launches_before_each(
+    tmp_path: Path, forward: str, skip: int, starts: list[float]
+) -> None:
+    """As where no ops are recorded, so that the thread of the backward pass does not say what it is."""
+    events: list[Event] = []
+    for i in range(4):
+        events += launched(forward[skip if not i else 0 :], 200 * i, 20 * i + 1, tid=5)
+        events += launched("efghij", 200 * i + 60, 20 * i + 9, tid=9)
+    steps = found(tmp_path, cpu("x", 0, 1) | {"tid": 77, "pid": 77}, *events)
+    assert [start for start, _ in spans(steps)] == starts
+    assert [end for _, end in spans(steps)][:-1] == starts[1:]

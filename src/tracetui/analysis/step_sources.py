@@ -57,6 +57,8 @@ BITS = 20
 PAUSE = 3
 """A pause between repetitions that is so many times as long as those within them sets them apart."""
 CANDIDATES = 8
+OF_ANOTHER = 0.2
+"""What another thread launches before each repetition belongs to it from this share of its launches on."""
 
 _LOOP = re.compile(
     r"(?i)(?<![a-z])(?:execute|execute_model|step|train_step|iteration|iter|batch|run_batch|forward_step|decode"
@@ -344,6 +346,7 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     opens = np.where(
         trace.start[outer[low]] > np.append(-1, trace.start[at[high[:-1] - 1]]), outer[low], at[low]
     )
+    opens = _before(trace, work, at, opens, low, high)
     start = trace.start[opens]
     last = outer[high - 1]
     end = trace.start[last] + trace.duration[last]
@@ -352,6 +355,22 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     # An op around several repetitions is no part of one of them.
     end[:-1] = np.minimum(end[:-1], start[1:])
     return Found("repeats", "repeats", opens, np.arange(len(opens)), start, end)
+
+
+def _before(trace: Trace, work: _Work, at: I64, opens: I64, low: I64, high: I64) -> I64:
+    """The slices that open the repetitions: where each time another thread of the process launches much
+    before (a forward pass, if the repetitions are of the thread of the backward pass), the first of those."""
+    mine = (work.lane != work.main) & (work.lane != work.backward)
+    mine &= work.process[work.lane] == work.process[work.main]
+    other = work.at[mine][np.argsort(work.start[mine], kind="stable")]
+    times = trace.start[other]
+    since = np.searchsorted(times, np.append(-1, trace.start[at[high[:-1] - 1]]))
+    count = np.searchsorted(times, trace.start[opens]) - since
+    usual = float(np.median(count[1:]))
+    if count[1:].min() < OF_ANOTHER * float(np.median(high - low)):
+        return opens
+    moved = np.abs(count - usual) <= (1 - ALIKE) * usual
+    return np.where(moved, _outermost_ops(trace, other[np.minimum(since, len(other) - 1)]), opens)
 
 
 def _tokens(trace: Trace, work: _Work) -> tuple[I64, I64]:
