@@ -157,6 +157,24 @@ def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
     assert {(int(trace.op[i]), int(trace.launch[i]), int(trace.source[i])) for i in first} == {(-1, -1, -1)}
 
 
+def test_a_module_alone_in_each_replay(tmp_path: Path) -> None:
+    """What follows in the next replay, or on another device, is another call of it."""
+    events = [
+        e
+        for n in range(3)
+        for e in (launch(100 * n, 30 + n, 9, "cudaGraphLaunch"), node(100 * n + 20, 10, 30 + n, 1, WQ))
+    ]
+    away = node(320, 10, 32, 1, WQ)
+    away |= {"pid": 1, "args": away["args"] | {"device": 1}}
+    trace = with_module_lanes(trace_of(tmp_path, *events, away, cudaGraphInlineAnnotated=True))
+    starts = [
+        (lane.device, [int(trace.start[i]) for i in range(lane.first, lane.last) if not trace.depth[i]])
+        for lane in trace.lanes
+        if lane.name == TITLE
+    ]
+    assert starts == [(0, [20_000, 120_000, 220_000]), (1, [320_000])]
+
+
 def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
     before = annotated(tmp_path)
     trace = with_module_lanes(before)

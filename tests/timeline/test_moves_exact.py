@@ -193,6 +193,7 @@ def test_scrolling(threads: Scene) -> None:
     scene = threads
     assert [moves.scrolled(scene, top, 6).top for top in (-1, 0, 3, 4, 5)] == [0, 0, 3, 4, 4]
     assert moves.scrolled(scene, 5, 12).top == 0
+    assert moves.scrolled(scene, 0, 6, foot=-3).foot == 0
     brought = moves.brought_up(scene, 0, 1, 0, 6)  # four lines of lanes: line 6 is the last of them
     assert brought.top == 3
     assert moves.brought_up(replace(scene, top=4), 0, 0, 2, 6).top == 2

@@ -18,6 +18,7 @@ from tracetui.timeline.frame import paint
 from tracetui.timeline.gap_cells import gap_at
 from tracetui.timeline.layout import Line, Of, lay_out
 from tracetui.timeline.navigate import event_at
+from tracetui.timeline.overview import _cells, overview_borders
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
 from tracetui.timeline.series import counters
 from tracetui.timeline.themes import DARK, PLAIN, Theme
@@ -313,3 +314,15 @@ def test_one_recording_is_drawn_without_any_detour(make: Make) -> None:
     scene = scene_of(make([(0, 0, 10, "a")]), fit(0, 10, 20))
     assert scene.local(0).view is scene.view
     assert Of.RECORDING not in scene.layout.of
+
+
+def test_idle_ground_beside_a_recording_without_a_device() -> None:
+    """The overview shows when the GPU stood idle, also where another recording has only threads."""
+    gpu = scene_of(trace_of([(0, 0, 1000, "op"), (1, 0, 10, "k"), (1, 90, 10, "k")], streams=[1]))
+    threads = scene_of(trace_of([(0, 0, 100, "op")]))
+    for scene, idle in (
+        (together((gpu, 0), (threads, 0)), True),
+        (together((threads, 0), (threads, 0)), False),
+    ):
+        _, idling = _cells(scene, overview_borders(scene, 40))
+        assert bool(idling.any()) is idle
