@@ -471,6 +471,9 @@ def test_what_a_verdict_says() -> None:
     )
     assert "Nothing is queued" not in judge(split(**waiting), 50_000).reason
     assert "Nothing is queued" not in judge(split(**waiting), None).reason
+    for queued, word in ((9, "Hardly anything"), (1, "Hardly anything"), (0, "Nothing")):
+        reason = judge(split(compute=10, dispatch=90 - queued, queued=queued), 9_000).reason
+        assert f"{word} is queued (launch to start 9.00 µs)." in reason
     assert judge(split(compute=10, dispatch=60, queued=29, back_to_back=1), 9_000).reason == (
         "The GPU is busy 10.0% of the recording; for 60.0% it waits for the CPU. Meanwhile the CPU is "
         "in PyTorch ops (dispatch 60.0%). For 29.0% it is idle with work queued."

@@ -35,6 +35,8 @@ WORTH_SAYING = 0.01
 """What is left out is said from this share of the time on."""
 SHOWS = 0.001
 """From this share of the time on, what is left out shows in a number of three digits."""
+SOME_QUEUED = 0.01
+"""Less of the time than this nobody sees in the table below."""
 MUCH_QUEUED = 0.1
 """From this share of the time on, idle time with work queued is said beside waiting for the CPU."""
 
@@ -247,7 +249,10 @@ def _reason(
         much = not back_to_back and queued >= MUCH_QUEUED
         reason += f"; for {busy_text(shares['cpu'])} it waits for the CPU. {_meanwhile(causes, judged)}"
         if delay is not None and delay < QUEUED_NS and not much:
-            reason += f" Nothing is queued (launch to start {duration(delay)})."
+            little = (
+                "Hardly anything" if causes[CAUSES.index("queued")] >= SOME_QUEUED * judged else "Nothing"
+            )
+            reason += f" {little} is queued (launch to start {duration(delay)})."
         reason += f" For {busy_text(queued)} it is idle with work queued." if much else ""
     elif word == "communication-bound":
         reason += (
