@@ -88,3 +88,16 @@ def test_large_counts_in_brief() -> None:
         "10k",
         "9999",
     ]
+
+
+@pytest.mark.parametrize(
+    "odd", [{"id": [0]}, {"id": {}}, {"numSms": 10**400}, {"numSms": -1}, {"numSms": "132"}]
+)
+def test_odd_properties_of_a_device(tmp_path: Path, odd: dict[str, object]) -> None:
+    launched, done = run(10, 900, 1, "few")
+    done["args"]["grid"] = [4, 1, 1]
+    properties = {"deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132} | odd]}
+    events = [launched, done, *run(920, 50, 2, "many")]
+    assert found(trace_of(tmp_path, *events, **properties), "unfilled") is None
+    properties["deviceProperties"] = [{"id": 0, "name": "NVIDIA H200", "numSms": 132}]
+    assert found(trace_of(tmp_path, *events, **properties), "unfilled") is not None

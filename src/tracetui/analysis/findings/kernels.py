@@ -361,7 +361,8 @@ def _unfilled(results: Results) -> _Unfilled:
 
 def _find_unfilled(results: Results) -> _Unfilled:
     trace, found, rows, most = results.trace, list[I64](), list[tuple[int, int, int, int]](), list[int]()
-    sms = {p["id"]: p["numSms"] for p in trace.info.devices if isinstance(p.get("numSms"), int) and "id" in p}
+    known = ((p.get("id"), p.get("numSms")) for p in trace.info.devices)
+    sms = {i: n for i, n in known if type(i) is int and type(n) is int and 0 < n < 1 << 20}
     at = _alone(results) if sms else results.work()[:0]
     names, which = np.unique(trace.name[at], return_inverse=True)
     spent, device = sum_into(which, trace.duration[at], len(names)), device_of(trace)
