@@ -459,9 +459,9 @@ SMS = {"deviceProperties": [H100["deviceProperties"][0] | {"numSms": 132}]}
     ("blocks", "length", "fires"),
     [([8, 1, 1], 30, True), ([16, 2, 1], 30, True), ([33, 1, 1], 30, False), ([8, 1, 1], 19, False)],
 )
-def test_unfilled(tmp_path: Path, blocks: list[int], length: float, fires: bool) -> None:
+def test_small_grids(tmp_path: Path, blocks: list[int], length: float, fires: bool) -> None:
     events = [*gridded(1, 10, length, blocks, "few"), *gridded(2, 10 + length, 200, [1000], "many")]
-    finding = found(trace_of(tmp_path, *events, **SMS), "unfilled")
+    finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
     assert (finding is not None) is fires
     if finding is not None:
         count = blocks[0] * blocks[1]
@@ -475,31 +475,41 @@ def test_unfilled(tmp_path: Path, blocks: list[int], length: float, fires: bool)
         assert len(finding.evidence) == 1
 
 
-def test_unfilled_says_the_time_of_the_calls_that_are(tmp_path: Path) -> None:
+def test_small_grids_says_the_time_of_the_calls_that_are(tmp_path: Path) -> None:
     """Of one name, two of four calls have few blocks. Without a grid or a device, nothing is said."""
     grids = [[8, 1, 1], [1000, 1, 1], [4, 2, 1], [500, 2, 1]]
     events = [e for i, grid in enumerate(grids) for e in gridded(i, 10 + 100 * i, 40 + 20 * i, grid, "one")]
-    finding = found(trace_of(tmp_path, *events, **SMS), "unfilled")
+    finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
     assert finding is not None
     assert finding.numbers["device_ns"] == 40_000 + 80_000
     assert "one (8 blocks)" in finding.text
     assert len(finding.evidence) == 2
-    assert found(trace_of(tmp_path, *events, **H100), "unfilled") is None
+    assert found(trace_of(tmp_path, *events, **H100), "small_grids") is None
     bare = [event | {"args": event["args"] | {"grid": None}} for event in events]
-    assert found(trace_of(tmp_path, *bare, **SMS), "unfilled") is None
+    assert found(trace_of(tmp_path, *bare, **SMS), "small_grids") is None
 
 
 @pytest.mark.parametrize(("start", "fires"), [(300, True), (170, False), (40, False)])
-def test_unfilled_not_where_something_runs_beside_it(tmp_path: Path, start: float, fires: bool) -> None:
+def test_small_grids_not_where_something_runs_beside_it(tmp_path: Path, start: float, fires: bool) -> None:
     launched, beside = run(start, 60, 3, "beside", stream=8, tid=8)
     events = [*gridded(1, 10, 40, [500]), *gridded(2, 60, 120, [8]), launched, beside]
-    assert (found(trace_of(tmp_path, *events, **SMS), "unfilled") is not None) is fires
+    assert (found(trace_of(tmp_path, *events, **SMS), "small_grids") is not None) is fires
+
+
+@pytest.mark.parametrize(("calls", "told"), [(100, "take 91% of"), (101, "take about 91% of")])
+def test_small_grids_of_many_calls(tmp_path: Path, calls: int, told: str) -> None:
+    """Of more than a hundred calls of a name not each grid is read: a tenth of the time is the other name's."""
+    events = [e for n in range(calls) for e in gridded(n + 1, 40 * n + 10, 30, [8], "few")]
+    events += gridded(999, 40 * calls + 10, 3 * calls, [500], "many")
+    finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
+    assert finding is not None
+    assert told in finding.title
 
 
 def test_few_blocks_are_told_once(tmp_path: Path) -> None:
     """They are no hotspot, and not what memory limits, unless most calls of the name have more."""
     for blocks, rules in (
-        ([4], {"unfilled"}),
+        ([4], {"small_grids"}),
         ([400], {"memory_bound", "hotspot"}),
     ):
         events = [
@@ -507,12 +517,12 @@ def test_few_blocks_are_told_once(tmp_path: Path) -> None:
             *gridded(2, 910, 50, [500], ADD),
         ]
         fired = {finding.rule for finding in Results(trace_of(tmp_path, *events, **SMS)).findings()}
-        assert fired & {"unfilled", "memory_bound", "hotspot"} == rules
+        assert fired & {"small_grids", "memory_bound", "hotspot"} == rules
 
 
 def test_collectives_have_few_blocks(tmp_path: Path) -> None:
     events = [*gridded(1, 10, 400, [16], NCCL), *gridded(2, 410, 600, [500])]
-    assert found(trace_of(tmp_path, *events, **SMS), "unfilled") is None
+    assert found(trace_of(tmp_path, *events, **SMS), "small_grids") is None
 
 
 def test_no_fused_attention_is_advised_in_fp64(tmp_path: Path) -> None:

@@ -98,6 +98,6 @@ def test_odd_properties_of_a_device(tmp_path: Path, odd: dict[str, object]) -> N
     done["args"]["grid"] = [4, 1, 1]
     properties = {"deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132} | odd]}
     events = [launched, done, *run(920, 50, 2, "many")]
-    assert found(trace_of(tmp_path, *events, **properties), "unfilled") is None
+    assert found(trace_of(tmp_path, *events, **properties), "small_grids") is None
     properties["deviceProperties"] = [{"id": 0, "name": "NVIDIA H200", "numSms": 132}]
-    assert found(trace_of(tmp_path, *events, **properties), "unfilled") is not None
+    assert found(trace_of(tmp_path, *events, **properties), "small_grids") is not None

@@ -53,9 +53,7 @@ _COPY_IN = (
     "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
     "stream of its own."
 )
-_COPYING = re.compile(
-    r"aten::(?:to|_to_copy|copy_|_foreach_copy_|cpu|cuda|tensor|index_put_?|set_|pin_memory)|(?!aten::).*"
-)
+_COPYING = re.compile(r"aten::(?:to|_to_copy|copy_|_foreach_copy_|index_put_?)|(?!aten::).*")
 _OUT = ("DtoH", "DeviceToHost", "D2H", "D2M")
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice|\b(?:M2D|H2D)\b")
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.attention import outside_attention
 from tracetui.analysis.findings.compiled import compile_phases
+from tracetui.analysis.findings.grids import small_grids_of
 from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
     WORK_TIME,
@@ -28,19 +28,17 @@ from tracetui.analysis.findings.model import (
     smi,
 )
 from tracetui.analysis.flops import work_of
-from tracetui.analysis.gaps import busy_union, device_of
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.nesting import sum_into
-from tracetui.analysis.occupancy import blocks_of
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, verb
 
-BUSY_ENOUGH = 0.3
 HOTSPOT_SHARE = 0.5
 HOTSPOT_RATIO = 1.5
 """It takes as many times as long as what comes next."""
@@ -73,13 +71,6 @@ _PLAIN_CONVOLUTIONS = (
 )
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
-FILLED = 0.25
-"""A grid with fewer blocks than this share of the multiprocessors leaves most of them idle."""
-UNFILLED_NS = 20_000
-"""A kernel that is over sooner may have too little work for more blocks, and waits for its launch."""
-UNFILLED_SHARE = 0.1
-NAMES_READ, CALLS_READ = 16, 100
-"""Read the grids of so many calls each of so many names."""
 _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\d+")
 """cuDNN's names, and MIOpen's."""
 
@@ -88,7 +79,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
     """One name takes most of the device's work, on a device that has something to do."""
     trace, work = results.trace, results.work()
     names, which = np.unique(trace.name[work], return_inverse=True)
-    if len(names) < 2 or results.busy_share is None or results.busy_share < BUSY_ENOUGH:
+    if len(names) < 2 or results.busy_share is None or results.busy_share < 0.3:
         return
     time = sum_into(which, trace.duration[work], len(names))
     top = int(np.argmax(time))
@@ -98,7 +89,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
     at = work[which == top]
     name = results.decoded(int(at[0]))
     # These have rules of their own.
-    own = np.isin(names[top], _unfilled(results).names)
+    own = np.isin(names[top], small_grids_of(results).names)
     if own or name.kind == "collective" or host_copies(trace, at[:1])[0] or _on_plain_units(name):
         return
     at = longest_first(trace, at)
@@ -155,7 +146,7 @@ def memory_bound(results: Results) -> Iterator[Finding]:
         return
     at = results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy")
     at = outside_attention(results, at[~host_copies(trace, at)])
-    at = at[~np.isin(trace.name[at], _unfilled(results).names)]  # few blocks limit them, not memory
+    at = at[~np.isin(trace.name[at], small_grids_of(results).names)]  # few blocks limit them, not memory
     time = int(trace.duration[at].sum())
     if not time or time < MEMORY_SHARE * results.work_time:
         return
@@ -335,92 +326,6 @@ def _same_sequence(results: Results, rows: list[I64]) -> I64 | None:
     names = results.trace.name
     same = [row for row in rows if np.array_equal(names[row], names[rows[-1]])]
     return np.stack(same) if len(same) >= 3 and len(rows[-1]) else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Unfilled:
-    """Kernels with far fewer blocks than their GPU has multiprocessors, beside which nothing runs."""
-
-    at: I64
-    """Those whose grids were read. Slices."""
-    rows: list[tuple[int, int, int, int]]
-    """For each name, the most time first: (time of its calls that are so, ns; the longest that was read; its
-    blocks; the multiprocessors)."""
-
-    names: list[int]
-    """Indices into ``trace.names``: of those that most calls, by time, are."""
-
-    @property
-    def time(self) -> int:
-        return sum(row[0] for row in self.rows)
-
-
-def _unfilled(results: Results) -> _Unfilled:
-    return results.kept("unfilled", lambda: _find_unfilled(results))
-
-
-def _find_unfilled(results: Results) -> _Unfilled:
-    trace, found, rows, most = results.trace, list[I64](), list[tuple[int, int, int, int]](), list[int]()
-    known = ((p.get("id"), p.get("numSms")) for p in trace.info.devices)
-    sms = {i: n for i, n in known if type(i) is int and type(n) is int and 0 < n < 1 << 20}
-    at = _alone(results) if sms else results.work()[:0]
-    names, which = np.unique(trace.name[at], return_inverse=True)
-    spent, device = sum_into(which, trace.duration[at], len(names)), device_of(trace)
-    for i in np.argsort(-spent, kind="stable")[:NAMES_READ].tolist():
-        calls = at[which == i]
-        calls = calls[np.unique(np.linspace(0, len(calls) - 1, CALLS_READ).astype(np.int64))]
-        blocks = [blocks_of(args) for args in trace.args_of(calls)]
-        of = [sms.get(int(d), 0) for d in device[trace.lane[calls]]]
-        small = np.array([0 < n < FILLED * room for n, room in zip(blocks, of, strict=True)])
-        if small.any():
-            found.append(calls[small])
-            part = int(trace.duration[calls[small]].sum()) / int(trace.duration[calls].sum())
-            longest = int(np.argmax(np.where(small, trace.duration[calls], -1)))
-            rows.append((round(int(spent[i]) * part), int(calls[longest]), blocks[longest], of[longest]))
-            most += [int(names[i])] if part > 0.5 else []
-    return _Unfilled(np.concatenate(found) if found else at[:0], sorted(rows, reverse=True), most)
-
-
-def unfilled(results: Results) -> Iterator[Finding]:
-    """Kernels that run by themselves, with far fewer blocks than the GPU has multiprocessors: a block runs on
-    one of them (https://docs.nvidia.com/cuda/cuda-c-programming-guide/#hardware-implementation)."""
-    trace = results.trace
-    if (results.busy_share or 0.0) < BUSY_ENOUGH:
-        return
-    small = _unfilled(results)
-    time = small.time
-    if time < max(1, UNFILLED_SHARE * results.work_time):
-        return
-    told = [f"{results.decoded(i).short} ({plural(n, 'block')})" for _, i, n, _ in small.rows]
-    listed = ", ".join(list(dict.fromkeys(told))[:3])
-    yield Finding(
-        "unfilled",
-        graded_kernels(results, time),
-        f"Kernels that leave most of the GPU idle take {share(time / results.work_time)} of {WORK_TIME}",
-        f"A block of threads runs on one of the GPU's {small.rows[0][3]} multiprocessors, and these kernels "
-        f"have fewer blocks than a quarter of that: {listed}. Nothing runs beside them, so the rest of the "
-        "GPU has nothing to do meanwhile, though it counts as busy.",
-        "Give them more to do at once: a larger batch, or an op that also splits its work along another "
-        "dimension. Else run independent work beside them, on another stream.",
-        first_of(longest_first(trace, small.at)),
-        {"share": time / results.work_time, "device_ns": float(time), "blocks": float(small.rows[0][2])},
-    )
-
-
-def _alone(results: Results) -> I64:
-    """The kernels, but collectives, that last a while and beside which nothing runs on their device."""
-    trace = results.trace
-    work = results.work()[np.argsort(trace.start[results.work()], kind="stable")]
-    device, chosen = device_of(trace)[trace.lane[work]], list[I64]()
-    for one in np.unique(device).tolist():
-        mine = work[device == one]
-        start, end = trace.start[mine], trace.start[mine] + trace.duration[mine]
-        before, after = np.full(len(mine), -1), np.full(len(mine), end.max() + 1)
-        before[1:], after[:-1] = np.maximum.accumulate(end)[:-1], start[1:]
-        long = (trace.duration[mine] >= UNFILLED_NS) & (trace.kind[mine] == Kind.KERNEL)
-        chosen.append(mine[long & (before <= start) & (after >= end)])
-    at = np.concatenate(chosen) if chosen else work
-    return at[~np.isin(at, results.work_of_kind("collective"))]
 
 
 def fp32_products(results: Results) -> Iterator[Finding]:

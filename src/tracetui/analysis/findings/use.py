@@ -50,8 +50,8 @@ STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
 """Stretches outside of ops, one in each of so many steps, this share of that time, alike and long."""
 MOSTLY = 0.8
 """An op with this share of the time of several is told alone."""
-_MAKES_ROOM = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
-"""Ops that compute nothing: if one takes long, the thread did not get on."""
+_COMPUTES_NOTHING = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
+"""If one of these takes long, something kept the thread from going on."""
 LONG_NS = 50_000
 """An op on the CPU that takes as long does not only launch, or look at its inputs."""
 TURNS, TURN_SHARE = 5, 0.95
@@ -417,7 +417,7 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     """(the ops that run for most of `dispatch` ns in which a device is idle, without a call of the runtime;
     for how long); of short ops the time is PyTorch's own."""
     trace, (low, high) = results.trace, results.judged_range()
-    at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _MAKES_ROOM.match(name))
+    at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _COMPUTES_NOTHING.match(name))
     at = at[(trace.duration[at] >= LONG_NS) & np.isin(trace.lane[at], trace.lane[results.launch_calls()])]
     calls = results.slices(Kind.RUNTIME, lambda _: True)
     at = at[np.searchsorted(calls, at) == np.searchsorted(calls, _ends(trace, at))]
