@@ -47,13 +47,13 @@ class Span(click.ParamType):  # type: ignore[type-arg]
 @click.command("attach")
 @click.argument("target", required=False, metavar="[PID | NAME | URL]")
 @click.option("--duration", type=Span(), default="500ms", show_default=True, help="How long to record.")
-@click.option("--steps", type=click.IntRange(1, 100_000), help="Record so many optimizer steps instead.")
+@click.option("--steps", type=click.IntRange(1, 100_000), help="Record this many optimizer steps instead.")
 @click.option("--with-stack", is_flag=True, help="Record Python frames.")
 @click.option("--record-shapes", is_flag=True, help="Record the shapes of the inputs.")
 @click.option("--profile-memory", is_flag=True, help="Record allocations and frees.")
-@click.option("--start-in", type=Span(), default="0", help="Wait so long before recording.")
-@click.option("--every", type=Span(), help="Record again and again, beginning so often; Ctrl+C ends it.")
-@click.option("--keep", type=click.IntRange(1, 10_000), help="With --every: keep so many, the oldest go.")
+@click.option("--start-in", type=Span(), default="0", help="Wait this long before recording.")
+@click.option("--every", type=Span(), help="Record repeatedly, once per TIME, until Ctrl+C.")
+@click.option("--keep", type=click.IntRange(1, 10_000), help="With --every: keep only the newest traces.")
 @click.option(
     "--output",
     "-o",
@@ -64,12 +64,12 @@ class Span(click.ParamType):  # type: ignore[type-arg]
     help="Folder for the traces.",
 )
 @click.option("--open/--no-open", "open_app", default=True, help="Open the trace afterwards (on a terminal).")
-@click.option("--list", "listing", is_flag=True, help="Print what can be asked, and exit.")
+@click.option("--list", "listing", is_flag=True, help="List what can be recorded, and exit.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: as JSON.")
-@click.option("--no-wait", is_flag=True, help="Exit if there is nothing to ask, instead of waiting.")
+@click.option("--no-wait", is_flag=True, help="Exit if there is nothing to record, instead of waiting.")
 @click.option("--ranks", is_flag=True, help="With the PID of one rank: record all ranks of its job.")
 @click.option(
-    "--inject", is_flag=True, help="Run code in a process that was not started for this (Python 3.14)."
+    "--inject", is_flag=True, help="Run code in a process that was not started for recording (Python 3.14)."
 )
 @looks
 def attach_command(
@@ -90,11 +90,11 @@ def attach_command(
     """Record what a running process does, and open the trace.
 
     PID: a process, or one that started others; all ranks of a job are recorded at the same time. NAME: part
-    of a command line. URL: a vLLM or SGLang server. Without a target: the only job there is, or a choice.
-    If there is none, wait for one.
+    of a command line. URL: a vLLM or SGLang server. Without a target: the only job, or a list to choose
+    from. If there is none, wait for one.
 
-    A process can be asked if it was started by "tracetui run COMMAND", or with the variables that "tracetui
-    env" prints. --no-open prints the paths of the traces, one a line.
+    A process can be recorded if it was started by "tracetui run COMMAND", or with the variables that
+    "tracetui env" prints. --no-open prints the paths of the traces, one per line.
     """
     from tracetui.capture.live.model import AttachError, Wanted
 

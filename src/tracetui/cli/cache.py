@@ -18,19 +18,18 @@ STATES = {
 
 
 @click.command("cache")
-@click.option("--clear", is_flag=True, help="Delete everything that is kept.")
+@click.option("--clear", is_flag=True, help="Delete the whole cache.")
 @click.option("--json", "as_json", is_flag=True, help="Strict JSON, for scripts.")
 @command_errors
 def cache_command(clear: bool, as_json: bool) -> None:
-    """Print what is kept of large traces, so that they open at once the next time.
+    """Print what is cached of large traces, so that they open at once the next time.
 
-    Of each trace of 20 MB of text or more it is what was read, a seventh of the text's size, and what the
-    first screen and the summary say. It is used as long as the trace's file does not change. All of it takes
-    4 GB at most, or a tenth of the free disk space if that is less; what has not been used for longest goes
-    first.
+    For each trace with at least 20 MB of text, that is its events (a seventh of the text's size) and what
+    the first screen and the summary say. It is used as long as the file does not change. The cache takes at
+    most 4 GB, or a tenth of the free disk space if that is less; what was used least recently goes first.
 
-    TRACETUI_CACHE_GB sets another limit, TRACETUI_CACHE another folder; TRACETUI_NO_CACHE=1 is the option
-    --no-cache for every command.
+    TRACETUI_CACHE_GB sets another limit, TRACETUI_CACHE another folder; TRACETUI_NO_CACHE=1 means --no-cache
+    for every command.
     """
     from tracetui.safe_text import plain
     from tracetui.session.recent import ago

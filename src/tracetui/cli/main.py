@@ -25,7 +25,7 @@ COMMANDS = {
     "open": ("open", "Open a trace in the terminal viewer."),
     "demo": ("open", "Open a bundled sample trace."),
     "capture": ("capture", "Profile a workload or your code."),
-    "run": ("run", "Start a command that can be asked for a trace."),
+    "run": ("run", "Start a command so that it can be recorded later."),
     "attach": ("attach", "Record a process that is running."),
     "env": ("run", 'Print the variables that "run" sets.'),
     "serve": ("serve", "Show a trace in a browser."),
@@ -37,7 +37,7 @@ COMMANDS = {
     "compare": ("compare", "Print what one trace does differently from another, and why."),
     "efficiency": ("efficiency", "Print achieved TFLOP/s and GB/s as a share of the peak."),
     "check": ("check", "Report what is wrong with a file; write a clean copy."),
-    "cache": ("cache", "Print or clear what is kept of large traces."),
+    "cache": ("cache", "Print or clear what is cached of large traces."),
     "completion": ("completion", "Print the script for Tab completion in bash, zsh or fish."),
 }
 VIEWERS = ("open", "demo", "capture", "attach", "serve")

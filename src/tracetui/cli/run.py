@@ -20,10 +20,10 @@ from tracetui.cli.common import emit, fail, warn
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND [ARGS]...")
 def run_command(command: tuple[str, ...]) -> NoReturn:
-    """Start COMMAND (python, torchrun, vllm serve, a shell script) so that it can be asked for a trace.
+    """Start COMMAND (python, torchrun, vllm serve, a shell script) so that it can be recorded later.
 
-    The command runs as it would without tracetui: its output, its signals and its exit code are its own, and
-    it is not slowed down. From another terminal, "tracetui attach" records what it does.
+    The command runs as it would without tracetui, at the same speed, with its own output, signals and exit
+    code. From another terminal, "tracetui attach" records what it does.
 
     It sets KINETO_USE_DAEMON and four more variables that PyTorch's profiler library reads when it starts;
     "tracetui env" prints them. Kineto's own messages are switched off in the job, unless KINETO_LOG_LEVEL is
@@ -65,11 +65,11 @@ FORMATS = {
     help="sh and fish: for the shell; plain: for docker --env-file or a service file.",
 )
 def env_command(folder: Path | None, form: str) -> None:
-    """Print the variables with which a job can be asked for a trace, for those who start it otherwise.
+    """Print the variables that let a job be recorded, for jobs that "tracetui run" does not start.
 
     In a shell or a Slurm script: eval "$(tracetui env)". For docker: tracetui env --format plain > FILE, then
-    docker run --env-file FILE. PyTorch reads them when it is imported: a job that runs already needs to be
-    started again.
+    docker run --env-file FILE. PyTorch reads them when it is imported, so a job that is already running has
+    to be restarted.
     """
     from tracetui.capture.live.launch import environment, shared_folder
     from tracetui.capture.live.model import AttachError
