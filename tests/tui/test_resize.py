@@ -175,5 +175,5 @@ async def test_the_sheet_and_the_details_keep_their_line_at_another_width() -> N
             for width in (60, 101):
                 await resized(pilot, width, 30)
                 assert sheet.lines[table.row or 0].event == line.event
-            assert sheet.lines[table.row or 0].text.strip() == line.text.strip()
+            assert sheet.lines[table.row or 0].value.strip() == line.value.strip()
             assert len(drawn_at(table)) == 1

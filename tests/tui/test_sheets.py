@@ -309,7 +309,7 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
         for line in sheet.lines[1:]:
             if line.label not in ("", "by cause"):
                 break
-            found = re.match(r"(.+?)  +([\d.,]+) (µs|ms)", line.text)
+            found = re.match(r"(.+?)  +([\d.,]+) (µs|ms)", line.value)
             assert found is not None
             told[found[1]] = round(float(found[2]) * (1e3 if found[3] == "µs" else 1e6))
         pieces = results.causes().pieces[at]
@@ -474,7 +474,7 @@ async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -
         explained = app.screen
         assert isinstance(explained, ExplainScreen)
         await until(pilot, lambda: explained.explanation is not None)
-        words = " ".join(line.text for line in explained.lines[-3:])
+        words = " ".join(line.value for line in explained.lines[-3:])
         names = [term.name for term in explained.terms]
         assert names
         assert names[0] in words
