@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tracetui.session.recording import Recording
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
+    from tracetui.tui.timeline import TimelineView
 
 SETTLED = 0.05
 """Seconds between the last change of the terminal's size and a full repaint."""
@@ -217,17 +218,26 @@ class TracetuiApp(App):
 
     def _trace_screen(self, recordings: Sequence[Recording]) -> TraceScreen:
         from tracetui.tui.screens.trace import TraceScreen
-        from tracetui.tui.timeline.pace import Pace, frame_limit
 
-        pane = None if self.settings.pane == "none" else self.settings.pane
+        pane = self._first_pane
         if pane is not None and len(recordings) > 1:
             pane = "compare"
         if any(len(recording.trace) > LARGE for recording in recordings):
             machine.give_way = self._wait_for_keys
         self.traces.append(TraceScreen(recordings, pane, self.palette))
         self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
-        self.traces[-1].timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
+        self._set_pace(self.traces[-1].timeline)
         return self.traces[-1]
+
+    @property
+    def _first_pane(self) -> str | None:
+        """The pane that is open at the start."""
+        return None if self.settings.pane == "none" else self.settings.pane
+
+    def _set_pace(self, timeline: TimelineView) -> None:
+        from tracetui.tui.timeline.pace import Pace, frame_limit
+
+        timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
 
     async def run_action(
         self,
@@ -307,11 +317,9 @@ class TracetuiApp(App):
         screen = message.loading
         if self.screen_stack[-1:] == [screen] and not (screen.finished or screen.tasks[0].cancelled):
             from tracetui.tui.screens.part import PartScreen
-            from tracetui.tui.timeline.pace import Pace, frame_limit
 
-            pane = None if self.settings.pane == "none" else self.settings.pane
-            part = PartScreen(screen.tasks[0], self.palette, self.actions, pane)
-            part.timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
+            part = PartScreen(screen.tasks[0], self.palette, self.actions, self._first_pane)
+            self._set_pace(part.timeline)
             await self.push_screen(part)
             # Keys come from now on: what shows the whole is imported beside them.
             threading.Thread(target=import_module, args=("tracetui.tui.screens.trace",)).start()

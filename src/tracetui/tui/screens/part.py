@@ -93,10 +93,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.top.say(size(part.info.size))
         self._actions = [a for a in actions if a.group in HERE or a.id in (*HERE, *APP, CANCEL)]
         self.host = Host(self, self.session, self.timeline, self.area, self.footer)
-        moves = Moves(self.host)
-        for name in dir(moves):
-            if name.startswith("action_"):
-                setattr(self, name, getattr(moves, name))
+        self.host.give_keys(Moves(self.host))
 
     def compose(self) -> ComposeResult:
         yield self.top

@@ -226,12 +226,13 @@ class Rows(TableView):
     HEADER = 0
 
 
+MOVES: list[BindingType] = bind("up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)")
+
+
 class ListSheet(Sheet[ScreenResultType]):
     """A sheet with a prompt that keeps the keys, and a list below it that follows them."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bind(
-        "up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)"
-    )
+    BINDINGS: ClassVar[list[BindingType]] = MOVES
     list: Rows
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:

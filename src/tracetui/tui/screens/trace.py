@@ -101,13 +101,8 @@ class TraceScreen(Screen[None]):
         self.verdict_line = VerdictLine()
         self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.navigation, self.panes)
         self.compare_keys = CompareKeys(host, self.panes, self.verdict_line, self.top)
-        for controller in (
-            *(self.prompts, self.lanes, self.marks, moves, self.navigation),
-            *(self.scopes, search, self.panes, exports, self.verdict, self.compare_keys),
-        ):
-            for name in dir(controller):
-                if name.startswith("action_"):
-                    setattr(self, name, getattr(controller, name))
+        host.give_keys(self.prompts, self.lanes, self.marks, moves, self.navigation, self.scopes, search)
+        host.give_keys(self.panes, exports, self.verdict, self.compare_keys)
 
     @property
     def walk(self) -> Walk:
