@@ -18,6 +18,7 @@ from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.compare import main_change, number_columns, numbers, signed
 from tracetui.tables.compare_averages import average_columns, averages_records, joined_averages
+from tracetui.tables.findings import evidence_json
 from tracetui.tables.jsonable import share as finite
 from tracetui.tables.lines import Line, Span, columns
 from tracetui.tables.model import Column, pick
@@ -359,20 +360,6 @@ def _explanation_json(found: Comparison, one: Explanation) -> dict[str, Any]:
         "names_b": list(one.names_b),
         "events_a": len(one.events_a),
         "events_b": len(one.events_b),
-        "evidence_a": _evidence(found.a, one.events_a),
-        "evidence_b": _evidence(found.b, one.events_b),
+        "evidence_a": [evidence_json(found.a.trace, i) for i in one.events_a[:EVIDENCE].tolist()],
+        "evidence_b": [evidence_json(found.b.trace, i) for i in one.events_b[:EVIDENCE].tolist()],
     }
-
-
-def _evidence(side: Side, events: I64) -> list[Record]:
-    trace = side.trace
-    return [
-        {
-            "slice": i,
-            "name": trace.name_of(i),
-            "lane": trace.lanes[int(trace.lane[i])].name,
-            "start_ns": int(trace.start[i]),
-            "duration_ns": int(trace.duration[i]),
-        }
-        for i in events[:EVIDENCE].tolist()
-    ]

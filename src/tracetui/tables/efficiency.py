@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from tracetui.cells import fit
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line, bar
-from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
+from tracetui.tables.model import I64, Column, Columns, Table, by_key, each, pick
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
 from tracetui.units import duration, share, significant
@@ -37,22 +37,16 @@ def efficiency_columns(rows: Sequence[EfficiencyRow], what: str = "Operator", wi
     narrow = width < WIDE
     of_peak = "%" if narrow else "of peak"
 
-    def each(value: Callable[[EfficiencyRow], Any]) -> Callable[[I64], list[Any]]:
-        return lambda at: [value(rows[i]) for i in at.tolist()]
-
     def of(name: str) -> Callable[[I64], list[Any]]:
-        return each(attrgetter(name))
+        return each(lambda r: getattr(rows[r], name))
 
     def rate(key: str, heading: str) -> Column:
-        fields = {key: each(lambda row: json_share(getattr(row, key)))}
+        fields = {key: each(lambda r: json_share(getattr(rows[r], key)))}
         return Column(key).said(heading, lambda r: _number(getattr(rows[r], key))).filed(**fields)
 
     def peak_share(key: str) -> Column:
-        def cell(r: int) -> str:
-            part = getattr(rows[r], key)
-            return "-" if part is None else share(part)
-
-        fields = {key: each(lambda row: json_share(getattr(row, key)))}
+        fields = {key: each(lambda r: json_share(getattr(rows[r], key)))}
+        cell = partial(_share, rows, key)
         return Column(key).said(of_peak, cell, markdown_heading="Of peak").filed(**fields)
 
     def gflop(r: int) -> str:
@@ -96,13 +90,8 @@ def efficiency_table(found: EfficiencyTable) -> Table:
 
     def of_peak(key: str, title: str, drop: int) -> tuple[Column, Column]:
         values = np.array([getattr(row, key) or 0.0 for row in rows])
-
-        def text(r: int) -> str:
-            part = getattr(rows[r], key)
-            return "-" if part is None else share(part)
-
         return (
-            Column(key, title, text, lambda: values, 7, drop=drop, after=1),
+            Column(key, title, partial(_share, rows, key), lambda: values, 7, drop=drop, after=1),
             Column(f"{key}_bar", "", lambda r: bar(values[r], BAR), width=BAR, right=False, drop=drop + 4),
         )
 
@@ -132,6 +121,11 @@ def efficiency_table(found: EfficiencyTable) -> Table:
         empty=nothing,
         records=lambda order: records(pick(filed, JSON), order),
     )
+
+
+def _share(rows: Sequence[EfficiencyRow], key: str, row: int) -> str:
+    part = getattr(rows[row], key)
+    return "-" if part is None else share(part)
 
 
 def _number(value: float | None) -> str:
