@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from tracetui.cells import fit, wrap
+from tracetui.cells import fit
 from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import Side, device_name
@@ -20,7 +20,7 @@ from tracetui.tables.compare import main_change, number_columns, numbers, signed
 from tracetui.tables.compare_averages import average_columns, averages_records, joined_averages
 from tracetui.tables.findings import evidence_json
 from tracetui.tables.jsonable import share as finite
-from tracetui.tables.lines import Line, Span, columns
+from tracetui.tables.lines import INDENT, Line, Span, columns, paragraph
 from tracetui.tables.model import Column, pick
 from tracetui.tables.writers import Record, aligned, cells, markdown_table
 from tracetui.trace.model import I64
@@ -99,23 +99,23 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     """The comparison in lines of at most `width` cells: the answer first."""
     width = min(width, 120)
     found = report.comparison
-    lines: list[Line] = [[(part, "title")] for part in wrap(found.answer, width)]
+    lines = paragraph(found.answer, width, "title")
     if found.strange:
-        lines += [[(part, "warn")] for part in wrap(_sentence(found.strange), width)]
+        lines += paragraph(_sentence(found.strange), width, "warn")
     lines += [[], *_side_lines(report, width)]
     if _told(found):
         lines += [[], [("What explains the difference", "head")], *_explanation_lines(report, width)]
     notes = [note for note in found.notes if note != found.strange]
     lines += [[]] if notes else []
     for note in notes:
-        lines += [[(part, "dim")] for part in wrap(_sentence(note), width)]
+        lines += paragraph(_sentence(note), width, "dim")
     lines += _number_lines(found, width)
     if report.averages:
         lines += _average_lines(found, report.averages, width)
     if report.outcomes:
         lines += [[], [("Limits", "head")], *_limit_lines(report.outcomes, width)]
         if note := wall_time_note(report.outcomes):
-            lines += [[(f"  {part}", "dim")] for part in wrap(_sentence(note), width - 2)]
+            lines += paragraph(_sentence(note), width, "dim", INDENT)
     return lines
 
 
@@ -156,13 +156,11 @@ def _explanation_lines(report: Report, width: int) -> list[Line]:
     """Each after what it adds or takes away."""
     found, (told, rest) = report.comparison, _shown(report)
     changes = [_change(found, one) for one in told]
-    indent = max(len(text) for text, _ in changes) + 4
+    wide = max(len(text) for text, _ in changes)
     lines: list[Line] = []
     for one, (change, style) in zip(told, changes, strict=False):
-        first, *more = wrap(_text(found, one), width - indent)
-        lines.append([(f"  {change:>{indent - 4}}  ", style), (first, "")])
-        lines += [[(" " * indent + part, "")] for part in more]
-    return [*lines, *([(f"  {part}", "dim")] for part in wrap(rest, width - 2) if part)]
+        lines += paragraph(_text(found, one), width, head=[(f"  {change:>{wide}}  ", style)])
+    return lines + (paragraph(rest, width, "dim", INDENT) if rest else [])
 
 
 def _change(comparison: Comparison, one: Explanation) -> Span:
@@ -207,10 +205,10 @@ def _number_lines(found: Comparison, width: int) -> list[Line]:
     if not rows:
         return []
     less = ("spread_a spread_b", "ratio", "noise", "change")
-    lines = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
+    lines: list[Line] = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
     shown = " ".join(map(line_text, lines))
     for text in (text for word, text in NOISE.items() if word in shown):
-        lines += [[(f"  {part}", "dim")] for part in wrap(text, width - 2)]
+        lines += paragraph(text, width, "dim", INDENT)
     return lines
 
 

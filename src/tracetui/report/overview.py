@@ -14,7 +14,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.copying import replace
-from tracetui.report.findings import SEVERITY_STYLE, unknown_events
+from tracetui.report.findings import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
 from tracetui.report.gaps import device_name, words_of_all
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.tables.averages import instances
@@ -28,7 +28,6 @@ STEPS = 8
 TOP = 5
 """Most ops, and most kernels."""
 FINDINGS = 12
-NOTICE_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
 WORTH_TRYING = ("high", "medium")
 """Findings of these severities may have the advice that comes first."""
 SMALL = 0.01
@@ -231,7 +230,7 @@ def _steps(results: Results) -> Block:
 def _notices(results: Results) -> Block:
     def entry(level: str, text: str, count: int) -> Entry:
         often = f"{count:,} × " if count > 1 else ""
-        return Entry(level, (), None, NOTICE_STYLE.get(level, ""), f"{often}{text}", Target("details"))
+        return Entry(level, (), None, LEVEL_STYLE.get(level, ""), f"{often}{text}", Target("details"))
 
     notices = results.trace.notices if results.is_whole else ()
     return Block("file", "About the file", "", tuple(entry(n.level, n.text, n.count) for n in notices))

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
+from tracetui.cells import wrap
+
 Span = tuple[str, str]
 """(text, style); the style is a key of `STYLES`."""
 Line = list[Span]
@@ -29,6 +31,17 @@ STYLES = {
 def plain_text(lines: Iterable[Line]) -> str:
     """The lines without styles, each with its new line, without trailing blanks."""
     return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
+
+
+def paragraph(text: str, width: int, style: str = "", head: Sequence[Span] = ()) -> list[Line]:
+    """A text in lines of at most `width` cells: the first one after `head`, the others as far right."""
+    left = sum(cell_len(part) for part, _ in head)
+    first, *more = wrap(text, width - left)
+    return [[*head, (first, style)], *([(" " * left + part, style)] for part in more)]
+
+
+INDENT = [("  ", "")]
+"""The head of a paragraph below a title."""
 
 
 def bar(share: float, width: int) -> str:
