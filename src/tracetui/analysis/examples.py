@@ -51,12 +51,12 @@ def first(*kinds: Kind, name: str = "") -> Find:
     return find
 
 
-def launch(*kinds: Kind, name: str = "") -> Find:
+def launch(*kinds: Kind) -> Find:
     """The call that launched the longest such slice."""
 
     def find(results: Results) -> Example | None:
         trace = results.trace
-        at = _of(trace, kinds, name)
+        at = _of(trace, kinds, "")
         found = _longest(trace, at[trace.launch[at] >= 0])
         return found and Example(int(trace.launch[found.slice]))
 

@@ -10,6 +10,7 @@ import numpy as np
 from tracetui.capture.live.processes import Job
 from tracetui.safe_text import plain
 from tracetui.tables.model import I64, Column, Table, each
+from tracetui.units import age
 
 Text = Callable[[int], str]
 
@@ -33,7 +34,7 @@ def jobs_table(found: Sequence[Job], now: float) -> Table:
         column("user", "User", 10, lambda r: plain(found[r].first.user, 10), 2).filed(
             user=of(lambda job: job.first.user)
         ),
-        column("since", "Runs for", 9, lambda r: _age(now - starts[r]), right=True).filed(
+        column("since", "Runs for", 9, lambda r: age(now - starts[r]), right=True).filed(
             since=of(lambda job: round(job.first.since, 3))
         ),
         column("ranks", "Ranks", 6, lambda r: _ranks(found[r]), 1, True).filed(
@@ -59,11 +60,3 @@ def _gpu_text(job: Job) -> str:
 
 def _ranks(job: Job) -> str:
     return str(len(job.processes)) if job.first.rank is not None or len(job.processes) > 1 else "-"
-
-
-def _age(seconds: float) -> str:
-    """How long something has run: 12 s, 5 min, 3 h, 4 d."""
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return f"{max(0, int(seconds))} s"

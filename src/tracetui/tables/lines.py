@@ -52,13 +52,13 @@ def bar(share: float, width: int) -> str:
     return ("█" * full + ("▏▎▍▌▋▊▉"[part - 1] if part else "")).ljust(width)
 
 
-def columns(rows: Sequence[Sequence[str | Span]], align: str, indent: str = "  ") -> list[Line]:
+def columns(rows: Sequence[Sequence[str | Span]], align: str) -> list[Line]:
     """Rows of cells in columns that line up; `align` has one of "<" and ">" per column."""
     cells = [[cell if isinstance(cell, tuple) else (cell, "") for cell in row] for row in rows]
     widths = [max((cell_len(row[i][0]) for row in cells), default=0) for i in range(len(align))]
     lines: list[Line] = []
     for row in cells:
-        line: Line = [(indent, "")]
+        line: Line = [*INDENT]
         for i, ((text, style), where, width) in enumerate(zip(row, align, widths, strict=True)):
             blank = " " * (width - cell_len(text))
             line.append((blank + text if where == ">" else text + blank, style))

@@ -74,12 +74,14 @@ class Again:
     make: Callable[[], Iterator[LiveEvent]]
 
 
-_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_UNITS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_UNITS |= dict.fromkeys(("us", "\u00b5s", "\u03bcs"), 1e-6)
 
 
 def seconds(text: str) -> float:
     """`500ms`, `2s`, `10m`, `1.5h`, or a number of seconds. Raises ValueError."""
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([a-zµ]{0,3})\s*", text)
+    # Not `units.parse_time`: what that imports would come before the process is asked.
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*([a-z\u00b5\u03bc]{0,3})\s*", text)
     if match is None or match[2] not in _UNITS:
         raise ValueError(f"{text!r} is not a time such as 500ms, 2s or 10m")
     return float(match[1]) * _UNITS[match[2]]
