@@ -17,11 +17,9 @@ from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import (
     ASCII_SHARES,
     FROM_BELOW,
-    Cells,
     Colors,
     paint_names,
     paint_rows,
-    put_cells,
 )
 from tracetui.timeline.ruler_line import paint_ruler
 from tracetui.timeline.scene import EDGE, TOP, Local, Scene
@@ -70,7 +68,7 @@ def _paint_source(
             tell_bars_apart(local, shares, cells)
         paint_names(local, shown, shares, cells)
         paint_gaps(local, shown, cells, ground, shares.busy, telling)
-        put_cells(cells, field, np.array([y for y, line in lines if line.of is Of.LANE], dtype=np.int64))
+        field.put_lines(cells, np.array([y for y, line in lines if line.of is Of.LANE], dtype=np.int64))
     for y, line in lines:
         if line.of is Of.DEVICE:
             _paint_device(local, line, field, y, ground, telling)
@@ -124,13 +122,9 @@ def _paint_device(
         return
     borders = view.borders()
     busy = pieces.within(borders[:-1], borders[1:])
-    cells = Cells(
-        np.full((1, view.width), ord(" "), dtype=np.uint32),
-        np.full((1, view.width), theme.busy, dtype=np.int16),
-        ground.below(line, busy)[np.newaxis].copy(),
-        np.zeros((1, view.width), dtype=np.int16),
-    )
+    cells = Canvas.blank(view.width, 1, theme.busy, theme.paper)
+    cells.paper[0] = ground.below(line, busy)
     eighths = np.where(busy >= view.cell, 8, np.minimum(7, -(-8 * busy // view.cell)))
     cells.glyph[0] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
     paint_gaps(local, [line], cells, ground, busy[np.newaxis], telling)
-    put_cells(cells, field, np.array([y], dtype=np.int64))
+    field.put_lines(cells, np.array([y], dtype=np.int64))
