@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.timeline.canvas import Canvas
+from tracetui.timeline.canvas import BOLD, Canvas
 from tracetui.timeline.counters import paint_counters
 from tracetui.timeline.flows import paint_flows
 from tracetui.timeline.gap_cells import paint_gaps, tellers
 from tracetui.timeline.ground import Ground
 from tracetui.timeline.labels import paint_labels, paint_rules
 from tracetui.timeline.layout import Line, Of
-from tracetui.timeline.links import paint_alone
+from tracetui.timeline.links import THREADS
 from tracetui.timeline.mark_columns import marked_columns
 from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import (
@@ -48,7 +48,7 @@ def paint(scene: Scene, height: int) -> Canvas:
     _paint_marks(scene, field)
     paint_flows(scene, lines, field)
     paint_labels(scene, canvas, lines)
-    paint_alone(scene, canvas, list(enumerate(lines, TOP)))
+    _paint_alone(scene, canvas, lines)
     _paint_edge(scene, canvas)
     if theme.ascii:
         canvas.to_ascii()
@@ -110,6 +110,23 @@ def _paint_marks(scene: Scene, field: Canvas) -> None:
         free &= np.isin(field.paper[:, column], theme.grounds)
         field.glyph[free, column] = ord(":" if theme.ascii else "┊")
         field.ink[free, column] = theme.mark
+
+
+def _paint_alone(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
+    """Mark on the heading of a recording, and on the rules of its devices, where it has what the other one
+    does not have: bars may be too small to show that."""
+    for y, line in enumerate(lines, TOP):
+        links = scene.sources[line.source].links
+        if links is None or line.of not in (Of.RECORDING, Of.RULE):
+            continue
+        device = scene.layout.device[line.track] if line.of is Of.RULE else THREADS
+        field = canvas.part(y, y + 1, scene.labels, canvas.width)
+        field.glyph[0] = ord(" ")
+        here = links.alone_in(int(device), scene.local(line.source).view)
+        field = field.part(0, 1, 0, len(here))
+        field.glyph[0, here] = ord(links.sign)
+        field.ink[0, here] = scene.theme.text
+        field.attributes[0, here] = BOLD
 
 
 def _paint_device(

@@ -10,7 +10,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from tracetui.session.recent import remember
@@ -38,6 +37,7 @@ from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.panes.base import Follow, GoToDifference, GoToEvent, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantAttach, WantCapture
+from tracetui.tui.screens.sheet import TimelineScreen
 from tracetui.tui.textual_private import draw_less, once_drawn
 from tracetui.tui.timeline import (
     GapClicked,
@@ -51,7 +51,7 @@ from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 
 
-class TraceScreen(Screen[None]):
+class TraceScreen(TimelineScreen):
     """A session on the screen. This class has the widgets; the controllers have the keys: their `action_`
     methods become the screen's."""
 
