@@ -1,4 +1,4 @@
-"""What to record of a running process, and what is told while that happens."""
+"""What to record of a running process, and the news while that happens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 
 class AttachError(Exception):
-    """No trace can be had: one line. `code` is the exit status of the command; `gone`: all have ended."""
+    """There can be no trace: one line says why. `code`: exit status of the command; `gone`: all have
+    ended."""
 
     def __init__(self, message: str, code: int = 1, gone: bool = False) -> None:
         super().__init__(message)
@@ -31,7 +32,7 @@ class Wanted:
     record_shapes: bool = False
     profile_memory: bool = False
     start_in: float = 0.0
-    """Seconds from being asked to the start of the recording, at least."""
+    """The recording starts no earlier than this many seconds after the process is asked."""
 
 
 class Stage(str, Enum):

@@ -1,4 +1,4 @@
-"""The screen while a large trace is being read: its beginning is drawn, and nothing is said of the whole."""
+"""The screen while a large trace is being read: it draws the beginning, and says nothing about the whole."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ HINTS = (
     ("0", "all that is drawn", "fit"),
 )
 HERE = ("Moving", "previous", "next", "up", "down", "explain", "clear", "help")
-"""The groups and ids of the actions that need no more than what is drawn."""
+"""The groups and ids of the actions that need no more than what has been read."""
 CANCEL = "quit"
 APP = ("palette", "redraw")
 
 
 class Waiting(PaneArea):
-    """The tabs, and in the place of the open pane that it waits."""
+    """The tabs, and, in place of the open pane, a line that says it waits."""
 
     DEFAULT_CSS = """
     Waiting Static { color: $text-muted; padding: 0 1; }
@@ -139,7 +139,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.action_later()
 
     def action_later(self) -> None:
-        """For the keys that ask for more than is there."""
+        """For the keys that need what has not been read yet."""
         self.host.say(LATER)
 
     def action_clear(self) -> None:

@@ -81,7 +81,7 @@ class TraceScreen(TimelineScreen):
         self.hints = PAIR_HINTS if self.session.comparing else HINTS
         self.footer = Footer(self.hints)
         self.before: Session | None = None
-        """Where one was in the beginning of the file, while the rest was read."""
+        """The session with the beginning of the file, which was shown while the rest was read."""
         self._active, self._resumed = self.walk.active, False
         self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
         # The order of the controllers is that of Esc's stack: it undoes the last one first.
@@ -146,7 +146,7 @@ class TraceScreen(TimelineScreen):
             )
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """The first time, Textual has just applied the styles: not once more before the first picture."""
+        """Textual has just applied the styles: the first time, not once more before the first picture."""
         event.refresh_styles, self._resumed = event.refresh_styles and self._resumed, True
 
     def on_unmount(self) -> None:
