@@ -29,13 +29,13 @@ from tracetui.units import duration, plural
 SHOWN = 8
 """Explanations in text and Markdown, if not all are asked for; JSON has all."""
 FEW = 3
-"""The same, of two programs that have hardly anything in common: the numbers tell more."""
+"""The same for two programs with hardly anything in common: there the numbers say more."""
 EVIDENCE = 10
 """Events of an explanation in JSON: the first of each side."""
 SHORTEST_NAME = 16
-"""Cells of a name that is cut."""
+"""Cells of a name, at least, if it has to be cut."""
 ENOUGH = 30
-"""Cells of names from which on columns do not give way to them."""
+"""Columns are left out until names have this many cells, or all that they need."""
 NOISE = {
     "within noise": "within noise: apart from the machine's speed, no more than steps vary anyway, or less "
     f"than {MACHINE_SHARE:.0%} of a time",
@@ -46,7 +46,7 @@ NOISE = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is reported."""
+    """A comparison, and what to say about it."""
 
     comparison: Comparison
     names: tuple[str, str]
@@ -84,7 +84,7 @@ def _told(found: Comparison) -> tuple[Explanation, ...]:
 
 
 def _text(found: Comparison, one: Explanation) -> str:
-    """What explains a part, once: the answer above may begin with it."""
+    """What explains a part. What the answer above begins with is not repeated."""
     return "The machine, as said above." if one.text in found.answer else one.text
 
 
@@ -138,7 +138,7 @@ def _cut(names: Sequence[str], room: int) -> list[str]:
 
 
 def _shown(report: Report) -> tuple[tuple[Explanation, ...], str]:
-    """(the explanations that are told, what the others come to together)."""
+    """(the explanations that are shown, what the others come to together)."""
     found, told = report.comparison, _told(report.comparison)
     shown = SHOWN if not found.strange else FEW
     left = () if report.every else told[shown:]
@@ -225,7 +225,7 @@ def _numbers_title(found: Comparison) -> str:
 
 
 def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
-    """The kernels and copies, of a trace without any the ops: (columns, rows)."""
+    """(columns, rows) of the kernels and copies, or of the ops where a trace has none of those."""
     joined = joined_averages(found)
     measure, part = ("self_device", "kernels") if joined.any_device else ("self_cpu", "ops")
     keys = " ".join(f"{measure}_{form}" for form in ("a", "b", "change", "ratio"))

@@ -72,7 +72,7 @@ def event_facts(
 
 
 def _properties(trace: Trace, i: int) -> Mapping[str, Any] | None:
-    """What the file says of the device that slice i ran on."""
+    """What the file says about the device that slice i ran on."""
     device = int(device_of(trace)[trace.lane[i]])
     return next((found for found in trace.info.devices if found.get("id") == device), None)
 

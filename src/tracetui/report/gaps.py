@@ -36,7 +36,7 @@ NUMBERS_WIDE = 29
 COMPILING = "mostly torch.compile"
 LOADING = "mostly a DataLoader"
 NARROWEST = 20
-"""With less room, causes are not told in words."""
+"""With less room than this, causes are not explained in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class GapReport:
     first: int
     """Index of its first gap in `Results.gaps`."""
     rank: str = ""
-    """Whose it is, in a file merged from those of several ranks."""
+    """Whose device it is, in a file merged from those of several ranks."""
 
     def longest(self, minimum: int, limit: int) -> tuple[list[int], int]:
         """Table rows of the longest gaps of at least `minimum` ns, at most `limit` (0: all), and how many

@@ -45,7 +45,7 @@ class Entry:
     part: float | None
     """The length of its bar, 0 to 1; None for no bar."""
     style: str
-    """What colors the bar, or the name where there is no bar: a part of the time, or a key of `STYLES`."""
+    """The color of the bar, or of the name if there is no bar: a part of the time, or a key of `STYLES`."""
     text: str
     target: Target
 
@@ -134,13 +134,13 @@ def _time(results: Results) -> Block:
 
 
 def _count_steps(results: Results) -> int:
-    """How many steps there are, if they are what the verdict is about; else 0."""
+    """The number of steps, if they are what the verdict is about; else 0."""
     return len(results.steps().rows) if results.is_whole and results.verdict().base == OF_STEPS else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Costs:
-    """What each row of the averages takes: a step, if there are several, else in all. Arrays of shape
+    """What each row of the averages takes: per step if there are several, else in all. Arrays of shape
     (rows,), times in ns."""
 
     self_cpu: F64
@@ -299,8 +299,8 @@ def _kernels(results: Results, costs: _Costs) -> Block:
 
 
 def _with_peaks(results: Results, kernels: Block) -> Block:
-    """With the share that each kernel reaches of the device's peak, of FLOP/s or of bandwidth: whichever is
-    larger, where that is known."""
+    """The same with the share of the device's peak that each kernel reaches, in FLOP/s or in bandwidth,
+    whichever is larger, if that is known."""
     reached = {row.name: row for row in results.efficiency().kernels}
     trace, entries = results.trace, []
     for entry in kernels.entries:

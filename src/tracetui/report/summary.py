@@ -121,7 +121,7 @@ def _is_work(trace: Trace, table: Averages, i: int) -> bool:
 
 
 def _total(summary: Summary) -> int:
-    """The time of the rows that the list is of, ns."""
+    """The total time that the list is about, ns."""
     table = summary.table
     if summary.top and table.device[summary.top[0]]:
         return sum(int(table.self_device[i]) for i in summary.top)
@@ -260,7 +260,7 @@ def _beside(first: Span, second: Span, apart: int, width: int) -> list[Line]:
 
 
 def _time(summary: Summary) -> tuple[str, tuple[TimePart, ...]]:
-    """What the time that the verdict is about went to, with a title. No rows without devices."""
+    """How the time that the verdict is about was spent, with a title. No rows without devices."""
     verdict = summary.results.verdict()
     together = f" on {plural(len(summary.gaps), 'device')} together" if len(summary.gaps) > 1 else ""
     counts = " that count" if verdict.noticeably_left_out else ""
