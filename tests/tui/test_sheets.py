@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 from tests.conftest import SAMPLES
-from textual._compositor import CompositorUpdate
 from textual.pilot import Pilot
 
 from tracetui.analysis.causes import CAUSES
@@ -34,8 +32,8 @@ from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
 from .conftest import DATA, app_of, screen_of, sheet_lines, until
+from .terminal import OnTerminal, Terminal
 from .test_app import text
-from .test_timeline_sent import Terminal
 
 MLP = DATA / "mlp_eager.json.gz"
 LLAMA = DATA / "llama_train.json.gz"
@@ -189,20 +187,12 @@ async def test_help_needs_no_scrolling_on_a_usual_screen() -> None:
         assert text(app) == before
 
 
-class Seen(TracetuiApp):
-    """Draws onto a `Terminal` what is sent."""
+class Seen(OnTerminal, TracetuiApp):
+    """The app on a terminal."""
 
     def __init__(self, task: LoadTask, size: tuple[int, int]) -> None:
         super().__init__(task)
         self.terminal = Terminal(*size)
-        self.ansi = Console(color_system="truecolor", force_terminal=True)
-
-    def _display(self, screen: Any, renderable: Any) -> None:
-        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
-            changed = self.sent.only_new(renderable, screen.size.width)
-            self.terminal.feed(changed.render_segments(self.ansi))
-            return
-        super()._display(screen, renderable)
 
     def shown(self) -> list[str]:
         return ["".join(character for character, _ in line) for line in self.terminal.cells]
