@@ -95,7 +95,7 @@ def efficiency_columns(
         Column("calls", "Calls", calls, lambda: values("calls"), 7, drop=2)
         .said("calls", calls)
         .filed(calls=of("calls")),
-        time_column("duration", "Time", [row.duration for row in rows])
+        time_column("duration", "Time", np.array([row.duration for row in rows], dtype=np.int64))
         .said("time", lambda r: duration(rows[r].duration))
         .filed(duration_ns=of("duration")),
         Column("flops").said("GFLOP", gflop).filed(flops=of("flops")),

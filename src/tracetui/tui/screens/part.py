@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
-from tracetui.timeline.themes import Theme
+from tracetui.timeline.themes import DARK, Theme
 from tracetui.tui.bindings import ACTIONS, Action
 from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.moves import Moves
@@ -86,7 +86,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         draw_less(self)
         part = task.beginning.result()
         self.session = Session([Recording(part, part=True)], palette)
-        self.timeline = TimelineView(self.session, palette)
+        self.timeline = TimelineView(self.session)
         self.timeline.bar = self.bar = SelectionBar()
         self.area, self.footer = Waiting(self.session, pane), Footer(HINTS)
         self.top, self.line = TopLine(part), VerdictLine()
@@ -111,7 +111,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.app.theme_changed_signal.subscribe(self, lambda _: self._follow_theme())
 
     def _follow_theme(self) -> None:
-        self.timeline.set_theme(getattr(self.app, "palette", None))
+        self.timeline.set_theme(getattr(self.app, "palette", DARK))
 
     def begun(self) -> None:
         """It is drawn already."""

@@ -75,7 +75,7 @@ class TraceScreen(TimelineScreen):
         super().__init__()
         draw_less(self)
         self.session = Session(recordings, palette)
-        self.timeline = TimelineView(self.session, palette)
+        self.timeline = TimelineView(self.session)
         self.bar = self.timeline.bar = SelectionBar()
         self.area = PaneArea(self.session, pane)
         self.hints = PAIR_HINTS if self.session.comparing else HINTS
