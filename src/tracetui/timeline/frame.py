@@ -21,7 +21,7 @@ from tracetui.timeline.paint import (
     paint_names,
     paint_rows,
 )
-from tracetui.timeline.ruler_line import paint_ruler
+from tracetui.timeline.ruler import paint_ruler
 from tracetui.timeline.scene import EDGE, TOP, Local, Scene
 from tracetui.timeline.uncolored import dot_range, tell_bars_apart
 

@@ -91,7 +91,7 @@ class TracetuiApp(App):
         """The traces opened so far, each in its own mode."""
         self.settings = settings or Settings()
         if self.no_color:
-            from tracetui.tui.colorless import Colorless
+            from tracetui.tui.filters import Colorless
 
             filters(self)[:] = [Colorless()]
         self._settling: Timer | None = None
@@ -133,7 +133,7 @@ class TracetuiApp(App):
         self.set_keymap(self.settings.keys)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.settings.ascii:
-            from tracetui.tui.ascii_filter import AsciiFilter
+            from tracetui.tui.filters import AsciiFilter
 
             filters(self).append(AsciiFilter())
 
