@@ -12,7 +12,7 @@ import pytest
 from tests.recorded import load
 
 from tracetui.analysis.averages import averages
-from tracetui.session.lanes import load_lanes, save_lanes
+from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.session import Session
 from tracetui.tables.averages import averages_table
 from tracetui.tables.gaps import gaps_table

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.session.lanes import load_lanes, save_lanes
+from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.state import state_file
 from tracetui.timeline.arrangement import keys
 from tracetui.timeline.layout import Of

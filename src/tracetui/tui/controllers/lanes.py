@@ -6,7 +6,7 @@ from threading import Lock
 
 from textual.timer import Timer
 
-from tracetui.session.lanes import load_lanes, save_lanes
+from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.state import why_not_kept
 from tracetui.tui.controllers.host import Host
 from tracetui.units import plural
