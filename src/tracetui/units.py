@@ -81,6 +81,14 @@ def instant(ns: int) -> str:
     return f"{sign}{whole:,}.{rest:0{decimals}d} {unit}"
 
 
+def age(seconds: float) -> str:
+    """How long something has lasted, in one unit, rounded down: `12 s`, `5 min`, `3 h`, `4 d`."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{max(0, int(seconds))} s"
+
+
 def tick(ns: int, step: int) -> str:
     """A time since the trace's zero with the precision of `step` (ns): `12.30 ms` for a step of 10 µs."""
     sign, ns = ("-", -ns) if ns < 0 else ("", ns)

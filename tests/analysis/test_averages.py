@@ -13,10 +13,9 @@ import pytest
 from tests.kineto import kernel, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.averages import AverageRow, Averages, averages
+from tracetui.analysis.averages import AverageRow, Averages, averages, memory_use
 from tracetui.analysis.calls import build_calls
 from tracetui.analysis.groups import GROUPS
-from tracetui.analysis.memory import memory_use
 from tracetui.analysis.scope import find_steps, range_scope, step_of, step_scope
 from tracetui.trace import Kind
 from tracetui.trace.memory import memory_records

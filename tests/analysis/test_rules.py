@@ -498,7 +498,7 @@ def test_small_grids_not_where_something_runs_beside_it(tmp_path: Path, start: f
 
 @pytest.mark.parametrize(("calls", "told"), [(100, "take 91% of"), (101, "take about 91% of")])
 def test_small_grids_of_many_calls(tmp_path: Path, calls: int, told: str) -> None:
-    """Of more than a hundred calls of a name not each grid is read: a tenth of the time is the other name's."""
+    """Not each grid of more than a hundred calls of a name is read: a tenth of the time is another's."""
     events = [e for n in range(calls) for e in gridded(n + 1, 40 * n + 10, 30, [8], "few")]
     events += gridded(999, 40 * calls + 10, 3 * calls, [500], "many")
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")

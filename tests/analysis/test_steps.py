@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kineto import run, step, trace_of
+from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 from tests.recorded import load
 
 from tracetui.analysis import kinds
@@ -101,43 +101,22 @@ def test_a_step_without_a_number_that_fits_is_none(tmp_path: Path, number: str) 
 
 
 def test_a_trace_of_the_cpu_alone(tmp_path: Path) -> None:
-    trace = made(tmp_path, cpu("ProfilerStep#0", 0, 100, "user_annotation"))
+    trace = trace_of(tmp_path, cpu("ProfilerStep#0", 0, 100, "user_annotation"))
     steps = summarize_steps(trace)
     assert [row.verdict.verdict for row in (*steps.rows, steps.whole)] == ["not known", "not known"]
     assert steps.rows[0].busy_share is None
 
 
-def cpu(name: str, start: float, duration: float, cat: str = "cpu_op", **args: Any) -> dict[str, Any]:
-    return {
-        "ph": "X",
-        "cat": cat,
-        "name": name,
-        "pid": 9,
-        "tid": 9,
-        "ts": start,
-        "dur": duration,
-        "args": args,
-    }
-
-
 def pair(
     launched: float, start: float, duration: float, n: int, name: str = "k", stream: int = 7
-) -> list[dict[str, Any]]:
+) -> list[Event]:
     """A launch and its kernel."""
-    event = {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, "ts": start, "dur": duration}
-    event["args"] = {"correlation": n, "device": 0, "stream": stream}
-    return [cpu("cudaLaunchKernel", launched, 5, "cuda_runtime", correlation=n), event]
-
-
-def made(tmp_path: Path, *events: dict[str, Any]) -> Trace:
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps({"traceEvents": list(events)}))
-    return load(path)
+    return [launch(launched, n, 5), kernel(start, duration, n, stream, name)]
 
 
 def test_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> None:
     """Two steps of the CPU, both over before the device has run the first one's work."""
-    trace = made(
+    trace = trace_of(
         tmp_path,
         cpu("ProfilerStep#7", 0, 100, "user_annotation"),
         cpu("ProfilerStep#8", 100, 100, "user_annotation"),
@@ -159,7 +138,7 @@ def test_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> None:
 def test_overlap_counts_once_and_exposed_is_what_nothing_hides(tmp_path: Path) -> None:
     copy = pair(30, 170, 50, 4, "Memcpy HtoD (Pinned -> Device)", 20)
     copy[1]["cat"] = "gpu_memcpy"
-    trace = made(
+    trace = trace_of(
         tmp_path,
         cpu("ProfilerStep#0", 0, 100, "user_annotation"),
         *pair(5, 20, 60, 1),
@@ -183,7 +162,7 @@ def test_one_step_much_longer_is_unusual(tmp_path: Path) -> None:
         cpu(f"ProfilerStep#{i}", int(s), n, "user_annotation")
         for i, (s, n) in enumerate(zip(starts, lengths, strict=False))
     ]
-    rows = summarize_steps(made(tmp_path, *steps)).rows
+    rows = summarize_steps(trace_of(tmp_path, *steps)).rows
     assert [row.unusual for row in rows] == [True, False, False, False, False]
 
 
@@ -208,7 +187,7 @@ def test_windows_do_not_overlap() -> None:
 
 
 def test_step_of_overlapping_steps(tmp_path: Path) -> None:
-    trace = made(
+    trace = trace_of(
         tmp_path,
         cpu("ProfilerStep#1", 0, 100, "user_annotation"),
         cpu("ProfilerStep#2", 20, 30, "user_annotation") | {"tid": 8},
@@ -229,7 +208,7 @@ def test_scopes_that_are_none() -> None:
 
 
 def test_launches(tmp_path: Path) -> None:
-    trace = made(tmp_path, *pair(0, 20, 100, 1), *pair(10, 120, 3, 2), *pair(200, 207, 10, 3))
+    trace = trace_of(tmp_path, *pair(0, 20, 100, 1), *pair(10, 120, 3, 2), *pair(200, 207, 10, 3))
     launches = find_launches(trace)
     assert launches.delay.tolist() == [20_000, 110_000, 7_000]
     assert launches.median_delay == 20_000

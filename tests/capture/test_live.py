@@ -117,7 +117,16 @@ def run(*words: str) -> Result:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("500ms", 0.5), ("2", 2.0), ("2s", 2.0), ("1.5 h", 5400.0), ("10m", 600.0), ("250us", 0.00025)],
+    [
+        ("500ms", 0.5),
+        ("2", 2.0),
+        ("2s", 2.0),
+        ("1.5 h", 5400.0),
+        ("10m", 600.0),
+        ("250us", 0.00025),
+        (".5s", 0.5),
+        ("5\u03bcs", 5e-6),
+    ],
 )
 def test_times(text: str, value: float) -> None:
     assert seconds(text) == pytest.approx(value)

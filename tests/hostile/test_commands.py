@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from tracetui.cli import main
 from tracetui.report import terminal
@@ -36,6 +37,20 @@ def run(*arguments: str) -> tuple[int, str, str]:
     result = CliRunner().invoke(main, list(arguments))
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.stdout, result.stderr
+
+
+def markdown(out: str) -> tuple[list[Token], list[Token]]:
+    """(all tokens, those within lines) as GitHub reads them: text, code, and tables that no row breaks out
+    of."""
+    tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(out)
+    inline = [child for token in tokens for child in token.children or []]
+    kinds = {token.type for token in [*tokens, *inline]}
+    assert not kinds & {"html_inline", "html_block", "link_open", "image", "s_open", "fence", "code_block"}, (
+        kinds
+    )
+    # A row that broke out of its table would stand in a paragraph, with its pipes.
+    assert not [t.content for t in inline if t.type == "text" and t.content.startswith("| ")]
+    return tokens, inline
 
 
 @pytest.mark.parametrize("form", ["text", "terminal", "--markdown", "--json"])
@@ -67,16 +82,8 @@ def test_text_fits_its_columns(kind: str, trace_file: Path) -> None:
 
 @pytest.mark.parametrize("arguments", READING, ids=" ".join)
 def test_markdown_tables_hold(kind: str, trace_file: Path, arguments: tuple[str, ...]) -> None:
-    """Read as GitHub reads it: tables of full rows, names whole and as code, and nothing else."""
-    _, out, _ = run(*arguments, str(trace_file), "--markdown")
-    tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(out)
-    inline = [child for token in tokens for child in token.children or []]
-    kinds = {token.type for token in [*tokens, *inline]}
-    assert not kinds & {"html_inline", "html_block", "link_open", "image", "s_open", "fence", "code_block"}, (
-        kinds
-    )
-    # A row that broke out of its table would stand in a paragraph, with its pipes.
-    assert not [t.content for t in inline if t.type == "text" and t.content.startswith("| ")]
+    """Tables of full rows, names whole and as code, and nothing else."""
+    tokens, inline = markdown(run(*arguments, str(trace_file), "--markdown")[1])
     width = 0
     for token in tokens:
         if token.type == "tr_open":

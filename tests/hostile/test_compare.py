@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
-from tracetui.cli import main
 from tracetui.report import terminal
 from tracetui.session.baselines import INDEX, baselines_folder
 
-from .test_commands import file_name
+from .test_commands import file_name, markdown
+from .test_commands import run as run_command
 from .texts import KINDS, unsafe, without_colors, write
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 
-def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(main, ["compare", *arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, result.stdout, result.stderr
+run = partial(run_command, "compare")
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +51,7 @@ def test_no_control_comes_through(
 
 def test_markdown_holds(kind: str, trace_file: Path, harmless: Path) -> None:
     """Nothing in a name is markup, and no row breaks out of its table."""
-    _, out, _ = run(str(harmless), str(trace_file), "--markdown", "--averages", "50")
-    tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(out)
-    inline = [child for token in tokens for child in token.children or []]
-    kinds = {token.type for token in [*tokens, *inline]}
-    assert not kinds & {"html_inline", "html_block", "link_open", "image", "s_open", "fence", "code_block"}, (
-        kinds
-    )
-    assert not [t.content for t in inline if t.type == "text" and t.content.startswith("| ")]
+    tokens, _ = markdown(run(str(harmless), str(trace_file), "--markdown", "--averages", "50")[1])
     headings = [tokens[i + 1].content for i, t in enumerate(tokens) if t.type == "heading_open"]
     assert len(headings) == len(set(headings)) <= 4
 

@@ -99,7 +99,7 @@ def test_a_cause_is_in_words_where_there_are_twenty_columns_for_it(samples: Path
     seen = set()
     for width in range(40, 100):
         for line in cause_lines(report, width)[:1]:
-            room = width - sum(len(text) for text, _ in line[:-1]) - 2
+            room = width - sum(len(text) for text, _ in line[:-1])
             assert bool(line[-1][0].strip()) is (room >= 20)
             seen.add(room)
     assert {19, 20, 21} <= seen

@@ -76,8 +76,8 @@ def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None
 
 
 def test_columns_line_up() -> None:
-    lines = columns([["a", "1"], [("计算", "accent"), "234"]], "<>", indent="")
-    assert plain_text(lines) == "a       1\n计算  234\n"
+    lines = columns([["a", "1"], [("计算", "accent"), "234"]], "<>")
+    assert plain_text(lines) == "  a       1\n  计算  234\n"
     assert lines[1][1] == ("计算", "accent")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu
 
-from tracetui.session.lanes import load_lanes
+from tracetui.session.arranging import load_lanes
 from tracetui.session.session import Session
 from tracetui.session.state import state_file
 

@@ -12,6 +12,7 @@ import pytest
 from tests.recorded import load
 
 from tracetui.analysis.averages import averages
+from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.session import Session
 from tracetui.tables.averages import averages_table
 from tracetui.tables.gaps import gaps_table
@@ -85,10 +86,10 @@ def test_a_visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session.marks.put(session.marks.here()._replace(label="the longest"))
     lane = int(trace.lane[int(longest.after[session.gaps.at])])
     session.lanes.pin(lane)
-    assert session.active.save_lanes(session.lanes.arrangement())
+    assert save_lanes(session.active.path, session.lanes.arrangement())
     again = Session.open(TRAIN)
     again.lanes.resize(120, 36)
-    again.lanes.restore(again.active.load_lanes())
+    again.lanes.restore(load_lanes(again.active.path))
     again.marks.restore()
     assert again.walk.scene.marks[0][1] == "the longest"
     assert again.lanes.track(lane) in again.lanes.layout.pinned

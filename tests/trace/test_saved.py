@@ -515,7 +515,7 @@ def test_a_full_disk(after: int, tmp_path: Path, cache: Path, monkeypatch: pytes
     path = written(tmp_path / "trace.json", "mlp_eager")
     fresh = load(path)
     pieces = 0
-    real = saved_file._write_at
+    real = saved_file.write_at
 
     def full(*args: Any) -> None:
         nonlocal pieces
@@ -524,7 +524,7 @@ def test_a_full_disk(after: int, tmp_path: Path, cache: Path, monkeypatch: pytes
             raise OSError(28, "No space left on device")
         real(*args)
 
-    monkeypatch.setattr(saved_file, "_write_at", full)
+    monkeypatch.setattr(saved_file, "write_at", full)
     kept = saved.save(fresh)
     assert kept == (pieces <= after)
     assert len(list(cache.iterdir())) == int(kept)
@@ -662,8 +662,8 @@ import time
 from tracetui.formats import source
 from tracetui.trace import load, saved, saved_file
 saved.WORTH, source._SETTLED, saved._PATIENCE = 0, -10**12, 0.1
-real = saved_file._write_at
-saved_file._write_at = lambda *args: (time.sleep(0.05), real(*args))  # a slow disk
+real = saved_file.write_at
+saved_file.write_at = lambda *args: (time.sleep(0.05), real(*args))  # a slow disk
 trace = load({str(path)!r})
 saved.keep(trace)
 time.sleep(0.1)

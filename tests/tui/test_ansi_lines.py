@@ -10,7 +10,7 @@ from rich.style import Style
 
 from tracetui.tui.ansi_lines import change
 
-from .test_timeline_sent import Terminal
+from .terminal import Terminal
 
 STYLES = ["none", "bold red", "bold red on #102030", "on #102030", "#fefefe on #102030", "dim underline blue"]
 STYLES += [

@@ -7,7 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from tracetui.tui.colorless import Colorless, without_colors
+from tracetui.tui.filters import Colorless, without_colors
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.session import recording
-from tracetui.session.lanes import load_lanes, save_lanes
+from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.state import state_file
 from tracetui.timeline.arrangement import keys
 from tracetui.timeline.layout import Of
@@ -147,7 +146,7 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
         timers.append(Later(call))
         return timers[-1]
 
-    monkeypatch.setattr(recording, "save_lanes", count)
+    monkeypatch.setattr(arranging, "save_lanes", count)
     monkeypatch.setattr(arranging, "SAVE_DELAY", 77)
     monkeypatch.setattr(Host, "after", later)
     app = app_of(path)

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 from textual import events
-from textual._compositor import CompositorUpdate
 from textual.geometry import Region, Size
 from textual.pilot import Pilot
-from textual.screen import Screen
 
 from tracetui.cells import same_place, wrap
 from tracetui.tui.app import TracetuiApp
@@ -22,26 +19,18 @@ from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.tables.view import TableView
 
 from .conftest import DATA, app_of, pane_of, screen_of, until
-from .test_timeline_sent import Terminal
+from .terminal import OnTerminal, Terminal
 
 WIDE, NARROW = Size(120, 36), Size(80, 24)
 
 
-class Watched(TracetuiApp):
-    """Draws onto a `Terminal`."""
+class Watched(OnTerminal, TracetuiApp):
+    """The app on a terminal that changes its size."""
 
     def __init__(self, task: LoadTask) -> None:
         super().__init__(task)
         self.terminal = Terminal(*WIDE)
-        self.ansi = Console(color_system="truecolor", force_terminal=True)
         self.console._color_system = self.ansi._color_system
-
-    def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
-            changed = self.sent.only_new(renderable, screen.size.width)
-            assert isinstance(changed, CompositorUpdate)
-            self.terminal.feed(changed.render_segments(self.ansi))
-        super()._display(screen, renderable)
 
     def change_terminal(self, *sizes: Size) -> None:
         """The terminal takes one size after another: what it shows is shuffled, and it tells of each."""
@@ -175,5 +164,5 @@ async def test_the_sheet_and_the_details_keep_their_line_at_another_width() -> N
             for width in (60, 101):
                 await resized(pilot, width, 30)
                 assert sheet.lines[table.row or 0].event == line.event
-            assert sheet.lines[table.row or 0].text.strip() == line.text.strip()
+            assert sheet.lines[table.row or 0].value.strip() == line.value.strip()
             assert len(drawn_at(table)) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tracetui.tui.app import TracetuiApp
-from tracetui.tui.ascii_filter import to_ascii
+from tracetui.tui.filters import to_ascii
 from tracetui.tui.hint import LINES
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.settings import Settings, SettingsError, load_settings, parse

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 from tests.conftest import SAMPLES
-from textual._compositor import CompositorUpdate
 from textual.pilot import Pilot
 
 from tracetui.analysis.causes import CAUSES
@@ -34,8 +32,8 @@ from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
 from .conftest import DATA, app_of, screen_of, sheet_lines, until
+from .terminal import OnTerminal, Terminal
 from .test_app import text
-from .test_timeline_sent import Terminal
 
 MLP = DATA / "mlp_eager.json.gz"
 LLAMA = DATA / "llama_train.json.gz"
@@ -189,20 +187,12 @@ async def test_help_needs_no_scrolling_on_a_usual_screen() -> None:
         assert text(app) == before
 
 
-class Seen(TracetuiApp):
-    """Draws onto a `Terminal` what is sent."""
+class Seen(OnTerminal, TracetuiApp):
+    """The app on a terminal."""
 
     def __init__(self, task: LoadTask, size: tuple[int, int]) -> None:
         super().__init__(task)
         self.terminal = Terminal(*size)
-        self.ansi = Console(color_system="truecolor", force_terminal=True)
-
-    def _display(self, screen: Any, renderable: Any) -> None:
-        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
-            changed = self.sent.only_new(renderable, screen.size.width)
-            self.terminal.feed(changed.render_segments(self.ansi))
-            return
-        super()._display(screen, renderable)
 
     def shown(self) -> list[str]:
         return ["".join(character for character, _ in line) for line in self.terminal.cells]
@@ -309,7 +299,7 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
         for line in sheet.lines[1:]:
             if line.label not in ("", "by cause"):
                 break
-            found = re.match(r"(.+?)  +([\d.,]+) (µs|ms)", line.text)
+            found = re.match(r"(.+?)  +([\d.,]+) (µs|ms)", line.value)
             assert found is not None
             told[found[1]] = round(float(found[2]) * (1e3 if found[3] == "µs" else 1e6))
         pieces = results.causes().pieces[at]
@@ -474,7 +464,7 @@ async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -
         explained = app.screen
         assert isinstance(explained, ExplainScreen)
         await until(pilot, lambda: explained.explanation is not None)
-        words = " ".join(line.text for line in explained.lines[-3:])
+        words = " ".join(line.value for line in explained.lines[-3:])
         names = [term.name for term in explained.terms]
         assert names
         assert names[0] in words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import CompositorUpdate
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.widgets import Static
 
 from tracetui.tables.model import Column, Table
@@ -24,7 +23,8 @@ from tracetui.tui.textual_private import SentLines
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 
 from .conftest import until
-from .test_timeline_sent import Over, Terminal, quiet
+from .terminal import OnTerminal, Terminal
+from .test_timeline_sent import Over, quiet
 
 ROWS = 200
 VALUES = np.random.default_rng(3).integers(0, 10**9, ROWS)
@@ -40,7 +40,7 @@ def table(offset: int = 0) -> Table:
     return Table(columns, ROWS, lambda r: f"{r}", lambda r: f"color({70 + r % 9})", lambda r: r % 5 == 0)
 
 
-class Watched(App[None]):
+class Watched(OnTerminal):
     CSS = """
     Screen { layers: below over; }
     #float { layer: over; position: absolute; offset: 12 6; width: 20; height: 4; background: blue; }
@@ -49,7 +49,6 @@ class Watched(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.terminal = Terminal(*SIZE)
-        self.ansi = Console(color_system="truecolor", force_terminal=True)
         self.sent = SentLines()
 
     def compose(self) -> ComposeResult:
@@ -58,13 +57,6 @@ class Watched(App[None]):
 
     def on_mount(self) -> None:
         self.query_one(TableView).set_table(table(), "time")
-
-    def _display(self, screen: Any, renderable: Any) -> None:
-        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
-            changed = self.sent.only_new(renderable, screen.size.width)
-            assert isinstance(changed, CompositorUpdate)
-            self.terminal.feed(changed.render_segments(self.ansi))
-        super()._display(screen, renderable)
 
     def fresh(self, view: TableView) -> Terminal:
         """A terminal that is drawn anew, in full."""

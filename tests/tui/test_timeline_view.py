@@ -421,7 +421,7 @@ async def test_marks_matches_and_themes(shell: Shell) -> None:
         assert view.walk.scene.source.matches.sum() == 10
         view.walk.set_matches(None)
         assert view.walk.scene.source.matches is None
-        shell.theme = "textual-light"
+        view.set_theme(LIGHT)
         await pilot.pause()
         assert view.walk.scene.theme is LIGHT
         view.set_theme(PLAIN)

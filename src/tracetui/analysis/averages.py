@@ -18,12 +18,13 @@ import numpy as np
 
 from tracetui.analysis.calls import Calls, build_calls
 from tracetui.analysis.groups import GROUPS, group_labels
-from tracetui.analysis.memory import memory_rows
+from tracetui.analysis.memory import MemoryUse, in_scope, memory_rows, outside
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.analysis.select import named
 from tracetui.formats.machine import in_turn, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.memory import HOST, RECORD, Records
 from tracetui.trace.model import I32, I64, Bool
 
 
@@ -240,3 +241,27 @@ def _first_events(row: I64, count: int, start: I64, duration: I64, source: I64) 
     leading = np.ones(len(at), dtype=np.bool_)
     leading[1:] = row[at[1:]] != row[at[:-1]]
     return at[leading]
+
+
+def memory_use(trace: Trace, calls: Calls, table: Averages, records: Records) -> MemoryUse:
+    """The memory columns of `table`, which must come from `calls`."""
+    n = len(calls.cpu)
+    start = trace.start[calls.cpu]
+    first = np.searchsorted(records.time, start, side="left")
+    last = np.searchsorted(records.time, start + trace.duration[calls.cpu], side="right")
+    row = np.where(calls.removed, -1, table.row_of[calls.cpu]).astype(np.int64)
+    shown = row >= 0
+    inner = np.flatnonzero(~calls.removed & (calls.cpu_parent >= 0))
+    orphan = np.array([table.first[i] < 0 and name == RECORD for i, name in enumerate(table.names)], np.bool_)
+    loose = in_scope(records.time, table.scope) & outside(trace, calls, records.time)
+    columns = []
+    host = records.where == HOST
+    for size in (np.where(host, records.size, 0), np.where(host, 0, records.size)):
+        reach = np.concatenate([[0], np.cumsum(size)])
+        own = reach[last] - reach[first]
+        alone = np.where(calls.asynchronous, 0, own - sum_into(calls.cpu_parent[inner], own[inner], n))
+        for values in (own, alone):
+            column = sum_into(row[shown], values[shown], len(table))
+            column[orphan] = size[loose].sum()
+            columns.append(column)
+    return MemoryUse(*columns)

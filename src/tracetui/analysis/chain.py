@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.flow import launches_work, partner, place_of
+from tracetui.analysis.flow import launches_work, partner, path, place_of
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.scope import find_steps, launch_times, step_of
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -90,9 +90,9 @@ def launch_chain(trace: Trace, i: int) -> Chain:
     links.append(_link(trace, cpu, base))
     seen = {cpu: base}
     for event in events.tolist():
-        path = _path(trace, cpu, int(trace.launch[event])) if kind != Kind.GPU_ANNOTATION else []
+        between = _path(trace, cpu, int(trace.launch[event])) if kind != Kind.GPU_ANNOTATION else []
         level = base
-        for slice_ in path:
+        for slice_ in between:
             if slice_ not in seen:
                 seen[slice_] = level + 1
                 links.append(_link(trace, slice_, level + 1))
@@ -103,26 +103,16 @@ def launch_chain(trace: Trace, i: int) -> Chain:
 
 def _around(trace: Trace, i: int) -> list[int]:
     """The annotations and ops around a slice, outermost first; Python frames are left out."""
-    found: list[int] = []
-    at = int(trace.parent[i]) if i >= 0 else -1
-    while at >= 0:
-        if trace.kind[at] != Kind.PYTHON:
-            found.append(at)
-        at = int(trace.parent[at])
-    return found[::-1]
+    return [at for at in path(trace, i)[:-1] if trace.kind[at] != Kind.PYTHON] if i >= 0 else []
 
 
 def _path(trace: Trace, outer: int, launch: int) -> list[int]:
     """The ops between ``outer`` and the launch, outermost first, then the launch itself."""
     if launch < 0 or launch == outer:
         return []
-    path = [launch]
-    at = int(trace.parent[launch])
-    while at >= 0 and at != outer:
-        if trace.kind[at] != Kind.PYTHON:
-            path.append(at)
-        at = int(trace.parent[at])
-    return path[::-1] if at == outer else [launch]
+    around = path(trace, launch)[:-1]
+    inside = around[around.index(outer) + 1 :] if outer in around else []
+    return [*(at for at in inside if trace.kind[at] != Kind.PYTHON), launch]
 
 
 def _outer_links(trace: Trace, outer: list[int], anchor: int) -> list[Link]:

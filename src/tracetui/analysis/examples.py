@@ -16,7 +16,7 @@ from tracetui.analysis.causes import AT
 from tracetui.analysis.exposed_time import exposed_communication
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.select import named, plausible
-from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def first(*kinds: Kind, name: str = "") -> Find:
     return find
 
 
-def launch(*kinds: Kind, name: str = "") -> Find:
+def launch(*kinds: Kind) -> Find:
     """The call that launched the longest such slice."""
 
     def find(results: Results) -> Example | None:
         trace = results.trace
-        at = _of(trace, kinds, name)
+        at = _of(trace, kinds, "")
         found = _longest(trace, at[trace.launch[at] >= 0])
         return found and Example(int(trace.launch[found.slice]))
 
@@ -115,25 +115,16 @@ def most_delayed(results: Results) -> Example | None:
     return Example(int(launches.event[at[np.argmax(launches.delay[at])]])) if len(at) else None
 
 
-def first_on_device(results: Results) -> Example | None:
-    """The first device event."""
-    return first(*DEVICE_WORK)(results)
-
-
 def exposed(results: Results) -> Example | None:
     """The collective that runs longest while no other kernel does."""
-    trace = results.trace
-    at = plausible(trace, Kind.KERNEL)
-    at = at[named(trace, is_communication)[trace.name[at]]]
+    trace, at = results.trace, _collectives(results.trace)
     alone = exposed_communication(trace).within(trace.start[at], trace.start[at] + trace.duration[at])
     return Example(int(at[np.argmax(alone)])) if len(at) and alone.any() else None
 
 
 def collective(results: Results) -> Example | None:
     """The longest collective."""
-    trace = results.trace
-    at = plausible(trace, Kind.KERNEL)
-    return _longest(trace, at[named(trace, is_communication)[trace.name[at]]])
+    return _longest(results.trace, _collectives(results.trace))
 
 
 def parent(results: Results) -> Example | None:
@@ -150,6 +141,11 @@ def _of(trace: Trace, kinds: tuple[Kind, ...], name: str) -> I64:
         return at
     pattern = re.compile(name)
     return at[named(trace, lambda text: pattern.search(text[:300]) is not None)[trace.name[at]]]
+
+
+def _collectives(trace: Trace) -> I64:
+    at = plausible(trace, Kind.KERNEL)
+    return at[named(trace, is_communication)[trace.name[at]]]
 
 
 def _longest(trace: Trace, at: I64) -> Example | None:

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from tracetui.analysis.results import Results
 
 
-def terms() -> tuple[Term, ...]:
-    """All terms, group by group."""
-    return TERMS
-
-
 def term(name: str) -> Term:
     """The term of this name. Raises KeyError."""
     return _by_name()[name]

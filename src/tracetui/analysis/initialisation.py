@@ -125,26 +125,14 @@ def first_ops(trace: Trace, calls: I64) -> I64:
     ops = plausible(trace, Kind.CPU_OP)
     kept = []
     for op in around.tolist():
+        begin, end = trace.start[[op]], trace.start[[op]] + trace.duration[[op]]
         same = ops[trace.name[ops] == trace.name[op]]
-        end = trace.start[op] + trace.duration[op]
-        others = same[
-            (trace.start[same] >= end) | (trace.start[same] + trace.duration[same] <= trace.start[op])
-        ]
-        if (
-            len(others)
-            and (
-                trace.start[op] <= trace.start[others].min()
-                or (
-                    loads.within(trace.start[[op]], trace.start[[op]] + trace.duration[[op]])[0]
-                    and np.any(
-                        (trace.lane[opens] == trace.lane[op])
-                        & (trace.start[opens] >= trace.start[op])
-                        & (trace.start[opens] < end)
-                    )
-                )
-            )
-            and trace.duration[op] >= FAR * float(np.median(trace.duration[others]))
-        ):
+        others = same[(trace.start[same] >= end) | (trace.start[same] + trace.duration[same] <= begin)]
+        if not len(others) or trace.duration[op] < FAR * float(np.median(trace.duration[others])):
+            continue
+        opened = opens[(trace.lane[opens] == trace.lane[op]) & (trace.start[opens] >= begin)]
+        first_of_kernel = loads.within(begin, end)[0] and (trace.start[opened] < end).any()
+        if begin <= trace.start[others].min() or first_of_kernel:
             kept.append(op)
     found = np.array(kept, dtype=np.int64)
     return found[[not _comes_again(trace, op, found, ops) for op in kept]]

@@ -8,19 +8,14 @@ calls gets a row of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracetui.analysis.calls import Calls
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import Scope
 from tracetui.trace import Trace
 from tracetui.trace.memory import HOST, RECORD, Records, named_instants
 from tracetui.trace.model import I64, Bool
-
-if TYPE_CHECKING:
-    from tracetui.analysis.averages import Averages
 
 OUT_OF_MEMORY = "[OutOfMemory]"
 
@@ -40,30 +35,6 @@ def change(records: Records, start: int, end: int) -> tuple[int, int]:
     first, last = np.searchsorted(records.time, start), np.searchsorted(records.time, end, side="right")
     size, host = records.size[first:last], records.where[first:last] == HOST
     return int(size[host].sum()), int(size[~host].sum())
-
-
-def memory_use(trace: Trace, calls: Calls, table: Averages, records: Records) -> MemoryUse:
-    """The memory columns of `table`, which must come from `calls`."""
-    n = len(calls.cpu)
-    start = trace.start[calls.cpu]
-    first = np.searchsorted(records.time, start, side="left")
-    last = np.searchsorted(records.time, start + trace.duration[calls.cpu], side="right")
-    row = np.where(calls.removed, -1, table.row_of[calls.cpu]).astype(np.int64)
-    shown = row >= 0
-    inner = np.flatnonzero(~calls.removed & (calls.cpu_parent >= 0))
-    orphan = np.array([table.first[i] < 0 and name == RECORD for i, name in enumerate(table.names)], np.bool_)
-    loose = in_scope(records.time, table.scope) & outside(trace, calls, records.time)
-    columns = []
-    host = records.where == HOST
-    for size in (np.where(host, records.size, 0), np.where(host, 0, records.size)):
-        reach = np.concatenate([[0], np.cumsum(size)])
-        own = reach[last] - reach[first]
-        alone = np.where(calls.asynchronous, 0, own - sum_into(calls.cpu_parent[inner], own[inner], n))
-        for values in (own, alone):
-            column = sum_into(row[shown], values[shown], len(table))
-            column[orphan] = size[loose].sum()
-            columns.append(column)
-    return MemoryUse(*columns)
 
 
 def memory_rows(trace: Trace, calls: Calls, scope: Scope) -> list[tuple[str, int, int]]:

@@ -178,7 +178,7 @@ class Results:
 
     def memory_use(self, group: str = "name", python_functions: bool = False) -> MemoryUse | None:
         """The memory of each row of `averages`; None if it was not recorded."""
-        from tracetui.analysis.memory import memory_use
+        from tracetui.analysis.averages import memory_use
 
         records = self.memory()
         if records is None:

@@ -1,4 +1,4 @@
-"""Which Python runs a capture: the one that was named, else the first that has PyTorch. Never imports it."""
+"""Which Python runs a capture: the one that was named, else the first one with PyTorch. Never imports it."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def command_errors(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @contextlib.contextmanager
-def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool | None] | None]:
+def progress_bar() -> Iterator[Callable[[int, int], bool | None] | None]:
     """A bar on standard error if that is a terminal, after 0.25 s. Yields a `Progress` or None."""
     if not sys.stderr.isatty():
         yield None
@@ -186,7 +186,7 @@ def progress_bar(label: str = "loading") -> Iterator[Callable[[int, int], bool |
         share = min(1.0, done / total) if total > 0 else 0.0
         filled = round(24 * share)
         size = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB" if total > 0 else f"{done / 1e6:,.0f} MB"
-        write(sys.stderr, f"\r{label} [{'#' * filled}{'.' * (24 - filled)}] {share:4.0%}  {size} ")
+        write(sys.stderr, f"\rloading [{'#' * filled}{'.' * (24 - filled)}] {share:4.0%}  {size} ")
 
     try:
         yield progress

@@ -35,7 +35,7 @@ COMMANDS = {
     "steps": ("tables", "Print one row per step."),
     "findings": ("tables", "Print what to notice, and what to try."),
     "compare": ("compare", "Print what one trace does differently from another, and why."),
-    "efficiency": ("efficiency", "Print achieved TFLOP/s and GB/s as a share of the peak."),
+    "efficiency": ("tables", "Print achieved TFLOP/s and GB/s as a share of the peak."),
     "check": ("check", "Report what is wrong with a file; write a clean copy."),
     "cache": ("cache", "Print or clear what is cached of large traces."),
     "completion": ("completion", "Print the script for Tab completion in bash, zsh or fish."),

@@ -233,7 +233,6 @@ def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool
     if not found:
         fail("this installation has no samples")
     if listing:
-        from tracetui.session.samples import ABOUT
         from tracetui.units import size
 
         width = max(map(len, found)) + 2

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracetui.cli.common import load_or_exit
 from tracetui.units import parse_time
 
 if TYPE_CHECKING:
+    from tracetui.analysis.results import Results
     from tracetui.analysis.scope import Scope
     from tracetui.trace import Trace
 
@@ -58,6 +60,14 @@ scope_option = click.option(
     show_default=True,
     help="Part of the trace: whole, step:N, or range:FROM..TO (times from its start, e.g. range:10us..2ms).",
 )
+
+
+def load_scope(path: str, text: str) -> Results:
+    """The results of a trace file, or of the scope that `text` names in it."""
+    trace = load_or_exit(path)
+    from tracetui.analysis.results import Results
+
+    return Results(trace).within(parse_scope(trace, text))
 
 
 def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope:

@@ -1,4 +1,4 @@
-"""`table`, `gaps`, `steps`, `findings`, `summary`: print what is in a trace."""
+"""`table`, `gaps`, `steps`, `findings`, `summary`, `efficiency`: print what is in a trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracetui.cli.common import check_exists, command_errors, emit, load_or_exit, trace_argument
-from tracetui.cli.scopes import duration_callback, limits_callback, parse_scope, scope_option
+from tracetui.cli.scopes import duration_callback, limits_callback, load_scope, parse_scope, scope_option
 from tracetui.units import plural
 
 if TYPE_CHECKING:
@@ -132,16 +132,14 @@ def table_command(
     PyTorch before 2.15 can count unrelated kernels on rows of the profiler's own overhead, such as "Activity
     Buffer Request"; tracetui does not.
     """
-    loaded = load_or_exit(trace)
+    results = load_scope(trace, scope)
     from tracetui.analysis.pytorch_times import pytorch_times
-    from tracetui.analysis.results import Results
     from tracetui.report.pytorch_table import FULL_NAME_WIDTH, pytorch_table, sort_rows
     from tracetui.report.terminal import is_terminal
     from tracetui.tables.averages import averages_json, averages_markdown
 
-    results = Results(loaded).within(parse_scope(loaded, scope))
     table = results.averages(group, python_functions)
-    times = pytorch_times(loaded, results.calls(python_functions), table)
+    times = pytorch_times(results.trace, results.calls(python_functions), table)
     memory = results.memory_use(group, python_functions)
     if sort is None:
         sort = "self_cuda_time_total" if table.total_self_device else "self_cpu_time_total"
@@ -183,11 +181,9 @@ def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
 
     Totals count every gap, whatever --min says. --json lists every gap in time order.
     """
-    loaded = load_or_exit(trace)
-    from tracetui.analysis.results import Results
+    results = load_scope(trace, scope)
     from tracetui.report.gaps import gaps_json, gaps_lines, gaps_markdown
 
-    results = Results(loaded).within(parse_scope(loaded, scope))
     write(
         lambda: gaps_json(results, minimum),
         lambda: gaps_markdown(results, minimum, limit),
@@ -257,17 +253,16 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
         check_exists(trace)
         # Imported while the trace is read: most of that is not Python's work.
         threading.Thread(target=import_module, args=("tracetui.report.summary",)).start()
-        loaded = load_or_exit(trace)
-        from tracetui.analysis.results import Results
+        results = load_scope(trace, scope)
         from tracetui.report.summary import every_form, metric, summarize, summary_form
         from tracetui.trace.saved import keeps
 
-        summary = summarize(Results(loaded).within(parse_scope(loaded, scope)))
+        summary = summarize(results)
         metrics = {name: metric(summary, name) for name, _ in limits}
         said = summary_form(summary, form, width)
         emit(said if isinstance(said, str) else render(said))
-        if scope == "whole" and keeps(loaded.reader.source):
-            keep_forms(loaded.reader.source, every_form(summary, width, 80, WIDEST))
+        if scope == "whole" and keeps(results.trace.reader.source):
+            keep_forms(results.trace.reader.source, every_form(summary, width, 80, WIDEST))
     failed = False
     for name, least in limits:
         value = metrics[name]
@@ -286,14 +281,36 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
 @command_errors
 def findings_command(trace: str, scope: str) -> None:
     """Print the findings: what to notice, why it matters, what to try, and the events that show it."""
-    loaded = load_or_exit(trace)
-    from tracetui.analysis.results import Results
+    results = load_scope(trace, scope)
     from tracetui.report.findings import findings_lines, findings_markdown
     from tracetui.tables.findings import findings_json
 
-    results = Results(loaded).within(parse_scope(loaded, scope))
     write(
-        lambda: {"findings": findings_json(loaded, results.findings())},
+        lambda: {"findings": findings_json(results.trace, results.findings())},
         lambda: findings_markdown(results),
         lambda width: findings_lines(results, width),
+    )
+
+
+@click.command("efficiency")
+@trace_argument
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows; 0 prints all."
+)
+@scope_option
+@formats
+@command_errors
+def efficiency_command(trace: str, limit: int, scope: str) -> None:
+    """Print achieved TFLOP/s and GB/s of operators and kernels, and their share of the device's peak.
+
+    The work is computed from the recorded shapes (record_shapes=True), the time is that of the GPU events.
+    """
+    results = load_scope(trace, scope)
+    from tracetui.report.efficiency import efficiency_json, efficiency_lines, efficiency_markdown
+
+    table = results.efficiency()
+    write(
+        lambda: efficiency_json(table),
+        lambda: efficiency_markdown(table, limit),
+        lambda width: efficiency_lines(table, width, limit),
     )

@@ -42,6 +42,12 @@ class Source(Struct):
     """`identity_of` it when it was opened. None for a copy of a stream, and for a file that may still change
     without another time: one that did so less than two seconds before."""
 
+    @property
+    def changed(self) -> bool:
+        """Whether the file is not what it was when it was opened. Raises OSError."""
+        status = os.fstat(self.file.fileno())
+        return (status.st_size, status.st_mtime_ns) != self.stamp
+
     def stream(self, diagnostics: Diagnostics, offset: int = 0) -> Stream:
         """The text from `offset` on. Damage to the encoding is noted in `diagnostics`."""
         return self.encoding.stream(self.file, self.size, offset, diagnostics)

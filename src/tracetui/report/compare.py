@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from tracetui.cells import fit, wrap
+from tracetui.cells import fit
 from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import Side, device_name
@@ -18,8 +18,9 @@ from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.compare import main_change, number_columns, numbers, signed
 from tracetui.tables.compare_averages import average_columns, averages_records, joined_averages
+from tracetui.tables.findings import evidence_json
 from tracetui.tables.jsonable import share as finite
-from tracetui.tables.lines import Line, Span, columns
+from tracetui.tables.lines import INDENT, Line, Span, columns, paragraph
 from tracetui.tables.model import Column, pick
 from tracetui.tables.writers import Record, aligned, cells, markdown_table
 from tracetui.trace.model import I64
@@ -28,13 +29,13 @@ from tracetui.units import duration, plural
 SHOWN = 8
 """Explanations in text and Markdown, if not all are asked for; JSON has all."""
 FEW = 3
-"""The same, of two programs that have hardly anything in common: the numbers tell more."""
+"""The same for two programs with hardly anything in common: there the numbers say more."""
 EVIDENCE = 10
 """Events of an explanation in JSON: the first of each side."""
 SHORTEST_NAME = 16
-"""Cells of a name that is cut."""
+"""Cells of a name, at least, if it has to be cut."""
 ENOUGH = 30
-"""Cells of names from which on columns do not give way to them."""
+"""Columns are left out until names have this many cells, or all that they need."""
 NOISE = {
     "within noise": "within noise: apart from the machine's speed, no more than steps vary anyway, or less "
     f"than {MACHINE_SHARE:.0%} of a time",
@@ -45,7 +46,7 @@ NOISE = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is reported."""
+    """A comparison, and what to say about it."""
 
     comparison: Comparison
     names: tuple[str, str]
@@ -83,7 +84,7 @@ def _told(found: Comparison) -> tuple[Explanation, ...]:
 
 
 def _text(found: Comparison, one: Explanation) -> str:
-    """What explains a part, once: the answer above may begin with it."""
+    """What explains a part. What the answer above begins with is not repeated."""
     return "The machine, as said above." if one.text in found.answer else one.text
 
 
@@ -98,23 +99,23 @@ def compare_lines(report: Report, width: int) -> list[Line]:
     """The comparison in lines of at most `width` cells: the answer first."""
     width = min(width, 120)
     found = report.comparison
-    lines: list[Line] = [[(part, "title")] for part in wrap(found.answer, width)]
+    lines = paragraph(found.answer, width, "title")
     if found.strange:
-        lines += [[(part, "warn")] for part in wrap(_sentence(found.strange), width)]
+        lines += paragraph(_sentence(found.strange), width, "warn")
     lines += [[], *_side_lines(report, width)]
     if _told(found):
         lines += [[], [("What explains the difference", "head")], *_explanation_lines(report, width)]
     notes = [note for note in found.notes if note != found.strange]
     lines += [[]] if notes else []
     for note in notes:
-        lines += [[(part, "dim")] for part in wrap(_sentence(note), width)]
+        lines += paragraph(_sentence(note), width, "dim")
     lines += _number_lines(found, width)
     if report.averages:
         lines += _average_lines(found, report.averages, width)
     if report.outcomes:
         lines += [[], [("Limits", "head")], *_limit_lines(report.outcomes, width)]
         if note := wall_time_note(report.outcomes):
-            lines += [[(f"  {part}", "dim")] for part in wrap(_sentence(note), width - 2)]
+            lines += paragraph(_sentence(note), width, "dim", INDENT)
     return lines
 
 
@@ -137,7 +138,7 @@ def _cut(names: Sequence[str], room: int) -> list[str]:
 
 
 def _shown(report: Report) -> tuple[tuple[Explanation, ...], str]:
-    """(the explanations that are told, what the others come to together)."""
+    """(the explanations that are shown, what the others come to together)."""
     found, told = report.comparison, _told(report.comparison)
     shown = SHOWN if not found.strange else FEW
     left = () if report.every else told[shown:]
@@ -155,13 +156,11 @@ def _explanation_lines(report: Report, width: int) -> list[Line]:
     """Each after what it adds or takes away."""
     found, (told, rest) = report.comparison, _shown(report)
     changes = [_change(found, one) for one in told]
-    indent = max(len(text) for text, _ in changes) + 4
+    wide = max(len(text) for text, _ in changes)
     lines: list[Line] = []
     for one, (change, style) in zip(told, changes, strict=False):
-        first, *more = wrap(_text(found, one), width - indent)
-        lines.append([(f"  {change:>{indent - 4}}  ", style), (first, "")])
-        lines += [[(" " * indent + part, "")] for part in more]
-    return [*lines, *([(f"  {part}", "dim")] for part in wrap(rest, width - 2) if part)]
+        lines += paragraph(_text(found, one), width, head=[(f"  {change:>{wide}}  ", style)])
+    return lines + (paragraph(rest, width, "dim", INDENT) if rest else [])
 
 
 def _change(comparison: Comparison, one: Explanation) -> Span:
@@ -206,10 +205,10 @@ def _number_lines(found: Comparison, width: int) -> list[Line]:
     if not rows:
         return []
     less = ("spread_a spread_b", "ratio", "noise", "change")
-    lines = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
+    lines: list[Line] = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
     shown = " ".join(map(line_text, lines))
     for text in (text for word, text in NOISE.items() if word in shown):
-        lines += [[(f"  {part}", "dim")] for part in wrap(text, width - 2)]
+        lines += paragraph(text, width, "dim", INDENT)
     return lines
 
 
@@ -226,7 +225,7 @@ def _numbers_title(found: Comparison) -> str:
 
 
 def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
-    """The kernels and copies, of a trace without any the ops: (columns, rows)."""
+    """(columns, rows) of the kernels and copies, or of the ops where a trace has none of those."""
     joined = joined_averages(found)
     measure, part = ("self_device", "kernels") if joined.any_device else ("self_cpu", "ops")
     keys = " ".join(f"{measure}_{form}" for form in ("a", "b", "change", "ratio"))
@@ -359,20 +358,6 @@ def _explanation_json(found: Comparison, one: Explanation) -> dict[str, Any]:
         "names_b": list(one.names_b),
         "events_a": len(one.events_a),
         "events_b": len(one.events_b),
-        "evidence_a": _evidence(found.a, one.events_a),
-        "evidence_b": _evidence(found.b, one.events_b),
+        "evidence_a": [evidence_json(found.a.trace, i) for i in one.events_a[:EVIDENCE].tolist()],
+        "evidence_b": [evidence_json(found.b.trace, i) for i in one.events_b[:EVIDENCE].tolist()],
     }
-
-
-def _evidence(side: Side, events: I64) -> list[Record]:
-    trace = side.trace
-    return [
-        {
-            "slice": i,
-            "name": trace.name_of(i),
-            "lane": trace.lanes[int(trace.lane[i])].name,
-            "start_ns": int(trace.start[i]),
-            "duration_ns": int(trace.duration[i]),
-        }
-        for i in events[:EVIDENCE].tolist()
-    ]

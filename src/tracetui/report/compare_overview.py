@@ -19,7 +19,7 @@ from tracetui.units import duration
 
 HEADS = ("A", "B", "B - A", "B/A", "")
 NOISE = {"within noise": "noise", "the machine": "machine", "same": "same"}
-"""What a difference is, where it is no effect, in a word."""
+"""A word for a difference that is not an effect."""
 SIDE_BY_SIDE = "averages"
 
 
@@ -61,7 +61,7 @@ def _number(row: Number) -> Entry:
 
 
 def spreads_text(row: Number) -> str:
-    """How far the steps of either side are apart, as a message; "" where they are not."""
+    """A message about how far apart the steps of either side are; "" if they are not."""
     spreads = zip("AB", (row.metric.spread_a, row.metric.spread_b), strict=True)
     told = [f"{letter} {text}" for letter, spread in spreads if (text := spread_text(row.name, spread))]
     return f"{row.title}, the least and the most of a step: {'; '.join(told)}" if told else ""

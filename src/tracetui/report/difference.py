@@ -101,7 +101,7 @@ def explanation_facts(found: Comparison, one: Explanation) -> list[Fact]:
 
 
 def _names(side: Side, events: I64, rounds: int) -> list[str]:
-    """The names of events, with how many there are in a step and what they take, the longest first."""
+    """The names of events, with how many of each there are in a step and their time, the longest first."""
     if not len(events):
         return []
     trace = side.trace
@@ -119,7 +119,7 @@ def _names(side: Side, events: I64, rounds: int) -> list[str]:
 
 
 def number_facts(row: Number) -> list[Fact]:
-    """What a number is, and how far the steps of either side are apart."""
+    """What a number means, and how far apart the steps of either side are."""
     cause = row.title.removeprefix("idle: ")
     what = (
         f"The time of a step in which the GPU ran nothing: {CAUSE_TEXT[cause]}."

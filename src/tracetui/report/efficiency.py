@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tracetui.analysis.efficiency import EfficiencyTable
-from tracetui.cells import wrap
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.efficiency import rates_json, rates_markdown, rates_text
-from tracetui.tables.lines import Line
+from tracetui.tables.lines import Line, paragraph
 
 NO_SHAPES = "No shapes were recorded (record_shapes=True), so the work is not known."
 CACHED = "A bandwidth share above 100% means that some of the data was still in a cache."
@@ -60,7 +59,7 @@ def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> lis
             lines.append([(f"  and {len(rows) - limit:,} more: --limit 0", "dim")])
     cached = any((row.memory_share or 0) > 1 for row in (*table.ops, *table.kernels))
     for note in (_about(table), CACHED if cached else "", SAMPLED if table.sampled else ""):
-        lines += [[], *([(part, "dim")] for part in wrap(note, min(width, 100)))] if note else []
+        lines += [[], *paragraph(note, min(width, 100), "dim")] if note else []
     return lines
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from tracetui.analysis.select import plausible
 from tracetui.cells import wrap
 from tracetui.report.device_facts import device_facts
 from tracetui.safe_text import plain
+from tracetui.tables.model import Column, Table
 from tracetui.tables.names import short_of
 from tracetui.trace.indices import having
 from tracetui.trace.memory import Records, moment
@@ -71,7 +72,7 @@ def event_facts(
 
 
 def _properties(trace: Trace, i: int) -> Mapping[str, Any] | None:
-    """What the file says of the device that slice i ran on."""
+    """What the file says about the device that slice i ran on."""
     device = int(device_of(trace)[trace.lane[i]])
     return next((found for found in trace.info.devices if found.get("id") == device), None)
 
@@ -293,10 +294,28 @@ def device_text(device: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def wrapped(facts: list[Fact], width: int, lines: Callable[[str, int], list[str]] = wrap) -> list[Fact]:
-    """The facts with values wrapped to `width` cells; the first line has the label."""
+def wrapped(facts: Iterable[Fact], width: int) -> list[Fact]:
+    """The facts as lines with values of at most `width` cells; the first line of each has its label."""
     return [
         Fact("" if n else fact.label, line, fact.event)
         for fact in facts
-        for n, line in enumerate(lines(fact.value, width))
+        for n, line in enumerate(wrap(fact.value, width))
     ]
+
+
+def facts_table(
+    lines: Sequence[Fact],
+    labels: int,
+    titles: tuple[str, str] = ("", ""),
+    leads: Callable[[Fact], bool] | None = None,
+) -> Table:
+    """Lines on the screen. `labels`: cells of the labels; `leads`: which lines have a mark that Enter goes
+    somewhere."""
+    label = Column("label", titles[0], lambda r: lines[r].label, None, labels, False)
+    value = Column("value", titles[1], lambda r: lines[r].value, None, 0, False)
+    if leads is None:
+        columns: tuple[Column, ...] = (label, value)
+    else:
+        mark = Column("jump", "", lambda r: "↵" if leads(lines[r]) else "", None, 1, False, after=1)
+        columns = (label, mark, value)
+    return Table(columns, len(lines), lambda r: f"{lines[r].label} {lines[r].value}")

@@ -9,15 +9,17 @@ from rich.cells import cell_len
 from tracetui.analysis.findings import Finding
 from tracetui.analysis.findings.model import EVIDENCE
 from tracetui.analysis.results import Results
-from tracetui.cells import fit, wrap
+from tracetui.cells import fit
 from tracetui.tables import markdown
-from tracetui.tables.lines import Line
+from tracetui.tables.lines import INDENT, Line, paragraph
 from tracetui.tables.names import short_of
 from tracetui.trace import Trace
 from tracetui.trace.unknown import idle_known
 from tracetui.units import duration, instant
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
+LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
+"""Of what is said of the file."""
 SHOWN = 3
 """Pieces of evidence shown in text; JSON has all of them."""
 
@@ -64,9 +66,7 @@ def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[
     """One line per finding."""
     lines: list[Line] = []
     for f in findings[:limit]:
-        title = wrap(f.title, width - 11)
-        lines.append([(f"  {f.severity:<8} ", SEVERITY_STYLE[f.severity]), (title[0], "")])
-        lines += [[(f"{'':11}{part}", "")] for part in title[1:]]
+        lines += paragraph(f.title, width, head=[(f"  {f.severity:<8} ", SEVERITY_STYLE[f.severity])])
     if len(findings) > limit:
         lines.append([(f"  and {len(findings) - limit} more: tracetui findings", "dim")])
     return lines
@@ -76,16 +76,13 @@ def findings_lines(results: Results, width: int) -> list[Line]:
     """Each finding with its explanation, advice, and the first pieces of evidence."""
     width = min(width, 100)
     if not results.findings():
-        return [[(part, "")] for part in wrap(_nothing(results), width)]
+        return paragraph(_nothing(results), width)
     lines: list[Line] = []
     for f in results.findings():
         lines += [[]] if lines else []
-        title = wrap(f.title, width - 9)
-        lines.append([(f"{f.severity:<8} ", SEVERITY_STYLE[f.severity]), (title[0], "title")])
-        lines += [[(f"{'':9}{part}", "title")] for part in title[1:]]
-        lines += [[(f"  {part}", "")] for part in wrap(f.text, width - 2)]
-        advice = wrap(f.advice, width - 7)
-        lines += [[("       " if i else "  Try: ", "accent"), (part, "")] for i, part in enumerate(advice)]
+        lines += paragraph(f.title, width, "title", [(f"{f.severity:<8} ", SEVERITY_STYLE[f.severity])])
+        lines += paragraph(f.text, width, head=INDENT)
+        lines += paragraph(f.advice, width, head=[("  Try: ", "accent")])
         lines += [[(f"  > {text}", "dim")] for text in _evidence(results.trace, f, width - 4)]
     return lines
 

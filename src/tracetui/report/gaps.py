@@ -17,13 +17,12 @@ from tracetui.analysis.findings.idle import loading_time
 from tracetui.analysis.gaps import DeviceGaps, busy_union, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
-from tracetui.cells import wrap
 from tracetui.report.facts import Fact
 from tracetui.safe_text import plain
 from tracetui.tables import markdown
 from tracetui.tables.gaps import JSON, TEXT, gap_columns, gaps_text
 from tracetui.tables.jsonable import share as json_share
-from tracetui.tables.lines import Line, Span, bar, columns
+from tracetui.tables.lines import INDENT, Line, Span, bar, columns, paragraph
 from tracetui.tables.model import pick
 from tracetui.tables.names import short_of
 from tracetui.tables.steps import causes_json
@@ -37,7 +36,7 @@ NUMBERS_WIDE = 29
 COMPILING = "mostly torch.compile"
 LOADING = "mostly a DataLoader"
 NARROWEST = 20
-"""With less room, causes are not told in words."""
+"""With less room than this, causes are not explained in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class GapReport:
     first: int
     """Index of its first gap in `Results.gaps`."""
     rank: str = ""
-    """Whose it is, in a file merged from those of several ranks."""
+    """Whose device it is, in a file merged from those of several ranks."""
 
     def longest(self, minimum: int, limit: int) -> tuple[list[int], int]:
         """Table rows of the longest gaps of at least `minimum` ns, at most `limit` (0: all), and how many
@@ -189,6 +188,13 @@ def lead_in_line(report: GapReport) -> str | None:
     return f"before its first event {duration(report.gaps.lead_in)} ({why})"
 
 
+def head_lines(report: GapReport, width: int) -> list[Line]:
+    """The headline, and the time before the device's first event, in lines of at most `width` cells."""
+    lead_in = lead_in_line(report)
+    below = paragraph(lead_in, width, "dim", INDENT) if lead_in is not None else []
+    return paragraph(headline(report), width, "title") + below
+
+
 def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
     """For each device a headline, its idle time by cause, and its `limit` longest gaps (0: all)."""
     lines: list[Line] = []
@@ -196,15 +202,13 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
     title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
     for report in gap_report(results):
         lines += [[]] if lines else []
-        lines += [[(part, "title")] for part in wrap(headline(report), width)]
-        if (lead_in := lead_in_line(report)) is not None:
-            lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
+        lines += head_lines(report, width)
         lines += [[], [("Idle by cause", "head")], *cause_lines(report, width)]
         rows, more = report.longest(minimum, limit)
         lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
         if more:
             lines.append([(f"  and {plural(more, 'more gap')} (--limit 0 lists all)", "dim")])
-    return lines or [[(part, "")] for part in wrap(without_work_text(results.trace), width)]
+    return lines or paragraph(without_work_text(results.trace), width)
 
 
 def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
@@ -290,9 +294,9 @@ def cause_lines(report: GapReport, width: int) -> list[Line]:
     """Idle time by cause, with bars. The last column takes the remaining width, and as many lines as it
     needs."""
     totals, idle = report.totals, report.gaps.idle
-    words = max((len(t.cause) for t in totals), default=0)
-    words += max((len(report.words[t.cause]) for t in totals), default=0)
-    wide = max(4, min(20, max(8, width - 72), width - words - NUMBERS_WIDE))
+    longest = max((len(t.cause) for t in totals), default=0)
+    longest += max((len(report.words[t.cause]) for t in totals), default=0)
+    wide = max(4, min(20, max(8, width - 72), width - longest - NUMBERS_WIDE))
     rows: list[list[str | Span]] = [
         [
             (t.cause, "accent"),
@@ -306,9 +310,9 @@ def cause_lines(report: GapReport, width: int) -> list[Line]:
     lines = columns(rows, "<>><>")
     told: list[Line] = []
     for line, total in zip(lines, totals, strict=True):
-        used = sum(len(text) for text, _ in line) + 2
-        first, *more = wrap(report.words[total.cause], width - used) if width - used >= NARROWEST else [""]
-        told += [[*line, (f"  {first}", "dim")], *([(" " * used + part, "dim")] for part in more)]
+        room = width - sum(len(text) for text, _ in line) - 2
+        words = report.words[total.cause] if room >= NARROWEST else ""
+        told += paragraph(words, width, "dim", [*line, ("  ", "")])
     return told
 
 

@@ -1,7 +1,7 @@
-"""What the first screen says of a whole trace, kept beside the trace if that is large (`trace.saved`):
-opening it again says it at once. What was kept equals what would be found now.
+"""What the first screen says about a whole trace, kept beside the trace if that is large (`trace.saved`):
+when it is opened again, the screen has it at once. What was kept equals what would be found now.
 
-Nothing here raises: what cannot be used is found anew.
+Nothing here raises: what cannot be used is computed again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What `tracetui summary` says of a whole trace, kept beside the trace if that is large (`trace.saved`):
-asking again says it at once. Imports nothing that analyzes: `report.summary` makes it.
+"""What `tracetui summary` says about a whole trace, kept beside the trace if that is large (`trace.saved`):
+asking again takes no time.
 
-Nothing here raises: what cannot be used is found anew.
+Imports nothing that analyzes: `report.summary` makes it. Nothing here raises: what cannot be used is computed
+again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ METRICS = ("busy", "step-busy", "device-busy", "overlap")
 """What `--fail-under` can test: the busy share within steps, that of the worst step, that of the worst
 device, and the share of communication that other kernels hide."""
 WIDEST = 110
-"""Cells of its lines on a screen that is wider."""
+"""Its lines have this many cells at most, however wide the screen is."""
 
 
 class Forms(Struct, frozen=True):
@@ -31,7 +32,7 @@ class Forms(Struct, frozen=True):
     json: str
     markdown: str
     lines: dict[int, list[Line]]
-    """By width: these have been asked for."""
+    """By width: those that have been asked for."""
     metrics: dict[str, float | None]
     """By `METRICS`."""
 

@@ -46,7 +46,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a limit."""
+    """How the change of a metric compares with its limit."""
 
     limit: Limit
     a: float | None
@@ -54,9 +54,10 @@ class Outcome:
     machine: float
     """What of the change the machine's speed explains."""
     counted: float | None
-    """What counts of the change: without that, and 0 where the rest is noise. None where it is not known."""
+    """The part of the change that counts: without the machine's, and 0 if the rest is noise. None if
+    unknown."""
     over: bool
-    """Above the limit."""
+    """Whether it is above the limit."""
 
     @property
     def change(self) -> float | None:
@@ -64,7 +65,7 @@ class Outcome:
 
     @property
     def excused(self) -> bool:
-        """Above the limit only with the machine's part and noise."""
+        """Whether it is above the limit only with the machine's part and noise."""
         return not self.over and self.change is not None and _over(self.limit, self.a or 0.0, self.change)
 
 
@@ -131,7 +132,7 @@ def _word(one: Outcome) -> Span:
 
 
 def wall_time_note(outcomes: Sequence[Outcome]) -> str:
-    """What a gate on wall time is; "" without one."""
+    """A warning about limits on wall times; "" if there are none."""
     names = list(dict.fromkeys(one.limit.name for one in outcomes if one.limit.name in WALL_TIME))
     if not names:
         return ""

@@ -14,7 +14,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.copying import replace
-from tracetui.report.findings import SEVERITY_STYLE, unknown_events
+from tracetui.report.findings import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
 from tracetui.report.gaps import device_name, words_of_all
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.tables.averages import instances
@@ -28,7 +28,6 @@ STEPS = 8
 TOP = 5
 """Most ops, and most kernels."""
 FINDINGS = 12
-NOTICE_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
 WORTH_TRYING = ("high", "medium")
 """Findings of these severities may have the advice that comes first."""
 SMALL = 0.01
@@ -46,7 +45,7 @@ class Entry:
     part: float | None
     """The length of its bar, 0 to 1; None for no bar."""
     style: str
-    """What colors the bar, or the name where there is no bar: a part of the time, or a key of `STYLES`."""
+    """The color of the bar, or of the name if there is no bar: a part of the time, or a key of `STYLES`."""
     text: str
     target: Target
 
@@ -135,13 +134,13 @@ def _time(results: Results) -> Block:
 
 
 def _count_steps(results: Results) -> int:
-    """How many steps there are, if they are what the verdict is about; else 0."""
+    """The number of steps, if they are what the verdict is about; else 0."""
     return len(results.steps().rows) if results.is_whole and results.verdict().base == OF_STEPS else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Costs:
-    """What each row of the averages takes: a step, if there are several, else in all. Arrays of shape
+    """What each row of the averages takes: per step if there are several, else in all. Arrays of shape
     (rows,), times in ns."""
 
     self_cpu: F64
@@ -231,7 +230,7 @@ def _steps(results: Results) -> Block:
 def _notices(results: Results) -> Block:
     def entry(level: str, text: str, count: int) -> Entry:
         often = f"{count:,} × " if count > 1 else ""
-        return Entry(level, (), None, NOTICE_STYLE.get(level, ""), f"{often}{text}", Target("details"))
+        return Entry(level, (), None, LEVEL_STYLE.get(level, ""), f"{often}{text}", Target("details"))
 
     notices = results.trace.notices if results.is_whole else ()
     return Block("file", "About the file", "", tuple(entry(n.level, n.text, n.count) for n in notices))
@@ -300,8 +299,8 @@ def _kernels(results: Results, costs: _Costs) -> Block:
 
 
 def _with_peaks(results: Results, kernels: Block) -> Block:
-    """With the share that each kernel reaches of the device's peak, of FLOP/s or of bandwidth: whichever is
-    larger, where that is known."""
+    """The same with the share of the device's peak that each kernel reaches, in FLOP/s or in bandwidth,
+    whichever is larger, if that is known."""
     reached = {row.name: row for row in results.efficiency().kernels}
     trace, entries = results.trace, []
     for entry in kernels.entries:

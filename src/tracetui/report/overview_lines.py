@@ -23,9 +23,9 @@ APART = 2
 COSTS = ("ops", "kernels")
 """The blocks of what costs most."""
 COSTS_BESIDE = 64
-"""From this width on, in cells, those stand beside each other where the others don't."""
+"""From this width on, in cells, those stand beside each other and the others do not."""
 FEW_LINES = 12
-"""Where fewer can be seen at once, the sentences take half of them at most, if there is one column."""
+"""If fewer lines than this are in view, the sentences take at most half of them (in one column)."""
 
 Numbered = tuple[Block, list[tuple[int, Entry]]]
 """A block, and those of its entries that are shown, with their places in reading order."""

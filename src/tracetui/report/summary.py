@@ -15,12 +15,13 @@ from tracetui.analysis.steps import Steps
 from tracetui.analysis.verdict import busy_text, judge
 from tracetui.cells import fit, wrap
 from tracetui.formats.machine import threads_for, together
-from tracetui.report.findings import finding_titles, findings_markdown, unknown_events
+from tracetui.report.findings import LEVEL_STYLE, finding_titles, findings_markdown, unknown_events
 from tracetui.report.gaps import (
     GapReport,
     cause_lines,
     causes_markdown,
     gap_report,
+    head_lines,
     headline,
     lead_in_line,
     words_of_all,
@@ -31,7 +32,7 @@ from tracetui.tables import markdown
 from tracetui.tables.findings import findings_json
 from tracetui.tables.jsonable import dumps, us
 from tracetui.tables.jsonable import share as json_share
-from tracetui.tables.lines import Line, Span, bar, columns
+from tracetui.tables.lines import INDENT, Line, Span, bar, columns, paragraph
 from tracetui.tables.names import told_apart
 from tracetui.tables.steps import (
     causes_json,
@@ -53,7 +54,6 @@ VERDICT_STYLE = {
     "overhead-bound": "bad", "communication-bound": "bad", "copy-bound": "bad", "mixed": "warn",
     "compute-bound": "good", "CPU-only": "accent", "not known": "dim",
 }  # fmt: skip
-LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _is_work(trace: Trace, table: Averages, i: int) -> bool:
 
 
 def _total(summary: Summary) -> int:
-    """The time of the rows that the list is of, ns."""
+    """The total time that the list is about, ns."""
     table = summary.table
     if summary.top and table.device[summary.top[0]]:
         return sum(int(table.self_device[i]) for i in summary.top)
@@ -230,13 +230,11 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         *([] if results.is_whole else [[(f"only {results.scope.label}", "warn")]]),
         [],
         *_beside((word[0].upper() + word[1:], VERDICT_STYLE[word]), (numbers, ""), 3, width),
-        *([(f"  {part}", "dim")] for part in wrap(reason, min(width, 102) - 2)),
+        *paragraph(reason, min(width, 102), "dim", INDENT),
         *_time_lines(summary, width),
     ]
     for report in summary.gaps:
-        lines += [[], *([(part, "title")] for part in wrap(headline(report), width))]
-        if (lead_in := lead_in_line(report)) is not None:
-            lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
+        lines += [[], *head_lines(report, width)]
         if len(summary.gaps) > 1:
             lines += cause_lines(report, width)
     if findings := results.findings():
@@ -247,9 +245,8 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
     if trace.notices:
         lines += [[], [("About the file", "head")]]
         for notice in trace.notices:
-            first, *more = wrap(f"{notice.count:,} x {notice.text}", width - 12)
-            lines.append([(f"  {notice.level:<8}", LEVEL_STYLE.get(notice.level, "")), (f"  {first}", "")])
-            lines += [[(f"{'':<12}{part}", "")] for part in more]
+            head = [(f"  {notice.level:<8}  ", LEVEL_STYLE.get(notice.level, ""))]
+            lines += paragraph(f"{notice.count:,} x {notice.text}", width, head=head)
     return lines
 
 
@@ -259,11 +256,11 @@ def _beside(first: Span, second: Span, apart: int, width: int) -> list[Line]:
         return [[first]]
     if len(wrap(f"{first[0]}{'':<{apart}}{second[0]}", width)) == 1:
         return [[first, (f"{'':<{apart}}{second[0]}", second[1])]]
-    return [[first], *([(f"  {part}", second[1])] for part in wrap(second[0], width - 2))]
+    return [[first], *paragraph(second[0], width, second[1], INDENT)]
 
 
 def _time(summary: Summary) -> tuple[str, tuple[TimePart, ...]]:
-    """What the time that the verdict is about went to, with a title. No rows without devices."""
+    """How the time that the verdict is about was spent, with a title. No rows without devices."""
     verdict = summary.results.verdict()
     together = f" on {plural(len(summary.gaps), 'device')} together" if len(summary.gaps) > 1 else ""
     counts = " that count" if verdict.noticeably_left_out else ""

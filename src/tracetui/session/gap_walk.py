@@ -52,10 +52,10 @@ def next_gap(
 class GapWalk:
     """The current gap, and steps to the next one."""
 
-    def __init__(self, walk: Walk, minimum: int = 0) -> None:
-        """`minimum`: gaps shorter than this (ns) are skipped."""
+    def __init__(self, walk: Walk) -> None:
         self._walk = walk
-        self.minimum = minimum
+        self.minimum = 0
+        """Shorter gaps (ns) are skipped."""
         self.by_size = True
         self._shown: dict[tuple[int, int, int], int] = {}
         """Indices in `Results.gaps` of the gaps that were highlighted, as the scene names them."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracetui.session.state import read_state, resolved, state_folder, write_state
+from tracetui.units import age
 
 KEPT = 30
 LATEST = 1e12
@@ -57,7 +58,4 @@ def remember(path: str | Path, folder: Path | None = None) -> None:
 
 def ago(seconds: float) -> str:
     """How long ago, in one unit: `just now`, `5 min ago`, `3 h ago`, `2 d ago`."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit} ago"
-    return "just now"
+    return f"{age(seconds)} ago" if seconds >= 60 else "just now"

@@ -17,7 +17,6 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.roles import roles
 from tracetui.formats.machine import threads_for, together
 from tracetui.safe_text import plain
-from tracetui.session.lanes import load_lanes, save_lanes
 from tracetui.session.marks import Marks
 from tracetui.session.paths import meta_file
 from tracetui.session.state import resolved
@@ -147,14 +146,6 @@ class Recording:
         """Keep what takes `prepare` longest, for when a large trace is opened again; whether it is kept."""
         found = Prepared(len(trace), trace.span, idle_known(trace), roles(trace))
         return keep_answer(trace.reader.source, "prepared", found, Prepared)
-
-    def load_lanes(self) -> list[Mapping[str, Any]]:
-        """The saved arrangement of the lanes; [] if there is none."""
-        return load_lanes(self.path)
-
-    def save_lanes(self, lanes: Sequence[Mapping[str, Any]] | None) -> bool:
-        """Save an arrangement; None deletes it. False if it could not be written."""
-        return save_lanes(self.path, lanes)
 
 
 def trace_name(trace: Trace) -> str:

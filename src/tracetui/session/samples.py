@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-ENDINGS = (".json.gz", ".json")
-
+from tracetui.session.paths import may_be_trace, trace_stem
 
 ABOUT: Mapping[str, str] = {
     "matmul_add_64_cold": "a first call: setup and lazy loading",
@@ -44,10 +43,7 @@ def samples() -> dict[str, Path]:
     folder = sample_folder()
     if folder is None:
         return {}
-    found = {}
-    for path in sorted(folder.rglob("*.json*")):
-        ending = next((e for e in ENDINGS if path.name.endswith(e)), None)
-        if ending and not path.name.endswith((".meta.json", ".averages.json")):
-            found[str(path.relative_to(folder)).removesuffix(ending)] = path
+    paths = [path for path in sorted(folder.rglob("*.json*")) if may_be_trace(path.name)]
+    found = {str(path.relative_to(folder).with_name(trace_stem(path))): path for path in paths}
     order = {name: n for n, name in enumerate(ABOUT)}
     return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))

@@ -26,7 +26,7 @@ def nothing(*_: Any) -> None:
 
 
 class Place(Struct, frozen=True, eq=False):
-    """Where one was in the session."""
+    """A place in the session, to return to."""
 
     scene: Scene
     height: int
@@ -49,7 +49,8 @@ class Walk:
         self.moved = False
         """Whether the view has moved since the start, other than by resizing."""
         self.returned: Place | None = None
-        """Where one has gone back to, until the next move: its lanes come back with its height."""
+        """The place that the user has returned to, until the next move: its lanes come back with its
+        height."""
         self._history = History()
         self.on_change: Callable[[], object] = nothing
         """Called after every change of the scene."""
@@ -177,7 +178,7 @@ class Walk:
         return view is not None
 
     def place(self) -> Place:
-        """Where one is, for `return_to`."""
+        """The present place, for `return_to`."""
         return Place(self.scene, self.height, self.moved, self._history.copy())
 
     def return_to(self, place: Place) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from tracetui.copying import replace
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import us
 from tracetui.tables.lines import bar
-from tracetui.tables.model import Column, Columns, Table, by_key, pick
+from tracetui.tables.model import Column, Columns, Table, by_key, each, pick
 from tracetui.tables.names import told_apart
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, markdown_table, records
@@ -97,9 +96,6 @@ def average_columns(
         shorts = [short_name(name, category_of(trace, a, row)) for row, name in enumerate(a.names)]
         apart = told_apart(shorts, a.names, list(zip(a.device.tolist(), a.groups, strict=True)))
         return [f"{name}  {group}" if group else name for name, group in zip(apart, a.groups, strict=True)]
-
-    def each(value: Callable[[int], Any]) -> Callable[[I64], list[Any]]:
-        return lambda at: [value(row) for row in at.tolist()]
 
     def time(key: str, title: str, heading: str, values: I64, drop: int) -> Column:
         def micros(row: int) -> float:

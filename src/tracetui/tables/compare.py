@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
@@ -16,7 +15,6 @@ from tracetui.compare.sides import paced_by_device
 from tracetui.tables.gaps import field
 from tracetui.tables.lines import Span
 from tracetui.tables.model import Column, Columns, by_key
-from tracetui.trace.model import I64
 from tracetui.units import duration, percent, significant, size
 
 WORDS = {
@@ -168,8 +166,3 @@ def number_columns(rows: Sequence[Number]) -> Columns:
         spread("spread_a"),
         spread("spread_b"),
     )
-
-
-def each_of(values: Sequence[Any]) -> Callable[[I64], list[Any]]:
-    """What a file's column takes: the values of some rows."""
-    return lambda at: [values[i] for i in at.tolist()]

@@ -14,9 +14,9 @@ from tracetui.compare.model import Comparison
 from tracetui.compare.sides import Side
 from tracetui.tables import markdown
 from tracetui.tables.averages import part_rows
-from tracetui.tables.compare import count_text, each_of, ratio_text, signed
+from tracetui.tables.compare import count_text, ratio_text, signed
 from tracetui.tables.jsonable import share as finite
-from tracetui.tables.model import Column, Columns, Table, by_key, pick
+from tracetui.tables.model import Column, Columns, Table, by_key, each, pick
 from tracetui.tables.names import told_apart
 from tracetui.tables.writers import Record, records
 from tracetui.trace.model import F64, I64, Bool
@@ -165,12 +165,12 @@ def average_columns(joined: JoinedAverages, comparison: Comparison, rows: I64 | 
     found = [
         Column("name", "Name", lambda r: short()[r], short, right=False, descending=False, ends=True)
         .said("name", lambda r: short()[r], lambda r: markdown.code(joined.names[r]))
-        .filed(name=each_of(joined.names)),
+        .filed(name=each(joined.names.__getitem__)),
         Column("device", "On", on, lambda: joined.device, 3, right=False, drop=3)
         .said("on", on)
         .filed(
-            device=each_of(["CUDA" if one else "CPU" for one in joined.device.tolist()]),
-            user_annotation=each_of(joined.annotation.tolist()),
+            device=each(lambda r: "CUDA" if joined.device[r] else "CPU"),
+            user_annotation=lambda at: joined.annotation[at].tolist(),
         ),
     ]
     first = DEVICE_FIRST if joined.any_device else CPU_FIRST

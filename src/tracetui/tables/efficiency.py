@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.cells import cell_len
 
 from tracetui.analysis.efficiency import EfficiencyRow, EfficiencyTable
@@ -14,11 +14,12 @@ from tracetui.cells import fit
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import Line, bar
-from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
+from tracetui.tables.model import I64, Column, Columns, Table, by_key, each, pick
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
 from tracetui.units import duration, share, significant
 
+SCREEN = "name what calls duration tflops compute_share compute_bar gbps memory_share memory_bar"
 TEXT = "label calls duration flops tflops compute_share gbps memory_share"
 MARKDOWN = "name shape calls duration flops tflops compute_share gbps memory_share"
 JSON = "name label shape kind calls duration flops bytes tflops gbps compute_share memory_share kernel"
@@ -26,34 +27,52 @@ JSON = "name label shape kind calls duration flops bytes tflops gbps compute_sha
 BAR = 6
 """Cells of a bar on the screen."""
 WIDE = 100
-"""From this width (in cells), all columns are shown."""
+"""From this width (in cells), all columns of text are shown."""
 
 
-def efficiency_columns(rows: Sequence[EfficiencyRow], what: str = "Operator", width: int = WIDE) -> Columns:
-    """The columns of these rows. `what`: what the rows are; `width`: of the text.
+def efficiency_columns(
+    rows: Sequence[EfficiencyRow], what: str = "Operator", width: int = WIDE, kernels: int = 0
+) -> Columns:
+    """The columns of these rows. `what`: what the rows are; `width`: of the text; `kernels`: how many rows
+    are kernels, which are the first ones.
 
     Rates in TFLOP/s (1e12) and GB/s (1e9), shares of the device's peak; null if unknown.
     """
     narrow = width < WIDE
-    of_peak = "%" if narrow else "of peak"
-
-    def each(value: Callable[[EfficiencyRow], Any]) -> Callable[[I64], list[Any]]:
-        return lambda at: [value(rows[i]) for i in at.tolist()]
 
     def of(name: str) -> Callable[[I64], list[Any]]:
-        return each(attrgetter(name))
+        return each(lambda r: getattr(rows[r], name))
 
-    def rate(key: str, heading: str) -> Column:
-        fields = {key: each(lambda row: json_share(getattr(row, key)))}
-        return Column(key).said(heading, lambda r: _number(getattr(rows[r], key))).filed(**fields)
+    def values(key: str) -> npt.NDArray[np.float64]:
+        return np.array([getattr(row, key) or 0.0 for row in rows])
+
+    def value(key: str) -> Callable[[I64], list[Any]]:
+        return each(lambda r: json_share(getattr(rows[r], key)))
+
+    def rate(key: str, title: str) -> Column:
+        def cell(r: int) -> str:
+            return _number(getattr(rows[r], key))
+
+        shown = Column(key, title, cell, lambda: values(key), 9, drop=2)
+        return shown.said(title, cell).filed(**{key: value(key)})
 
     def peak_share(key: str) -> Column:
         def cell(r: int) -> str:
             part = getattr(rows[r], key)
             return "-" if part is None else share(part)
 
-        fields = {key: each(lambda row: json_share(getattr(row, key)))}
-        return Column(key).said(of_peak, cell, markdown_heading="Of peak").filed(**fields)
+        shown = Column(key, "of peak", cell, lambda: values(key), 7, after=1)
+        shown = shown.said("%" if narrow else "of peak", cell, markdown_heading="Of peak")
+        return shown.filed(**{key: value(key)})
+
+    def peak_bar(key: str, part: str) -> Column:
+        return Column(key, "", lambda r: bar(getattr(rows[r], part) or 0.0, BAR), None, BAR, False, drop=4)
+
+    def name(r: int) -> str:
+        return f"{rows[r].short}  {rows[r].shape}".rstrip()
+
+    def calls(r: int) -> str:
+        return f"{rows[r].calls:,}"
 
     def gflop(r: int) -> str:
         row = rows[r]
@@ -66,22 +85,27 @@ def efficiency_columns(rows: Sequence[EfficiencyRow], what: str = "Operator", wi
         return _label(row.short, work, max(16, min(width, 132) - (48 if narrow else 66)))
 
     return by_key(
-        Column("name", right=False)
+        Column("name", "Name and shape", name, lambda: [name(r) for r in range(len(rows))], right=False)
         .said(what, markdown=lambda r: markdown.code(rows[r].name))
         .filed(name=of("name")),
+        Column("what", "", lambda r: "kernel" if r < kernels else "op", width=6, right=False, drop=3),
         Column("label", right=False).said("", label).filed(short_name=of("short")),
         Column("shape", right=False).said("shape", lambda r: rows[r].shape).filed(shape=of("shape")),
         Column("kind").filed(kind=of("kind"), dtype=of("dtype")),
-        Column("calls").said("calls", lambda r: f"{rows[r].calls:,}").filed(calls=of("calls")),
-        Column("duration")
+        Column("calls", "Calls", calls, lambda: values("calls"), 7, drop=2)
+        .said("calls", calls)
+        .filed(calls=of("calls")),
+        time_column("duration", "Time", np.array([row.duration for row in rows], dtype=np.int64))
         .said("time", lambda r: duration(rows[r].duration))
         .filed(duration_ns=of("duration")),
         Column("flops").said("GFLOP", gflop).filed(flops=of("flops")),
         Column("bytes").filed(bytes=of("bytes")),
         rate("tflops", "TFLOP/s"),
         peak_share("compute_share"),
+        peak_bar("compute_bar", "compute_share"),
         rate("gbps", "GB/s"),
         peak_share("memory_share"),
+        peak_bar("memory_bar", "memory_share"),
         Column("kernel").filed(kernel=of("kernel")),
     )
 
@@ -89,48 +113,15 @@ def efficiency_columns(rows: Sequence[EfficiencyRow], what: str = "Operator", wi
 def efficiency_table(found: EfficiencyTable) -> Table:
     """Kernels, then ops by shape, on the screen."""
     rows = (*found.kernels, *found.ops)
-
-    def rate(key: str, title: str, drop: int) -> Column:
-        values = np.array([getattr(row, key) or 0.0 for row in rows])
-        return Column(key, title, lambda r: _number(getattr(rows[r], key)), lambda: values, 9, drop=drop)
-
-    def of_peak(key: str, title: str, drop: int) -> tuple[Column, Column]:
-        values = np.array([getattr(row, key) or 0.0 for row in rows])
-
-        def text(r: int) -> str:
-            part = getattr(rows[r], key)
-            return "-" if part is None else share(part)
-
-        return (
-            Column(key, title, text, lambda: values, 7, drop=drop, after=1),
-            Column(f"{key}_bar", "", lambda r: bar(values[r], BAR), width=BAR, right=False, drop=drop + 4),
-        )
-
-    def name(r: int) -> str:
-        return f"{rows[r].short}  {rows[r].shape}".rstrip()
-
-    durations = np.array([row.duration for row in rows], dtype=np.int64)
-    calls = np.array([row.calls for row in rows], dtype=np.int64)
-    columns = (
-        Column("name", "Name and shape", name, lambda: [name(r) for r in range(len(rows))], right=False),
-        Column("what", "", lambda r: "kernel" if r < len(found.kernels) else "op", None, 6, False, 3),
-        Column("calls", "Calls", lambda r: f"{calls[r]:,}", lambda: calls, 7, drop=2),
-        time_column("duration", "Time", durations),
-        rate("tflops", "TFLOP/s", 2),
-        *of_peak("compute_share", "of peak", 0),
-        rate("gbps", "GB/s", 2),
-        *of_peak("memory_share", "of peak", 0),
-    )
-    nothing = (
-        "no shapes were recorded: capture with record_shapes=True" if not found.recorded else "no rates here"
-    )
-    filed = efficiency_columns(rows)
+    columns = efficiency_columns(rows, kernels=len(found.kernels))
     return Table(
-        columns,
+        pick(columns, SCREEN),
         len(rows),
-        lambda r: f"{name(r)} {rows[r].name}",
-        empty=nothing,
-        records=lambda order: records(pick(filed, JSON), order),
+        lambda r: f"{columns['name'].text(r)} {rows[r].name}",
+        empty="no rates here"
+        if found.recorded
+        else "no shapes were recorded: capture with record_shapes=True",
+        records=lambda order: records(pick(columns, JSON), order),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.findings import Finding
 from tracetui.cells import wrap
-from tracetui.tables.model import Column, Columns, Table, by_key, pick
+from tracetui.tables.model import Column, Columns, Table, by_key, each, pick
 from tracetui.tables.writers import Record, records
 from tracetui.trace.model import I64, Trace
 from tracetui.units import plural
@@ -19,25 +19,13 @@ FILE = "rule severity title text advice count evidence_name evidence_start_ns ev
 
 
 def finding_columns(trace: Trace, findings: Sequence[Finding]) -> Columns:
-    """The columns of these findings. `slice` is the row of the trace's columns."""
+    """The columns of these findings."""
 
     def field(name: str, value: Callable[[Finding], Any]) -> Column:
-        return Column(name, fields={name: lambda at: [value(findings[i]) for i in at.tolist()]})
-
-    def evidence(i: int) -> Record:
-        return {
-            "slice": i,
-            "name": trace.name_of(i),
-            "lane": trace.lanes[int(trace.lane[i])].name,
-            "start_ns": int(trace.start[i]),
-            "duration_ns": int(trace.duration[i]),
-        }
+        return Column(name, fields={name: each(lambda r: value(findings[r]))})
 
     def first(name: str) -> Column:
-        return field(f"evidence_{name}", lambda f: evidence(f.evidence[0])[name])
-
-    def count(at: I64) -> list[int]:
-        return [len(findings[i].evidence) for i in at.tolist()]
+        return field(f"evidence_{name}", lambda f: evidence_json(trace, f.evidence[0])[name])
 
     return by_key(
         field("rule", lambda f: f.rule),
@@ -46,12 +34,23 @@ def finding_columns(trace: Trace, findings: Sequence[Finding]) -> Columns:
         field("text", lambda f: f.text),
         field("advice", lambda f: f.advice),
         field("numbers", lambda f: {name: float(value) for name, value in f.numbers.items()}),
-        field("evidence", lambda f: [evidence(int(i)) for i in f.evidence]),
-        Column("count", fields={"evidence": count}),
+        field("evidence", lambda f: [evidence_json(trace, i) for i in f.evidence]),
+        Column("count", fields={"evidence": each(lambda r: len(findings[r].evidence))}),
         first("name"),
         first("start_ns"),
         first("duration_ns"),
     )
+
+
+def evidence_json(trace: Trace, event: int) -> Record:
+    """A slice that shows something. `slice` is the row of the trace's columns."""
+    return {
+        "slice": int(event),
+        "name": trace.name_of(event),
+        "lane": trace.lanes[int(trace.lane[event])].name,
+        "start_ns": int(trace.start[event]),
+        "duration_ns": int(trace.duration[event]),
+    }
 
 
 def findings_json(trace: Trace, findings: Sequence[Finding]) -> list[Record]:

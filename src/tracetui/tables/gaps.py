@@ -18,7 +18,7 @@ from tracetui.analysis.select import has
 from tracetui.cells import fit
 from tracetui.tables import markdown
 from tracetui.tables.lines import Line
-from tracetui.tables.model import Column, Columns, Table, by_key, pick
+from tracetui.tables.model import Column, Columns, Table, by_key, each, pick
 from tracetui.tables.names import short_names, short_of
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import aligned, cells, records
@@ -60,9 +60,7 @@ def _gap_columns(results: Results) -> list[Column]:
         time_column("duration", "Gap", gaps.duration)
         .said("length", lambda r: duration(int(gaps.duration[r])))
         .filed(duration_ns=_numbers(gaps.duration)),
-        Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3).filed(
-            share_of_idle=lambda at: [part(row) for row in at.tolist()]
-        ),
+        Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3).filed(share_of_idle=each(part)),
         time_column("start", "Start", gaps.start, 2, zero="0", descending=False)
         .said("at", lambda r: instant(int(gaps.start[r])))
         .filed(start_ns=_numbers(gaps.start)),

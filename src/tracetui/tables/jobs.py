@@ -9,7 +9,8 @@ import numpy as np
 
 from tracetui.capture.live.processes import Job
 from tracetui.safe_text import plain
-from tracetui.tables.model import I64, Column, Table
+from tracetui.tables.model import I64, Column, Table, each
+from tracetui.units import age
 
 Text = Callable[[int], str]
 
@@ -22,26 +23,26 @@ def jobs_table(found: Sequence[Job], now: float) -> Table:
         cut = Column(key, title, text, values, width, right, drop, False, ends=not width)
         return cut.said(title.lower(), text)
 
-    def each(value: Callable[[Job], Any]) -> Callable[[I64], list[Any]]:
-        return lambda rows: [value(found[row]) for row in rows.tolist()]
+    def of(value: Callable[[Job], Any]) -> Callable[[I64], list[Any]]:
+        return each(lambda row: value(found[row]))
 
     starts = np.array([job.first.since for job in found])
     columns = (
         column("pid", "PID", 8, lambda r: str(found[r].first.pid), right=True).filed(
-            pid=each(lambda job: job.first.pid), pids=each(lambda job: [one.pid for one in job.processes])
+            pid=of(lambda job: job.first.pid), pids=of(lambda job: [one.pid for one in job.processes])
         ),
         column("user", "User", 10, lambda r: plain(found[r].first.user, 10), 2).filed(
-            user=each(lambda job: job.first.user)
+            user=of(lambda job: job.first.user)
         ),
-        column("since", "Runs for", 9, lambda r: _age(now - starts[r]), right=True).filed(
-            since=each(lambda job: round(job.first.since, 3))
+        column("since", "Runs for", 9, lambda r: age(now - starts[r]), right=True).filed(
+            since=of(lambda job: round(job.first.since, 3))
         ),
         column("ranks", "Ranks", 6, lambda r: _ranks(found[r]), 1, True).filed(
-            ranks=each(lambda job: [one.rank for one in job.processes])
+            ranks=of(lambda job: [one.rank for one in job.processes])
         ),
-        column("gpu", "GPU", 8, lambda r: _gpu_text(found[r]), 1).filed(gpus=each(_gpus)),
+        column("gpu", "GPU", 8, lambda r: _gpu_text(found[r]), 1).filed(gpus=of(_gpus)),
         column("command", "Command", 0, lambda r: plain(found[r].first.name, 500)).filed(
-            command=each(lambda job: job.first.name)
+            command=of(lambda job: job.first.name)
         ),
     )
     return Table(columns, len(found), empty="nothing to ask: start a job with: tracetui run COMMAND")
@@ -59,11 +60,3 @@ def _gpu_text(job: Job) -> str:
 
 def _ranks(job: Job) -> str:
     return str(len(job.processes)) if job.first.rank is not None or len(job.processes) > 1 else "-"
-
-
-def _age(seconds: float) -> str:
-    """How long something has run: 12 s, 5 min, 3 h, 4 d."""
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return f"{max(0, int(seconds))} s"

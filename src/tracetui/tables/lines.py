@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
+from tracetui.cells import wrap
+
 Span = tuple[str, str]
 """(text, style); the style is a key of `STYLES`."""
 Line = list[Span]
@@ -31,6 +33,17 @@ def plain_text(lines: Iterable[Line]) -> str:
     return "".join("".join(text for text, _ in line).rstrip() + "\n" for line in lines)
 
 
+def paragraph(text: str, width: int, style: str = "", head: Sequence[Span] = ()) -> list[Line]:
+    """A text in lines of at most `width` cells: the first one after `head`, the others as far right."""
+    left = sum(cell_len(part) for part, _ in head)
+    first, *more = wrap(text, width - left)
+    return [[*head, (first, style)], *([(" " * left + part, style)] for part in more)]
+
+
+INDENT = [("  ", "")]
+"""The head of a paragraph below a title."""
+
+
 def bar(share: float, width: int) -> str:
     """A bar of `width` cells, filled to an eighth of a cell; any share above zero shows."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
@@ -39,13 +52,13 @@ def bar(share: float, width: int) -> str:
     return ("█" * full + ("▏▎▍▌▋▊▉"[part - 1] if part else "")).ljust(width)
 
 
-def columns(rows: Sequence[Sequence[str | Span]], align: str, indent: str = "  ") -> list[Line]:
+def columns(rows: Sequence[Sequence[str | Span]], align: str) -> list[Line]:
     """Rows of cells in columns that line up; `align` has one of "<" and ">" per column."""
     cells = [[cell if isinstance(cell, tuple) else (cell, "") for cell in row] for row in rows]
     widths = [max((cell_len(row[i][0]) for row in cells), default=0) for i in range(len(align))]
     lines: list[Line] = []
     for row in cells:
-        line: Line = [(indent, "")]
+        line: Line = [*INDENT]
         for i, ((text, style), where, width) in enumerate(zip(row, align, widths, strict=True)):
             blank = " " * (width - cell_len(text))
             line.append((blank + text if where == ">" else text + blank, style))

@@ -88,6 +88,11 @@ Columns = Mapping[str, Column]
 """The columns of a table by their keys."""
 
 
+def each(value: Callable[[int], Any]) -> Callable[[I64], list[Any]]:
+    """A field's values in some rows, from its value in one."""
+    return lambda rows: [value(row) for row in rows.tolist()]
+
+
 def by_key(*columns: Column) -> Columns:
     return {column.key: column for column in columns}
 

@@ -13,12 +13,12 @@ from tracetui.analysis.causes import CAUSES, CauseTotal
 from tracetui.analysis.scope import Scope
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import PARTS, Verdict, busy_text
-from tracetui.cells import fit, wrap
+from tracetui.cells import fit
 from tracetui.copying import replace
 from tracetui.tables import markdown
 from tracetui.tables.gaps import field
 from tracetui.tables.jsonable import share as json_share
-from tracetui.tables.lines import Line
+from tracetui.tables.lines import INDENT, Line, paragraph
 from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
 from tracetui.tables.times import time_column
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
@@ -292,15 +292,15 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     body = cells(shown, range(len(rows)))
     lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
     for note in _what_counts(rows, shown):
-        lines += _notes(note, width)
+        lines += paragraph(note, width, "dim", INDENT)
     if any(row.window_idle > row.window_length for row in steps.rows):
-        lines += _notes(ALL_DEVICES, width)
+        lines += paragraph(ALL_DEVICES, width, "dim", INDENT)
     if limit and len(steps.rows) > limit:
         lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
     if not steps.rows:
-        lines += _notes(f"The trace has no {steps.table.name} annotations.", width)
+        lines += paragraph(f"The trace has no {steps.table.name} annotations.", width, "dim", INDENT)
     elif text := source_text(steps.table.source):
-        lines += _notes(text, width)
+        lines += paragraph(text, width, "dim", INDENT)
     return lines
 
 
@@ -328,10 +328,6 @@ def _what_counts(rows: Sequence[StepRow], shown: Sequence[Column]) -> list[str]:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _notes(text: str, width: int) -> list[Line]:
-    return [[(f"  {part}", "dim")] for part in wrap(text, width - 2)]
 
 
 def source_text(source: str) -> str:

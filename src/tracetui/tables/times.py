@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.tables.model import Column, Values
-from tracetui.trace.model import I64
+from tracetui.tables.model import Column
+from tracetui.trace.model import F64, I64
 from tracetui.units import column_unit, in_unit
 
 
 def time_column(
     key: str,
     title: str,
-    values: Values,
+    values: I64 | F64,
     drop: int = 0,
     *,
     zero: str = "-",

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from tracetui.trace.intervals import Union, union
-from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
 
 IN_OPS = -1
 
@@ -27,13 +27,10 @@ def busy_of(trace: Trace) -> dict[int, Union]:
     if not found:
         ops = trace.is_kind(Kind.CPU_OP)
         key, mask = (IN_OPS, ops) if ops.any() else (-2, trace.depth == 0)
-        found = {key: _union(trace, mask & ~trace.implausible)}
+        mask = mask & ~trace.implausible
+        start = trace.start[mask]
+        found = {key: union(start, start + trace.duration[mask])}
     return found
-
-
-def _union(trace: Trace, mask: Bool) -> Union:
-    start = trace.start[mask]
-    return union(start, start + trace.duration[mask])
 
 
 def overall(parts: Collection[Union]) -> float:

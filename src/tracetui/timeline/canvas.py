@@ -68,6 +68,11 @@ class Canvas(Struct, eq=False):
         where = (slice(top, bottom), slice(left, right))
         return Canvas(self.glyph[where], self.ink[where], self.paper[where], self.attributes[where])
 
+    def put_lines(self, other: Canvas, lines: npt.NDArray[np.int64]) -> None:
+        """Replace some lines by those of another canvas, which is as wide."""
+        self.glyph[lines], self.ink[lines] = other.glyph, other.ink
+        self.paper[lines], self.attributes[lines] = other.paper, other.attributes
+
     def put(
         self,
         line: int,

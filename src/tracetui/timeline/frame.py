@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.timeline.canvas import Canvas
+from tracetui.timeline.canvas import BOLD, Canvas
 from tracetui.timeline.counters import paint_counters
 from tracetui.timeline.flows import paint_flows
 from tracetui.timeline.gap_cells import paint_gaps, tellers
 from tracetui.timeline.ground import Ground
 from tracetui.timeline.labels import paint_labels, paint_rules
 from tracetui.timeline.layout import Line, Of
-from tracetui.timeline.links import paint_alone
+from tracetui.timeline.links import THREADS
 from tracetui.timeline.mark_columns import marked_columns
 from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import (
     ASCII_SHARES,
     FROM_BELOW,
-    Cells,
     Colors,
     paint_names,
     paint_rows,
-    put_cells,
 )
-from tracetui.timeline.ruler_line import paint_ruler
+from tracetui.timeline.ruler import paint_ruler
 from tracetui.timeline.scene import EDGE, TOP, Local, Scene
 from tracetui.timeline.uncolored import dot_range, tell_bars_apart
 
@@ -50,7 +48,7 @@ def paint(scene: Scene, height: int) -> Canvas:
     _paint_marks(scene, field)
     paint_flows(scene, lines, field)
     paint_labels(scene, canvas, lines)
-    paint_alone(scene, canvas, list(enumerate(lines, TOP)))
+    _paint_alone(scene, canvas, lines)
     _paint_edge(scene, canvas)
     if theme.ascii:
         canvas.to_ascii()
@@ -70,7 +68,7 @@ def _paint_source(
             tell_bars_apart(local, shares, cells)
         paint_names(local, shown, shares, cells)
         paint_gaps(local, shown, cells, ground, shares.busy, telling)
-        put_cells(cells, field, np.array([y for y, line in lines if line.of is Of.LANE], dtype=np.int64))
+        field.put_lines(cells, np.array([y for y, line in lines if line.of is Of.LANE], dtype=np.int64))
     for y, line in lines:
         if line.of is Of.DEVICE:
             _paint_device(local, line, field, y, ground, telling)
@@ -114,6 +112,23 @@ def _paint_marks(scene: Scene, field: Canvas) -> None:
         field.ink[free, column] = theme.mark
 
 
+def _paint_alone(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
+    """Mark on the heading of a recording, and on the rules of its devices, where it has what the other one
+    does not have: bars may be too small to show that."""
+    for y, line in enumerate(lines, TOP):
+        links = scene.sources[line.source].links
+        if links is None or line.of not in (Of.RECORDING, Of.RULE):
+            continue
+        device = scene.layout.device[line.track] if line.of is Of.RULE else THREADS
+        field = canvas.part(y, y + 1, scene.labels, canvas.width)
+        field.glyph[0] = ord(" ")
+        here = links.alone_in(int(device), scene.local(line.source).view)
+        field = field.part(0, 1, 0, len(here))
+        field.glyph[0, here] = ord(links.sign)
+        field.ink[0, here] = scene.theme.text
+        field.attributes[0, here] = BOLD
+
+
 def _paint_device(
     local: Local, line: Line, field: Canvas, y: int, ground: Ground, telling: frozenset[int]
 ) -> None:
@@ -124,13 +139,9 @@ def _paint_device(
         return
     borders = view.borders()
     busy = pieces.within(borders[:-1], borders[1:])
-    cells = Cells(
-        np.full((1, view.width), ord(" "), dtype=np.uint32),
-        np.full((1, view.width), theme.busy, dtype=np.int16),
-        ground.below(line, busy)[np.newaxis].copy(),
-        np.zeros((1, view.width), dtype=np.int16),
-    )
+    cells = Canvas.blank(view.width, 1, theme.busy, theme.paper)
+    cells.paper[0] = ground.below(line, busy)
     eighths = np.where(busy >= view.cell, 8, np.minimum(7, -(-8 * busy // view.cell)))
     cells.glyph[0] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
     paint_gaps(local, [line], cells, ground, busy[np.newaxis], telling)
-    put_cells(cells, field, np.array([y], dtype=np.int64))
+    field.put_lines(cells, np.array([y], dtype=np.int64))

@@ -8,10 +8,9 @@ from functools import lru_cache
 import numpy as np
 from rich.cells import cell_len
 
-from tracetui.timeline.canvas import BOLD, code_points
+from tracetui.timeline.canvas import BOLD, Canvas, code_points
 from tracetui.timeline.ground import Ground, device_of
 from tracetui.timeline.layout import Line, Of
-from tracetui.timeline.paint import Cells
 from tracetui.timeline.scene import Idle, Local
 from tracetui.trace.model import I64, Trace
 from tracetui.units import duration
@@ -53,7 +52,7 @@ def tellers(trace: Trace, lines: Iterable[Line]) -> frozenset[int]:
 
 
 def paint_gaps(
-    local: Local, lines: list[Line], cells: Cells, ground: Ground, busy: I64, telling: frozenset[int]
+    local: Local, lines: list[Line], cells: Canvas, ground: Ground, busy: I64, telling: frozenset[int]
 ) -> None:
     """Mark the cells of devices' lines while the device is idle: the chosen gap, lengths and causes; where
     the ground cannot have a color, a texture. `busy`: of each line in each cell, ns, shape (lines, width).
@@ -87,7 +86,7 @@ def paint_gaps(
             _write(idle, np.where(here, gap, -1), cells, y, line.part, theme.text, chosen_gap)
 
 
-def _write(idle: Idle, gap: I64, cells: Cells, y: int, part: int, ink: int, chosen: int) -> None:
+def _write(idle: Idle, gap: I64, cells: Canvas, y: int, part: int, ink: int, chosen: int) -> None:
     """Lengths on the first line of a row, causes on the second. `gap`: the gap of each cell, -1 for none. The
     chosen gap keeps its colors."""
     cuts = np.flatnonzero(np.diff(gap, prepend=-2, append=-2))

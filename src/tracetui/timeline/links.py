@@ -7,9 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 from msgspec import Struct
 
-from tracetui.timeline.canvas import BOLD, Canvas
-from tracetui.timeline.layout import Line, Of
-from tracetui.timeline.scene import Scene
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import I32, I64, Bool
 
@@ -41,20 +38,3 @@ class Links(Struct, frozen=True, eq=False):
         begun = np.searchsorted(starts, borders[1:], side="left")
         over = np.searchsorted(ends, borders[:-1], side="right")
         return begun > over
-
-
-def paint_alone(scene: Scene, canvas: Canvas, lines: list[tuple[int, Line]]) -> None:
-    """Mark on the heading of a recording, and on the rules of its devices, where it has what the other one
-    has not: bars may be too small to show that. `lines`: with their places on the canvas."""
-    for y, line in lines:
-        links = scene.sources[line.source].links
-        if links is None or line.of not in (Of.RECORDING, Of.RULE):
-            continue
-        device = scene.layout.device[line.track] if line.of is Of.RULE else THREADS
-        field = canvas.part(y, y + 1, scene.labels, canvas.width)
-        field.glyph[0] = ord(" ")
-        here = links.alone_in(int(device), scene.local(line.source).view)
-        field = field.part(0, 1, 0, len(here))
-        field.glyph[0, here] = ord(links.sign)
-        field.ink[0, here] = scene.theme.text
-        field.attributes[0, here] = BOLD

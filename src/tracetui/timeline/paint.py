@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from tracetui.timeline.canvas import BOLD, Canvas, code_points, cut
 from tracetui.timeline.layout import Line
@@ -31,32 +30,20 @@ SHORTEST = 3
 Colors = npt.NDArray[np.int16]
 
 
-class Cells(Struct, eq=False):
-    """The cells of rows while they are painted. All arrays of shape (rows, width)."""
-
-    glyph: npt.NDArray[np.uint32]
-    ink: Colors
-    paper: Colors
-    attributes: Colors
-
-
-def paint_rows(local: Local, lines: list[Line], below: Callable[[Line, I64], Colors]) -> tuple[Cells, Raster]:
-    """The cells of lines with slices of a source, without names.
+def paint_rows(
+    local: Local, lines: list[Line], below: Callable[[Line, I64], Colors]
+) -> tuple[Canvas, Raster]:
+    """The lines with slices of a source, without names.
 
     `below`: the ground of a line, from its busy time in each cell; see `Ground.below`.
     """
     rows = [local.source.rows.row(line.ref, line.depth) for line in lines]
     parts = [(line.part, line.parts) for line in lines] if any(line.parts > 1 for line in lines) else ()
     shares = raster(rows, local.view, parts)
-    shape = shares.eighths.shape
     paper = np.array([below(line, busy) for line, busy in zip(lines, shares.busy, strict=True)])
     foot = np.array([[line.part == line.parts - 1] for line in lines])
-    cells = Cells(
-        np.full(shape, ord(" "), dtype=np.uint32),
-        np.full(shape, local.theme.text, dtype=np.int16),
-        paper.copy(),
-        np.zeros(shape, dtype=np.int16),
-    )
+    cells = Canvas.blank(local.view.width, len(lines), local.theme.text, local.theme.paper)
+    cells.paper[:] = paper
     first = _colors(local, shares.first)
     _paint_shares(local, shares, rows, cells, first, paper, foot)
     return cells, shares
@@ -82,7 +69,7 @@ def _paint_shares(
     local: Local,
     shares: Raster,
     rows: list[Row],
-    cells: Cells,
+    cells: Canvas,
     first: Colors,
     paper: Colors,
     foot: Bool,
@@ -223,7 +210,7 @@ def _light(color: Colors, here: Bool, hits: I32, low: I32, high: I32, value: int
     color[at] = value
 
 
-def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Cells) -> None:
+def paint_names(local: Local, lines: list[Line], shares: Raster, cells: Canvas) -> None:
     """Write names into bars with enough room, starting at the bar's first visible cell, and before them the
     sign of what another recording has not; on the second line of a row, how long they take."""
     inner = (shares.count == 1) & shares.full
@@ -281,11 +268,3 @@ def _bar_name(local: Local, slice_index: int) -> str:
         at = int(np.searchsorted(frames, local.chosen))
         return f"{short(int(trace.name[local.chosen]))} ({at + 1} of {len(frames)} Python frames)"
     return f"{len(frames)} Python frames: {short(int(trace.name[frames[0]]))} … {name}"
-
-
-def put_cells(cells: Cells, canvas: Canvas, lines: npt.NDArray[np.int64]) -> None:
-    """Copy rows of cells onto a canvas of the same width."""
-    canvas.glyph[lines] = cells.glyph
-    canvas.ink[lines] = cells.ink
-    canvas.paper[lines] = cells.paper
-    canvas.attributes[lines] = cells.attributes

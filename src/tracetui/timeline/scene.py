@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
 from tracetui.copying import replace
 from tracetui.timeline.layout import Layout, Line
+from tracetui.timeline.links import Links
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.series import Series
@@ -17,9 +18,6 @@ from tracetui.timeline.viewport import Viewport
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool, Trace
 from tracetui.units import as_typed
-
-if TYPE_CHECKING:
-    from tracetui.timeline.links import Links
 
 TOP = 2
 """Lines above the lanes: overview and ruler."""

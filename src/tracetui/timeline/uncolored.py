@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.timeline.canvas import INK, PAPER, UNDERLINE, Canvas
-from tracetui.timeline.paint import ASCII_HAIRLINE, HAIRLINE, Cells
+from tracetui.timeline.paint import ASCII_HAIRLINE, HAIRLINE
 from tracetui.timeline.raster import Raster
 from tracetui.timeline.scene import Local, Scene
 
@@ -20,7 +20,7 @@ MATCH_HAIRLINE, ASCII_MATCH_HAIRLINE = ord("║"), ord("!")
 RANGE, ASCII_RANGE = ord("·"), ord(".")
 
 
-def tell_bars_apart(local: Local, shares: Raster, cells: Cells) -> None:
+def tell_bars_apart(local: Local, shares: Raster, cells: Canvas) -> None:
     """Fill highlighted bars and underline the others, before the names are written."""
     ascii, source, trace = local.theme.ascii, local.source, local.source.trace
     some = shares.count > 0

@@ -15,8 +15,8 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -30,7 +30,7 @@ from tracetui.formats.errors import Cancelled
 from tracetui.formats.source import Source
 from tracetui.safe_text import plain
 from tracetui.trace.model import Trace
-from tracetui.trace.saved_file import FORMAT, About, Key, about, is_safe, read, size_of, write
+from tracetui.trace.saved_file import FORMAT, About, Key, about, is_safe, read, size_of, write, write_at
 
 T = TypeVar("T")
 WORTH = 20_000_000
@@ -173,7 +173,6 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
     source = trace.reader.source
     if not keeps(source):
         return False
-    part: Path | None = None
     try:
         key, file = _key(source), _file_of(source.path)
         if key is None:
@@ -181,22 +180,32 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
         known = _about(file)
         if known is not None and known.key == key:
             return True  # it comes from there
-        import tempfile
-
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _make_room(file, size_of(trace)):
             return False
-        descriptor, name = tempfile.mkstemp(".part", dir=file.parent)  # for us alone
-        part = Path(name)
-        with open(descriptor, "wb", buffering=0) as out:
+        with _replaced(file) as out:
             write(out, trace, key, going_on)
-        part.replace(file)
         return True
     except Exception:  # a full disk, a home that is read-only
-        if part is not None:
-            with suppress(OSError):
-                part.unlink()
         return False
+
+
+@contextmanager
+def _replaced(file: Path) -> Iterator[IO[bytes]]:
+    """A new file, unbuffered and for us alone, that takes the place of `file` at the end; if anything is
+    raised, it is deleted."""
+    import tempfile
+
+    descriptor, name = tempfile.mkstemp(".part", dir=file.parent)
+    part = Path(name)
+    try:
+        with open(descriptor, "wb", buffering=0) as out:
+            yield out
+        part.replace(file)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
 
 
 # -- answers
@@ -244,7 +253,6 @@ def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
     `kind` of object with the same values. Beside it all other answers stay that are still true."""
     if not keeps(source):
         return False
-    part: Path | None = None
     try:
         key, file, raw = _key(source), _file_of(source.path, ANSWERS), encode(found)
         if key is None or not _is_safe(raw) or decode(raw, type=kind) != found:
@@ -253,22 +261,14 @@ def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
         text = encode(_Answers(key, _program(_MAKES_ANSWERS), every))
         if len(text) > min(_LARGEST_ANSWERS - 4, limit()):
             return False
-        import tempfile
-
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         others = sorted(file.parent.glob(f"*{ANSWERS}"), key=lambda one: one.stat().st_mtime)
         for other in others[: max(0, len(others) - _MOST_ANSWERS + 1)]:
             other.unlink(missing_ok=True)
-        descriptor, made = tempfile.mkstemp(".part", dir=file.parent)
-        part = Path(made)
-        with open(descriptor, "wb") as out:
-            out.write(crc32(text).to_bytes(4, "little") + text)
-        part.replace(file)
+        with _replaced(file) as out:
+            write_at(out, 0, crc32(text).to_bytes(4, "little") + text)
         return True
     except Exception:  # a full disk, a home that is read-only, or values that JSON has no word for
-        if part is not None:
-            with suppress(OSError):
-                part.unlink()
         return False
 
 

@@ -167,12 +167,12 @@ def write(out: IO[bytes], trace: Trace, key: Key, going_on: Callable[[], bool]) 
                 raise Unusable
             part = data[block.start - place.begin : block.stop - place.begin]
             header.sums.append(crc32(part))
-            _write_at(out, block.start, part)
+            write_at(out, block.start, part)
     text = msgspec.json.encode(header)
     if _HEADERS.decode(text) != header:
         raise Unusable
-    _write_at(out, end, text)
-    _write_at(out, 0, _PREFIX.pack(_MAGIC, end, len(text), crc32(text)))
+    write_at(out, end, text)
+    write_at(out, 0, _PREFIX.pack(_MAGIC, end, len(text), crc32(text)))
 
 
 def size_of(trace: Trace) -> int:
@@ -212,7 +212,8 @@ def _taken_apart(trace: Trace, key: Key) -> tuple[Header, Columns]:
     return header, columns
 
 
-def _write_at(out: IO[bytes], offset: int, data: bytes | memoryview) -> None:
+def write_at(out: IO[bytes], offset: int, data: bytes | memoryview) -> None:
+    """Write all of the data to an unbuffered file."""
     out.seek(offset)
     done = 0
     while done < len(data):

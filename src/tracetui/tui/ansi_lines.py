@@ -1,5 +1,6 @@
-"""What turns a line that the terminal shows into another one, in few bytes: only the cells that differ, and
-of their look only what changes from one to the next."""
+"""Turns a line that the terminal shows into another one with few bytes: only the cells that differ are sent,
+and of their look only what changes from one cell to the next.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 SKIP = 12
-"""The cursor jumps over more cells than this that stay as they are; fewer are sent again."""
+"""The cursor jumps over unchanged cells if there are more of them than this; fewer are sent again."""
 _PIECES = re.compile(r"\x1b\[([\d;]*)m|([^\x1b]+)|(\x1b)")
 _OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
 
@@ -85,7 +86,8 @@ def cells(line: str) -> Cells | None:
 
 
 def change(y: int, shown: str | None, line: str) -> str:
-    """What makes line `y` of the terminal, which shows `shown` there (None: not known), show `line`."""
+    """The output that makes line `y` of the terminal show `line`. `shown`: what it shows now (None: not
+    known)."""
     now = cells(line)
     if now is None:
         return f"\x1b[{y + 1};1H{line}"

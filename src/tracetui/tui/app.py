@@ -36,29 +36,30 @@ if TYPE_CHECKING:
     from tracetui.session.recording import Recording
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
+    from tracetui.tui.timeline import TimelineView
 
 SETTLED = 0.05
 """Seconds between the last change of the terminal's size and a full repaint."""
 
 OPENED = 1.0
-"""Seconds after which a small trace has its first picture."""
+"""Seconds after which a small trace has drawn its first picture."""
 
 
 NEARLY = 0.3
-"""Seconds to wait for a trace that is about to be there, rather than to show another screen before."""
+"""Seconds to wait for a trace that is almost read, before another screen is shown in the meantime."""
 LARGE = 500_000
-"""Slices from which on the analyses of a trace wait for the keys."""
+"""In a trace of at least this many slices, the analyses wait while the user presses keys."""
 AFTER_KEY = 0.15
-"""Seconds after a key in which they do not go on."""
+"""They wait this many seconds after each key,"""
 LONGEST_WAIT = 1.0
-"""Seconds after which they do even so, a little."""
+"""but not longer than this in all: then they go on for a moment."""
 SWITCHING = 0.0005
-"""Seconds after which a thread that computes in Python lets another one go on, such as that of the screen: it
-waits for that many times in a frame."""
+"""Seconds that a thread computes in Python before another one may, such as the one that draws, which waits
+that long several times in a frame."""
 
 
 def collect_garbage() -> None:
-    """Look for garbage again: not among what the start has made, nearly all of which stays."""
+    """Turn garbage collection on again. It skips what the start has made, nearly all of which stays."""
     gc.freeze()
     gc.enable()
 
@@ -90,12 +91,12 @@ class TracetuiApp(App):
         """The traces opened so far, each in its own mode."""
         self.settings = settings or Settings()
         if self.no_color:
-            from tracetui.tui.colorless import Colorless
+            from tracetui.tui.filters import Colorless
 
             filters(self)[:] = [Colorless()]
         self._settling: Timer | None = None
         self._pressed, self._thread = 0.0, threading.get_ident()
-        """When the last key was pressed, and the thread that may not wait for it."""
+        """When the last key was pressed, and the thread that must never wait for it."""
         every = rebound(self.settings.keys)
         self.actions = tuple(a for a in every if not (self.served and a.id in NOT_SERVED))
         for theme in THEMES.values():
@@ -132,7 +133,7 @@ class TracetuiApp(App):
         self.set_keymap(self.settings.keys)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.settings.ascii:
-            from tracetui.tui.ascii_filter import AsciiFilter
+            from tracetui.tui.filters import AsciiFilter
 
             filters(self).append(AsciiFilter())
 
@@ -217,17 +218,26 @@ class TracetuiApp(App):
 
     def _trace_screen(self, recordings: Sequence[Recording]) -> TraceScreen:
         from tracetui.tui.screens.trace import TraceScreen
-        from tracetui.tui.timeline.pace import Pace, frame_limit
 
-        pane = None if self.settings.pane == "none" else self.settings.pane
+        pane = self._first_pane
         if pane is not None and len(recordings) > 1:
             pane = "compare"
         if any(len(recording.trace) > LARGE for recording in recordings):
             machine.give_way = self._wait_for_keys
         self.traces.append(TraceScreen(recordings, pane, self.palette))
         self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
-        self.traces[-1].timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
+        self._set_pace(self.traces[-1].timeline)
         return self.traces[-1]
+
+    @property
+    def _first_pane(self) -> str | None:
+        """The pane that is open at the start."""
+        return None if self.settings.pane == "none" else self.settings.pane
+
+    def _set_pace(self, timeline: TimelineView) -> None:
+        from tracetui.tui.timeline.pace import Pace, frame_limit
+
+        timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
 
     async def run_action(
         self,
@@ -307,13 +317,11 @@ class TracetuiApp(App):
         screen = message.loading
         if self.screen_stack[-1:] == [screen] and not (screen.finished or screen.tasks[0].cancelled):
             from tracetui.tui.screens.part import PartScreen
-            from tracetui.tui.timeline.pace import Pace, frame_limit
 
-            pane = None if self.settings.pane == "none" else self.settings.pane
-            part = PartScreen(screen.tasks[0], self.palette, self.actions, pane)
-            part.timeline.pace = Pace(frame_limit(self.settings.frames_per_second))
+            part = PartScreen(screen.tasks[0], self.palette, self.actions, self._first_pane)
+            self._set_pace(part.timeline)
             await self.push_screen(part)
-            # Keys come from now on: what shows the whole is imported beside them.
+            # Keys work from now on; what shows the whole trace is imported meanwhile.
             threading.Thread(target=import_module, args=("tracetui.tui.screens.trace",)).start()
 
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
@@ -345,7 +353,7 @@ class TracetuiApp(App):
         await self.switch_mode(mode)
 
     async def on_end_comparison(self, message: EndComparison) -> None:
-        """Go on with one of two recordings, on the screen that it has of its own if there is one."""
+        """Go on with one of two recordings, on a screen of its own if it already has one."""
         both = self._shown
         if both is None or len(both.walk.recordings) < 2:
             return

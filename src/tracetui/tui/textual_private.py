@@ -168,8 +168,8 @@ class _Components(dict[str, RenderStyles]):
 
 
 class _LazyStylesheet(Stylesheet):
-    """What is parsed stays so while no variable changes: Textual reads all of the CSS three times before the
-    first screen of a mode."""
+    """What was parsed stays valid until a variable changes: Textual reads all of the CSS three times before
+    the first screen of a mode."""
 
     def set_variables(self, variables: dict[str, str]) -> None:
         if variables != self._variables:
@@ -230,7 +230,7 @@ class App(textual.app.App[None]):
         os._exit(code)
 
     def _handle_exception(self, error: Exception) -> None:
-        """End the program even if it waits for something that will not come: the mount of a widget, say,
+        """End the program even if it waits for something that will never come, such as the mount of a widget
         whose styles are wrong."""
         super()._handle_exception(error)
         if not self.is_headless:
@@ -261,12 +261,9 @@ class App(textual.app.App[None]):
 
 
 def _ignore_invalid_input() -> None:
-    """A byte that is no UTF-8 (a mouse report of an old terminal, a paste) would end the thread that reads
-    the keys, and with it the app.
-
-    At the end of its input that thread would go round and round for ever: the terminal is gone, and not every
-    process is told so by a signal.
-    """
+    """A byte that is not UTF-8 (a mouse report of an old terminal, a paste) would end the thread that reads
+    the keys, and with it the app. At the end of its input that thread would loop forever: the terminal is
+    gone, and not every process learns that from a signal."""
     if sys.platform == "win32":
         return
     from textual.drivers import linux_driver

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tracetui.analysis import examples
 from tracetui.analysis.examples import Example, Find, decoded, first, gap, judged, launch, longest
 from tracetui.analysis.meanings.operators import is_view
-from tracetui.trace import Kind
+from tracetui.trace import DEVICE_WORK, Kind
 
 if TYPE_CHECKING:
     from tracetui.analysis.results import Results
@@ -785,7 +785,7 @@ FIND: dict[str, Find] = {
     "an op with no kernel": _view,
     "total far above self": examples.parent,
     "a copy before a matmul": examples.finding("copy_before_product"),
-    "host and device": examples.first_on_device,
+    "host and device": first(*DEVICE_WORK),
     "kernel": _KERNEL,
     "stream": _KERNEL,
     "launch": launch(Kind.KERNEL),
@@ -854,7 +854,7 @@ FIND: dict[str, Find] = {
     "gap": gap(),
     "launch to start": examples.most_delayed,
     "queue depth": examples.most_delayed,
-    "lead-in": examples.first_on_device,
+    "lead-in": first(*DEVICE_WORK),
     "initialisation": gap("initialisation"),
     "profiler": gap("profiler"),
     "sync": gap("sync"),

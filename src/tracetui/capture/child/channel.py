@@ -1,4 +1,4 @@
-"""The child's side of the two pipes: events to the parent, and the end of the parent's life from it."""
+"""The child's side of the two pipes: it sends events to the parent, and ends when the parent is gone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from ..marked import MARK, kill_marked
 
 STEP_INTERVAL = 0.1
-"""Seconds between two progress events inside a loop: enough for eyes, too seldom to show in the trace."""
+"""Seconds between two progress events in a loop: often enough for eyes, too seldom to show in the trace."""
 
 
 class Failure(Exception):
@@ -42,7 +42,7 @@ class Channel:
         self._lock = threading.Lock()
 
     def read_job(self) -> dict[str, Any]:
-        """The first line from the parent: what to capture. Then the parent is watched."""
+        """The first line from the parent: what to capture. From then on the parent is watched."""
         data = b""
         while not data.endswith(b"\n"):
             chunk = os.read(self._parent, 65536)
@@ -73,7 +73,7 @@ class Channel:
         self._last = time.monotonic()
 
     def step(self, phase: str, detail: str, step: int, steps: int) -> None:
-        """Like `phase`, for a loop: silent when the last event is newer than `STEP_INTERVAL`."""
+        """Like `phase`, for a loop: sends nothing if the last event is newer than `STEP_INTERVAL`."""
         if time.monotonic() - self._last > STEP_INTERVAL:
             self.phase(phase, detail, step, steps)
 

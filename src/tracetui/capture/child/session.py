@@ -86,7 +86,7 @@ def capture(job: Job, channel: Channel) -> tuple[dict[str, Any], dict[str, str]]
 
 
 def _tell_failure(error: BaseException, job: Job, channel: Channel) -> int:
-    """Tell how a script failed after its steps were recorded; returns its exit status."""
+    """Report how a script failed after its steps were recorded; returns its exit status."""
     status = 1
     if isinstance(error, SystemExit):
         how = how_it_left(error)

@@ -1,1 +1,1 @@
-"""A trace of a process that is running: what can be asked, asking it, and what comes back."""
+"""Traces of running processes: finding those that can be asked, asking them, and fetching the files."""

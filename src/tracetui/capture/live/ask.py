@@ -29,30 +29,32 @@ from tracetui.copying import replace
 from tracetui.safe_text import plain
 
 TICK = 0.05
-"""How often we look at what the processes do."""
+"""How often we check what the processes are doing."""
 TOLD_TICK = 0.01
-"""The same when all have been told: the picture waits for their files."""
+"""The same once all have been told: the picture waits for their files."""
 LEAD_SECONDS = 1.05
-"""From the question that is answered to the start of the recording, of one process."""
+"""For one process: from the question that we answer to the start of the recording."""
 COMMON_LEAD_SECONDS = 1.6
-"""The same from the last question of several processes."""
+"""For several processes: the same from the last question."""
 DROPPED_SECONDS = 1.9
-"""After so long a process that was told, and is idle without a trace, has dropped it, even if it has opened
-the file (it was too late for the start). It is told again, without a time, in case it reads answers late."""
+"""A process that was told this long ago, and is idle without a trace, has dropped the request, even if it has
+opened the file (it was too late for the start). It is told again, without a time, in case it reads answers
+late."""
 SOON_SECONDS = 2.0
-"""When it then begins, about."""
+"""About how long it then takes to begin."""
 LATE_SECONDS = 1.02
-"""A question that comes less than this before the start is too late for it."""
+"""A question that comes less than this before the start comes too late for it."""
 PATIENCE_SECONDS = 8.0
 """How long a process may be late, in asking or in beginning to write, before we say so."""
 TRIES = 10
-"""Recordings in which nothing ran, one after the other: a job that has just started takes a while."""
+"""How many recordings to make until something runs in one: a job that has just started takes a while."""
 PATIENT_TRIES = 3
-"""Recordings of several processes while one misses the common start, each with twice the time before it."""
+"""How many recordings of several processes to make while one misses the common start. Each has twice the lead
+of the one before."""
 LONG_SECONDS = 60.0
-"""A recording that took longer is not made again for that."""
+"""A recording that took longer than this is not repeated because a process missed its start."""
 PARTS = ".*-????????-??????-*.json.part"
-"""Traces that were not whole when we were killed."""
+"""Unfinished traces, left behind where we were killed."""
 SMALL = 64 * 1024
 """Bytes: only a file as small as this can hold no event."""
 
@@ -63,7 +65,7 @@ class _Asked:
 
     process: Process
     here: Path = Path()
-    """The folder that it writes into, as seen from here, and as it sees it."""
+    """The folder that it writes into, as seen from here and as it sees it."""
     there: Path = Path()
     at: float | None = None
     """When it was told, by the monotonic clock."""
@@ -75,17 +77,18 @@ class _Asked:
     late: bool = False
     """Whether it is lost because it missed the common start."""
     silent: str = "does not ask: it is stopped, or hangs"
-    """Why it has not been told, as far as its questions say."""
+    """Why it has not been told yet, judging by its questions."""
     names: tuple[str, ...] = ()
-    """What the file may be called: a process writes its id into the name, as it knows itself."""
+    """What the file may be called: a process writes its id into the name, as it knows it itself."""
     written: int = -2
-    """Bytes of the unfinished file, when last looked at."""
+    """Size of the unfinished file in bytes, when we last looked."""
     news: float = 0.0
-    """When they last changed."""
+    """When that last changed."""
 
 
 def configuration(wanted: Wanted, file: Path, start: float | None) -> str:
-    """What Kineto is told. `start`: seconds since the epoch; None, and for steps: as soon as it can."""
+    """The configuration for Kineto. `start`: seconds since the epoch; None, and for steps: as soon as it
+    can."""
     lines = [f"ACTIVITIES_LOG_FILE={file}"]
     if wanted.steps is not None:
         lines += [
@@ -149,7 +152,7 @@ def _length(wanted: Wanted) -> str:
 
 
 def _root(process: Process) -> tuple[Path, Path]:
-    """The folder that a process may write recordings into, as seen from here, and as it sees it: another one
+    """The folder that a process may write recordings into, as seen from here and as it sees it, which differs
     in a container. Raises AttachError, OSError."""
     if process.trace_root is not None:
         here = procfs.seen_from_here(process.pid, str(process.trace_root))
@@ -166,7 +169,7 @@ class _Once:
     def __init__(self, targets: Sequence[Process], wanted: Wanted, ahead: int = 1) -> None:
         self.wanted = wanted
         self.ahead = ahead
-        """How many times the usual lead of several processes."""
+        """How many times the usual lead to take, for several processes."""
         self.asked = [_Asked(one) for one in targets]
         self.notes: list[str] = []
         self.start = 0.0

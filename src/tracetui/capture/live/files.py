@@ -26,7 +26,7 @@ FRONT_END = re.compile(r"async_?llm", re.IGNORECASE)
 """In the name of the trace of vLLM's front end."""
 
 Facts = tuple[int, int, int]
-"""Inode, size, and time of the last change: other ones, another file."""
+"""Inode, size, and time of the last change: if these differ, it is another file."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Place:
     """A folder where a program writes traces, on this machine."""
 
     folder: Path
-    """As it is seen from here."""
+    """The folder as it is seen from here."""
     owner: int
     """The program's user id."""
     ours: bool = False
-    """Made for one recording, and only ours."""
+    """Whether it was made for one recording, and is only ours."""
 
     def files(self) -> dict[str, Facts]:
-        """The traces in it by name, without what another user may have put there."""
+        """The traces in it by name, except what another user may have put there."""
         found = {}
         try:
             shared = self.folder.stat().st_mode & stat.S_IWOTH
@@ -64,7 +64,7 @@ def by_rank(name: str) -> tuple[bool, list[int], str]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a trace is written to its end: a gzip stream that is complete, or JSON that closes."""
+    """Whether a trace has been written to its end: a complete gzip stream, or JSON that closes."""
     try:
         with _open(path) as file:
             if not path.name.endswith(".gz"):
@@ -84,7 +84,7 @@ def is_whole(path: Path) -> bool:
 
 
 def _open(path: Path) -> BinaryIO:
-    """A regular file, for reading: no link, and nothing that blocks. Raises OSError."""
+    """A regular file, opened for reading: no link, and nothing that blocks. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -123,5 +123,5 @@ def keep(file: Path, scratch: Path, output: Path, name: str | None = None) -> Pa
 
 
 def reason(error: OSError) -> str:
-    """What the system says, safe to show."""
+    """The system's reason, safe to show."""
     return plain(error.strerror or str(error) or type(error).__name__, 200)

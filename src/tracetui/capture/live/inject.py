@@ -24,12 +24,13 @@ from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, 
 from tracetui.safe_text import plain
 
 BEGIN_SECONDS = 60.0
-"""How long the main thread may stay in one call: the script runs when it is back in Python."""
+"""How long the main thread may stay in one call: the script runs once it is back in Python."""
 WRITE_SECONDS = 600.0
 END_SECONDS = 5.0
-"""For the process to end a recording that was broken off; it cleans up by itself if that takes longer."""
+"""How long to wait for the process to end a recording that was broken off. If it takes longer, it cleans up
+by itself."""
 LEAVE_SECONDS = 10.0
-"""How long a program that ends during the recording waits for the profiler at most."""
+"""How long a program that ends during the recording waits for the profiler, at most."""
 LAUNCH_SECONDS = 20.0
 POLL = 0.1
 
@@ -38,7 +39,7 @@ _NEXT_TIME = "start it by tracetui run -- … next time"
 _VERSION = "import sys; print(*sys.version_info[:2], hasattr(sys, 'remote_exec'))"
 _LAUNCH = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 _STAGES = {"writing": Stage.WRITING, "recording": Stage.RECORDING, "began": Stage.WARMING_UP}
-"""The files by which the script tells how far it is, the last one first."""
+"""The files by which the script reports how far it is, the last one first."""
 
 
 def record_injected(pid: int, wanted: Wanted, output: Path) -> Iterator[LiveEvent]:
@@ -104,7 +105,7 @@ def _write(folder: Path, wanted: Wanted) -> Path:
 
 
 def _follow(pid: int, began: int, folder: Path, wanted: Wanted) -> Iterator[News]:
-    """Until the trace is there. Raises AttachError."""
+    """Wait until the trace is there. Raises AttachError."""
     news = None
     end = 0.0
     while not (folder / "trace.json").exists():
@@ -133,7 +134,7 @@ def _detail(stage: Stage, wanted: Wanted) -> str:
 
 
 def _has_ended(pid: int, began: int, folder: Path) -> bool:
-    """Whether nothing in the process will use the folder; a script that still waits will delete it."""
+    """Whether nothing in the process will use the folder. (A script that still waits will delete it.)"""
     end = time.monotonic() + END_SECONDS
     while procfs.started(pid) == began:
         if (folder / "ended").exists() or not folder.exists():

@@ -24,12 +24,13 @@ def record() -> None:
     busy = _thread.allocate_lock()
 
     def leave() -> None:
-        """The program ends: it must not while the profiler is at work in this thread, nor wait for long."""
+        """The program is ending. It must not while the profiler is at work in this thread, nor wait for
+        long."""
         leaving.append(True)
         busy.acquire(timeout=JOB["leave"])
 
     def wanted() -> bool:
-        """Whether who asked still waits: it deletes this file, or is gone."""
+        """Whether whoever asked still waits: they delete this file, or are gone."""
         asker = f"/proc/{JOB['asker']}"
         return not leaving and os.path.exists(os.path.join(folder, "wanted")) and os.path.exists(asker)
 

@@ -33,8 +33,8 @@ ASKING_SECONDS = 1
 """How often a process asks; Kineto's own default is 5."""
 INTERVAL = "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS"
 SILENT = "5"
-"""KINETO_LOG_LEVEL above "error". Kineto prints a line when it is told of a daemon, and errors while nobody
-answers: a job's output should be what it is without us."""
+"""A KINETO_LOG_LEVEL above "error". Kineto prints a line when it learns of a daemon, and errors while nobody
+answers, but a job's output should be what it is without us."""
 
 
 def environment(folder: Path, given: Mapping[str, str]) -> dict[str, str]:
@@ -63,16 +63,16 @@ def environment(folder: Path, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def shared_folder(folder: Path | None) -> Path:
-    """The folder of jobs that are started otherwise, made if need be. Raises AttachError."""
+    """The folder for jobs that are started in other ways, made if need be. Raises AttachError."""
     return private(folder.absolute() if folder is not None else meeting_root() / "shared")
 
 
 def run(command: Sequence[str], warn: Callable[[str], None]) -> NoReturn:
-    """Become `command`; if it cannot be asked then, `warn` is told why. Raises AttachError: 127 if there is
-    no such command, 126 if it cannot be run."""
+    """Become `command`. If it cannot be asked then, `warn` is called with the reason. Raises AttachError: 127
+    if there is no such command, 126 if it cannot be run."""
     if sys.platform != "linux":
         raise AttachError("run works on Linux only: elsewhere PyTorch cannot be asked for a trace")
-    # As it was at the start: Python may have set LC_CTYPE since, for itself and what it starts.
+    # As it was at the start: Python may have set LC_CTYPE since then, for itself and what it starts.
     variables = procfs.environment(os.getpid())
     folder = None
     if "KINETO_USE_DAEMON" not in variables:  # else it can be asked already
@@ -99,7 +99,7 @@ def run(command: Sequence[str], warn: Callable[[str], None]) -> NoReturn:
 
 
 def _answer_beside(folder: Path) -> None:
-    """Start the listener as no child of this process, which the command would not expect to have."""
+    """Start the listener, but not as a child of this process, which the command would not expect to have."""
     pid = os.getpid()
     child = os.fork()
     if child == 0:

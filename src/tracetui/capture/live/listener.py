@@ -30,18 +30,18 @@ ABSTRACT = b"\0dynolog\0"
 LOCK = "lock"
 """The file whose lock says who may answer with more than "nothing"."""
 LONGEST = 65536
-"""Bytes of a message at most."""
+"""Most bytes of a message."""
 PROMPT_SECONDS = 0.06
-"""A later answer is not given: the process has gone on, or is about to, would read it a second later in the
-place of the next one, and so every one after it."""
+"""We give no answer later than this: the process has gone on, or is about to. It would read that answer a
+second later in place of the next one, and so every one after it."""
 MOST_PIDS = 64
 """A process names itself and its ancestors."""
 ALONE_SECONDS = 60.0
-"""After the first process has ended, and no other has asked for so long, the answering ends."""
+"""The answering ends this long after the first process has ended, if no other has asked since."""
 POLL_SECONDS = 1.0
-"""How often the answering looks whether it is still its turn, and whether the job has ended."""
+"""How often the answering process checks whether it is still its turn, and whether the job has ended."""
 HANDOVER_SECONDS = 0.05
-"""The same while somebody records: until it is back, nobody answers."""
+"""The same while somebody records: nobody answers until it is back."""
 
 _HEADER = struct.Struct("=Q32s")
 _REQUEST = struct.Struct("=iiq")
@@ -55,14 +55,14 @@ class Knock(NamedTuple):
     """One question of one process."""
 
     pid: int
-    """As this process sees it (from the kernel); in a container it may know itself by another."""
+    """As the kernel gives it; in a container the process may know itself by another one."""
     own_pid: int
-    """As it knows itself."""
+    """The process's id as it knows it itself."""
     recording: bool
-    """Whether it records at this time."""
+    """Whether it is recording."""
     address: str | bytes
     sent: float
-    """In seconds since the epoch."""
+    """When it asked, in seconds since the epoch."""
 
 
 class Listener:
@@ -72,8 +72,8 @@ class Listener:
     """
 
     def __init__(self, folder: str | None) -> None:
-        # To the letter as the processes know it: Kineto ends a process (std::terminate) that is answered by a
-        # socket whose path does not begin with its KINETO_IPC_SOCKET_DIR and a slash.
+        # To the letter as the processes know it: if the path of the socket that answers does not begin with
+        # its KINETO_IPC_SOCKET_DIR and a slash, Kineto ends the process (std::terminate).
         self.folder = folder
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
@@ -111,7 +111,7 @@ class Listener:
             return False
 
     def receive(self, seconds: float) -> Knock | None:
-        """The next question of a process of this user, waiting so long at most."""
+        """The next question from a process of this user; waits for up to `seconds`."""
         if not select.select([self._socket], [], [], max(0.0, seconds))[0]:
             return None
         try:
@@ -145,14 +145,14 @@ class Listener:
         return None
 
     def answer(self, knock: Knock, configuration: str = "") -> bool:
-        """Tell it what to record; whether that was sent: not if it has waited for too long."""
+        """Tell it what to record. Returns whether that was sent: not if it has waited for too long."""
         return time.time() - knock.sent < PROMPT_SECONDS and self._send(
             knock.address, b"req", configuration.encode()
         )
 
     def _send(self, address: str | bytes, kind: bytes, body: bytes) -> bool:
         if self.folder is not None:
-            # By the name alone: a container knows the folder by another path, and no other place is answered.
+            # By the name alone: a container knows the folder by another path. No other place is answered.
             text = address if isinstance(address, str) else os.fsdecode(address)
             address = f"{self.folder}/{os.path.basename(text)}"
         try:
@@ -163,7 +163,8 @@ class Listener:
 
 
 def started(pid: int) -> int | None:
-    """When a process started, in clock ticks since the machine did; None if there is none (or a zombie)."""
+    """When a process started, in clock ticks since the machine did; None if there is none (or only a
+    zombie)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -179,7 +180,7 @@ def foreign(folder: str) -> bool:
 
 
 def answered(path: str) -> bool:
-    """Whether a process listens at a socket, and has not ended and left it."""
+    """Whether a process listens at a socket, rather than having ended and left it behind."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(path)
@@ -204,7 +205,7 @@ def lock(folder: str) -> int | None:
 
 
 def stopped(folder: str) -> bool:
-    """Whether the process that has the lock of a folder is stopped: nobody waits for that."""
+    """Whether the process that has the lock of a folder is stopped: then nobody waits for it."""
     try:
         with open(f"{folder}/{LOCK}", encoding="ascii") as file:
             pid = int(file.read(20))

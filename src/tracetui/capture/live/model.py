@@ -1,4 +1,4 @@
-"""What to record of a running process, and what is told while that happens."""
+"""What to record of a running process, and the news while that happens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 
 class AttachError(Exception):
-    """No trace can be had: one line. `code` is the exit status of the command; `gone`: all have ended."""
+    """There can be no trace: one line says why. `code`: exit status of the command; `gone`: all have
+    ended."""
 
     def __init__(self, message: str, code: int = 1, gone: bool = False) -> None:
         super().__init__(message)
@@ -31,7 +32,7 @@ class Wanted:
     record_shapes: bool = False
     profile_memory: bool = False
     start_in: float = 0.0
-    """Seconds from being asked to the start of the recording, at least."""
+    """The recording starts no earlier than this many seconds after the process is asked."""
 
 
 class Stage(str, Enum):
@@ -74,12 +75,14 @@ class Again:
     make: Callable[[], Iterator[LiveEvent]]
 
 
-_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_UNITS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_UNITS |= dict.fromkeys(("us", "\u00b5s", "\u03bcs"), 1e-6)
 
 
 def seconds(text: str) -> float:
     """`500ms`, `2s`, `10m`, `1.5h`, or a number of seconds. Raises ValueError."""
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([a-zµ]{0,3})\s*", text)
+    # Not `units.parse_time`: what that imports would come before the process is asked.
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*([a-z\u00b5\u03bc]{0,3})\s*", text)
     if match is None or match[2] not in _UNITS:
         raise ValueError(f"{text!r} is not a time such as 500ms, 2s or 10m")
     return float(match[1]) * _UNITS[match[2]]

@@ -14,13 +14,13 @@ from tracetui.capture.live.listener import answered
 from tracetui.capture.live.model import AttachError
 
 LONGEST_SOCKET = 107
-"""Bytes of a Unix socket's path at most."""
+"""Most bytes in the path of a Unix socket."""
 CLIENT = "dynoconfigclient" + "x" * 36
 """As long as the name that Kineto gives its own socket."""
 SYSTEMD_RUNTIME = Path("/run/user")
 SYSTEMD_LINGER = Path("/var/lib/systemd/linger")
 OLD_SECONDS = 86400.0
-"""What was left behind, as we were killed, is removed after a day: the job may still write into it."""
+"""What we left behind when we were killed is removed after a day: the job may still write into it."""
 
 
 def private(folder: Path) -> Path:
@@ -50,8 +50,8 @@ def meeting_root() -> Path:
 
 
 def _stays(runtime: Path) -> bool:
-    """Whether it is still there when its user has logged out, as a job in tmux is. systemd removes the ones
-    that it makes with the user's last session, unless the user may linger."""
+    """Whether it is still there after its user has logged out, when a job in tmux still runs. systemd removes
+    the folders that it makes at the end of the user's last session, unless the user may linger."""
     if not runtime.is_relative_to(SYSTEMD_RUNTIME):
         return True
     import pwd  # not on Windows
@@ -88,7 +88,7 @@ def new_recording(root: Path) -> Path:
 
 
 def sweep(root: Path, names: str) -> None:
-    """Remove what was left behind, and the folders of jobs of which no process is there."""
+    """Remove what was left behind, and the folders of jobs whose processes have all ended."""
     with contextlib.suppress(OSError):
         for old in root.glob(names):
             aged = time.time() - old.lstat().st_mtime > OLD_SECONDS

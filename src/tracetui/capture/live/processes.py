@@ -1,4 +1,4 @@
-"""The processes on this machine that can be asked for a trace, by what Linux says of them in /proc.
+"""The processes on this machine that can be asked for a trace, as Linux describes them in /proc.
 
 A process can be asked if KINETO_USE_DAEMON was in its environment when it started and it has imported
 PyTorch since, which then holds a socket of its own.
@@ -20,10 +20,10 @@ from tracetui.capture.live.listener import started
 from tracetui.copying import replace
 
 KINETO_SECONDS = 5
-"""How often a process asks where nothing else is said: Kineto's default."""
+"""How often a process asks if nothing else is set: Kineto's default."""
 CLIENT = "dynoconfigclient"
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/dri/renderD128")
-"""NVIDIA's, AMD's, that of Windows for Linux, and the first of any: without them there is no GPU to use."""
+"""NVIDIA's, AMD's, that of Windows for Linux, and the first of any kind: without them there is no GPU."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Gpu:
 
     index: int
     memory: int | None
-    """Bytes that the process has there, where the driver tells."""
+    """Bytes that the process has there, where the driver reports them."""
     others: tuple[int, ...]
     """Process ids of the others that use it."""
 
@@ -43,7 +43,7 @@ class Process:
 
     pid: int
     own_pid: int
-    """As it knows itself: another one in a container."""
+    """Its id as it knows it itself: another one in a container."""
     parent: int
     ticks: int
     """When it started, in clock ticks since the machine did: with `pid` its identity."""
@@ -62,7 +62,7 @@ class Process:
     gpus: tuple[Gpu, ...] | None = None
     """None: not known."""
     socket: str = ""
-    """Where it waits for answers. A forked child has its parent's, and nobody there who asks."""
+    """Where it waits for answers. A forked child has its parent's socket, but no thread that asks."""
 
     @property
     def since(self) -> float:
@@ -163,7 +163,8 @@ def find(pid: int) -> Process | None:
 
 
 def _same(pid: int, folder: str) -> bool:
-    """Whether a folder of the process has the same path here: not so in a container that mounts another."""
+    """Whether a folder of the process has the same path here; it has not in a container that mounts
+    another."""
     try:
         return os.path.isabs(folder) and os.path.samefile(folder, f"/proc/{pid}/root{folder}")
     except OSError:
@@ -231,7 +232,7 @@ def jobs(found: Sequence[Process]) -> list[Job]:
 
 def named(found: Sequence[Job], target: str | None, ranks: bool) -> list[Job]:
     """The jobs that `target` means: all without one, those with this text in a command line, or those of a
-    process id: that process alone, or with `ranks` its job; of a launcher, all that it started."""
+    process id: that process alone, or with `ranks` its job; for a launcher, all that it started."""
     if target is None:
         return list(found)
     if not target.isdecimal():
@@ -246,7 +247,7 @@ def named(found: Sequence[Job], target: str | None, ranks: bool) -> list[Job]:
 
 
 def why_not(pid: int) -> str:
-    """Why a process can not be asked; "" if it may be able to later, when it has imported PyTorch."""
+    """Why a process cannot be asked; "" if it may be able to later, once it has imported PyTorch."""
     again = "start it next time with: tracetui run COMMAND"
     try:
         if procfs.owner(pid) != os.getuid():
@@ -273,7 +274,7 @@ def why_not(pid: int) -> str:
 
 
 def with_gpus(found: Iterable[Process]) -> list[Process]:
-    """The same with the GPUs that they use, by nvidia-ml-py where that is installed and there is a driver."""
+    """The same jobs with the GPUs that they use, if nvidia-ml-py is installed and there is a driver."""
     none = not any(os.path.exists(device) for device in GPU_DEVICES)
     listed = [replace(one, gpus=() if none else None) for one in found]
     try:
@@ -295,7 +296,7 @@ def with_gpus(found: Iterable[Process]) -> list[Process]:
                     Gpu(index, int(memory) if memory is not None else None, others)
                 )
     except Exception:
-        return listed  # what the driver does not tell is not known
+        return listed  # what the driver does not report is not known
     finally:
         with contextlib.suppress(Exception):
             pynvml.nvmlShutdown()

@@ -1,4 +1,4 @@
-"""What Linux tells of another process, and who listens at a port of it. Elsewhere nothing is found."""
+"""What Linux says about other processes, and who listens at a port. Elsewhere nothing is found."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_python(pid: int) -> bool:
 
 
 def sees_our_files(pid: int) -> bool:
-    """Whether a path means the same to it as to us: not so in a container. Raises OSError."""
+    """Whether a path means the same to it as to us: not in a container. Raises OSError."""
     there, here = PROC / str(pid), PROC / "self"
     return os.readlink(there / "ns/mnt") == os.readlink(here / "ns/mnt") and os.path.samestat(
         os.stat(there / "root"), os.stat(here / "root")
@@ -50,7 +50,7 @@ def sees_our_files(pid: int) -> bool:
 
 
 def seen_from_here(pid: int, path: str) -> Path:
-    """Where its absolute path lies for us. Raises OSError."""
+    """Where its absolute path is for us. Raises OSError."""
     return Path(path) if sees_our_files(pid) else PROC / str(pid) / "root" / path.lstrip("/")
 
 
@@ -67,7 +67,7 @@ def with_ancestors(pid: int) -> list[int]:
 
 
 def listeners(host: str, port: int) -> list[int]:
-    """The processes of this machine that listen at an address; empty if it is another machine's, or if they
+    """The processes of this machine that listen at an address; none if that is another machine's, or if they
     are hidden from us."""
     inodes = {f"socket:[{inode}]" for inode in _listening(_addresses(host, port), port)}
     found: list[int] = []

@@ -26,11 +26,11 @@ ADMIN_KEY = "TRACETUI_SERVER_ADMIN_KEY"
 """The same with SGLang's `--admin-api-key`: with both, it takes that one alone for recording."""
 MAX_REPLY = 4 << 20
 ANSWER_SECONDS = 30.0
-"""For a question: a server in the middle of a large batch answers late."""
+"""For one question: a server in the middle of a large batch answers late."""
 
 
 BOUNDS = ("delay_iterations", "max_iterations", "wait_iterations", "warmup_iterations")
-"""What of vLLM's `--profiler-config` says which of its steps are recorded."""
+"""The part of vLLM's `--profiler-config` that says which of its steps are recorded."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,12 @@ class Reply:
 
 
 class Gone(AttachError):
-    """There is no server, or it lets nobody in: it does nothing of what was asked."""
+    """There is no server, or it refuses us: it has done nothing of what was asked."""
 
 
 class Server:
-    """An address, and asking what is there. Redirects are not followed. Raises AttachError if it is none."""
+    """An address, and how to ask what is there. Redirects are not followed. Raises AttachError if it is not
+    one."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -155,7 +156,7 @@ class Process:
 
     pid: int
     arguments: Sequence[str]
-    """Its ancestors' and then its own, as it may have renamed itself."""
+    """The arguments of its ancestors and then its own, as it may have renamed itself."""
     environment: Mapping[str, str]
     owner: int
     our_files: bool
@@ -205,11 +206,11 @@ class Plan:
     place: Place | None
     """None: not to be read from here."""
     where: str
-    """The folder in the server's words, safe to show."""
+    """The folder as the server calls it, safe to show."""
     steps: int | None
-    """None: it is told to stop."""
+    """None: it has to be told to stop."""
     files: int
-    """How many traces it writes at least."""
+    """The least number of traces that it writes."""
     refusal: str
     """What to do if it has no /start_profile."""
     notes: tuple[str, ...]

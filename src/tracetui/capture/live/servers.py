@@ -26,13 +26,13 @@ from tracetui.capture.live.products import ANSWER_SECONDS, Gone, Plan, Reply, Se
 from tracetui.safe_text import plain
 
 TICK = 0.5
-"""Seconds between two pieces of news at most: how long closing the recording can take."""
+"""Most seconds between two pieces of news: how long closing the recording can take."""
 POLL = 0.2
 START_SECONDS = 300.0
 STOP_SECONDS = 3600.0
-"""Writing the traces takes minutes where much was recorded."""
+"""How long writing the traces may take: minutes, if much was recorded."""
 CLOSE_SECONDS = 5.0
-"""For the answer to the last /stop_profile of a recording that was broken off."""
+"""How long to wait for the answer to the last /stop_profile of a recording that was broken off."""
 STEPS_SECONDS = 600.0
 """How long a server may take for the steps: it does none while nobody sends it requests."""
 FILES_SECONDS = 10.0
@@ -96,7 +96,7 @@ class _Recording:
             self._running = False
             raise
         if not reply.good:
-            self._running = False  # nor is another's recording to be stopped
+            self._running = False  # another user's recording must not be stopped either
             raise AttachError(self._refused(reply))
         if plan.steps is None:
             yield from _wait(wanted.duration, News(Stage.RECORDING, units.duration(wanted.duration * 1e9)))
@@ -210,7 +210,7 @@ def _wait(seconds: float, news: News) -> Generator[News, None, None]:
 
 
 def _meanwhile(news: News, call: Callable[[], _T], seconds: float) -> Generator[News, None, _T]:
-    """The result of `call`, which runs in a thread; it is left alone if this is closed."""
+    """The result of `call`, which runs in a thread; if this is closed, the thread is left alone."""
     results: queue.SimpleQueue[Callable[[], _T]] = queue.SimpleQueue()
 
     def work() -> None:

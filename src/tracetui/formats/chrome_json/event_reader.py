@@ -10,7 +10,6 @@ The file stays open as long as the trace, so it may be renamed or deleted. Once 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -105,7 +104,4 @@ class FileReader:
         return texts
 
     def _read(self, offset: int, length: int) -> bytes:
-        status = os.fstat(self.source.file.fileno())
-        if (status.st_size, status.st_mtime_ns) != self.source.stamp:
-            return b""
-        return self._parts.read(offset, length)
+        return b"" if self.source.changed else self._parts.read(offset, length)

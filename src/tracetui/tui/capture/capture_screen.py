@@ -18,7 +18,7 @@ from tracetui.tui.bindings import bind
 from tracetui.tui.capture.progress import Line, capture_lines
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
-from tracetui.tui.tables.drawing import scroll_mark
+from tracetui.tui.tables.drawing import scroll_bar
 
 RUNNING = (("Esc", "cancel", "cancel"),)
 FAILED = (("Enter", "change and try again", "again"), ("Esc", "back", "cancel"), ("↑↓", "scroll", ""))
@@ -69,14 +69,13 @@ class CaptureView(Widget):
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size
-        at = self.top + y - 1
-        mark = scroll_mark(y, self.top, height, len(self.lines) + 1)
-        bar = Segment(mark, self.get_component_rich_style("capture--bar") if mark != " " else self.rich_style)
+        at, style = self.top + y - 1, self.get_component_rich_style
+        bar = scroll_bar(y, self.top, height, len(self.lines) + 1, style("capture--bar"), self.rich_style)
         if not 0 <= at < len(self.lines):
             return Strip([Segment(" " * (width - 1), self.rich_style), bar], width)
         line = self.lines[at]
-        style = self.get_component_rich_style(f"capture--{line.role}")
-        return Strip([Segment(cell(f"  {line.text}", width - 1), style), bar], width)
+        text = Segment(cell(f"  {line.text}", width - 1), style(f"capture--{line.role}"))
+        return Strip([text, bar], width)
 
 
 class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):

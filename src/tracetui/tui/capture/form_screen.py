@@ -18,7 +18,7 @@ from tracetui.tui.bindings import bind
 from tracetui.tui.capture.form import form_fields, problem, rubbed, stepped, text_of, typed
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
-from tracetui.tui.tables.drawing import scroll_mark
+from tracetui.tui.tables.drawing import scroll_bar
 
 LABEL, VALUE = 14, 30
 WIDE = 110
@@ -102,7 +102,7 @@ class Form(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size
-        text = self.get_component_rich_style("form--text")
+        style = self.get_component_rich_style
         wrong = problem(self.options)
         below = wrap(wrong, max(20, width - 4), 3) if wrong else self.command()
         if width < WIDE:
@@ -112,24 +112,18 @@ class Form(Widget, can_focus=True):
         if y == 0:
             workload = WORKLOADS.get(self.options.target)
             about = workload.text if workload else "your own code: its steps are profiled"
-            return Strip(
-                [Segment(cell(f" Capture: {about}", width), self.get_component_rich_style("form--title"))]
-            )
+            return Strip([Segment(cell(f" Capture: {about}", width), style("form--title"))])
         if y >= height - len(below):
             line = y - height + len(below)
             role = "help" if line == 0 and width < WIDE else "error" if wrong else "text"
-            return Strip(
-                [Segment(cell("  " + below[line], width), self.get_component_rich_style(f"form--{role}"))]
-            )
+            return Strip([Segment(cell("  " + below[line], width), style(f"form--{role}"))])
         at = self.top + y - 2
         if y < 2 or y - 2 >= room or at >= len(self.fields):
             return Strip.blank(width, self.rich_style)
-        mark = scroll_mark(y - 2, self.top, room, len(self.fields))
-        bar = Segment(mark, self.get_component_rich_style("form--bar") if mark != " " else self.rich_style)
-        shown = self._field(self.fields[at], at == self.cursor, width - 1, text)
-        return Strip([*shown, bar], width)
+        bar = scroll_bar(y - 2, self.top, room, len(self.fields), style("form--bar"), self.rich_style)
+        return Strip([*self._field(self.fields[at], at == self.cursor, width - 1), bar], width)
 
-    def _field(self, field: Option, here: bool, width: int, text: object) -> Strip:
+    def _field(self, field: Option, here: bool, width: int) -> Strip:
         shown = plain(text_of(self.options, field))
         if here and field.kind == "text":
             shown += "▏"

@@ -54,6 +54,13 @@ class Host:
         """The trace of the active recording."""
         return self.walk.trace
 
+    def give_keys(self, *controllers: object) -> None:
+        """Make the `action_` methods of the controllers the screen's own."""
+        for controller in controllers:
+            for name in dir(controller):
+                if name.startswith("action_"):
+                    setattr(self.screen, name, getattr(controller, name))
+
     def escape(self) -> bool:
         """Undo the topmost thing that is active. False if there is none."""
         found = next((e for e in reversed(self.escapes) if e.active()), None)

@@ -6,6 +6,7 @@ from threading import Lock
 
 from textual.timer import Timer
 
+from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.state import why_not_kept
 from tracetui.tui.controllers.host import Host
 from tracetui.units import plural
@@ -71,7 +72,7 @@ class LaneKeys:
         are arranged alike, and only for now."""
         if len(self.host.walk.recordings) > 1:
             return
-        kept = self.host.session.active.load_lanes()
+        kept = load_lanes(self.host.session.active.path)
         if kept:
             self.lanes.restore(kept)
         self.lanes.on_arrange = self._arranged
@@ -96,4 +97,4 @@ class LaneKeys:
         with _writing:
             own, self._unsaved = self._unsaved, None
             lanes = self.lanes.arrangement() if own else None
-            return own is None or self.host.session.active.save_lanes(lanes)
+            return own is None or save_lanes(self.host.session.active.path, lanes)

@@ -62,7 +62,7 @@ class ScopeKeys:
         step = self.scopes.find_step()
 
         def found() -> None:
-            if self.scopes.by == "step":  # else the key was pressed again in the meantime
+            if self.scopes.by == "step":  # otherwise the key was pressed again in the meantime
                 self._show(self.scopes.to_step(step))
 
         self.host.from_thread(found)

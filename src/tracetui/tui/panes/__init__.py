@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from tracetui.session.session import Session
-    from tracetui.tui.panes.base import Pane
+from typing import NamedTuple
 
 
 class PaneSpec(NamedTuple):
@@ -23,12 +18,6 @@ class PaneSpec(NamedTuple):
     letter: str = ""
     """The key that shows it; "" for a number, its place in `PANES`. There are nine numbers: `0` fits the
     trace."""
-
-    def make(self, session: Session) -> Pane:
-        """Import the pane's module and make the pane for a session."""
-        module, _, name = self.widget.partition(":")
-        pane: Pane = getattr(import_module(f"{__name__}.{module}"), name)(session, self.key)
-        return pane
 
 
 PANES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import chain
 from typing import ClassVar
 
@@ -170,7 +171,9 @@ class PaneArea(Vertical):
         place = self._place(key)
         if place not in self._made:
             spec = next(spec for _, spec in self.tabs.specs if spec.key == key)
-            self._made[place] = spec.make(self._session)
+            module, _, name = spec.widget.partition(":")
+            pane = getattr(import_module(f"tracetui.tui.panes.{module}"), name)
+            self._made[place] = pane(self._session, key)
         return self._made[place]
 
     def follow_recording(self) -> None:

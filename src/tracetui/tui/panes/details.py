@@ -10,9 +10,8 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from tracetui.cells import same_place
-from tracetui.report.facts import Fact, event_facts, trace_facts, wrapped
+from tracetui.report.facts import Fact, event_facts, facts_table, trace_facts, wrapped
 from tracetui.session.session import Session
-from tracetui.tables.model import Column, Table
 from tracetui.trace.model import Trace
 from tracetui.tui.panes.base import Jump, Pane
 
@@ -84,19 +83,8 @@ class DetailsPane(Pane):
             lines = self.lines = wrapped(self.facts, max(8, width - (width_label - LABEL)))
         if row is not None:
             row = same_place([line.value for line in before], row, [line.value for line in lines])
-        title = "this trace" if self.event is None else "the selected event"
-        self.set_table(
-            Table(
-                (
-                    Column("label", "Details", lambda r: lines[r].label, None, width_label, False),
-                    Column("jump", "", lambda r: "↵" if lines[r].event >= 0 else "", None, 1, False, after=1),
-                    Column("value", f"of {title}", lambda r: lines[r].value, None, 0, False),
-                ),
-                len(lines),
-                lambda r: f"{lines[r].label} {lines[r].value}",
-            ),
-            row=row,
-        )
+        titles = "Details", "of this trace" if self.event is None else "of the selected event"
+        self.set_table(facts_table(lines, width_label, titles, lambda line: line.event >= 0), row=row)
 
     def leads_to(self, row: int, again: int = 0) -> Message | None:
         target = self.lines[row].event

@@ -234,10 +234,9 @@ class OverviewPane(ScopedPane):
         lines, at = self.lines(), self.top + y
         if self.table is None or not len(self.order):
             return super().render_line(y + 1 if self.table is not None else y)
-        mark = drawing.scroll_mark(y, self.top, self.page, len(lines))
-        bar = Segment(mark, style("table--bar") if mark != " " else base)
+        bar = drawing.scroll_bar(y, self.top, self.page, len(lines), style("table--bar"), base)
         if at >= len(lines):
-            return self._blank() if mark == " " else Strip([Segment(" " * (width - 1), base), bar])
+            return self._blank() if bar.text == " " else Strip([Segment(" " * (width - 1), base), bar])
         segments: list[Segment] = []
         pieces = lines[at]
         for n, piece in enumerate(pieces):

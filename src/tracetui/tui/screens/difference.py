@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracetui.report.facts import Fact
-from tracetui.tables.model import Column, Table
+from tracetui.report.facts import Fact, wrapped
 from tracetui.tui.bindings import bind
-from tracetui.tui.screens.explain import LinesSheet, fact_lines
+from tracetui.tui.screens.explain import LinesSheet
 
 HINTS = (("Esc", "close", "leave"), ("Enter", "go to the place", "choose"), ("↑↓", "read", ""))
 
@@ -23,17 +22,8 @@ class DifferenceScreen(LinesSheet):
         self.facts = facts
 
     def on_mount(self) -> None:
-        self._wrap()
+        self.wrap()
 
-    def on_resize(self) -> None:
-        self._wrap()
-
-    def _wrap(self) -> None:
-        label = max(len(fact.label) for fact in self.facts)
-        lines = self.lines = fact_lines(self.facts, max(20, min(110, self.size.width - label - 6)))
-        columns = (
-            Column("label", "", lambda r: lines[r].label, None, label, False),
-            Column("text", "", lambda r: lines[r].text, None, 0, False),
-        )
-        self.list.set_table(Table(columns, len(lines)), row=self.list.row)
-        self.fit(len(lines))
+    def wrap(self) -> None:
+        labels = max(len(fact.label) for fact in self.facts)
+        self.show_lines(wrapped(self.facts, self.room(labels)), labels, self.list.row)

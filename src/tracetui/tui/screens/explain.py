@@ -4,7 +4,8 @@ the chain of events that led to it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import starmap
+from typing import Any
 
 from rich.cells import cell_len
 from textual import work
@@ -16,10 +17,9 @@ from tracetui.analysis.glossary import terms_in, terms_of
 from tracetui.analysis.meanings.terms import Term
 from tracetui.analysis.results import Results
 from tracetui.cells import middle, same_place, wrap
-from tracetui.report.facts import Fact
+from tracetui.report.facts import Fact, facts_table, wrapped
 from tracetui.report.gaps import gap_facts
 from tracetui.session.walk import Walk
-from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
 from tracetui.tui.panes.base import failure
 from tracetui.tui.screens.sheet import Rows, Sheet, WalkingSheet
@@ -34,32 +34,14 @@ HINTS = (
 )
 
 
-class Line(NamedTuple):
-    """A line of the sheet. `event`: the slice that Enter jumps to, -1 for none."""
-
-    label: str
-    text: str
-    event: int = -1
-
-
-def fact_lines(facts: Sequence[Fact], width: int) -> list[Line]:
-    """Facts as lines of `width` cells."""
-    return [
-        Line(label if m == 0 else "", text, event)
-        for label, value, event in facts
-        for m, text in enumerate(wrap(value, width))
-    ]
-
-
-def explanation_lines(explanation: Explanation, width: int) -> list[Line]:
+def explanation_lines(explanation: Explanation, width: int) -> list[Fact]:
     """The explanation as lines of `width` cells."""
-    lines: list[Line] = []
-    for label, sentences in (("what it is", explanation.what), ("why", explanation.why)):
-        for n, sentence in enumerate(sentences):
-            for m, text in enumerate(wrap(sentence, width)):
-                lines.append(Line(label if n == m == 0 else "", text))
-    for label, value in explanation.facts:
-        lines += [Line(label if m == 0 else "", text) for m, text in enumerate(wrap(value, width))]
+    facts = [
+        Fact("" if n else label, sentence)
+        for label, sentences in (("what it is", explanation.what), ("why", explanation.why))
+        for n, sentence in enumerate(sentences)
+    ]
+    lines = wrapped([*facts, *starmap(Fact, explanation.facts)], width)
     links = explanation.chain.links
     for n, link in enumerate(links):
         branch = "  " * min(link.level, 16) + ("└ " if link.level else "")
@@ -68,24 +50,24 @@ def explanation_lines(explanation: Explanation, width: int) -> list[Line]:
         since = "the first of its launch" if link.after_first else "its launch"
         after = f", {exact(link.delay)} after {since}" if link.delay is not None else ""
         name = link.name if link.name == link.role else f"{link.role} {link.name}"
-        label, facts = "chain" if n == 0 else "", f"{took}{after}{here}"
-        if cell_len(f"{branch}{name}  {facts}") <= width:
-            lines.append(Line(label, f"{branch}{name}  {facts}", link.slice))
+        label, told = "chain" if n == 0 else "", f"{took}{after}{here}"
+        if cell_len(f"{branch}{name}  {told}") <= width:
+            lines.append(Fact(label, f"{branch}{name}  {told}", link.slice))
         else:  # put the times on their own line rather than cut them off
-            lines.append(Line(label, middle(f"{branch}{name}", width), link.slice))
+            lines.append(Fact(label, middle(f"{branch}{name}", width), link.slice))
             indent = " " * max(0, min(len(branch), width - 24))
-            lines += [Line("", indent + text, link.slice) for text in wrap(facts, width - len(indent))]
+            lines += [Fact("", indent + text, link.slice) for text in wrap(told, width - len(indent))]
     if explanation.chain.more:
-        lines.append(Line("", f"and {explanation.chain.more:,} more on the GPU"))
+        lines.append(Fact("", f"and {explanation.chain.more:,} more on the GPU"))
     return lines
 
 
-def same_line(before: Sequence[Line], row: int, after: Sequence[Line]) -> int:
+def same_line(before: Sequence[Fact], row: int, after: Sequence[Fact]) -> int:
     """The line that says what line `row` of `before` said, at another width of the sheet."""
     event = before[row].event
     if event >= 0:  # names in the chain are cut to fit: find the line by its event
         return next((n for n, line in enumerate(after) if line.event == event), 0)
-    texts = [["" if line.event >= 0 else line.text for line in lines] for lines in (before, after)]
+    texts = [["" if line.event >= 0 else line.value for line in lines] for lines in (before, after)]
     return same_place(texts[0], row, texts[1])
 
 
@@ -94,7 +76,8 @@ class LinesSheet(Sheet[int]):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.lines: list[Line] = []
+        self.lines: Sequence[Fact] = ()
+        """Each with the place that Enter goes to, -1 for none."""
         self.list = Rows()
 
     def body(self) -> Iterator[Widget]:
@@ -102,6 +85,34 @@ class LinesSheet(Sheet[int]):
 
     def on_mount(self) -> None:
         self.list.focus()
+
+    def on_resize(self) -> None:
+        self.wrap()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        event.stop()
+        if event.state is WorkerState.ERROR:
+            self.list.fail(failure(event.worker.error))
+
+    def wrap(self) -> None:
+        """Show the lines, wrapped to this width."""
+        raise NotImplementedError
+
+    def room(self, labels: int) -> int:
+        """Cells of the text beside labels of this width."""
+        return max(20, min(110, self.size.width - labels - 6))
+
+    def show_lines(
+        self,
+        lines: Sequence[Fact],
+        labels: int,
+        row: int | None,
+        leads: Callable[[Fact], bool] | None = None,
+    ) -> None:
+        """`row`: where the cursor goes; the others as in `facts_table`."""
+        self.lines = lines
+        self.list.set_table(facts_table(lines, labels, leads=leads), row=row)
+        self.fit(len(lines))
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         if (event := self.lines[message.row].event) >= 0:
@@ -151,11 +162,6 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_explanation, explanation, facts)
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        event.stop()
-        if event.state is WorkerState.ERROR:
-            self.list.fail(failure(event.worker.error))
-
     def show_explanation(self, explanation: Explanation, facts: Sequence[Fact] = ()) -> None:
         self.explanation, self.gap_facts = explanation, facts
         told = (f"{fact.label} {fact.value}" for fact in facts)
@@ -165,37 +171,22 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
         if self.gap is not None:
             title = f"idle {duration(int(self.results.gaps().duration[self.gap]))}, then {title}"
         self.head.set_title(f"Explain: {title}")
-        self._wrap()
+        self.wrap()
 
-    def on_resize(self) -> None:
-        self._wrap()
-
-    def _wrap(self) -> None:
+    def wrap(self) -> None:
         explanation = self.explanation
         if explanation is None:
             return
         told = [label for label, _ in explanation.facts] + [fact.label for fact in self.gap_facts]
         labels = max([12, *(min(24, len(label)) for label in told)])
-        before, row = self.lines, self.list.row
-        width = max(20, min(110, self.size.width - labels - 6))
-        lines = fact_lines(self.gap_facts, width)
-        lines += [Line("", "")] if lines else []
+        row, width = self.list.row, self.room(labels)
+        lines = wrapped(self.gap_facts, width)
+        lines += [Fact("", "")] if lines else []
         lines += explanation_lines(explanation, width)
         if self.terms:
             names = ", ".join(term.name for term in self.terms)
-            lines += [Line("", ""), *fact_lines([Fact("words", f"{names} (I: what they mean)")], width)]
-        self.lines = lines
-        self.list.set_table(
-            Table(
-                (
-                    Column("label", "", lambda r: lines[r].label, None, labels, False),
-                    Column("text", "", lambda r: lines[r].text, None, 0, False),
-                ),
-                len(lines),
-            ),
-            row=None if row is None else same_line(before, row, lines),
-        )
-        self.fit(len(lines))
+            lines += wrapped([Fact("", ""), Fact("words", f"{names} (I: what they mean)")], width)
+        self.show_lines(lines, labels, None if row is None else same_line(self.lines, row, lines))
 
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
         event = self.lines[message.row].event

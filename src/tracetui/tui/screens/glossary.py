@@ -12,8 +12,8 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from tracetui.analysis.examples import Example
-from tracetui.analysis.glossary import example, terms
-from tracetui.analysis.meanings.terms import Term
+from tracetui.analysis.glossary import example
+from tracetui.analysis.meanings.terms import TERMS, Term
 from tracetui.analysis.results import Results
 from tracetui.cells import wrap
 from tracetui.session.walk import Walk
@@ -50,7 +50,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
         title = f"Glossary: {plural(len(some), 'term')} in this text" if some else "Glossary"
         super().__init__(title, HINTS, walk)
         self.results, self._show, self.some = results, show, tuple(some)
-        self.terms = terms()
+        self.terms = TERMS
         self.at = at
         self.shown: Sequence[Term] = self.some or self.terms
         self.prompt = Prompt(">", placeholder="search all terms")

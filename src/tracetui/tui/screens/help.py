@@ -14,7 +14,7 @@ from textual.widget import Widget
 from tracetui.cells import cell, wrap
 from tracetui.tui.bindings import ACTIONS, PANES, Action, bind, groups, key_text
 from tracetui.tui.screens.sheet import Sheet
-from tracetui.tui.tables.drawing import scroll_mark
+from tracetui.tui.tables.drawing import scroll_bar
 
 WIDE, NARROW, KEYS, GAP = 56, 34, 17, 3
 """Cells of a column whose lines need not be wrapped, of the narrowest one, of the keys in it, between two."""
@@ -173,12 +173,11 @@ class HelpView(Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width, height = self.size
         style = self.get_component_rich_style
-        mark = scroll_mark(y, self.top, height, len(self.lines))
         if self.top + y >= len(self.lines):
             return Strip.blank(width, self.rich_style)
         segments = [Segment(text, style(f"help--{role}")) for text, role in self.lines[self.top + y]]
         line = Strip([Segment("  ", self.rich_style), *segments])
-        bar = Segment(mark, style("help--bar") if mark != " " else self.rich_style)
+        bar = scroll_bar(y, self.top, height, len(self.lines), style("help--bar"), self.rich_style)
         return Strip([*line.adjust_cell_length(width - 1, self.rich_style), bar], width)
 
 

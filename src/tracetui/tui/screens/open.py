@@ -22,7 +22,7 @@ from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.picker import PickList
-from tracetui.tui.screens.sheet import Sheet
+from tracetui.tui.screens.sheet import ListSheet
 from tracetui.tui.tables.view import TableView
 
 HINTS = (
@@ -168,10 +168,7 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-MOVES: Sequence[BindingType] = (
-    *bind("up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)"),
-    *bind("tab complete", priority=True),
-)
+COMPLETE = bind("tab complete", priority=True)
 
 
 class Chosen(NamedTuple):
@@ -181,10 +178,10 @@ class Chosen(NamedTuple):
     beside: bool
 
 
-class OpenScreen(Sheet[Chosen]):
+class OpenScreen(ListSheet[Chosen]):
     """Chooses a trace; the result is its path, and whether to compare."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*MOVES, *bind("escape leave"), *bind("ctrl+t beside", True)]
+    BINDINGS: ClassVar[list[BindingType]] = [*COMPLETE, *bind("escape leave"), *bind("ctrl+t beside", True)]
 
     def __init__(
         self, present: str = "", compare: bool = False, without: str = "", found: Sequence[Found] = ()
@@ -197,6 +194,7 @@ class OpenScreen(Sheet[Chosen]):
         also = (COMPARE,) if present and not compare else ()
         super().__init__(title, (HINTS[0], enter, *also, *HINTS[2:]))
         self.traces = TraceList(traces=found, without=without)
+        self.list = self.traces.list
         self.present, self.compare = present, compare
 
     def body(self) -> Iterator[Widget]:
@@ -212,15 +210,6 @@ class OpenScreen(Sheet[Chosen]):
     def on_trace_list_opened(self, message: TraceList.Opened) -> None:
         if message.path is not None:
             self.dismiss(Chosen(message.path, self.compare))
-
-    def on_prompt_left(self, message: Prompt.Left) -> None:
-        self.action_leave()
-
-    def action_move(self, step: int) -> None:
-        self.traces.list.action_move(step)
-
-    def action_page(self, pages: int) -> None:
-        self.traces.list.action_page(pages)
 
     def action_complete(self) -> None:
         self.traces.complete()

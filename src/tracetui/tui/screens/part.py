@@ -1,4 +1,4 @@
-"""The screen while a large trace is being read: its beginning is drawn, and nothing is said of the whole."""
+"""The screen while a large trace is being read: it draws the beginning, and says nothing about the whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
-from tracetui.timeline.themes import Theme
+from tracetui.timeline.themes import DARK, Theme
 from tracetui.tui.bindings import ACTIONS, Action
 from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.moves import Moves
@@ -37,13 +37,13 @@ HINTS = (
     ("0", "all that is drawn", "fit"),
 )
 HERE = ("Moving", "previous", "next", "up", "down", "explain", "clear", "help")
-"""The groups and ids of the actions that need no more than what is drawn."""
+"""The groups and ids of the actions that need no more than what has been read."""
 CANCEL = "quit"
 APP = ("palette", "redraw")
 
 
 class Waiting(PaneArea):
-    """The tabs, and in the place of the open pane that it waits."""
+    """The tabs, and, in place of the open pane, a line that says it waits."""
 
     DEFAULT_CSS = """
     Waiting Static { color: $text-muted; padding: 0 1; }
@@ -86,17 +86,14 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         draw_less(self)
         part = task.beginning.result()
         self.session = Session([Recording(part, part=True)], palette)
-        self.timeline = TimelineView(self.session, palette)
+        self.timeline = TimelineView(self.session)
         self.timeline.bar = self.bar = SelectionBar()
         self.area, self.footer = Waiting(self.session, pane), Footer(HINTS)
         self.top, self.line = TopLine(part), VerdictLine()
         self.top.say(size(part.info.size))
         self._actions = [a for a in actions if a.group in HERE or a.id in (*HERE, *APP, CANCEL)]
         self.host = Host(self, self.session, self.timeline, self.area, self.footer)
-        moves = Moves(self.host)
-        for name in dir(moves):
-            if name.startswith("action_"):
-                setattr(self, name, getattr(moves, name))
+        self.host.give_keys(Moves(self.host))
 
     def compose(self) -> ComposeResult:
         yield self.top
@@ -114,7 +111,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.app.theme_changed_signal.subscribe(self, lambda _: self._follow_theme())
 
     def _follow_theme(self) -> None:
-        self.timeline.set_theme(getattr(self.app, "palette", None))
+        self.timeline.set_theme(getattr(self.app, "palette", DARK))
 
     def begun(self) -> None:
         """It is drawn already."""
@@ -142,7 +139,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.action_later()
 
     def action_later(self) -> None:
-        """For the keys that ask for more than is there."""
+        """For the keys that need what has not been read yet."""
         self.host.say(LATER)
 
     def action_clear(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -13,11 +13,12 @@ from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.geometry import Region
-from textual.screen import ModalScreen, ScreenResultType
+from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import clauses, middle
+from tracetui.session.session import Session
 from tracetui.session.walk import Place, Walk, nothing
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
@@ -26,13 +27,16 @@ from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.view import TableView
 from tracetui.tui.textual_private import lines_between
 
-if TYPE_CHECKING:
-    from tracetui.tui.screens.trace import TraceScreen
-
 LEAST_PICTURE = 6
 """Lines of the timeline and the line below it; with fewer, it is just covered."""
 
 Hints = Sequence[tuple[str, str, str]]
+
+
+class TimelineScreen(Screen[None]):
+    """A screen with a timeline, its `#picture`, which gets smaller to make room for sheets."""
+
+    session: Session
 
 
 class SheetHead(Footer):
@@ -102,10 +106,10 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         self.frame = Vertical(classes="sheet")
         self.needed: int | None = None
         """Lines that the content wants below the head."""
-        self._below: TraceScreen | None = None
+        self._below: TimelineScreen | None = None
         """The screen with the timeline, if there is one below."""
         self._place: Place | None = None
-        """Where one was in the timeline. It shrinks for the sheet, and so may scroll."""
+        """The timeline's place before the sheet: it shrinks for the sheet, and so may scroll."""
 
     def body(self) -> Iterator[Widget]:
         """The widgets below the head."""
@@ -151,11 +155,9 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         return lines + [Strip.blank(crop.width, self.rich_style)] * (crop.height - len(lines))
 
     def on_mount(self) -> None:
-        from tracetui.tui.screens.trace import TraceScreen
-
-        below = next((s for s in self.app.screen_stack if isinstance(s, TraceScreen)), None)
+        below = next((s for s in self.app.screen_stack if isinstance(s, TimelineScreen)), None)
         if below is not None:
-            self._below, self._place = below, self._place or below.walk.place()
+            self._below, self._place = below, self._place or below.session.walk.place()
             below.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
 
     def on_resize(self) -> None:
@@ -176,9 +178,9 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
             picture.styles.margin = (0, 0, wanted, 0)
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        """Close; before what was chosen is done, one is back where one was."""
+        """Close; what was chosen is done after the timeline is back at its place from before the sheet."""
         if self in self.app.screen_stack and self._below is not None and self._place is not None:
-            self._below.walk.return_to(self._place)
+            self._below.session.walk.return_to(self._place)
         return super().dismiss(result)
 
     def on_click(self, event: events.Click) -> None:
@@ -197,7 +199,7 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
 
 class WalkingSheet(Sheet[ScreenResultType]):
     """A sheet whose rows are places in the timeline, which shows the one under the cursor. When it closes,
-    one is back where one was: what was chosen is gone to from there."""
+    the timeline first goes back to its place from before, and from there to what was chosen."""
 
     def __init__(self, title: str, hints: Hints, walk: Walk) -> None:
         super().__init__(title, hints)
@@ -205,7 +207,7 @@ class WalkingSheet(Sheet[ScreenResultType]):
         self._place = walk.place()
 
     def visit(self, go: Callable[[], object] | None) -> None:
-        """Show another place: what `go` goes to from where one was; None: where one was. The panes do not
+        """Show what `go` goes to from the place before the sheet; None: that place. The panes do not
         follow."""
         walk = self.walk
         told, walk.on_select = walk.on_select, nothing
@@ -226,12 +228,13 @@ class Rows(TableView):
     HEADER = 0
 
 
+MOVES: list[BindingType] = bind("up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)")
+
+
 class ListSheet(Sheet[ScreenResultType]):
     """A sheet with a prompt that keeps the keys, and a list below it that follows them."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bind(
-        "up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)"
-    )
+    BINDINGS: ClassVar[list[BindingType]] = MOVES
     list: Rows
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:

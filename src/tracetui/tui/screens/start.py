@@ -19,7 +19,8 @@ from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import OpenTrace, WantAttach, WantCapture
-from tracetui.tui.screens.open import MOVES, TraceList
+from tracetui.tui.screens.open import COMPLETE, TraceList
+from tracetui.tui.screens.sheet import MOVES
 
 HINTS = (
     ("↑↓", "choose", ""),
@@ -57,6 +58,7 @@ class StartScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *MOVES,
+        *COMPLETE,
         *bind("enter choose  o,slash,ctrl+o open_file  c capture  A,j attach  q,ctrl+c app.quit"),
     ]
 

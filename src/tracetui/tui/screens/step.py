@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from textual import work
-from textual.worker import Worker, WorkerState, get_current_worker
+from textual.worker import get_current_worker
 
 from tracetui.analysis.results import Results
-from tracetui.cells import wrap
 from tracetui.compare.model import Comparison
 from tracetui.report.compare_overview import compare_overview
+from tracetui.report.facts import Fact, wrapped
 from tracetui.session.walk import Walk
-from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
-from tracetui.tui.panes.base import failure
-from tracetui.tui.screens.explain import Line, LinesSheet
+from tracetui.tui.screens.explain import LinesSheet
 from tracetui.tui.screens.sheet import WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
@@ -21,24 +19,21 @@ from tracetui.units import plural
 HINTS = (("Esc", "close", "leave"), ("Enter", "go to the event", "choose"), ("↑↓", "read", ""))
 
 
-def step_lines(comparison: Comparison, width: int) -> list[Line]:
+def step_lines(comparison: Comparison, width: int) -> list[Fact]:
     """What a step (B) does differently from the others (A), as lines of `width` cells."""
-    found = [Line("answer" if n == 0 else "", text) for n, text in enumerate(wrap(comparison.answer, width))]
+    facts = [Fact("answer", comparison.answer)]
     overview = compare_overview(comparison)
     why = next((block.entries for block in overview.left if block.key == "why"), ())
     for entry, one in zip(why, comparison.explanations, strict=True):
         a, b = one.places[0].tolist() if len(one.places) else (-1, -1)
-        event = b if b >= 0 else a
-        found += [
-            Line(entry.name if n == 0 else "", text, event) for n, text in enumerate(wrap(entry.text, width))
-        ]
-    found.append(Line("", ""))
-    found.append(Line("", f"{'the others':>10}  {'this step':>10}  {'difference':>11}  {'ratio':>6}"))
+        facts.append(Fact(entry.name, entry.text, b if b >= 0 else a))
+    found = wrapped([*facts, Fact("", "")], width)
+    found.append(Fact("", f"{'the others':>10}  {'this step':>10}  {'difference':>11}  {'ratio':>6}"))
     for block in overview.right:
         for entry in block.entries:
             a, b, change, ratio, noise = entry.numbers
             label = f"idle: {entry.name}" if block.key == "idle" else entry.name
-            found.append(Line(label, f"{a:>10}  {b:>10}  {change:>11}  {ratio:>6}  {noise}".rstrip()))
+            found.append(Fact(label, f"{a:>10}  {b:>10}  {change:>11}  {ratio:>6}  {noise}".rstrip()))
     return found
 
 
@@ -69,38 +64,16 @@ class StepScreen(LinesSheet, WalkingSheet[int]):
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_comparison, comparison)
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        event.stop()
-        if event.state is WorkerState.ERROR:
-            self.list.fail(failure(event.worker.error))
-
     def show_comparison(self, comparison: Comparison) -> None:
         self.comparison = comparison
-        self._wrap()
+        self.wrap()
 
-    def on_resize(self) -> None:
-        self._wrap()
-
-    def _wrap(self) -> None:
+    def wrap(self) -> None:
         if self.comparison is None:
             return
-        label = max(len(line.label) for line in step_lines(self.comparison, 200))
-        lines = self.lines = step_lines(self.comparison, max(20, min(110, self.size.width - label - 9)))
-        columns = (
-            Column("label", "", lambda r: lines[r].label, None, label, False),
-            Column(
-                "jump",
-                "",
-                lambda r: "↵" if lines[r].event >= 0 and lines[r].label else "",
-                None,
-                1,
-                False,
-                after=1,
-            ),
-            Column("text", "", lambda r: lines[r].text, None, 0, False),
-        )
-        self.list.set_table(Table(columns, len(lines)), row=self.list.row)
-        self.fit(len(lines))
+        labels = max(len(line.label) for line in step_lines(self.comparison, 200))
+        lines = step_lines(self.comparison, self.room(labels + 3))
+        self.show_lines(lines, labels, self.list.row, lambda line: line.event >= 0 and bool(line.label))
 
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
         at = self.lines[message.row].event

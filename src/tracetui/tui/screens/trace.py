@@ -10,7 +10,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from tracetui.session.recent import remember
@@ -38,6 +37,7 @@ from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.panes.base import Follow, GoToDifference, GoToEvent, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantAttach, WantCapture
+from tracetui.tui.screens.sheet import TimelineScreen
 from tracetui.tui.textual_private import draw_less, once_drawn
 from tracetui.tui.timeline import (
     GapClicked,
@@ -51,7 +51,7 @@ from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 
 
-class TraceScreen(Screen[None]):
+class TraceScreen(TimelineScreen):
     """A session on the screen. This class has the widgets; the controllers have the keys: their `action_`
     methods become the screen's."""
 
@@ -75,13 +75,13 @@ class TraceScreen(Screen[None]):
         super().__init__()
         draw_less(self)
         self.session = Session(recordings, palette)
-        self.timeline = TimelineView(self.session, palette)
+        self.timeline = TimelineView(self.session)
         self.bar = self.timeline.bar = SelectionBar()
         self.area = PaneArea(self.session, pane)
         self.hints = PAIR_HINTS if self.session.comparing else HINTS
         self.footer = Footer(self.hints)
         self.before: Session | None = None
-        """Where one was in the beginning of the file, while the rest was read."""
+        """The session with the beginning of the file, which was shown while the rest was read."""
         self._active, self._resumed = self.walk.active, False
         self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
         # The order of the controllers is that of Esc's stack: it undoes the last one first.
@@ -101,13 +101,8 @@ class TraceScreen(Screen[None]):
         self.verdict_line = VerdictLine()
         self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.navigation, self.panes)
         self.compare_keys = CompareKeys(host, self.panes, self.verdict_line, self.top)
-        for controller in (
-            *(self.prompts, self.lanes, self.marks, moves, self.navigation),
-            *(self.scopes, search, self.panes, exports, self.verdict, self.compare_keys),
-        ):
-            for name in dir(controller):
-                if name.startswith("action_"):
-                    setattr(self, name, getattr(controller, name))
+        host.give_keys(self.prompts, self.lanes, self.marks, moves, self.navigation, self.scopes, search)
+        host.give_keys(self.panes, exports, self.verdict, self.compare_keys)
 
     @property
     def walk(self) -> Walk:
@@ -151,7 +146,7 @@ class TraceScreen(Screen[None]):
             )
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """The first time, Textual has just applied the styles: not once more before the first picture."""
+        """Textual has just applied the styles: the first time, not once more before the first picture."""
         event.refresh_styles, self._resumed = event.refresh_styles and self._resumed, True
 
     def on_unmount(self) -> None:

@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from tracetui.timeline.canvas import BOLD, DIM, INK, ITALIC, PAPER, UNDERLINE, Packed, code_points
 from tracetui.timeline.color import rgb
-from tracetui.tui.ascii_filter import AsciiFilter
+from tracetui.tui.filters import AsciiFilter
 from tracetui.tui.textual_private import filters
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 

@@ -74,10 +74,10 @@ def message(text: str, y: int, width: int, style: Style) -> Strip | None:
     return Strip([Segment(cell(" " + lines[y], width), style)], width) if y < len(lines) else None
 
 
-def scroll_mark(y: int, top: int, page: int, rows: int) -> str:
+def scroll_bar(y: int, top: int, page: int, rows: int, bar: Style, base: Style) -> Segment:
     """The scroll bar at line `y` of a page: "█" for what is in view, "│" for the rest; " " if all is."""
     if rows <= page:
-        return " "
+        return Segment(" ", base)
     thumb = max(1, page * page // rows)
     first = (top * (page - thumb) + (rows - page) // 2) // (rows - page)
-    return "█" if first <= y < first + thumb else "│"
+    return Segment("█" if first <= y < first + thumb else "│", bar)

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 from rich.cells import cell_len
-from rich.segment import Segment
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
@@ -307,8 +306,8 @@ class TableView(DeltaLines, can_focus=True):
         at = self.top + y - self.HEADER
         if at >= len(self.order):
             return self._blank()
-        mark = drawing.scroll_mark(y - self.HEADER, self.top, self.page, len(self.order))
-        bar = Segment(mark, style("table--bar") if mark != " " else self.rich_style)
+        place = y - self.HEADER, self.top, self.page, len(self.order)
+        bar = drawing.scroll_bar(*place, style("table--bar"), self.rich_style)
         row, here = int(self.order[at]), at == self.cursor
         faint = self.table.dim is not None and self.table.dim(row)
         look = style("table--cursor" if here else "table--dim" if faint else "table--row")

@@ -31,8 +31,8 @@ class SelectionBar(Widget):
     ALLOW_SELECT = False
     can_focus = False
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self._parts: list[Part] = []
         self._theme = DARK
 

@@ -11,9 +11,12 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
+from tracetui.copying import replace
 from tracetui.session.session import Session
 from tracetui.timeline.canvas import Packed
 from tracetui.timeline.frame import paint
+from tracetui.timeline.palette import Palette
+from tracetui.timeline.series import series_of
 from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
 from tracetui.tui.timeline.bar import SelectionBar, describe, describe_gap
@@ -21,7 +24,6 @@ from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 from tracetui.tui.timeline.messages import RangeChanged, SelectionChanged, ViewportChanged
 from tracetui.tui.timeline.mouse import Mouse
 from tracetui.tui.timeline.pace import Pace, frame_limit
-from tracetui.tui.timeline.setup import series_of, theme_of, themed
 
 LITTLE = 100_000
 """Slices of a trace whose self times take no noticeable time."""
@@ -33,15 +35,13 @@ class TimelineView(Widget, can_focus=True):
     DEFAULT_CSS = "TimelineView { height: 1fr; width: 1fr; }"
     ALLOW_SELECT = False
 
-    def __init__(self, session: Session, theme: Theme | None = None) -> None:
-        """`theme`: None follows the app's theme."""
+    def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
         walk = self.walk = session.walk
         self.lanes = session.lanes
         self.bar: SelectionBar | None = None
         """The line about the selected event, drawn in the same frame as the timeline."""
-        self._given_theme = theme
         self._cells: Packed | None = None
         self._board = Board(0)
         self._strips: list[DeltaStrip] = []
@@ -56,11 +56,10 @@ class TimelineView(Widget, can_focus=True):
         walk.on_select = lambda event: self.post_message(SelectionChanged(event))
         walk.on_range = lambda band: self.post_message(RangeChanged(band))
 
-    def set_theme(self, theme: Theme | None) -> None:
-        """Change the colors; None follows the app's theme."""
-        self._given_theme = theme
-        theme = theme or theme_of(self.app)
-        self.walk.change(sources=tuple(themed(source, theme) for source in self.walk.scene.sources))
+    def set_theme(self, theme: Theme) -> None:
+        """Change the colors."""
+        sources = self.walk.scene.sources
+        self.walk.change(sources=tuple(replace(s, palette=Palette(s.trace, theme)) for s in sources))
 
     # Drawing
 
@@ -152,8 +151,7 @@ class TimelineView(Widget, can_focus=True):
         return [strip.piece(crop.x, crop.right) for strip in strips]
 
     def on_mount(self) -> None:
-        self.set_theme(self._given_theme)
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.set_theme(self._given_theme))
+        self._wake()
 
     def _derive(self, of: int) -> None:
         """Make the series of a recording, in a thread."""
