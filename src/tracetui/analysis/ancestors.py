@@ -89,7 +89,10 @@ def _leaps(parent: I32) -> list[I32]:
 
 def op_around(trace: Trace, at: I64 | I32) -> I64:
     """The innermost CPU op around each slice, -1 for none. Shape of `at`."""
-    return first_marked(trace, trace.parent[at], trace.kind == Kind.CPU_OP)
+    op, around = int(Kind.CPU_OP), trace.parent[at]  # see `Trace.is_kind`
+    if _deepest(trace) < _LEVELS:
+        return first_up(trace, around, lambda up, _: trace.kind[up] == op)
+    return first_marked(trace, around, trace.kind == op)
 
 
 def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:

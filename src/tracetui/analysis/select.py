@@ -12,6 +12,10 @@ from tracetui.trace.indices import index_of
 from tracetui.trace.model import I8, I32, I64, Bool
 
 
+_FEW = 8
+"""Where there are as many times more, to look at all is slower than to sort those that are wanted."""
+
+
 def named(trace: Trace, wanted: Callable[[str], bool]) -> Bool:
     """Mask over `trace.names`."""
     return np.fromiter(map(wanted, trace.names), np.bool_, len(trace.names))
@@ -71,7 +75,12 @@ def called(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None
     names = np.array([i for i in trace.derived[key] if wanted(trace.names[i])], dtype=np.int64)
     if kind is not None and len(names) == len(trace.derived[key]):
         return plausible(trace, kind)
-    found = index_of(trace, "name").each(names).astype(np.int64)
+    index = index_of(trace, "name")
+    if kind is not None and len(every := plausible(trace, kind)) < _FEW * index.count(names):
+        mask = np.zeros(len(trace.names), dtype=np.bool_)
+        mask[names] = True
+        return every[mask[trace.name[every]]]
+    found = index.each(names).astype(np.int64)
     if kind is not None:
         found = found[(trace.kind[found] == int(kind)) & ~trace.implausible[found]]
     found.sort()

@@ -22,6 +22,7 @@ from tracetui.formats.machine import threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
+from tracetui.trace.nesting import first_places
 
 IN_FLIGHT = "in flight"
 """Idle at the beginning of the recording, before work that was queued already: launched before the
@@ -140,19 +141,25 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     if len(last):  # after its last work: the thread that launched last
         launch = trace.launch[last]
         thread = int(trace.lane[launch[np.argmax(trace.start[launch])]])
-    edges = [(first_event(trace, at), before), (-1, after)]
-    edges = [(event, edge) for event, edge in edges if edge[1] > edge[0]]
-    start = np.concatenate([gaps.start, np.array([edge[0] for _, edge in edges], np.int64)])
-    end = np.concatenate([gaps.end, np.array([edge[1] for _, edge in edges], np.int64)])
-    none = np.full(len(edges), -1, np.int64)
-    event = np.concatenate([gaps.after, np.array([event for event, _ in edges], np.int64)])
-    order = np.argsort(start, kind="stable")
-    ended_by = np.concatenate([gaps.before, none])
-    start, end, event, ended_by = (array[order] for array in (start, end, event, ended_by))
+    edges = [(first_event(trace, at), -1, *before)] if before[1] > before[0] else []
+    after_all = [(-1, -1, *after)] if after[1] > after[0] else []
+    event, ended_by, start, end = (
+        np.concatenate(
+            [
+                np.array([edge[i] for edge in edges], np.int64),
+                of_gaps,
+                np.array([edge[i] for edge in after_all], np.int64),
+            ]
+        )
+        for i, of_gaps in enumerate((gaps.after, gaps.before, gaps.start, gaps.end))
+    )
     idle = IdleTime(trace, start, end, event, ended_by, thread, cpu)
-    opens = at[np.unique(trace.lane[at], return_index=True)[1]]
+    opens = first_places(trace.lane[at], len(trace.lanes))
+    opens = at[opens[opens >= 0]]
     # Where no work has a launch, none is known to come from before the recording.
-    ended = (event >= 0) & bool(len(last))
-    early = np.flatnonzero(ended & ((launch_times(trace, event) == NEVER) | np.isin(event, opens)))
+    maybe = (
+        np.flatnonzero((event >= 0) & ((idle.launch < 0) | np.isin(event, opens))) if len(last) else last[:0]
+    )
+    early = maybe[(launch_times(trace, event[maybe]) == NEVER) | np.isin(event[maybe], opens)]
     in_flight = IdleTime(trace, start[early], end[early], event[early], ended_by[early], thread, cpu)
     return DeviceTime(gaps, idle, in_flight, computing, kernels, own)

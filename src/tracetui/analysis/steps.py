@@ -22,7 +22,7 @@ from tracetui.analysis.cpu_verdict import cpu_work
 from tracetui.analysis.gaps import without_work_text, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.launches import Launches
-from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
+from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
 from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, Verdict, judge
 from tracetui.copying import replace
@@ -137,7 +137,8 @@ def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
         return start, start.copy()
     work = work_of_devices(trace).values() if idle_known(trace) else ()
     at = np.concatenate([np.zeros(0, np.int64), *work])
-    at = at[step_of(steps, launch_times(trace, at)) == len(steps) - 1]
+    launched = launch_times(trace, at)
+    at = at[(launched >= steps.start[-1]) & (launched < steps.end[-1])]
     last = (trace.start[at] + trace.duration[at]).max(initial=int(steps.end[-1]))
     return start, np.append(start[1:], last)
 
@@ -147,15 +148,17 @@ def summarize_steps(
     annotation: str | None = None,
     split: Split | None = None,
     launches: Launches | None = None,
+    windows: tuple[I64, I64] | None = None,
 ) -> Steps:
     """The steps of a trace: its `ProfilerStep`s, or the calls of the named annotation; there may be none.
 
-    `split`, `launches`: `Split(trace)` and `find_launches(trace)`, if already at hand.
+    `split`, `launches`, `windows`: `Split(trace)`, `find_launches(trace)` and `step_windows` of these steps, if
+    already at hand.
     """
     table = find_steps(trace, annotation)
     split = Split(trace) if split is None else split
     count = len(table)
-    low, high = step_windows(trace, table)
+    low, high = step_windows(trace, table) if windows is None else windows
     begin, end = trace.span
     lows, highs = np.append(low, begin), np.append(high, end)
 

@@ -85,15 +85,27 @@ def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
     return tuple(islice(dict.fromkeys(int(i) for i in slices), EVIDENCE))
 
 
+def largest(values: I64, count: int) -> I64:
+    """The positions of the largest values, the largest first: of equal ones the first."""
+    if len(values) > count:
+        at = np.flatnonzero(values >= np.partition(values, len(values) - count)[len(values) - count])
+        return at[np.argsort(-values[at], kind="stable")][:count]
+    return np.argsort(-values, kind="stable")
+
+
 def longest_first(trace: Trace, at: I64) -> I64:
     """The slices by duration, the longest first."""
     return at[np.argsort(-trace.duration[at], kind="stable")]
 
 
 def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[int]:
-    """The longest of the slices `at` of each name (an index into ``trace.names``)."""
-    ordered = longest_first(trace, at)
-    return [int(ordered[np.argmax(trace.name[ordered] == name)]) for name in names]
+    """The longest of the slices `at` of each of the first names (indices into ``trace.names``), as many as
+    `first_of` takes."""
+    name_of, length, found = trace.name[at], trace.duration[at], []
+    for name in islice(names, EVIDENCE):
+        mine = np.flatnonzero(name_of == name)
+        found.append(int(at[mine[np.argmax(length[mine])]]))
+    return found
 
 
 def graded(results: Results, time: int) -> str:

@@ -75,11 +75,10 @@ def _find(results: Results) -> SlowCalls | None:
     trace, devices = results.trace, results.gaps().devices
     if len(devices) != 1:
         return None
-    launches = results.launch_calls()
     ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
     own = results.own_time()[ops]
     at = ops[(own >= SLOW_NS) & (2 * own > trace.duration[ops])]
-    at = at[np.isin(trace.lane[at], trace.lane[launches])]
+    at = at[results.launching_lanes()[trace.lane[at]]]
     stretch = _longest_stretch(trace, at)
     at = at[(stretch >= SLOW_NS) & (2 * stretch > trace.duration[at])]
     at = at[~np.isin(at, results.cpu_time().first)]

@@ -20,7 +20,14 @@ from tracetui.analysis.findings.compiled import (
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
 from tracetui.analysis.findings.idle import TURNS_SHARE, loading_advice, loading_time, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
-from tracetui.analysis.findings.model import Finding, can_be_fused, first_of, longest_first, smi
+from tracetui.analysis.findings.model import (
+    Finding,
+    can_be_fused,
+    first_of,
+    largest,
+    longest_first,
+    smi,
+)
 from tracetui.analysis.findings.slow_calls import SlowCalls, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
@@ -31,7 +38,8 @@ from tracetui.analysis.select import has
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
-from tracetui.trace.model import I64, Kind, Trace
+from tracetui.trace.intervals import all_of
+from tracetui.trace.model import I32, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, share
 
 LITTLE_USE = 0.5
@@ -301,7 +309,7 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
         stretches = device.idle
         length = np.minimum(stretches.end, high) - np.maximum(stretches.start, low)
         length[stretches.event < 0] = 0
-        longest = np.argsort(-length, kind="stable")[:5]
+        longest = largest(length, 5)
         ended_by = stretches.event[longest[length[longest] > 0]]
         last = results.work()[-1:]  # nothing ran after it
         evidence = first_of(ended_by if len(ended_by) else last)
@@ -388,29 +396,47 @@ def _same_place(results: Results, idle: _Idle) -> str:
     if not results.is_whole or len(steps) < STEPS:
         return ""
     others = results.slices(Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep"))
-    within = np.concatenate([others, results.slices(Kind.CPU_OP, is_op_name)])
     # Annotations that have something inside say nothing of the time between it.
-    leaves = others[~np.isin(others, trace.parent[within])]
+    inside = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1, of those in nothing
+    for at in (others, results.slices(Kind.CPU_OP, is_op_name)):
+        inside[trace.parent[at]] = True
     known = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
-    at = np.sort(np.concatenate([*known, leaves]), kind="stable")
-    busy = busy_union(trace, at)
+    known.append(others[~inside[others]])
+    busy = all_of([busy_union(trace, at) for at in known])
     start, end = busy.end, np.append(busy.start[1:], max(results.span[1], int(busy.end.max(initial=0))))
     step, length = step_of(steps, start), end - start - idle.gaps.blocks.within(start, end)
-    order = np.lexsort((-length, step))
-    order = order[step[order] >= 0]
-    _, first = np.unique(step[order], return_index=True)
-    longest = order[first]
+    longest = _longest_of_each(step, length)
     host = int(idle.causes[CAUSES.index("host")])
     if len(longest) < len(steps) or length[longest].sum() < PLACE_SHARE * host:
         return ""
     low, high = int((end - start)[longest].min()), int((end - start)[longest].max())
     if low < PLACE_NS or high > PLACE_RATIO * low:
         return ""
-    over = trace.start[at] + trace.duration[at]
-    before = {trace.name_of(int(at[over == start[i]][0])) for i in longest}
+    over = np.sort(start[longest])
+    last = np.sort(np.concatenate([_ending_at(trace, at, over) for at in known]))
+    _, first = np.unique(trace.start[last] + trace.duration[last], return_index=True)
+    before = {trace.name_of(i) for i in last[first].tolist()}
     after = f", after {short_name(before.pop(), 'cpu_op')}" if len(before) == 1 else ""
     times = duration(low) if duration(low) == duration(high) else f"{duration(low)} to {duration(high)}"
     return f" In every step one stretch outside of ops takes {times}{after}."
+
+
+def _longest_of_each(step: I32, length: I64) -> I64:
+    """The longest stretch of each step, the first of equal ones (positions), by step; -1 is none."""
+    at = np.flatnonzero(step >= 0)
+    at = at[np.argsort(step[at], kind="stable")]
+    if not len(at):
+        return at
+    first = np.flatnonzero(np.diff(step[at], prepend=-1))
+    most = np.maximum.reduceat(length[at], first)
+    at = at[length[at] == np.repeat(most, np.diff(first, append=len(at)))]
+    return at[np.diff(step[at], prepend=-1) != 0]
+
+
+def _ending_at(trace: Trace, at: I64, times: I64) -> I64:
+    """Those of the slices `at` that end at one of these times, which are in order."""
+    over = trace.start[at] + trace.duration[at]
+    return at[times[np.minimum(np.searchsorted(times, over), len(times) - 1)] == over]
 
 
 def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
@@ -418,7 +444,8 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     for how long); of short ops the time is PyTorch's own."""
     trace, (low, high) = results.trace, results.judged_range()
     at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _COMPUTES_NOTHING.match(name))
-    at = at[(trace.duration[at] >= LONG_NS) & np.isin(trace.lane[at], trace.lane[results.launch_calls()])]
+    at = at[trace.duration[at] >= LONG_NS]
+    at = at[results.launching_lanes()[trace.lane[at]]]
     calls = results.slices(Kind.RUNTIME, lambda _: True)
     at = at[np.searchsorted(calls, at) == np.searchsorted(calls, _ends(trace, at))]
     at = at[~np.isin(op_around(trace, at), at)]  # the outermost
@@ -508,7 +535,7 @@ def _advice(results: Results, idle: _Idle) -> str:
         return compiling_advice(results)
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
         at = results.slices(Kind.ANNOTATION, lambda _: True)
-        if np.isin(trace.lane[results.launch_calls()], trace.lane[at]).any():
+        if results.launching_lanes()[trace.lane[at]].any():
             return (
                 "Annotations of the thread that launches are there, but no ops: whatever wrote the file left "
                 "them out."
