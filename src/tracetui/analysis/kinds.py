@@ -16,7 +16,6 @@ from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import F64, I64, Bool
 
-
 _FEW = 1000
 """The median of each of so many groups costs less than sorting them all."""
 

@@ -11,7 +11,6 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import index_of
 from tracetui.trace.model import I8, I32, I64, Bool
 
-
 _FEW = 8
 """Where there are as many times more, to look at all is slower than to sort those that are wanted."""
 

@@ -10,7 +10,6 @@ from msgspec import Struct
 from tracetui.trace.model import I64
 from tracetui.trace.nesting import LIBRARY
 
-
 _FEW = 16
 """Times for which numpy takes no longer than a call of the library."""
 
