@@ -221,7 +221,8 @@ class _Events:
 
     def starts(self, part: slice) -> I64:
         """When those of a part of them start."""
-        start, low = self.trace.start[self.slices[part]], max(part.start, self.cpus)
+        start: I64 = self.trace.start[self.slices[part]]
+        low = max(part.start, self.cpus)
         if low < part.stop:
             start[low - part.start :] = self.start[low - self.cpus : part.stop - self.cpus]
         return start

@@ -162,8 +162,9 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     has_op = device_op >= 0
     own_device = sum_into(device_op[has_op], device_duration[has_op], n)
     own_device[apart] = 0
-    tree = _Tree(trace, cpu, thread, apart, own_device)
-    made = _in_numpy(tree, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
+    columns = (np.ascontiguousarray(one) for one in (trace.name, trace.start, trace.duration))
+    tree = _Tree(cpu, thread, *columns, apart, own_device)
+    made = _in_numpy(tree, trace, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
     parent, removed, innermost, top, self_cpu, total = made
     return Calls(
         cpu, parent, removed, innermost, top, apart, self_cpu, total, own_device,
@@ -187,12 +188,15 @@ def _device_events(trace: Trace, good: Bool) -> tuple[I64, I64, I64, Bool]:
 
 
 class _Tree(NamedTuple):
-    """The calls in tree order, before any is merged. Arrays of one length."""
+    """The calls in tree order, before any is merged. Arrays of one length, but for the columns of all slices."""
 
-    trace: Trace
     cpu: I64
     """Their slices."""
     thread: I32
+    name: I32
+    """A column of all slices, as are the next two."""
+    start: I64
+    duration: I64
     apart: Bool
     own_device: I64
     """Its own device time: `Calls.self_device` once they are merged, which changes it in place."""
@@ -210,10 +214,8 @@ class _Merged(NamedTuple):
 
 
 def _in_few_passes(tree: _Tree) -> _Merged:
-    trace, cpu, count = tree.trace, tree.cpu, len(tree.cpu)
-    start, duration, name = (
-        np.ascontiguousarray(column) for column in (trace.start, trace.duration, trace.name)
-    )
+    cpu, thread, name, start, duration, apart, own = tree
+    count = len(cpu)
     parent, top, self_cpu, total = (np.empty(count, dtype=np.int64) for _ in range(4))
     removed, innermost = np.empty(count, dtype=np.bool_), np.empty(count, dtype=np.bool_)
 
@@ -221,15 +223,15 @@ def _in_few_passes(tree: _Tree) -> _Merged:
         function(*(one.ctypes.data if isinstance(one, np.ndarray) else one for one in arguments))
 
     library: Any = nesting.LIBRARY
-    call(library.parents, tree.thread, cpu, start, duration, tree.apart, count, parent)
-    results = (removed, innermost, top, tree.own_device, self_cpu, total)
-    call(library.merge, parent, cpu, name, duration, tree.apart, count, *results)
+    call(library.parents, thread, cpu, start, duration, apart, count, parent)
+    results = (removed, innermost, top, own, self_cpu, total)
+    call(library.merge, parent, cpu, name, duration, apart, count, *results)
     return _Merged(parent, removed, innermost, top, self_cpu, total)
 
 
-def _in_numpy(tree: _Tree, moved: bool) -> _Merged:
-    trace, cpu, thread, apart, own_device = tree
-    name, start, duration = trace.name[cpu], trace.start[cpu], trace.duration[cpu]
+def _in_numpy(tree: _Tree, trace: Trace, moved: bool) -> _Merged:
+    cpu, thread, *columns, apart, own_device = tree
+    name, start, duration = (column[cpu] for column in columns)
     parent = _parents_of(trace, cpu, np.flatnonzero(~apart), thread, start, start + duration, moved)
     removed, innermost, top = _same_name_chains(name, parent)
     if removed.any():

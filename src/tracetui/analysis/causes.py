@@ -233,7 +233,7 @@ def explain(
 
 
 def _pieces(count: int) -> I64:
-    """Zeros of shape (count, len(CAUSES)), cause by cause: nearly all that is done is done with one of them."""
+    """Zeros of shape (count, len(CAUSES)), cause by cause: one at a time is what nearly all looks at."""
     return np.zeros((len(CAUSES), count), np.int64).T
 
 

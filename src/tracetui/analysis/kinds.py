@@ -16,9 +16,6 @@ from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import F64, I64, Bool
 
-_FEW = 1000
-"""The median of each of so many groups costs less than sorting them all."""
-
 
 @dataclass(frozen=True, slots=True)
 class TimeByKind:
@@ -113,17 +110,21 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
 
 
 def medians(group: I64, values: I64) -> tuple[I64, F64]:
-    """(the groups there are, in order; the median of each one's values)."""
-    order = np.argsort(group, kind="stable")
-    group, values = group[order], values[order]
+    """(the groups there are, from 0 on, in order; the median of each one's values)."""
+    if not len(values):
+        return group, values.astype(np.float64)
+    low = int(values.min())
+    width = int(values.max()) - low + 1
+    if (int(group.max()) + 1) * width < 1 << 62:  # one number sorts faster than two
+        group, values = np.divmod(np.sort(group * width + (values - low)), width)
+        values += low
+    else:
+        order = np.lexsort((values, group))
+        group, values = group[order], values[order]
     first = np.flatnonzero(np.diff(group, prepend=-1))
-    count = np.diff(first, append=len(group))
-    if len(first) <= _FEW:
-        each = zip(first.tolist(), (first + count).tolist(), strict=True)
-        return group[first], np.array([np.median(values[a:b]) for a, b in each], dtype=np.float64)
-    values = values[np.lexsort((values, group))]
-    middle = (values[first + (count - 1) // 2].astype(np.float64) + values[first + count // 2]) / 2
-    return group[first], middle
+    last = np.append(first[1:], len(group)) - 1
+    middle = values[(first + last) // 2].astype(np.float64) + values[(first + last + 1) // 2]
+    return group[first], middle / 2
 
 
 def _own_parts(start: I64, end: I64) -> tuple[I64, I64]:

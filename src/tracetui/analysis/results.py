@@ -421,6 +421,14 @@ class Results:
         at = called(self.trace, wanted, kind)
         return at if self.is_whole else at[members(self.trace, self.scope, at)]
 
+    @once
+    def outermost_ops(self) -> I64:
+        """The scope's ops that are in no other op (slices)."""
+        from tracetui.analysis.ancestors import op_around
+
+        at = self.slices(Kind.CPU_OP, lambda _: True)
+        return at[op_around(self.trace, at) < 0]
+
     def analysable(self) -> bool:
         """Whether the scope has anything for the rules: ops, annotations, launches, device work."""
         kinds = self.trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, *DEVICE_WORK)

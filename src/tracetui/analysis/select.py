@@ -36,6 +36,18 @@ def distinct(at: I64 | I32 | I8, size: int) -> I64:
     return np.flatnonzero(there)
 
 
+def by_name(trace: Trace, at: I64) -> tuple[I64, I64]:
+    """(the distinct names of the slices `at`, in order; which of them each has)."""
+    names, count = trace.name[at], len(trace.names)
+    if count > _FEW * len(at):
+        found, which = np.unique(names, return_inverse=True)
+        return found.astype(np.int64), which
+    there = distinct(names, count)
+    place = np.empty(count, dtype=np.int64)
+    place[there] = np.arange(len(there))
+    return there, place[names]
+
+
 def has(trace: Trace, *kinds: Kind) -> bool:
     """Whether the trace has any slice of these kinds."""
     if "kinds" not in trace.derived:

@@ -154,8 +154,8 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
         for i, of_gaps in enumerate((gaps.after, gaps.before, gaps.start, gaps.end))
     )
     idle = IdleTime(trace, start, end, event, ended_by, thread, cpu)
-    opens = first_places(trace.lane[at], len(trace.lanes))
-    opens = at[opens[opens >= 0]]
+    places = first_places(trace.lane[at], len(trace.lanes))
+    opens = at[places[places >= 0]]
     # Where no work has a launch, none is known to come from before the recording.
     maybe = (
         np.flatnonzero((event >= 0) & ((idle.launch < 0) | np.isin(event, opens))) if len(last) else last[:0]

@@ -152,8 +152,8 @@ def summarize_steps(
 ) -> Steps:
     """The steps of a trace: its `ProfilerStep`s, or the calls of the named annotation; there may be none.
 
-    `split`, `launches`, `windows`: `Split(trace)`, `find_launches(trace)` and `step_windows` of these steps, if
-    already at hand.
+    `split`, `launches`, `windows`: `Split(trace)`, `find_launches(trace)` and the `step_windows` of these
+    steps, if already at hand.
     """
     table = find_steps(trace, annotation)
     split = Split(trace) if split is None else split

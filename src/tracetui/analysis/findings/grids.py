@@ -12,6 +12,7 @@ from tracetui.analysis.gaps import device_of
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.occupancy import blocks_of
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import by_name
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import plural, share
@@ -56,7 +57,7 @@ def _find(results: Results) -> SmallGrids:
     known = ((p.get("id"), p.get("numSms")) for p in trace.info.devices)
     sms = {i: n for i, n in known if type(i) is int and type(n) is int and 0 < n < 1 << 20}
     at = _alone(results) if sms else results.work()[:0]
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     spent, device = sum_into(which, trace.duration[at], len(names)), device_of(trace)
     for i in np.argsort(-spent, kind="stable")[:NAMES_READ].tolist():
         every = at[which == i]

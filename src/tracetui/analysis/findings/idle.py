@@ -19,6 +19,7 @@ from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
+from tracetui.analysis.select import by_name
 from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
 from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
@@ -111,7 +112,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         trace.names[int(name)]: int(trace.duration[at[trace.name[called] == name]].sum())
         for name in np.unique(trace.name[called])
     }
-    calls, which = np.unique(trace.name[at], return_inverse=True)
+    calls, which = by_name(trace, at)
     most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
     steps = results.step_table()
     inside = np.count_nonzero(step_of(steps, trace.start[at]) >= 0) if results.is_whole else 0

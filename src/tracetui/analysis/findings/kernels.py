@@ -35,6 +35,7 @@ from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
+from tracetui.analysis.select import by_name
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, verb
@@ -78,7 +79,7 @@ _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\
 def hotspot(results: Results) -> Iterator[Finding]:
     """One name takes most of the device's work, on a device that has something to do."""
     trace, work = results.trace, results.work()
-    names, which = np.unique(trace.name[work], return_inverse=True)
+    names, which = by_name(trace, work)
     if len(names) < 2 or results.busy_share is None or results.busy_share < 0.3:
         return
     time = sum_into(which, trace.duration[work], len(names))
@@ -150,7 +151,7 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     time = int(trace.duration[at].sum())
     if not time or time < MEMORY_SHARE * results.work_time:
         return
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     if len(names) < 2:  # a hotspot
         return
     spent = sum_into(which, trace.duration[at], len(names))

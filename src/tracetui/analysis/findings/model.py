@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -96,6 +96,17 @@ def largest(values: I64, count: int) -> I64:
 def longest_first(trace: Trace, at: I64) -> I64:
     """The slices by duration, the longest first."""
     return at[np.argsort(-trace.duration[at], kind="stable")]
+
+
+def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
+    """The first of some slices, by their number, that ends at each of these times, each of which is the end
+    of one. `kinds`: the slices, in several arrays. By time, each once."""
+    times, found = np.unique(times), []
+    for at in kinds:
+        over = trace.start[at] + trace.duration[at]
+        found.append(at[times[np.minimum(np.searchsorted(times, over), len(times) - 1)] == over])
+    last = np.sort(np.concatenate(found))
+    return last[np.unique(trace.start[last] + trace.duration[last], return_index=True)[1]]
 
 
 def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[int]:

@@ -24,6 +24,7 @@ from tracetui.analysis.findings.model import (
     Finding,
     can_be_fused,
     first_of,
+    first_to_end,
     largest,
     longest_first,
     smi,
@@ -34,7 +35,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
-from tracetui.analysis.select import has
+from tracetui.analysis.select import by_name, has
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
@@ -176,7 +177,7 @@ def allocations(results: Results) -> Iterator[Finding]:
     at = longest_first(trace, results.slices(Kind.RUNTIME, is_allocation))
     if len(at) < 2:
         return
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     spent, calls = sum_into(which, trace.duration[at], len(names)), np.bincount(which, minlength=len(names))
     told = ", ".join(
         f"{trace.names[int(names[i])]} ({plural(int(calls[i]), 'call')}, {duration(int(spent[i]))})"
@@ -338,7 +339,7 @@ def _within(results: Results, gaps: DeviceGaps, causes: Causes) -> tuple[str, in
     trace, host, at = results.trace, causes.pieces[:, CAUSES.index("host")], causes.activity
     # Those that are little else: not what is around all of a step.
     mine = (at >= 0) & (trace.kind[at] == Kind.ANNOTATION) & (2 * host > trace.duration[at])
-    names, which = np.unique(trace.name[at[mine]], return_inverse=True)
+    names, which = by_name(trace, at[mine])
     if not len(names):
         return "", 0
     top = int(np.argmax(sum_into(which, host[mine], len(names))))
@@ -412,10 +413,7 @@ def _same_place(results: Results, idle: _Idle) -> str:
     low, high = int((end - start)[longest].min()), int((end - start)[longest].max())
     if low < PLACE_NS or high > PLACE_RATIO * low:
         return ""
-    over = np.sort(start[longest])
-    last = np.sort(np.concatenate([_ending_at(trace, at, over) for at in known]))
-    _, first = np.unique(trace.start[last] + trace.duration[last], return_index=True)
-    before = {trace.name_of(i) for i in last[first].tolist()}
+    before = {trace.name_of(i) for i in first_to_end(trace, known, start[longest]).tolist()}
     after = f", after {short_name(before.pop(), 'cpu_op')}" if len(before) == 1 else ""
     times = duration(low) if duration(low) == duration(high) else f"{duration(low)} to {duration(high)}"
     return f" In every step one stretch outside of ops takes {times}{after}."
@@ -429,14 +427,9 @@ def _longest_of_each(step: I32, length: I64) -> I64:
         return at
     first = np.flatnonzero(np.diff(step[at], prepend=-1))
     most = np.maximum.reduceat(length[at], first)
-    at = at[length[at] == np.repeat(most, np.diff(first, append=len(at)))]
-    return at[np.diff(step[at], prepend=-1) != 0]
-
-
-def _ending_at(trace: Trace, at: I64, times: I64) -> I64:
-    """Those of the slices `at` that end at one of these times, which are in order."""
-    over = trace.start[at] + trace.duration[at]
-    return at[times[np.minimum(np.searchsorted(times, over), len(times) - 1)] == over]
+    top: I64 = at[length[at] == np.repeat(most, np.diff(first, append=len(at)))]
+    found: I64 = top[np.diff(step[top], prepend=-1) != 0]
+    return found
 
 
 def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
@@ -454,7 +447,7 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     idle = end - begin - gaps.blocks.within(begin, end)
     if not len(at) or 2 * (total := int(idle.sum())) < dispatch:
         return "", 0
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     spent = sum_into(which, idle, len(names))
     order = np.argsort(-spent, kind="stable")
     few = order[: 1 if spent[order[0]] > MOSTLY * total else 3].tolist()
