@@ -162,8 +162,9 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     has_op = device_op >= 0
     own_device = sum_into(device_op[has_op], device_duration[has_op], n)
     own_device[apart] = 0
-    columns = (np.ascontiguousarray(one) for one in (trace.name, trace.start, trace.duration))
-    tree = _Tree(cpu, thread, *columns, apart, own_device)
+    name = np.ascontiguousarray(trace.name)
+    start, duration = np.ascontiguousarray(trace.start), np.ascontiguousarray(trace.duration)
+    tree = _Tree(cpu, thread, name, start, duration, apart, own_device)
     made = _in_numpy(tree, trace, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
     parent, removed, innermost, top, self_cpu, total = made
     return Calls(
@@ -188,7 +189,7 @@ def _device_events(trace: Trace, good: Bool) -> tuple[I64, I64, I64, Bool]:
 
 
 class _Tree(NamedTuple):
-    """The calls in tree order, before any is merged. Arrays of one length, but for the columns of all slices."""
+    """The calls in tree order, before any is merged. Arrays of one length, but for three columns."""
 
     cpu: I64
     """Their slices."""
@@ -230,8 +231,8 @@ def _in_few_passes(tree: _Tree) -> _Merged:
 
 
 def _in_numpy(tree: _Tree, trace: Trace, moved: bool) -> _Merged:
-    cpu, thread, *columns, apart, own_device = tree
-    name, start, duration = (column[cpu] for column in columns)
+    cpu, thread, apart, own_device = tree.cpu, tree.thread, tree.apart, tree.own_device
+    name, start, duration = tree.name[cpu], tree.start[cpu], tree.duration[cpu]
     parent = _parents_of(trace, cpu, np.flatnonzero(~apart), thread, start, start + duration, moved)
     removed, innermost, top = _same_name_chains(name, parent)
     if removed.any():
