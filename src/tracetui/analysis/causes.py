@@ -387,11 +387,12 @@ class IdleTime:
     def until(self, time: I64) -> I64:
         """The idle time of each cause before each time. Shape (len(time), len(CAUSES))."""
         time = np.asarray(time, dtype=np.int64)
-        after = np.searchsorted(self.start, time, side="right")
+        after = np.searchsorted(self.start, time)
         found: I64 = self._sums[after]
         cut = np.flatnonzero((after > 0) & (time < self.end[after - 1])) if len(self.start) else after[:0]
         at = after[cut] - 1
-        found[cut] += self.pieces(at, self.start[at], time[cut]) - self._every[at]
+        if len(cut):
+            found[cut] += self.pieces(at, self.start[at], time[cut]) - self._every[at]
         return found
 
     def within(self, low: I64, high: I64) -> I64:

@@ -47,8 +47,8 @@ class DeviceTime:
     gaps: DeviceGaps
     idle: IdleTime
     """The gaps, and the time before the first event and after the last."""
-    in_flight: IdleTime
-    """Those of them that end with work as in `IN_FLIGHT`."""
+    in_flight: IdleTime | None
+    """Those of them that end with work as in `IN_FLIGHT`; None for none."""
     computing: Union
     kernels: Union
     own: Union
@@ -60,8 +60,9 @@ class DeviceTime:
             one.within(low, high) for one in (self.computing, self.kernels, self.own, self.gaps.blocks)
         )
         busy = np.stack([computing + own - kernels, kernels - computing, all_ - own], axis=1)
-        in_flight = self.in_flight.within(low, high)[:, _MAYBE_IN_FLIGHT]
-        idle = self.idle.within(low, high)
+        idle, in_flight = self.idle.within(low, high), np.zeros((len(low), 2), np.int64)
+        if self.in_flight is not None:
+            in_flight = self.in_flight.within(low, high)[:, _MAYBE_IN_FLIGHT]
         idle[:, _MAYBE_IN_FLIGHT] -= in_flight
         return np.concatenate([busy, idle, in_flight.sum(1, keepdims=True)], axis=1)
 
@@ -161,5 +162,8 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
         np.flatnonzero((event >= 0) & ((idle.launch < 0) | np.isin(event, opens))) if len(last) else last[:0]
     )
     early = maybe[(launch_times(trace, event[maybe]) == NEVER) | np.isin(event[maybe], opens)]
-    in_flight = IdleTime(trace, start[early], end[early], event[early], ended_by[early], thread, cpu)
+    in_flight = None
+    if len(early):
+        start, end, event, ended_by = (column[early] for column in (start, end, event, ended_by))
+        in_flight = IdleTime(trace, start, end, event, ended_by, thread, cpu)
     return DeviceTime(gaps, idle, in_flight, computing, kernels, own)

@@ -264,8 +264,8 @@ def spread(results: Results) -> Iterator[Finding]:
     at = at[~np.isin(at, results.work_of_kind("collective"))]
     step = step_of(steps, launch_times(trace, at))
     order = np.argsort(step, kind="stable")
-    rows = np.split(at[order], np.searchsorted(step[order], np.arange(len(steps) + 1)))[1:-1]
-    table = _same_sequence(results, rows)
+    first = np.searchsorted(step[order], np.arange(len(steps) + 1))
+    table = _same_sequence(results, at[order], first)
     if table is None:
         return
     time = trace.duration[table]
@@ -322,11 +322,14 @@ def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
     )
 
 
-def _same_sequence(results: Results, rows: list[I64]) -> I64 | None:
-    """The kernels of the steps that run what the last one runs: (steps, kernels), or None."""
-    names = results.trace.name
-    same = [row for row in rows if np.array_equal(names[row], names[rows[-1]])]
-    return np.stack(same) if len(same) >= 3 and len(rows[-1]) else None
+def _same_sequence(results: Results, at: I64, first: I64) -> I64 | None:
+    """The kernels of the steps that run what the last one runs: (steps, kernels), or None. `at`: those of all
+    steps; `first`: where those of each step begin, and where the last one's end."""
+    names, count = results.trace.name, np.diff(first)
+    alike = first[:-1][count == count[-1]]
+    rows = at[alike[:, None] + np.arange(count[-1])]
+    same = rows[(names[rows] == names[rows[-1]]).all(axis=1)]
+    return same if len(same) >= 3 and count[-1] else None
 
 
 def fp32_products(results: Results) -> Iterator[Finding]:

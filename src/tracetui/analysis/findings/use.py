@@ -37,7 +37,6 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
-from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind, Trace
@@ -490,13 +489,17 @@ def _turns(results: Results, idle: _Idle) -> str:
 def _one_step(results: Results, idle: _Idle) -> str:
     """The step that most of it is in, if that is not as the others are."""
     rows = results.steps().rows if results.is_whole and len(results.gaps().devices) == 1 else ()
-    worst = max(rows, key=_idle_of, default=None)
+    if not rows:
+        return ""
+    judged = np.array([row.judged for row in rows])
+    idle_of = judged[:, :, CAUSED].sum((1, 2)) - judged[:, :, _NOT_THE_PROGRAMS].sum((1, 2))
+    worst, most = rows[int(np.argmax(idle_of))], int(idle_of.max())
     # Of one that is mostly left out the length says nothing.
-    if worst is None or not worst.unusual or worst.verdict.mostly_left_out or 2 * _idle_of(worst) < idle.idle:
+    if not worst.unusual or worst.verdict.mostly_left_out or 2 * most < idle.idle:
         return ""
     usual = duration(float(np.median([row.window_length for row in rows])))
     return (
-        f" {capital(worst.label)} alone has {duration(_idle_of(worst))} of it: it takes "
+        f" {capital(worst.label)} alone has {duration(most)} of it: it takes "
         f"{duration(worst.window_length)}, the median step {usual}."
     )
 
@@ -512,11 +515,6 @@ def _without_launches(results: Results) -> str:
     if len(without) == 1:
         return f" {capital(without[0])} launches nothing."
     return f" {len(without):,} of {len(rows):,} steps launch nothing."
-
-
-def _idle_of(row: StepRow) -> int:
-    """The idle time that its verdict is about, in ns."""
-    return int(row.judged[:, CAUSED].sum() - row.judged[:, _NOT_THE_PROGRAMS].sum())
 
 
 def _advice(results: Results, idle: _Idle) -> str:
