@@ -154,6 +154,13 @@ def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
 def waits_for_others(trace: Trace) -> bool:
     """Whether the trace leaves anything of this process that queued work can wait for: another stream or
     device, or work from before the recording."""
+    if "waits for others" not in trace.derived:
+        trace.derived["waits for others"] = _waits_for_others(trace)
+    known: bool = trace.derived["waits for others"]
+    return known
+
+
+def _waits_for_others(trace: Trace) -> bool:
     working = 0
     for lane in trace.lanes:
         if lane.device >= 0 and lane.first < lane.last:

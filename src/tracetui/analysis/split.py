@@ -36,6 +36,7 @@ _MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
 CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
 
 
+_NEVER_AGAIN = (1 << 63) - 1
 USED_SHARE = 0.01
 """A device takes part if it is busy for this share of the time of the busiest, over the whole recording."""
 
@@ -71,7 +72,7 @@ class DeviceTime:
         `low`."""
         blocks = self.gaps.blocks
         at = np.searchsorted(blocks.end, low, side="right")
-        begun = np.append(blocks.start, np.iinfo(np.int64).max)[at]
+        begun = np.append(blocks.start, _NEVER_AGAIN)[at]
         return np.where(begun < high, np.maximum(begun - low, 0), 0)
 
 
@@ -156,12 +157,11 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     )
     idle = IdleTime(trace, start, end, event, ended_by, thread, cpu)
     places = first_places(trace.lane[at], len(trace.lanes))
-    opens = at[places[places >= 0]]
+    opens = np.sort(at[places[places >= 0]])
+    opened = opens[np.minimum(np.searchsorted(opens, event), len(opens) - 1)] == event
     # Where no work has a launch, none is known to come from before the recording.
-    maybe = (
-        np.flatnonzero((event >= 0) & ((idle.launch < 0) | np.isin(event, opens))) if len(last) else last[:0]
-    )
-    early = maybe[(launch_times(trace, event[maybe]) == NEVER) | np.isin(event[maybe], opens)]
+    maybe = np.flatnonzero((event >= 0) & ((idle.launch < 0) | opened)) if len(last) else last[:0]
+    early = maybe[opened[maybe] | (launch_times(trace, event[maybe]) == NEVER)]
     in_flight = None
     if len(early):
         start, end, event, ended_by = (column[early] for column in (start, end, event, ended_by))

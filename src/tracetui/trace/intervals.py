@@ -10,6 +10,8 @@ from msgspec import Struct
 from tracetui.trace.model import I64
 from tracetui.trace.nesting import LIBRARY
 
+_NO_SLICE = -(1 << 63)
+"""What the library returns where a position is none."""
 _FEW = 16
 """Times for which numpy takes no longer than a call of the library."""
 
@@ -83,7 +85,7 @@ def union_of(start: I64, duration: I64, at: I64) -> Union:
         made = _room(len(at))
         columns = start.ctypes.data, duration.ctypes.data, len(start), at.ctypes.data, len(at)
         count = LIBRARY.unite_slices(*columns, *(a.ctypes.data for a in made))
-        if count > np.iinfo(np.int64).min:
+        if count > _NO_SLICE:
             return _made(count, *made)
     begin = start[at]
     return union(begin, begin + duration[at])

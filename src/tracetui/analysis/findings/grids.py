@@ -105,10 +105,10 @@ def small_grids(results: Results) -> Iterator[Finding]:
 def _alone(results: Results) -> I64:
     """The kernels, but collectives, that last a while and beside which nothing runs on their device."""
     trace = results.trace
-    work = results.work()[np.argsort(trace.start[results.work()], kind="stable")]
+    work = results.work()
     device, chosen = device_of(trace)[trace.lane[work]], list[I64]()
-    for one in np.unique(device).tolist():
-        mine = work[device == one]
+    order = np.argsort(device, kind="stable")
+    for mine in np.split(work[order], np.flatnonzero(np.diff(device[order])) + 1) if len(work) else ():
         start, end = trace.start[mine], trace.start[mine] + trace.duration[mine]
         before, after = np.full(len(mine), -1), np.full(len(mine), end.max() + 1)
         before[1:], after[:-1] = np.maximum.accumulate(end)[:-1], start[1:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -225,7 +226,7 @@ def between_kernels(results: Results) -> Iterator[Finding]:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Idle:
     """How much a device was used in the time that the verdict is about."""
 
@@ -273,7 +274,7 @@ class _Idle:
     def dispatch(self) -> int:
         return int(self.causes[CAUSES.index("dispatch")])
 
-    @property
+    @cached_property
     def largest(self) -> list[int]:
         """Indices into `CAUSES`, largest first: the first, and a second from a tenth of the idle time on."""
         order = np.argsort(-self.causes, kind="stable").tolist()
