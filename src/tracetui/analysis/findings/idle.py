@@ -382,6 +382,8 @@ def _communication_of(
     work = results.cpu_time().work[device.gaps.device]
     talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
     at = work[talk]
+    if not len(at):
+        return
     # Cut at the borders of the time, so that the shares add up.
     talked = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
     exposed, busy = int(time[COLUMNS.index("communication")]), int(time[BUSY].sum())

@@ -435,6 +435,8 @@ def _longest_of_each(step: I32, length: I64) -> I64:
 def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
     """(the ops that run for most of `dispatch` ns in which a device is idle, without a call of the runtime;
     for how long); of short ops the time is PyTorch's own."""
+    if not dispatch:
+        return "", 0
     trace, (low, high) = results.trace, results.judged_range()
     at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _COMPUTES_NOTHING.match(name))
     at = at[trace.duration[at] >= LONG_NS]
