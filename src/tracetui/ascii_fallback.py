@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 _PAIRS = (
     ("…▼▲▌█░│┊·↵⚠◂▸▏▎▍▋▊▉◀", "~v^|#.||->!<>|||###<"),
     ("└─→←↑↓↔×µ“”ᵀ▁▂▃▄▅▆▇", '`-><^v-xu""T__--==#'),
@@ -12,8 +14,9 @@ ASCII_FALLBACKS = {shown: ascii for row in _PAIRS for shown, ascii in zip(*row, 
 
 def encodable(text: str, encoding: str) -> str:
     """The text with every character that the encoding lacks replaced by its fallback, or by "?"."""
-    if text.isascii():
-        return text
+    with suppress(UnicodeEncodeError):
+        if text.isascii() or text.encode(encoding):
+            return text
     missing: dict[int, str] = {}
     for character in set(text):
         try:

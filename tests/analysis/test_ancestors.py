@@ -10,7 +10,7 @@ import pytest
 from tests.recorded import load
 
 from tracetui.analysis import ancestors
-from tracetui.analysis.ancestors import deepest_at, first_marked, first_up
+from tracetui.analysis.ancestors import children_of, deepest_at, first_marked, first_up
 from tracetui.analysis.calls import _totals
 from tracetui.analysis.nesting import top_of
 from tracetui.trace import Trace
@@ -81,3 +81,9 @@ def test_totals_of_a_tower(trace: Trace) -> None:
         for above in chain(trace, at)[1:]:
             expected[above] += own[at]
     assert _totals(trace.parent.astype(np.int64), own).tolist() == expected.tolist()
+
+
+def test_children_of_some(trace: Trace) -> None:
+    for at in ([0], [0, 1, 5, DEEP - 1], list(range(0, len(trace), 7)), []):
+        expected = [i for i in range(len(trace)) if trace.parent[i] in at]
+        assert children_of(trace, np.array(at, dtype=np.int64)).tolist() == expected

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.analysis import calls, nesting
-from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_into, top_of
+from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_at, sum_into, top_of
 from tracetui.session.samples import samples
 from tracetui.trace import load
 
@@ -134,17 +134,25 @@ def test_calls_are_merged_in_few_passes_as_call_by_call(
     for i, p in zip(some, inner, strict=True):
         parent[i] = some[p] if p >= 0 else -1
     device = np.array(own, dtype=np.int64)
+    length = [e - s for s, e in zip(start, end, strict=True)]
+    # Other slices lie between those of the calls.
+    name, begin, duration = (
+        np.repeat(np.array(column, dtype=kind), 2)
+        for column, kind in (([ord(n) for n in names], np.int32), (start, np.int64), (length, np.int64))
+    )
+    name[::2], begin[::2], duration[::2] = 0, -1, 99
     tree = calls._Tree(
+        np.arange(1, 2 * len(made), 2),
         np.array(group, dtype=np.int32),
-        np.array([ord(name) for name in names], dtype=np.int32),
-        np.array(start, dtype=np.int64),
-        np.array([e - s for s, e in zip(start, end, strict=True)], dtype=np.int64),
+        name,
+        begin,
+        duration,
         np.array(apart, dtype=np.bool_),
         device,
     )
     found = calls._in_few_passes(tree)
     columns = (*found[:5], device, found.total)
-    expected = merged_slowly(parent, names, tree.duration.tolist(), apart, own)
+    expected = merged_slowly(parent, names, length, apart, own)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
 
 
@@ -180,3 +188,18 @@ def test_sums_refuse_what_is_no_index() -> None:
     for index in ([0, 3], [0, -1]):
         with pytest.raises((IndexError, ValueError)):
             sum_into(np.array(index), np.array([1, 2]), 2)
+        with pytest.raises((IndexError, ValueError)):
+            sum_at(np.array(index, dtype=np.int32), np.array([1, 2]), np.array([0, 1]), 2)
+    with pytest.raises(IndexError):
+        sum_at(np.array([0, 1], dtype=np.int32), np.array([1, 2]), np.array([0, 2]), 2)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=30))
+def test_sums_of_values_at_positions(made: list[tuple[int, int]]) -> None:
+    values = np.arange(10) ** 3
+    index, at = np.array([i for i, _ in made], dtype=np.int32), np.array([p for _, p in made], dtype=np.int64)
+    expected = [sum(p**3 for i, p in made if i == k) for k in range(5)]
+    with pytest.MonkeyPatch.context() as patch:
+        for library in (nesting.LIBRARY, None):
+            patch.setattr(nesting, "LIBRARY", library)
+            assert sum_at(index, values, at, 5).tolist() == expected

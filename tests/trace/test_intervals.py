@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.trace import intervals
-from tracetui.trace.intervals import union
+from tracetui.trace.intervals import EMPTY, all_of, union, union_of
 
 times = st.integers(min_value=0, max_value=60)
 
@@ -45,7 +45,7 @@ def test_the_library_equals_numpy(some: list[tuple[int, int]], in_order: bool) -
         assert getattr(by_library, name).tolist() == getattr(by_numpy, name).tolist(), name
 
 
-@pytest.mark.parametrize("runs", [1, 2, 5, intervals.MOST_RUNS, 3 * intervals.MOST_RUNS])
+@pytest.mark.parametrize("runs", [1, 2, 5, 64, 192])
 def test_of_several_lanes_one_after_the_other(runs: int) -> None:
     """Each lane's in order, as slices are: as if all were sorted."""
     random = np.random.default_rng(runs)
@@ -59,3 +59,55 @@ def test_of_several_lanes_one_after_the_other(runs: int) -> None:
             other.end.tolist(),
             other.before.tolist(),
         ]
+
+
+@given(
+    st.lists(st.tuples(times, st.integers(0, 12)), max_size=40),
+    st.lists(st.integers(-5, 80), min_size=intervals._FEW + 1, max_size=60),
+    st.booleans(),
+)
+def test_time_before_moments_in_any_order(
+    some: list[tuple[int, int]], moments: list[int], in_order: bool
+) -> None:
+    """The library searches on from the last one."""
+    start = np.array([s for s, _ in some], dtype=np.int64)
+    made = union(start, start + np.array([d for _, d in some], dtype=np.int64))
+    points = {p for s, d in some for p in range(s, s + d)}
+    time = np.array(sorted(moments) if in_order else moments, dtype=np.int64)
+    expected = [sum(p < t for p in points) for t in time.tolist()]
+    assert made.until(time).tolist() == expected
+    assert made.until(time[::-1]).tolist() == expected[::-1]
+    assert made.until(np.stack([time, time])).tolist() == [expected, expected]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intervals, "LIBRARY", None)
+        assert made.until(time).tolist() == expected
+
+
+def test_time_before_moments_in_a_long_union() -> None:
+    random = np.random.default_rng(3)
+    start = np.cumsum(random.integers(2, 9, 5000))
+    made, time = union(start, start + 1), random.integers(-10, int(start[-1]) + 10, 20_000)
+    expected = np.searchsorted(start, time, side="left")  # each is one long
+    assert np.array_equal(made.until(time), expected)
+    assert np.array_equal(made.until(np.sort(time)), np.sort(expected))
+
+
+@given(st.lists(st.tuples(times, st.integers(0, 12)), min_size=1, max_size=40), st.data())
+def test_of_some_positions_of_two_columns(some: list[tuple[int, int]], data: st.DataObject) -> None:
+    start, duration = np.array(some, dtype=np.int64).T
+    at = np.array(data.draw(st.lists(st.integers(0, len(some) - 1), max_size=30)), dtype=np.int64)
+    expected = union(start[at], start[at] + duration[at])
+    for columns in ((start, duration), (start.copy(), duration.copy())):  # one is a part of a table
+        found = union_of(*columns, at)
+        for name in ("start", "end", "before"):
+            assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+    with pytest.raises(IndexError):
+        union_of(start.copy(), duration.copy(), np.array([len(some)]))
+
+
+def test_of_all_unions() -> None:
+    one, other = union(np.array([0, 20]), np.array([10, 30])), union(np.array([5, 40]), np.array([20, 41]))
+    found = all_of([one, EMPTY, other])
+    assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(0, 30), (40, 41)]
+    assert all_of([EMPTY, one]) is one
+    assert all_of([]) is EMPTY

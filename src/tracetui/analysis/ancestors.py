@@ -9,6 +9,7 @@ import numpy as np
 
 from tracetui.analysis.nesting import top_of
 from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import union
 from tracetui.trace.model import I32, I64, Bool
 
 _LEVELS = 64
@@ -89,7 +90,25 @@ def _leaps(parent: I32) -> list[I32]:
 
 def op_around(trace: Trace, at: I64 | I32) -> I64:
     """The innermost CPU op around each slice, -1 for none. Shape of `at`."""
-    return first_marked(trace, trace.parent[at], trace.kind == Kind.CPU_OP)
+    op, around = int(Kind.CPU_OP), trace.parent[at]  # see `Trace.is_kind`
+    if _deepest(trace) < _LEVELS:
+        return first_up(trace, around, lambda up, _: trace.kind[up] == op)
+    return first_marked(trace, around, trace.kind == op)
+
+
+def children_of(trace: Trace, at: I64) -> I64:
+    """The slices whose parent is one of the slices `at`, in order. Looks at all that starts within those."""
+    stop = np.empty(len(at), dtype=np.int64)
+    over = trace.start[at] + np.maximum(trace.duration[at], 1)
+    for lane in np.unique(trace.lane[at]).tolist():
+        mine, first = trace.lane[at] == lane, trace.lanes[lane].first
+        stop[mine] = first + np.searchsorted(trace.start[first : trace.lanes[lane].last], over[mine])
+    wanted = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1
+    wanted[at] = True
+    inside = union(at + 1, stop)
+    parts = zip(inside.start.tolist(), inside.end.tolist(), strict=True)
+    found = [low + np.flatnonzero(wanted[trace.parent[low:high]]) for low, high in parts]
+    return np.concatenate([np.zeros(0, np.int64), *found])
 
 
 def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tracetui.analysis.calls import Calls, build_calls
 from tracetui.analysis.groups import GROUPS, group_labels
 from tracetui.analysis.memory import MemoryUse, in_scope, memory_rows, outside
-from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.nesting import sum_at, sum_into
 from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.analysis.select import named
-from tracetui.formats.machine import in_turn, threads_for, together
+from tracetui.formats.machine import in_blocks, in_turn, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.memory import HOST, RECORD, Records
 from tracetui.trace.model import I32, I64, Bool
@@ -143,71 +142,99 @@ def averages(
     calls = calls or build_calls(trace, python_functions)
     scope = scope or WHOLE
 
-    cpu_at = np.flatnonzero(~calls.removed)
-    device_at = np.flatnonzero(members(trace, scope, calls.device))
-    if group in ("kernel", "op"):
-        cpu_at = cpu_at[:0]
-        device_at = device_at[trace.is_kind(*DEVICE_WORK)[calls.device[device_at]]]
-    cpu_at = cpu_at[members(trace, scope, calls.cpu[cpu_at])]
+    def in_scope(at: I64, of: I64) -> I64:
+        return at if scope.kind == "whole" else at[members(trace, scope, of[at])]
 
-    cpu, device = calls.cpu[cpu_at], calls.device[device_at]
-    slices = np.concatenate([cpu, device])
+    cpu_at, device_at = np.flatnonzero(~calls.removed), np.arange(len(calls.device))
+    if group in ("kernel", "op"):
+        cpu_at, device_at = cpu_at[:0], np.flatnonzero(np.isin(trace.kind[calls.device], DEVICE_WORK))
+    cpu_at, device_at = in_scope(cpu_at, calls.cpu), in_scope(device_at, calls.device)
+    events = _Events(trace, calls, cpu_at, device_at)
+    slices, cpus = events.slices, len(cpu_at)
     names, codes = _row_names(trace)
-    columns: list[Callable[[], Any]] = [
-        lambda: np.concatenate([trace.start[cpu], calls.device_start[device_at]]),
-        lambda: np.concatenate([trace.duration[cpu], calls.device_duration[device_at]]),
-        lambda: trace.source[slices],
-        lambda: trace.is_kind(Kind.ANNOTATION, Kind.GPU_ANNOTATION)[slices],
-        lambda: codes[trace.name[slices]],
-    ]
-    start, duration, source_of, annotation, key = together(columns, threads_for(len(slices)))
+    annotation = np.zeros(len(Kind), dtype=np.int64)
+    annotation[[int(Kind.ANNOTATION), int(Kind.GPU_ANNOTATION)]] = 1
+    key = np.empty(len(slices), dtype=np.int64)
+
+    def look(part: slice) -> None:
+        at = slices[part]
+        key[part] = codes[trace.name[at]] + annotation[trace.kind[at]]
+
+    in_blocks(len(slices), look)
+    key[cpus:] += 2
     label, labels = group_labels(trace, calls, cpu_at, device_at, group)
     if len(labels) > 1:
         key += label * (4 * len(names))
-    key[len(cpu) :] += 2
-    key += annotation
     row, count = _dense(key)
-    first = _first_events(row, count, start, duration, source_of)
+    first = _first_events(row, count, events)
+    start, duration, source = events.of(first)
     # Rows of memory records have no slice. They come after other rows that start at the same time.
     memory = memory_rows(trace, calls, scope) if group == "name" else []
     size = count + len(memory)
-    begin = np.concatenate([start[first], np.array([m[2] for m in memory], dtype=np.int64)])
-    until = np.concatenate([start[first] + duration[first], begin[count:]])
-    source = np.concatenate([source_of[first], np.full(len(memory), np.iinfo(np.int64).max)])
+    begin = np.concatenate([start, np.array([m[2] for m in memory], dtype=np.int64)])
+    until = np.concatenate([start + duration, begin[count:]])
+    source = np.concatenate([source, np.full(len(memory), np.iinfo(np.int64).max)])
     order = np.lexsort((source, -until, begin))
-    rank = np.empty(size, dtype=np.int64)
+    rank = np.empty(size, dtype=np.int32)
     rank[order] = np.arange(size)
-    row = rank[row]
     of_slices = order < count
     first = np.where(of_slices, first[np.minimum(order, count - 1)], -1) if count else np.full(size, -1)
     calls_of = np.bincount(row, minlength=size).astype(np.int64)
-    calls_of[rank[count:]] = [m[1] for m in memory]
+    calls_of[count:] = [m[1] for m in memory]
 
     row_of = np.full(len(trace), -1, dtype=np.int32)
-    row_of[slices] = row
+
+    def put(part: slice) -> None:
+        row_of[slices[part]] = rank[row[part]]
+
+    in_blocks(len(slices), put)
     heads = [int(i) for i in first]
     record = iter(sorted(memory, key=lambda m: m[2]))
-    of_cpu, of_device = row[: len(cpu)], row[len(cpu) :]
-    ran = np.flatnonzero(calls.device_total[cpu_at])
+    of_cpu, of_device = row[:cpus], row[cpus:]
     sums: list[Callable[[], I64]] = [
-        lambda: sum_into(of_cpu, duration[: len(cpu)], size),
-        lambda: sum_into(of_cpu, calls.self_cpu[cpu_at], size),
-        lambda: sum_into(of_device, duration[len(cpu) :], size),
-        lambda: sum_into(of_cpu[ran], calls.device_total[cpu_at[ran]], size),
-        lambda: sum_into(of_cpu[ran], calls.self_device[cpu_at[ran]], size),
+        lambda: sum_at(of_cpu, trace.duration, slices[:cpus], size),
+        lambda: sum_at(of_cpu, calls.self_cpu, cpu_at, size),
+        lambda: sum_at(of_device, calls.device_duration, device_at, size),
+        lambda: sum_at(of_cpu, calls.device_total, cpu_at, size),
+        lambda: sum_at(of_cpu, calls.self_device, cpu_at, size),
     ]
     cpu_total, self_cpu, own, device_total, self_device = together(sums, threads_for(len(of_cpu)))
-    device_total, self_device = device_total + own, self_device + own
     return Averages(
         tuple(names[key[i] // 4 % len(names)] if i >= 0 else next(record)[0] for i in heads),
         tuple(labels[label[i]] if i >= 0 else "" for i in heads),
-        np.array([i >= len(cpu) for i in heads], dtype=np.bool_),
-        np.array([i >= 0 and annotation[i] for i in heads], dtype=np.bool_),
-        calls_of,
-        cpu_total, self_cpu, device_total, self_device,
+        np.array([i >= cpus for i in heads], dtype=np.bool_),
+        np.array([i >= 0 and key[i] % 2 == 1 for i in heads], dtype=np.bool_),
+        calls_of[order],
+        cpu_total[order], self_cpu[order], (device_total + own)[order], (self_device + own)[order],
         np.array([slices[i] if i >= 0 else -1 for i in heads], dtype=np.int64),
         row_of, scope, group, int(np.count_nonzero(trace.implausible)),
     )  # fmt: skip
+
+
+class _Events:
+    """What the rows are of: calls, then device events, whose times are not quite those of their slices."""
+
+    def __init__(self, trace: Trace, calls: Calls, cpu_at: I64, device_at: I64) -> None:
+        self.trace = trace
+        self.slices = np.concatenate([calls.cpu[cpu_at], calls.device[device_at]])
+        self.cpus = len(cpu_at)
+        self.start, self.duration = calls.device_start[device_at], calls.device_duration[device_at]
+
+    def starts(self, part: slice) -> I64:
+        """When those of a part of them start."""
+        start: I64 = self.trace.start[self.slices[part]]
+        low = max(part.start, self.cpus)
+        if low < part.stop:
+            start[low - part.start :] = self.start[low - self.cpus : part.stop - self.cpus]
+        return start
+
+    def of(self, at: I64) -> tuple[I64, I64, I64]:
+        """(start, duration, place in the file) of some of them."""
+        slices, device = self.slices[at], at >= self.cpus
+        start, duration = self.trace.start[slices], self.trace.duration[slices]
+        start[device] = self.start[at[device] - self.cpus]
+        duration[device] = self.duration[at[device] - self.cpus]
+        return start, duration, self.trace.source[slices]
 
 
 def _row_names(trace: Trace) -> tuple[list[str], I64]:
@@ -218,26 +245,32 @@ def _row_names(trace: Trace) -> tuple[list[str], I64]:
     return [*names, "ProfilerStep*"], table
 
 
-def _dense(key: I64) -> tuple[I64, int]:
+def _dense(key: I64) -> tuple[I32, int]:
     """(rank of each key among the distinct keys, number of distinct keys)."""
     if not len(key):
-        return key, 0
+        return key.astype(np.int32), 0
     top = int(key.max()) + 1
     if top > 8 * len(key) + 65536:
-        distinct, number = np.unique(key, return_inverse=True)
-        return number.astype(np.int64), len(distinct)
+        distinct, ranks = np.unique(key, return_inverse=True)
+        return ranks.astype(np.int32), len(distinct)
     present = np.zeros(top, dtype=np.bool_)
     present[key] = True
-    number = np.cumsum(present) - 1
+    number = np.cumsum(present, dtype=np.int32) - np.int32(1)
     return number[key], int(number[-1]) + 1
 
 
-def _first_events(row: I64, count: int, start: I64, duration: I64, source: I64) -> I64:
+def _first_events(row: I32, count: int, events: _Events) -> I64:
     """The position of each row's first event: the earliest, then the longest, then the first in the file."""
     earliest = np.full(count, np.iinfo(np.int64).max)
-    in_turn(len(row), lambda part: np.minimum.at(earliest, row[part], start[part]))
-    at = np.flatnonzero(start == earliest[row])
-    at = at[np.lexsort((source[at], -duration[at], row[at]))]  # of one row, they start together
+    in_turn(len(row), lambda part: np.minimum.at(earliest, row[part], events.starts(part)))
+
+    def look(part: slice) -> I64:
+        found: I64 = np.flatnonzero(events.starts(part) == earliest[row[part]]) + part.start
+        return found
+
+    at = np.concatenate([np.zeros(0, np.int64), *in_blocks(len(row), look)])
+    _, duration, source = events.of(at)
+    at = at[np.lexsort((source, -duration, row[at]))]  # of one row, they start together
     leading = np.ones(len(at), dtype=np.bool_)
     leading[1:] = row[at[1:]] != row[at[:-1]]
     return at[leading]

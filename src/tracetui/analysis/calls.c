@@ -23,6 +23,16 @@ EXPORT int sum_into(const int64_t *index, const int64_t *values, int64_t count, 
     return 1;
 }
 
+/* The same of the values at some positions, which are below `length`. */
+EXPORT int sum_at(const int32_t *index, const int64_t *values, uint64_t length, const int64_t *at, int64_t count,
+                  uint64_t *total, uint64_t size) {
+    for (int64_t i = 0; i < count; i++) {
+        if ((uint64_t)index[i] >= size || (uint64_t)at[i] >= length) return 0;
+        total[index[i]] += (uint64_t)values[at[i]];
+    }
+    return 1;
+}
+
 /* Durations less those of the children. */
 EXPORT void without_children(const int32_t *parent, const int64_t *duration, int64_t count, uint64_t *own) {
     for (int64_t i = 0; i < count; i++) own[i] = (uint64_t)duration[i];
@@ -30,45 +40,53 @@ EXPORT void without_children(const int32_t *parent, const int64_t *duration, int
         if (parent[i] >= 0 && parent[i] < count) own[parent[i]] -= (uint64_t)duration[i];
 }
 
-/* The nearest earlier interval of its group that contains each, -1 for none and for those `apart`, which contain
-   nothing. They are in order of (group, start, longest first). */
-EXPORT void parents(const int32_t *group, const int64_t *start, const int64_t *end, const uint8_t *apart,
-                    int64_t count, int64_t *parent) {
+/* The nearest earlier call of its group that contains each, -1 for none and for those `apart`, which contain nothing.
+   `at`: their slices; they are in order of (group, start, longest first). */
+EXPORT void parents(const int32_t *group, const int64_t *at, const int64_t *start, const int64_t *duration,
+                    const uint8_t *apart, int64_t count, int64_t *parent) {
     int64_t last = -1;
     for (int64_t i = 0; i < count; i++) {
         parent[i] = -1;
         if (apart[i]) continue;
         int64_t up = last >= 0 && group[last] == group[i] ? last : -1;
-        /* An empty interval, too, needs one that ends after its start. */
-        while (up >= 0 && (end[up] < end[i] || end[up] <= start[i])) up = parent[up];
+        int64_t begin = start[at[i]], end = (int64_t)((uint64_t)begin + (uint64_t)duration[at[i]]);
+        for (; up >= 0; up = parent[up]) {
+            int64_t over = (int64_t)((uint64_t)start[at[up]] + (uint64_t)duration[at[up]]);
+            /* An empty interval, too, needs one that ends after its start. */
+            if (over >= end && over > begin) break;
+        }
         parent[i] = up;
         last = i;
     }
 }
 
-/* Merges only children into a parent of their name, see calls.py. `parent`: in, of each call, before it in order;
-   out, without removed ones. `own`: device time; in, of each call; out, of the merged ones. `inside`: `count` zeros.
+/* Merges only children into a parent of their name, see calls.py. `at`: the slices of the calls. `parent`: in, of each
+   call, before it in order; out, without removed ones. `own`: device time; in, of each call; out, of the merged ones.
    `self`, `total`: out, the time without children, and the device time with all below. */
-EXPORT void merge(int64_t *parent, const int32_t *name, const int64_t *duration, const uint8_t *apart, int64_t count,
-                  uint8_t *removed, uint8_t *innermost, int64_t *top, int64_t *own, int64_t *self, int64_t *total,
-                  int64_t *inside) {
-    for (int64_t i = 0; i < count; i++)
+EXPORT void merge(int64_t *parent, const int64_t *at, const int32_t *name, const int64_t *duration, const uint8_t *apart,
+                  int64_t count, uint8_t *removed, uint8_t *innermost, int64_t *top, int64_t *own, int64_t *self,
+                  int64_t *total) {
+    int64_t *inside = total; /* how many children each has, until it is needed */
+    for (int64_t i = 0; i < count; i++) {
+        inside[i] = 0;
         if (parent[i] >= 0) inside[parent[i]]++;
+    }
     for (int64_t i = 0; i < count; i++) {
         int64_t up = parent[i];
-        removed[i] = up >= 0 && inside[up] == 1 && name[up] == name[i];
+        removed[i] = up >= 0 && inside[up] == 1 && name[at[up]] == name[at[i]];
         innermost[i] = removed[i];
         if (removed[i]) innermost[up] = 0;
         top[i] = removed[i] ? top[up] : i;
     }
     for (int64_t i = 0; i < count; i++) {
-        if (parent[i] >= 0) parent[i] = top[parent[i]];
+        int64_t up = parent[i] >= 0 ? top[parent[i]] : -1;
+        parent[i] = up;
         if (innermost[i]) own[top[i]] = own[i];
-        self[i] = duration[i];
+        self[i] = duration[at[i]];
+        if (!removed[i] && up >= 0) self[up] = (int64_t)((uint64_t)self[up] - (uint64_t)self[i]);
     }
     for (int64_t i = 0; i < count; i++) {
         if (removed[i]) own[i] = 0;
-        else if (parent[i] >= 0) self[parent[i]] = (int64_t)((uint64_t)self[parent[i]] - (uint64_t)duration[i]);
         total[i] = own[i];
     }
     for (int64_t i = count - 1; i >= 0; i--) {

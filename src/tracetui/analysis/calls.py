@@ -124,30 +124,29 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         lambda: _device_events(trace, good),
     ]
     cpu, (device, device_start, device_duration, widened) = together(tasks, threads_for(len(trace)))
-    columns: tuple[Any, ...] = (trace.kind, trace.lane, trace.start, trace.duration, trace.name)
-    kind, lane, start, duration, name = together(
-        [partial(np.take, column, cpu) for column in columns], threads_for(len(trace))
-    )
-    is_op = (kind == Kind.CPU_OP) | (kind == Kind.ANNOTATION)
+    columns: tuple[Any, ...] = (trace.kind, trace.lane)
+    kind, thread = together([partial(np.take, column, cpu) for column in columns], threads_for(len(trace)))
+    is_op = (kind == int(Kind.CPU_OP)) | (kind == int(Kind.ANNOTATION))
     ops = np.flatnonzero(is_op)
 
     # Each call's thread: its lane; for a runtime or overhead event that of its op, or the main thread.
-    thread = lane.copy()
-    runtime = np.flatnonzero((kind == Kind.RUNTIME) | (kind == Kind.OVERHEAD))
+    runtime = np.flatnonzero((kind == int(Kind.RUNTIME)) | (kind == int(Kind.OVERHEAD)))
     links = trace.external_id[cpu[runtime]]
     # An overhead event's id is not a link if it equals the event's own correlation.
-    links[(kind[runtime] == Kind.OVERHEAD) & (links == trace.correlation[cpu[runtime]])] = 0
+    own_id = runtime[kind[runtime] == int(Kind.OVERHEAD)]
+    own_id = own_id[trace.external_id[cpu[own_id]] == trace.correlation[cpu[own_id]]]
+    links[np.searchsorted(runtime, own_id)] = 0
     with_id = _ops_by_id(trace, cpu[ops])
     linked = with_id(links)
-    main = main_lane(trace, cpu[ops])
+    main, moved = main_lane(trace, cpu[ops]), False
     if main >= 0:
+        lane = thread[runtime]
         thread[runtime] = np.where(linked >= 0, thread[ops[linked]], main)
-    moved = bool((thread[runtime] != lane[runtime]).any())
+        moved = bool((thread[runtime] != lane).any())
     if moved:
-        order = order_by_time(thread, start, start + duration)
-        columns = (cpu, thread, start, duration, name)
-        cpu, thread, start, duration, name = (column[order] for column in columns)
-        ops = np.flatnonzero(is_op[order])
+        order = order_by_time(thread, trace.start[cpu], trace.start[cpu] + trace.duration[cpu])
+        cpu, thread, is_op = cpu[order], thread[order], is_op[order]
+        ops = np.flatnonzero(is_op)
         with_id = _ops_by_id(trace, cpu[ops])
     talk = np.zeros(len(trace), dtype=np.bool_)
     talk[called(trace, is_collective, Kind.ANNOTATION)] = True
@@ -163,8 +162,10 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     has_op = device_op >= 0
     own_device = sum_into(device_op[has_op], device_duration[has_op], n)
     own_device[apart] = 0
-    tree = _Tree(thread, name, start, duration, apart, own_device)
-    made = _in_numpy(tree, trace, cpu, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
+    name = np.ascontiguousarray(trace.name)
+    start, duration = np.ascontiguousarray(trace.start), np.ascontiguousarray(trace.duration)
+    tree = _Tree(cpu, thread, name, start, duration, apart, own_device)
+    made = _in_numpy(tree, trace, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
     parent, removed, innermost, top, self_cpu, total = made
     return Calls(
         cpu, parent, removed, innermost, top, apart, self_cpu, total, own_device,
@@ -188,10 +189,13 @@ def _device_events(trace: Trace, good: Bool) -> tuple[I64, I64, I64, Bool]:
 
 
 class _Tree(NamedTuple):
-    """The calls in tree order, before any is merged. Arrays of one length."""
+    """The calls in tree order, before any is merged. Arrays of one length, but for three columns."""
 
+    cpu: I64
+    """Their slices."""
     thread: I32
     name: I32
+    """A column of all slices, as are the next two."""
     start: I64
     duration: I64
     apart: Bool
@@ -211,26 +215,24 @@ class _Merged(NamedTuple):
 
 
 def _in_few_passes(tree: _Tree) -> _Merged:
-    count = len(tree.start)
-    thread, name = np.ascontiguousarray(tree.thread), np.ascontiguousarray(tree.name)
-    start, duration = np.ascontiguousarray(tree.start), np.ascontiguousarray(tree.duration)
-    end = start + duration
+    cpu, thread, name, start, duration, apart, own = tree
+    count = len(cpu)
     parent, top, self_cpu, total = (np.empty(count, dtype=np.int64) for _ in range(4))
     removed, innermost = np.empty(count, dtype=np.bool_), np.empty(count, dtype=np.bool_)
-    inside = np.zeros(count, dtype=np.int64)
 
     def call(function: Any, *arguments: Any) -> None:
         function(*(one.ctypes.data if isinstance(one, np.ndarray) else one for one in arguments))
 
     library: Any = nesting.LIBRARY
-    call(library.parents, thread, start, end, tree.apart, count, parent)
-    results = (removed, innermost, top, tree.own_device, self_cpu, total, inside)
-    call(library.merge, parent, name, duration, tree.apart, count, *results)
+    call(library.parents, thread, cpu, start, duration, apart, count, parent)
+    results = (removed, innermost, top, own, self_cpu, total)
+    call(library.merge, parent, cpu, name, duration, apart, count, *results)
     return _Merged(parent, removed, innermost, top, self_cpu, total)
 
 
-def _in_numpy(tree: _Tree, trace: Trace, cpu: I64, moved: bool) -> _Merged:
-    thread, name, start, duration, apart, own_device = tree
+def _in_numpy(tree: _Tree, trace: Trace, moved: bool) -> _Merged:
+    cpu, thread, apart, own_device = tree.cpu, tree.thread, tree.apart, tree.own_device
+    name, start, duration = tree.name[cpu], tree.start[cpu], tree.duration[cpu]
     parent = _parents_of(trace, cpu, np.flatnonzero(~apart), thread, start, start + duration, moved)
     removed, innermost, top = _same_name_chains(name, parent)
     if removed.any():

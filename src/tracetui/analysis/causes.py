@@ -154,6 +154,13 @@ def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
 def waits_for_others(trace: Trace) -> bool:
     """Whether the trace leaves anything of this process that queued work can wait for: another stream or
     device, or work from before the recording."""
+    if "waits for others" not in trace.derived:
+        trace.derived["waits for others"] = _waits_for_others(trace)
+    known: bool = trace.derived["waits for others"]
+    return known
+
+
+def _waits_for_others(trace: Trace) -> bool:
     working = 0
     for lane in trace.lanes:
         if lane.device >= 0 and lane.first < lane.last:
@@ -227,8 +234,23 @@ def explain(
     """The causes of idle stretches [start, end) in ns, each ended by the device event `event`, and begun by
     `before`."""
     idle = IdleTime(trace, start, end, event, before, cpu=cpu)
-    every = np.arange(len(idle.start))
-    return idle.causes(every, idle.start, idle.end, find_steps(trace) if steps is None else steps)
+    return idle.causes(
+        slice(0, len(idle.start)), idle.start, idle.end, find_steps(trace) if steps is None else steps
+    )
+
+
+def _pieces(count: int) -> I64:
+    """Zeros of shape (count, len(CAUSES)), cause by cause: one at a time is what nearly all looks at."""
+    return np.zeros((len(CAUSES), count), np.int64).T
+
+
+def _largest(pieces: I64) -> I8:
+    """The cause of the largest piece of each row, the first of equal ones. Shape (len(pieces),)."""
+    cause, most = np.zeros(len(pieces), np.int8), pieces[:, 0].copy()
+    for i in range(1, len(CAUSES)):
+        cause[pieces[:, i] > most] = i
+        np.maximum(most, pieces[:, i], out=most)
+    return cause
 
 
 class IdleTime:
@@ -253,7 +275,9 @@ class IdleTime:
         """The start of L within the stretch. The end of L. When the launch is no longer on its way. The end
         of what a wait before the stretch costs in it."""
         self._gone, self._back_to_back = np.empty(count, np.bool_), np.empty(count, np.bool_)
-        self._every = np.zeros((count, len(CAUSES)), np.int64)
+        self._every = _pieces(count)
+        self._main = np.empty(count, np.int8)
+        """The cause of the largest piece."""
         self._threads(self.lane)
         in_blocks(count, self._cut)
 
@@ -284,6 +308,7 @@ class IdleTime:
         self.arrived[some], self.drained[some] = arrived, drained
         self._gone[some], self._back_to_back[some] = gone, one_stream & (end - arrived <= BACK_TO_BACK_NS)
         self._fill(self._every[some], some, start, end)
+        self._main[some] = _largest(self._every[some])
 
     def _waited(self, start: I64, launched: I64, launch: I64, lane: I64) -> I64:
         """How long each stretch's thread had waited before it, since its launch before L. Shape (n,)."""
@@ -302,7 +327,7 @@ class IdleTime:
     def pieces(self, at: I64, low: I64, high: I64) -> I64:
         """The time of each cause in the part [low, high) of each stretch of `at`. Shape (len(at),
         len(CAUSES))."""
-        found = np.zeros((len(at), len(CAUSES)), dtype=np.int64)
+        found = _pieces(len(at))
         in_blocks(len(at), lambda some: self._fill(found[some], at[some], low[some], high[some]))
         return found
 
@@ -317,52 +342,64 @@ class IdleTime:
         lane = self.lane[at]
         cuts = [self.drained[at], self.launched[at], self.called[at], self.arrived[at]]
         drained, launched, called, arrived = (np.clip(cut, low, high) for cut in cuts)
-        for i in (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist():
-            of = np.flatnonzero(lane == i)
+        lanes = (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist()
+        for i in lanes:
+            of = np.flatnonzero(lane == i) if len(lanes) > 1 else slice(None)
             begin, d, c, e = low[of], drained[of], launched[of], called[of]
             started, profiled, waited, allocated, worked = self.cpu.states(i)
-            first = started.within(begin, e)
-            full = self.cpu.full.within(begin, e)
-            found[of, AT["queued"]] = full
+
+            def put(cause: str, time: I64, of: I64 | slice = of) -> None:
+                if time.any():  # what is never written takes no memory
+                    found[of, AT[cause]] = time
+
+            first, full = started.within(begin, e), self.cpu.full.within(begin, e)
             p0, p1, p2, p3 = (profiled.until(t) for t in (begin, d, c, e))
-            found[of, AT["initialisation"]] = first - full
-            found[of, AT["profiler"]] = p3 - p0 - first
-            sync, allocation, ops = (one.within(d, c) for one in (waited, allocated, worked))
+            sync, ops = waited.within(d, c), worked.within(d, c)
+            allocation = sync if allocated is waited else allocated.within(d, c)
             last = self.event[at][of] < 0  # nothing is launched after it, by whichever thread
             if last.any() and i >= 0:
                 ops[last] = self.cpu.with_others(i).within(d[last], c[last])
-            found[of, AT["sync"]] = (d - begin) - (p1 - p0) + sync - (p2 - p1)
-            found[of, AT["allocation"]] = allocation - sync
-            found[of, AT["dispatch"]] = ops - allocation
-            found[of, AT["host"]] = (c - d) - ops
-            found[of, AT["launch"]] = (e - c) - (p3 - p2)
+            put("queued", full)
+            put("initialisation", first - full)
+            put("profiler", p3 - p0 - first)
+            put("sync", (d - begin) - (p1 - p0) + sync - (p2 - p1))
+            put("allocation", allocation - sync)
+            put("dispatch", ops - allocation)
+            put("host", (c - d) - ops)
+            put("launch", (e - c) - (p3 - p2))
         found[:, AT["launch"]] += arrived - called
-        unlinked = self.unlinked[at]
+        unlinked = np.flatnonzero(self.unlinked[at])
         found[unlinked, AT["unlinked"]] = found[unlinked, AT["host"]]
         found[unlinked, AT["host"]] = 0
-        rest = np.where(self._gone[at], AT["unlinked"], AT["queued"])
-        rest = np.where(self._back_to_back[at], AT["back to back"], rest)
-        found[np.arange(len(found)), rest] += high - arrived
+        rest, gone, between = high - arrived, self._gone[at], self._back_to_back[at]
+        for cause, mine in (
+            ("back to back", between),
+            ("unlinked", gone & ~between),
+            ("queued", ~(gone | between)),
+        ):
+            some = np.flatnonzero(mine & (rest > 0))
+            found[some, AT[cause]] += rest[some]
 
     @cached_property
     def _sums(self) -> I64:
-        sums = np.zeros((len(self._every) + 1, len(CAUSES)), np.int64)
+        sums = _pieces(len(self._every) + 1)
         for cause in range(len(CAUSES)):  # along an axis of two, numpy would keep the interpreter's lock
             np.cumsum(self._every[:, cause], out=sums[1:, cause])
         return sums
 
     def main_causes(self, start: I64) -> I64:
         """The main cause of the stretches that start at these times. Shape of `start`."""
-        return np.asarray(self._every.argmax(1)[np.searchsorted(self.start, start)], dtype=np.int64)
+        return self._main[np.searchsorted(self.start, start)].astype(np.int64)
 
     def until(self, time: I64) -> I64:
         """The idle time of each cause before each time. Shape (len(time), len(CAUSES))."""
         time = np.asarray(time, dtype=np.int64)
-        after = np.searchsorted(self.start, time, side="right")
+        after = np.searchsorted(self.start, time)
         found: I64 = self._sums[after]
         cut = np.flatnonzero((after > 0) & (time < self.end[after - 1])) if len(self.start) else after[:0]
         at = after[cut] - 1
-        found[cut] += self.pieces(at, self.start[at], time[cut]) - self._every[at]
+        if len(cut):
+            found[cut] += self.pieces(at, self.start[at], time[cut]) - self._every[at]
         return found
 
     def within(self, low: I64, high: I64) -> I64:
@@ -373,21 +410,23 @@ class IdleTime:
 
     def of_gaps(self, gaps: DeviceGaps, steps: StepTable) -> Causes:
         """Everything about the gaps, which are among the stretches; of clipped ones, about what is left."""
-        begin = self.trace.start[gaps.before] + self.trace.duration[gaps.before]
-        return self.causes(np.searchsorted(self.start, begin), gaps.start, gaps.end, steps)
+        begin = self.trace.start[gaps.before[:1]] + self.trace.duration[gaps.before[:1]]
+        first = int(np.searchsorted(self.start, begin)[0]) if len(gaps) else 0
+        return self.causes(slice(first, first + len(gaps)), gaps.start, gaps.end, steps)
 
-    def causes(self, at: I64, low: I64, high: I64, steps: StepTable) -> Causes:
+    def causes(self, at: slice, low: I64, high: I64, steps: StepTable) -> Causes:
         """Everything about the part [low, high) of each stretch of `at`."""
-        trace, launch, event, n = self.trace, self.launch[at], self.event[at], len(at)
+        trace, launch, event, n = self.trace, self.launch[at], self.event[at], len(low)
         whole = np.array_equal(low, self.start[at]) and np.array_equal(high, self.end[at])
-        pieces = self._every[at] if whole else self.pieces(at, low, high)
+        every = np.arange(at.start, at.stop)
+        pieces = self._every[at] if whole else self.pieces(every, low, high)
         op, activity, others = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
-        cause, step = np.empty(n, np.int8), np.empty(n, np.int32)
+        cause, step = self._main[at] if whole else np.empty(n, np.int8), np.empty(n, np.int32)
         threads = [lane for lane in self._threads(self.lane[at]) if lane >= 0]
         both = {lane: self.cpu.with_others(lane) for lane in threads}
 
         def look(some: slice) -> None:
-            mine = at[some]
+            mine = slice(at.start + some.start, at.start + some.stop)
             linked = launch[some] >= 0
             op[some] = np.where(linked, trace.op[launch[some]], -1)
             lost = some.start + np.flatnonzero(linked & (op[some] < 0))
@@ -397,7 +436,8 @@ class IdleTime:
             start, launched, lane = self.start[mine], self.launched[mine], self.lane[mine]
             until = np.where(launched > start, launched, self.end[mine])
             activity[some] = covering(trace, lane, start, until)
-            cause[some] = pieces[some].argmax(1)
+            if not whole:
+                cause[some] = _largest(pieces[some])
             begin, end = (np.clip(cut[mine], low[some], high[some]) for cut in (self.drained, self.launched))
             for i, covered in both.items():
                 own = self.cpu.states(i)[-1]
@@ -407,7 +447,7 @@ class IdleTime:
                     others[some.start + of] = of_others
 
         in_blocks(n, look, blocks_of_slices(trace))
-        waited_for = self._waited_for(at[pieces[:, AT["queued"]] > 0])[at]
+        waited_for = self._waited_for(every[pieces[:, AT["queued"]] > 0])[at]
         return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
 
     def _waited_for(self, queued: I64) -> I64:

@@ -15,7 +15,7 @@ from tracetui.analysis.gaps import DeviceGaps, busy_union, device_of, find_gaps,
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import EMPTY, Union, union
+from tracetui.trace.intervals import EMPTY, Union, all_of, union
 from tracetui.trace.model import I64
 
 LATENCY_NS = 5_000
@@ -109,9 +109,9 @@ class CpuTime:
             process = lanes[lane].process
             if process not in self._processes:
                 here = [i for i, one in enumerate(lanes) if one.process == process and len(self._in_ops(i))]
-                self._processes[process] = here, _all([self._in_ops(i) for i in here])
+                self._processes[process] = here, all_of([self._in_ops(i) for i in here])
             here, ops = self._processes[process]
-            self._with_others[lane] = own if here in ([], [lane]) else _all([own, ops])
+            self._with_others[lane] = own if here in ([], [lane]) else all_of([own, ops])
         return self._with_others[lane]
 
     @cached_property
@@ -145,8 +145,8 @@ class CpuTime:
             return (self._loading, *(self._overhead,) * 4), EMPTY
         trace, (synchronising, allocating, _) = self.trace, self._names
         this = trace.lanes[lane]
-        at = np.arange(this.first, this.last)[~trace.implausible[this.first : this.last]]
-        runtime = at[trace.kind[at] == Kind.RUNTIME]
+        runtime = plausible(trace, Kind.RUNTIME)
+        runtime = runtime[slice(*np.searchsorted(runtime, (this.first, this.last)))]
         name = trace.name[runtime]
         low, high = np.searchsorted(self.first, (this.first, this.last))
         mine = self.first[low:high]
@@ -177,7 +177,7 @@ class CpuTime:
 
 
 def _both(one: Union, other: Union) -> Union:
-    return _all((one, other))
+    return all_of((one, other))
 
 
 def _without(one: Union, other: Union) -> Union:
@@ -188,14 +188,6 @@ def _without(one: Union, other: Union) -> Union:
     low, high = border[:-1], border[1:]
     left = (one.within(low, high) > 0) & (other.within(low, high) == 0)
     return union(low[left], high[left])
-
-
-def _all(unions: Sequence[Union]) -> Union:
-    """What any of them covers: one of them itself where the others are empty."""
-    some = [one for one in unions if len(one)]
-    if len(some) < 2:
-        return some[0] if some else EMPTY
-    return union(np.concatenate([one.start for one in some]), np.concatenate([one.end for one in some]))
 
 
 def blocking_copies(trace: Trace, work: I64) -> tuple[I64, I64]:

@@ -29,7 +29,7 @@ from tracetui.analysis.meanings.runtime import runtime_call
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps
-from tracetui.analysis.select import has, plausible
+from tracetui.analysis.select import by_name, has, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import having
 from tracetui.trace.model import I64
@@ -192,7 +192,7 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     why += _waiting_to_launch(trace, i)
     # A collective's annotation has no self time, whatever is inside it.
     if own < 0.2 * trace.duration[i] and trace.duration[children].sum() > 0.8 * trace.duration[i]:
-        names, which = np.unique(trace.name[children], return_inverse=True)
+        names, which = by_name(trace, children)
         time = sum_into(which, trace.duration[children], len(names))
         most = int(np.argmax(time))
         calls = int(np.count_nonzero(which == most))

@@ -49,11 +49,16 @@ def list_gaps(devices: Sequence[DeviceGaps]) -> GapList:
 
 
 def _joined(parts: Sequence[object], field: str) -> I64:
+    if len(parts) == 1:
+        only: I64 = getattr(parts[0], field)
+        return only
     return np.concatenate([*(getattr(part, field) for part in parts), NONE])
 
 
 def join_causes(parts: Sequence[Causes]) -> Causes:
     """The causes of several devices' gaps, in their order."""
+    if len(parts) == 1:
+        return parts[0]
     fields = ("event", "launch", "op", "activity", "waited_for", "others")
     event, launch, op, activity, waited_for, others = (_joined(parts, field) for field in fields)
     cause, step = _joined(parts, "cause").astype(np.int8), _joined(parts, "step").astype(np.int32)

@@ -13,7 +13,7 @@ import numpy as np
 from tracetui.analysis.select import called, plausible
 from tracetui.copying import replace
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import Union, union_of
 from tracetui.trace.model import I64
 from tracetui.trace.unknown import (
     CLOCKS_NS,
@@ -161,7 +161,7 @@ def without_work_text(trace: Trace) -> str:
 
 def busy_union(trace: Trace, at: I64) -> Union:
     """The union of the slices `at`."""
-    return union(trace.start[at], trace.start[at] + trace.duration[at])
+    return union_of(trace.start, trace.duration, at)
 
 
 def find_gaps(trace: Trace) -> list[DeviceGaps]:

@@ -11,10 +11,10 @@ from tracetui.analysis.kernels.communication import is_communication as is_commu
 from tracetui.analysis.launches import Launches, find_launches
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import StepTable, launch_times, step_of
-from tracetui.analysis.select import pick
+from tracetui.analysis.select import distinct
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import I64, Bool
+from tracetui.trace.model import F64, I64, Bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ def communicates(trace: Trace) -> Bool:
     """Mask over `trace.names`: the kernels that exchange data with other devices."""
     if "communicates" not in trace.derived:
         mask = np.zeros(len(trace.names), dtype=np.bool_)
-        mask[trace.name[pick(trace, np.flatnonzero(trace.kind == int(Kind.KERNEL)), is_communication)]] = True
+        kernels = distinct(trace.name[trace.kind == int(Kind.KERNEL)], len(mask))
+        mask[kernels] = [is_communication(trace.names[i]) for i in kernels.tolist()]
         trace.derived["communicates"] = mask
     known: Bool = trace.derived["communicates"]
     return known
@@ -66,22 +67,27 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
         into += sum_into(step, values, size)
         into[-1] += int(values.sum())
 
+    def count(into: I64, step: I64) -> None:
+        into += np.bincount(step, minlength=size)
+        into[-1] += len(step)
+
     for at in work_of_devices(trace).values():
         step = step_of(table, launch_times(trace, at)).astype(np.int64)
         step = np.where(step >= 0, step, outside)
         start, end = trace.start[at], trace.start[at] + trace.duration[at]
-        kernel = trace.kind[at] == Kind.KERNEL
+        kind = trace.kind[at]
+        kernel, copy = kind == int(Kind.KERNEL), kind == int(Kind.MEMCPY)
         talk = kernel & collective[trace.name[at]]
-        copy = trace.kind[at] == Kind.MEMCPY
-        ones = np.ones(len(at), np.int64)
-        add(kernels, step[kernel], ones[kernel])
-        add(copies, step[~kernel], ones[~kernel])
+        count(kernels, step[kernel])
+        count(copies, step[~kernel])
         for name, mine, hidden_by in (
             ("compute", kernel & ~talk, None),
             ("communication", talk, kernel & ~talk),
             ("copy", copy, kernel),
-            ("set", trace.kind[at] == Kind.MEMSET, None),
+            ("set", kind == int(Kind.MEMSET), None),
         ):
+            if not mine.any():
+                continue
             low, high = _own_parts(start[mine], end[mine])
             add(time[name], step[mine], high - low)
             if hidden_by is not None:
@@ -94,12 +100,31 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
     seen = np.zeros(len(trace), dtype=np.bool_)
     seen[launches.launch] = True
     of_call = step_of(table, trace.start[np.flatnonzero(seen)]).astype(np.int64)
-    add(launched, np.where(of_call >= 0, of_call, outside), np.ones(len(of_call), np.int64))
+    count(launched, np.where(of_call >= 0, of_call, outside))
     step, delays = step[launches.first], launches.delay[launches.first]
-    order = np.argsort(step, kind="stable")
-    by_step = np.split(delays[order], np.searchsorted(step[order], np.arange(1, size - 1)))
-    delay = np.array([int(np.median(d)) if len(d) else -1 for d in (*by_step, delays)], np.int64)
+    delay = np.full(size, -1, np.int64)
+    steps, middle = medians(step, delays)
+    delay[steps] = middle
+    delay[-1] = int(np.median(delays)) if len(delays) else -1
     return TimeByKind(**time, launches=launched, kernels=kernels, copies=copies, delay=delay)
+
+
+def medians(group: I64, values: I64) -> tuple[I64, F64]:
+    """(the groups there are, from 0 on, in order; the median of each one's values)."""
+    if not len(values):
+        return group, values.astype(np.float64)
+    low = int(values.min())
+    width = int(values.max()) - low + 1
+    if (int(group.max()) + 1) * width < 1 << 62:  # one number sorts faster than two
+        group, values = np.divmod(np.sort(group * width + (values - low)), width)
+        values += low
+    else:
+        order = np.lexsort((values, group))
+        group, values = group[order], values[order]
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    last = np.append(first[1:], len(group)) - 1
+    middle = values[(first + last) // 2].astype(np.float64) + values[(first + last + 1) // 2]
+    return group[first], middle / 2
 
 
 def _own_parts(start: I64, end: I64) -> tuple[I64, I64]:

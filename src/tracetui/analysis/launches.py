@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import Scope, members
-from tracetui.analysis.select import plausible
+from tracetui.analysis.select import by_name, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64, Bool
 
@@ -86,7 +86,7 @@ def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
     end = trace.start[launches.launch] + trace.duration[launches.launch]
     copied = (trace.kind[launches.event] == Kind.MEMCPY) & (trace.start[launches.event] + run <= end)
     short = np.flatnonzero((run < launches.cost) & ~copied)
-    names, which = np.unique(trace.name[launches.event[short]], return_inverse=True)
+    names, which = by_name(trace, launches.event[short])
     count = np.bincount(which, minlength=len(names)).astype(np.int64)
     order = np.argsort(-count, kind="stable")
     device_time = sum_into(which, run[short], len(names))

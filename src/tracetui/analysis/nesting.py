@@ -19,8 +19,9 @@ def _load() -> ctypes.CDLL | None:
     if library is not None:
         address, number = ctypes.c_void_p, ctypes.c_int64
         library.sum_into.argtypes = [address, address, number, address, number]
-        library.parents.argtypes = [address, address, address, address, number, address]
-        library.merge.argtypes = [address] * 4 + [number] + [address] * 7
+        library.sum_at.argtypes = [address, address, number, address, number, address, number]
+        library.parents.argtypes = [*[address] * 5, number, address]
+        library.merge.argtypes = [*[address] * 5, number, *[address] * 6]
         library.without_children.argtypes = [address, address, number, address]
         library.parents.restype = library.merge.restype = library.without_children.restype = None
     return library
@@ -125,6 +126,19 @@ def sum_into(index: I64 | I32, values: I64, size: int) -> I64:
             raise IndexError
         return sums
     np.add.at(total, index, values)
+    return total
+
+
+def sum_at(index: I32, values: I64, at: I64, size: int) -> I64:
+    """`sum_into(index, values[at], size)`."""
+    if LIBRARY is None or not len(at):
+        return sum_into(index.astype(np.int64), values[at], size)
+    total = np.zeros(size, dtype=np.int64)
+    index, values, at = np.ascontiguousarray(index), np.ascontiguousarray(values), np.ascontiguousarray(at)
+    addresses = (column.ctypes.data for column in (index, values, at, total))
+    of_index, of_values, of_at, of_total = addresses
+    if not LIBRARY.sum_at(of_index, of_values, len(values), of_at, len(at), of_total, size):
+        raise IndexError
     return total
 
 

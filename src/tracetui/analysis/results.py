@@ -142,7 +142,8 @@ class Results:
         """All steps of the trace, everything outside them, and the whole."""
         from tracetui.analysis.steps import summarize_steps
 
-        return summarize_steps(self.trace, split=self.split(), launches=self.launches())
+        found, launches = self.split(), self.launches()
+        return summarize_steps(self.trace, split=found, launches=launches, windows=self.step_windows())
 
     def step_at(self, time: int, event: int | None = None) -> Scope | None:
         """The step that an event belongs to, or, without an event, the step that a time is in."""
@@ -265,6 +266,13 @@ class Results:
         return distinct(self.launches().launch, len(self.trace))
 
     @once
+    def launching_lanes(self) -> Bool:
+        """Mask over ``trace.lanes``: the threads that made them."""
+        lanes = np.zeros(len(self.trace.lanes), dtype=np.bool_)
+        lanes[self.trace.lane[self.launch_calls()]] = True
+        return lanes
+
+    @once
     def verdict(self) -> Verdict:
         """What holds the trace, or the part of it, back."""
         from tracetui.analysis.gaps import without_work_text
@@ -359,7 +367,7 @@ class Results:
         from tracetui.analysis.device_work import device_work
 
         work = device_work(self.trace)
-        return work[members(self.trace, self.scope, work)]
+        return work if self.is_whole else work[members(self.trace, self.scope, work)]
 
     @property
     def work_time(self) -> int:
@@ -409,9 +417,17 @@ class Results:
         return named(self.trace, wanted)
 
     def slices(self, kind: Kind, wanted: Callable[[str], bool]) -> I64:
-        """The scope's plausible slices of a kind with a wanted name."""
+        """The scope's plausible slices of a kind with a wanted name: read-only."""
         at = called(self.trace, wanted, kind)
-        return at[members(self.trace, self.scope, at)]
+        return at if self.is_whole else at[members(self.trace, self.scope, at)]
+
+    @once
+    def outermost_ops(self) -> I64:
+        """The scope's ops that are in no other op (slices)."""
+        from tracetui.analysis.ancestors import op_around
+
+        at = self.slices(Kind.CPU_OP, lambda _: True)
+        return at[op_around(self.trace, at) < 0]
 
     def analysable(self) -> bool:
         """Whether the scope has anything for the rules: ops, annotations, launches, device work."""

@@ -43,6 +43,8 @@ class Scope(Struct, frozen=True):
 
 
 WHOLE = Scope("whole")
+_IS_WORK = np.isin(np.arange(len(Kind)), DEVICE_WORK)
+"""By kind."""
 
 
 class StepTable(Struct, frozen=True):
@@ -186,7 +188,8 @@ def launch_times(trace: Trace, at: I64) -> I64:
     if len(shadows):
         cause[shadows] = _annotation_with_id(trace, trace.external_id[at[shadows]])
     time = np.where(cause >= 0, trace.start[cause], trace.start[at])
-    unlinked = np.flatnonzero((cause < 0) & np.isin(trace.kind[at], DEVICE_WORK))
+    unlinked = np.flatnonzero(cause < 0)
+    unlinked = unlinked[_IS_WORK[trace.kind[at[unlinked]]]]
     early = trace.start[at[unlinked]] < _first_launched(trace)[trace.lane[at[unlinked]]]
     time[unlinked[early]] = NEVER
     return time

@@ -11,6 +11,9 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import index_of
 from tracetui.trace.model import I8, I32, I64, Bool
 
+_FEW = 8
+"""Where there are as many times more, to look at all is slower than to sort those that are wanted."""
+
 
 def named(trace: Trace, wanted: Callable[[str], bool]) -> Bool:
     """Mask over `trace.names`."""
@@ -31,6 +34,18 @@ def distinct(at: I64 | I32 | I8, size: int) -> I64:
     there = np.zeros(size, dtype=np.bool_)
     there[at] = True
     return np.flatnonzero(there)
+
+
+def by_name(trace: Trace, at: I64) -> tuple[I64, I64]:
+    """(the distinct names of the slices `at`, in order; which of them each has)."""
+    names, count = trace.name[at], len(trace.names)
+    if count > _FEW * len(at):
+        found, which = np.unique(names, return_inverse=True)
+        return found.astype(np.int64), which
+    there = distinct(names, count)
+    place = np.empty(count, dtype=np.int64)
+    place[there] = np.arange(len(there))
+    return there, place[names]
 
 
 def has(trace: Trace, *kinds: Kind) -> bool:
@@ -71,7 +86,12 @@ def called(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None
     names = np.array([i for i in trace.derived[key] if wanted(trace.names[i])], dtype=np.int64)
     if kind is not None and len(names) == len(trace.derived[key]):
         return plausible(trace, kind)
-    found = index_of(trace, "name").each(names).astype(np.int64)
+    index = index_of(trace, "name")
+    if kind is not None and len(every := plausible(trace, kind)) < _FEW * index.count(names):
+        mask = np.zeros(len(trace.names), dtype=np.bool_)
+        mask[names] = True
+        return every[mask[trace.name[every]]]
+    found = index.each(names).astype(np.int64)
     if kind is not None:
         found = found[(trace.kind[found] == int(kind)) & ~trace.implausible[found]]
     found.sort()

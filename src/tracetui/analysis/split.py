@@ -22,6 +22,7 @@ from tracetui.formats.machine import threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
+from tracetui.trace.nesting import first_places
 
 IN_FLIGHT = "in flight"
 """Idle at the beginning of the recording, before work that was queued already: launched before the
@@ -35,6 +36,7 @@ _MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
 CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
 
 
+_NEVER_AGAIN = (1 << 63) - 1
 USED_SHARE = 0.01
 """A device takes part if it is busy for this share of the time of the busiest, over the whole recording."""
 
@@ -46,8 +48,8 @@ class DeviceTime:
     gaps: DeviceGaps
     idle: IdleTime
     """The gaps, and the time before the first event and after the last."""
-    in_flight: IdleTime
-    """Those of them that end with work as in `IN_FLIGHT`."""
+    in_flight: IdleTime | None
+    """Those of them that end with work as in `IN_FLIGHT`; None for none."""
     computing: Union
     kernels: Union
     own: Union
@@ -59,8 +61,9 @@ class DeviceTime:
             one.within(low, high) for one in (self.computing, self.kernels, self.own, self.gaps.blocks)
         )
         busy = np.stack([computing + own - kernels, kernels - computing, all_ - own], axis=1)
-        in_flight = self.in_flight.within(low, high)[:, _MAYBE_IN_FLIGHT]
-        idle = self.idle.within(low, high)
+        idle, in_flight = self.idle.within(low, high), np.zeros((len(low), 2), np.int64)
+        if self.in_flight is not None:
+            in_flight = self.in_flight.within(low, high)[:, _MAYBE_IN_FLIGHT]
         idle[:, _MAYBE_IN_FLIGHT] -= in_flight
         return np.concatenate([busy, idle, in_flight.sum(1, keepdims=True)], axis=1)
 
@@ -69,7 +72,7 @@ class DeviceTime:
         `low`."""
         blocks = self.gaps.blocks
         at = np.searchsorted(blocks.end, low, side="right")
-        begun = np.append(blocks.start, np.iinfo(np.int64).max)[at]
+        begun = np.append(blocks.start, _NEVER_AGAIN)[at]
         return np.where(begun < high, np.maximum(begun - low, 0), 0)
 
 
@@ -140,19 +143,27 @@ def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
     if len(last):  # after its last work: the thread that launched last
         launch = trace.launch[last]
         thread = int(trace.lane[launch[np.argmax(trace.start[launch])]])
-    edges = [(first_event(trace, at), before), (-1, after)]
-    edges = [(event, edge) for event, edge in edges if edge[1] > edge[0]]
-    start = np.concatenate([gaps.start, np.array([edge[0] for _, edge in edges], np.int64)])
-    end = np.concatenate([gaps.end, np.array([edge[1] for _, edge in edges], np.int64)])
-    none = np.full(len(edges), -1, np.int64)
-    event = np.concatenate([gaps.after, np.array([event for event, _ in edges], np.int64)])
-    order = np.argsort(start, kind="stable")
-    ended_by = np.concatenate([gaps.before, none])
-    start, end, event, ended_by = (array[order] for array in (start, end, event, ended_by))
+    edges = [(first_event(trace, at), -1, *before)] if before[1] > before[0] else []
+    after_all = [(-1, -1, *after)] if after[1] > after[0] else []
+    event, ended_by, start, end = (
+        np.concatenate(
+            [
+                np.array([edge[i] for edge in edges], np.int64),
+                of_gaps,
+                np.array([edge[i] for edge in after_all], np.int64),
+            ]
+        )
+        for i, of_gaps in enumerate((gaps.after, gaps.before, gaps.start, gaps.end))
+    )
     idle = IdleTime(trace, start, end, event, ended_by, thread, cpu)
-    opens = at[np.unique(trace.lane[at], return_index=True)[1]]
+    places = first_places(trace.lane[at], len(trace.lanes))
+    opens = np.sort(at[places[places >= 0]])
+    opened = opens[np.minimum(np.searchsorted(opens, event), len(opens) - 1)] == event
     # Where no work has a launch, none is known to come from before the recording.
-    ended = (event >= 0) & bool(len(last))
-    early = np.flatnonzero(ended & ((launch_times(trace, event) == NEVER) | np.isin(event, opens)))
-    in_flight = IdleTime(trace, start[early], end[early], event[early], ended_by[early], thread, cpu)
+    maybe = np.flatnonzero((event >= 0) & ((idle.launch < 0) | opened)) if len(last) else last[:0]
+    early = maybe[opened[maybe] | (launch_times(trace, event[maybe]) == NEVER)]
+    in_flight = None
+    if len(early):
+        start, end, event, ended_by = (column[early] for column in (start, end, event, ended_by))
+        in_flight = IdleTime(trace, start, end, event, ended_by, thread, cpu)
     return DeviceTime(gaps, idle, in_flight, computing, kernels, own)

@@ -10,10 +10,12 @@ to the nanosecond. Overlapping events of one kind count once, for the step of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import repeat, starmap
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from tracetui.analysis.cpu_verdict import cpu_work
 from tracetui.analysis.gaps import without_work_text, work_of_devices
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.launches import Launches
-from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times, step_of
+from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
 from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, Verdict, judge
 from tracetui.copying import replace
@@ -137,7 +139,8 @@ def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
         return start, start.copy()
     work = work_of_devices(trace).values() if idle_known(trace) else ()
     at = np.concatenate([np.zeros(0, np.int64), *work])
-    at = at[step_of(steps, launch_times(trace, at)) == len(steps) - 1]
+    launched = launch_times(trace, at)
+    at = at[(launched >= steps.start[-1]) & (launched < steps.end[-1])]
     last = (trace.start[at] + trace.duration[at]).max(initial=int(steps.end[-1]))
     return start, np.append(start[1:], last)
 
@@ -147,15 +150,17 @@ def summarize_steps(
     annotation: str | None = None,
     split: Split | None = None,
     launches: Launches | None = None,
+    windows: tuple[I64, I64] | None = None,
 ) -> Steps:
     """The steps of a trace: its `ProfilerStep`s, or the calls of the named annotation; there may be none.
 
-    `split`, `launches`: `Split(trace)` and `find_launches(trace)`, if already at hand.
+    `split`, `launches`, `windows`: `Split(trace)`, `find_launches(trace)` and the `step_windows` of these
+    steps, if already at hand.
     """
     table = find_steps(trace, annotation)
     split = Split(trace) if split is None else split
     count = len(table)
-    low, high = step_windows(trace, table)
+    low, high = step_windows(trace, table) if windows is None else windows
     begin, end = trace.span
     lows, highs = np.append(low, begin), np.append(high, end)
 
@@ -184,50 +189,35 @@ def summarize_steps(
     if count:
         left_out[:, 0] = lead_in
     judged = split.judged(time - left_out)
-    of_all, of_judged, out = (times.sum(0).tolist() for times in (time, judged, left_out))
-    idled, counts = idle.tolist(), gaps.tolist()
-    kind = {field: getattr(kinds, field).tolist() for field in (*OF_KINDS, "delay")}
-    any_device = bool(len(time))
-
-    def row(
-        label: str,
-        at: int,
-        number: int,
-        event: int,
-        span: tuple[int, int],
-        window: tuple[int, int],
-        base: str,
-    ) -> StepRow:
-        delay = kind["delay"][at] if kind["delay"][at] >= 0 else None
-        return StepRow(
-            label=label, number=number, event=event, start=span[0], duration=span[1], window=window,
-            busy=sum(of_all[at][BUSY]), idle=sum(idled[at]), window_idle=sum(of_all[at][IDLE]),
-            idle_parts=of_all[at][IDLE], gap_causes=(counts[at], idled[at]),
-            **{field: kind[field][at] for field in OF_KINDS},
-            judged_by=partial(judge, of_judged[at] if any_device else None, delay, base, out[at]),
-            judged=judged[:, at], unusual=at < count and bool(unusual[at]),
-        )  # fmt: skip
-
-    rows = tuple(
-        row(
-            f"step {table.number[i]}" if annotation is None else f"{annotation} {i}",
-            i,
-            int(table.number[i]),
-            int(table.event[i]),
-            (int(table.start[i]), int(table.end[i] - table.start[i])),
-            (int(low[i]), int(high[i])),
-            OF_STEP,
-        )
-        for i in range(count)
-    )
-    outside = row("outside", count, NO_STEP, -1, (0, 0), (0, 0), OUTSIDE)
-    whole = row("whole", count + 1, NO_STEP, -1, (begin, end - begin), (begin, end), OF_RECORDING)
+    of_judged: list[Any] = judged.sum(0).tolist() if len(time) else [None] * (count + 2)
+    delays = [delay if delay >= 0 else None for delay in kinds.delay.tolist()]
+    bases, left = [*[OF_STEP] * count, OUTSIDE, OF_RECORDING], left_out.sum(0).tolist()
+    every, of_steps = time.sum(0), zip(low.tolist(), high.tolist(), strict=True)
+    columns: list[Iterable[Any]] = [  # in the order of the fields: there may be very many rows
+        [*(f"{annotation or 'step'} {n}" for n in table.number.tolist()), "outside", "whole"],
+        [*table.number.tolist(), NO_STEP, NO_STEP],
+        [*table.event.tolist(), -1, -1],
+        [*table.start.tolist(), 0, begin],
+        [*(table.end - table.start).tolist(), 0, end - begin],
+        [*of_steps, (0, 0), (begin, end)],
+        every[:, BUSY].sum(1).tolist(),
+        idle.sum(1).tolist(),
+        every[:, IDLE].sum(1).tolist(),
+        every[:, IDLE].tolist(),
+        zip(gaps.tolist(), idle.tolist(), strict=True),
+        *(getattr(kinds, field).tolist() for field in OF_KINDS),
+        map(partial, repeat(judge), of_judged, delays, bases, left),
+        [*unusual.tolist(), False, False],
+        judged.transpose(1, 0, 2),
+    ]
+    *steps, outside, whole = starmap(StepRow, zip(*columns, strict=True))
+    rows = tuple(steps)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
-        of_steps = judged[:, :count].sum(1)
-        verdict = partial(judge, of_steps.sum(0).tolist(), whole.verdict.launch_delay, table.base, out[0])
-        whole = replace(whole, judged_by=verdict, judged=of_steps, own_share=whole.busy_share)
-    steps = Steps(table, rows, outside, whole)
-    return steps if split.devices else _of_the_cpu(trace, steps)
+        together = judged[:, :count].sum(1)
+        verdict = partial(judge, together.sum(0).tolist(), whole.verdict.launch_delay, table.base, left[0])
+        whole = replace(whole, judged_by=verdict, judged=together, own_share=whole.busy_share)
+    found = Steps(table, rows, outside, whole)
+    return found if split.devices else _of_the_cpu(trace, found)
 
 
 def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:

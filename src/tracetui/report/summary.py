@@ -76,7 +76,7 @@ class Summary:
 def summarize(results: Results) -> Summary:
     """Compute everything that the summary shows."""
     trace = results.trace
-    at_once: list[Callable[[], object]] = [results.averages, results.device_causes, results.findings]
+    at_once: list[Callable[[], object]] = [results.findings, results.averages]
     together(at_once, threads_for(len(trace)))
     table, reports = results.averages(), gap_report(results)
     if reports:

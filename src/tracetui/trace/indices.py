@@ -39,13 +39,21 @@ class Index(Struct, frozen=True):
         """The positions of all of these values, by value in the order given."""
         if not len(self.value):
             return self.at
-        wanted = values.astype(np.int32)
-        place = np.minimum(np.searchsorted(self.value, wanted), len(self.value) - 1)
-        place = place[self.value[place] == wanted]
-        begin, count = self.first[place], self.first[place + 1] - self.first[place]
+        begin, count = self._where(values)
         begin -= np.cumsum(count) - count
         found: I32 = self.at[np.repeat(begin, count) + np.arange(count.sum())]
         return found
+
+    def count(self, values: I32 | I64) -> int:
+        """How many positions these values have."""
+        return int(self._where(values)[1].sum()) if len(self.value) else 0
+
+    def _where(self, values: I32 | I64) -> tuple[I64, I64]:
+        """Where in `at` those of each value that there is begin, and how many there are."""
+        wanted = values.astype(np.int32)
+        place = np.minimum(np.searchsorted(self.value, wanted), len(self.value) - 1)
+        place = place[self.value[place] == wanted]
+        return self.first[place], self.first[place + 1] - self.first[place]
 
 
 def index_of(trace: Trace, column: str) -> Index:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct
 
 from tracetui.trace.model import I64
 from tracetui.trace.nesting import LIBRARY
 
-MOST_RUNS = 64
-"""Of more, to sort all is as quick."""
+_NO_SLICE = -(1 << 63)
+"""What the library returns where a position is none."""
+_FEW = 16
+"""Times for which numpy takes no longer than a call of the library."""
 
 
 class Union(Struct, frozen=True):
@@ -33,6 +37,11 @@ class Union(Struct, frozen=True):
         time = np.asarray(time, dtype=np.int64)
         if not len(self.start):
             return np.zeros(time.shape, dtype=np.int64)
+        if LIBRARY is not None and time.size > _FEW:
+            found, time = np.empty(time.shape, dtype=np.int64), np.ascontiguousarray(time)
+            columns = [a.ctypes.data for a in (self.start, self.end, self.before)]
+            LIBRARY.until(*columns, len(self.start), time.ctypes.data, time.size, found.ctypes.data)
+            return found
         at = np.searchsorted(self.start, time, side="right") - 1
         inside = np.minimum(time, self.end[at]) - self.start[at]
         return np.where(at >= 0, self.before[at] + inside, 0)
@@ -63,29 +72,50 @@ def union(start: I64, end: I64) -> Union:
         return EMPTY
     if LIBRARY is None:
         return _by_numpy(start, end)
-    given = [np.ascontiguousarray(times, dtype=np.int64) for times in (start, end)]
-    made = [
-        np.empty(len(start) + more, dtype=np.int64) for more in (0, 0, 1)
-    ]  # what is not used takes no memory
-    count = LIBRARY.unite(*(a.ctypes.data for a in given), len(start), *(a.ctypes.data for a in made))
-    if count < 0:
-        return _of_runs(start, end)
-    return Union(made[0][:count], made[1][:count], made[2][: count + 1])
+    start, end = (np.ascontiguousarray(times, dtype=np.int64) for times in (start, end))
+    made = _room(len(start))
+    count = LIBRARY.unite(start.ctypes.data, end.ctypes.data, len(start), *(a.ctypes.data for a in made))
+    return _made(count, *made)
 
 
-def _of_runs(start: I64, end: I64) -> Union:
-    """The union of intervals out of order. Those of a few lanes, one lane after the other: of each first."""
-    turns = np.flatnonzero(start[1:] < start[:-1]) + 1
-    if len(turns) < MOST_RUNS:
-        runs = [union(*run) for run in zip(np.split(start, turns), np.split(end, turns), strict=True)]
-        start, end = (np.concatenate([getattr(run, name) for run in runs]) for name in ("start", "end"))
-    return union(*in_order(start, end))
+def union_of(start: I64, duration: I64, at: I64) -> Union:
+    """The union of those at the positions `at` of two columns."""
+    at = np.ascontiguousarray(at, dtype=np.int64)
+    if LIBRARY is not None and len(at) and start.flags.c_contiguous and duration.flags.c_contiguous:
+        made = _room(len(at))
+        columns = start.ctypes.data, duration.ctypes.data, len(start), at.ctypes.data, len(at)
+        count = LIBRARY.unite_slices(*columns, *(a.ctypes.data for a in made))
+        if count > _NO_SLICE:
+            return _made(count, *made)
+    begin = start[at]
+    return union(begin, begin + duration[at])
+
+
+def _room(count: int) -> list[I64]:
+    """For as many intervals. What is not used takes no memory."""
+    return [np.empty(count + more, dtype=np.int64) for more in (0, 0, 1)]
+
+
+def _made(count: int, start: I64, end: I64, before: I64) -> Union:
+    """What the library has made: of intervals out of order, such as those of several lanes, the union of each
+    run in order."""
+    if count >= 0:
+        return Union(start[:count], end[:count], before[: count + 1])
+    return union(*in_order(start[: -1 - count], end[: -1 - count]))
 
 
 def in_order(start: I64, end: I64) -> tuple[I64, I64]:
     """Intervals by their start."""
     order = np.argsort(start, kind="stable")
     return start[order], end[order]
+
+
+def all_of(unions: Sequence[Union]) -> Union:
+    """What any of them covers: one of them itself where the others are empty."""
+    some = [one for one in unions if len(one)]
+    if len(some) < 2:
+        return some[0] if some else EMPTY
+    return union(*in_order(*(np.concatenate([getattr(one, at) for one in some]) for at in ("start", "end"))))
 
 
 def _by_numpy(start: I64, end: I64) -> Union:

@@ -223,7 +223,10 @@ class Trace:
 
     def rank_of(self, device: int) -> str:
         """The rank whose device it is, in a file merged from those of several ranks; "" in others."""
-        return next((p.rank for p in self.processes if p.device == device), "")
+        if "ranks" not in self.derived:
+            self.derived["ranks"] = {p.device: p.rank for p in reversed(self.processes)}
+        rank: str = self.derived["ranks"].get(device, "")
+        return rank
 
     def is_kind(self, *kinds: Kind) -> Bool:
         """Mask of the slices of any of these kinds. Shape (len(self),)."""

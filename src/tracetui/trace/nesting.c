@@ -77,28 +77,83 @@ EXPORT int64_t nest(const int64_t *start, const int64_t *duration, const int64_t
     return found;
 }
 
+/* A union that is being made: its intervals, the time before each, how many there are, and the last start. */
+typedef struct {
+    int64_t *begin, *stop, *before;
+    int64_t count, last;
+    uint64_t total;
+    int ordered;
+} Made;
+
+/* Adds [start, end). One that starts before the last is a new interval. */
+static inline void add(Made *made, int64_t start, int64_t end) {
+    int64_t at = made->count - 1;
+    int turn = made->count && start < made->last;
+    made->last = start;
+    if (turn) made->ordered = 0;
+    if (at >= 0 && !turn && start <= made->stop[at]) {
+        if (end > made->stop[at]) made->stop[at] = end;
+        return;
+    }
+    if (at >= 0) made->total += (uint64_t)made->stop[at] - (uint64_t)made->begin[at];
+    made->begin[at + 1] = start;
+    made->stop[at + 1] = end;
+    made->before[at + 1] = (int64_t)made->total;
+    made->count++;
+}
+
+/* How many there are: where some were not in order of start, -1 less that, and they are the unions of runs in order. */
+static int64_t finished(Made *made) {
+    int64_t at = made->count - 1;
+    if (at >= 0) made->total += (uint64_t)made->stop[at] - (uint64_t)made->begin[at];
+    made->before[at + 1] = (int64_t)made->total;
+    return made->ordered ? made->count : -1 - made->count;
+}
+
 /* The union of intervals [start, end): fills `begin`, `stop` and `before`, its intervals and the time before each, of
-   which there may be as many as there are intervals and, of `before`, one more. Returns their number, or -1 if the
-   intervals are not in order of start. */
+   which there may be as many as there are intervals and, of `before`, one more. Returns what `finished` does. */
 EXPORT int64_t unite(const int64_t *start, const int64_t *end, int64_t count, int64_t *begin, int64_t *stop,
                      int64_t *before) {
-    int64_t found = -1;
-    uint64_t total = 0;
+    Made made = {begin, stop, before, 0, 0, 0, 1};
+    for (int64_t i = 0; i < count; i++) add(&made, start[i], end[i]);
+    return finished(&made);
+}
+
+/* The same of the slices `at`, of `size` in all; INT64_MIN if one of them is none. */
+EXPORT int64_t unite_slices(const int64_t *start, const int64_t *duration, int64_t size, const int64_t *at,
+                            int64_t count, int64_t *begin, int64_t *stop, int64_t *before) {
+    Made made = {begin, stop, before, 0, 0, 0, 1};
     for (int64_t i = 0; i < count; i++) {
-        if (i && start[i] < start[i - 1]) return -1;
-        if (found >= 0 && start[i] <= stop[found]) {
-            if (end[i] > stop[found]) stop[found] = end[i];
-            continue;
-        }
-        if (found >= 0) total += (uint64_t)stop[found] - (uint64_t)begin[found];
-        found++;
-        begin[found] = start[i];
-        stop[found] = end[i];
-        before[found] = (int64_t)total;
+        if (at[i] < 0 || at[i] >= size) return INT64_MIN;
+        add(&made, start[at[i]], (int64_t)((uint64_t)start[at[i]] + (uint64_t)duration[at[i]]));
     }
-    if (found >= 0) total += (uint64_t)stop[found] - (uint64_t)begin[found];
-    before[found + 1] = (int64_t)total;
-    return found + 1;
+    return finished(&made);
+}
+
+/* How much of a union, see `unite`, lies before each of `many` times: quick where they are nearly in order. */
+EXPORT void until(const int64_t *begin, const int64_t *stop, const int64_t *before, int64_t count, const int64_t *time,
+                  int64_t many, int64_t *found) {
+    int64_t near = 0; /* how many intervals begin by then: searched from where the last time was */
+    for (int64_t i = 0; i < many; i++) {
+        int64_t t = time[i], low = 0, high = near, step = 1;
+        if (near < count && begin[near] <= t) {
+            for (low = near + 1; near + step < count && begin[near + step] <= t; step *= 2) low = near + step + 1;
+            high = near + step < count ? near + step : count;
+        } else {
+            for (; near - step >= 0 && begin[near - step] > t; step *= 2) high = near - step;
+            low = near - step >= 0 ? near - step + 1 : 0;
+        }
+        while (low < high) {
+            int64_t middle = low + (high - low) / 2;
+            if (begin[middle] <= t) low = middle + 1;
+            else high = middle;
+        }
+        near = low--;
+        found[i] = 0;
+        if (low < 0) continue;
+        int64_t over = stop[low] < t ? stop[low] : t;
+        found[i] = (int64_t)((uint64_t)before[low] + (uint64_t)over - (uint64_t)begin[low]);
+    }
 }
 
 /* The positions of each value from 0 to `size` - 1 in a column, ascending, by value, without other values: those of v

@@ -37,7 +37,10 @@ def _load() -> ctypes.CDLL | None:
         library.first_places.argtypes = [address, number, number, address]
         library.first_places.restype = None
         library.unite.argtypes = [address, address, number, address, address, address]
-        library.unite.restype = number
+        library.unite_slices.argtypes = [address, address, number, address, number, *[address] * 3]
+        library.unite.restype = library.unite_slices.restype = number
+        library.until.argtypes = [*[address] * 3, number, address, number, address]
+        library.until.restype = None
         library.by_row.argtypes = [address] * 3 + [number, ctypes.c_int32, number, number] + [address] * 4
         library.by_row.restype = None
         library.are_sound.argtypes = [address, number, number, address, address, number, address]

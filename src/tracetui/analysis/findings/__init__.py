@@ -107,8 +107,13 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
             return rank, -numbers["device_ns"] / span
         return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
 
-    rules = RULES.values() if idle_known(results.trace) else [RULES[name] for name in OF_THE_CPU]
-    found = together([partial(_of_rule, rule, results) for rule in rules], threads_for(len(results.trace)))
+    known, threads = idle_known(results.trace), threads_for(len(results.trace))
+    if known:  # first what most rules need: a thread that waits for it does not help to make it
+        results.split()
+        needs = (results.verdict, results.device_causes, results.own_time, results.work_op)
+        together(list[Callable[[], object]](needs), threads)
+    rules = RULES.values() if known else [RULES[name] for name in OF_THE_CPU]
+    found = together([partial(_of_rule, rule, results) for rule in rules], threads)
     return tuple(sorted(chain.from_iterable(found), key=worth))
 
 

@@ -55,6 +55,8 @@ def small_collectives(results: Results) -> Iterator[Finding]:
         kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
         kernels = kernels[members(trace, results.scope, kernels)]
         at = kernels[talks[trace.name[kernels]]]
+        if not len(at):
+            continue
         step = step_of(steps, launch_times(trace, at))
         per_step = np.bincount(step[step >= 0], minlength=len(steps))
         in_steps = results.is_whole and len(steps) > 1

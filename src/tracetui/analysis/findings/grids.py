@@ -12,6 +12,7 @@ from tracetui.analysis.gaps import device_of
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.occupancy import blocks_of
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import by_name
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import plural, share
@@ -56,7 +57,7 @@ def _find(results: Results) -> SmallGrids:
     known = ((p.get("id"), p.get("numSms")) for p in trace.info.devices)
     sms = {i: n for i, n in known if type(i) is int and type(n) is int and 0 < n < 1 << 20}
     at = _alone(results) if sms else results.work()[:0]
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     spent, device = sum_into(which, trace.duration[at], len(names)), device_of(trace)
     for i in np.argsort(-spent, kind="stable")[:NAMES_READ].tolist():
         every = at[which == i]
@@ -104,10 +105,10 @@ def small_grids(results: Results) -> Iterator[Finding]:
 def _alone(results: Results) -> I64:
     """The kernels, but collectives, that last a while and beside which nothing runs on their device."""
     trace = results.trace
-    work = results.work()[np.argsort(trace.start[results.work()], kind="stable")]
+    work = results.work()
     device, chosen = device_of(trace)[trace.lane[work]], list[I64]()
-    for one in np.unique(device).tolist():
-        mine = work[device == one]
+    order = np.argsort(device, kind="stable")
+    for mine in np.split(work[order], np.flatnonzero(np.diff(device[order])) + 1) if len(work) else ():
         start, end = trace.start[mine], trace.start[mine] + trace.duration[mine]
         before, after = np.full(len(mine), -1), np.full(len(mine), end.max() + 1)
         before[1:], after[:-1] = np.maximum.accumulate(end)[:-1], start[1:]

@@ -19,6 +19,7 @@ from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
+from tracetui.analysis.select import by_name
 from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
 from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
@@ -111,7 +112,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         trace.names[int(name)]: int(trace.duration[at[trace.name[called] == name]].sum())
         for name in np.unique(trace.name[called])
     }
-    calls, which = np.unique(trace.name[at], return_inverse=True)
+    calls, which = by_name(trace, at)
     most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
     steps = results.step_table()
     inside = np.count_nonzero(step_of(steps, trace.start[at]) >= 0) if results.is_whole else 0
@@ -381,6 +382,8 @@ def _communication_of(
     work = results.cpu_time().work[device.gaps.device]
     talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
     at = work[talk]
+    if not len(at):
+        return
     # Cut at the borders of the time, so that the shares add up.
     talked = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
     exposed, busy = int(time[COLUMNS.index("communication")]), int(time[BUSY].sum())

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of
+from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, first_to_end
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_RECORDING
-from tracetui.trace import Kind, Trace
+from tracetui.trace import Kind
+from tracetui.trace.intervals import Union, all_of
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share
 
@@ -29,10 +31,14 @@ def interpreter_lock(results: Results) -> Iterator[Finding]:
     """The thread that calls ops stands still for 5 ms, or 10 or 15, here and there and everywhere."""
     trace = results.trace
     kinds = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
-    at = np.sort(np.concatenate(kinds), kind="stable")  # two runs in order: no more than a pass
-    places = np.searchsorted(at, [(lane.first, lane.last) for lane in trace.lanes]).reshape(-1, 2)
-    waits = [_turns(trace, at[low:high]) for low, high in places.tolist() if high - low > MANY]
-    before, length = max(waits, key=lambda found: len(found[0]), default=(at[:0], at[:0]))
+    borders = [(lane.first, lane.last) for lane in trace.lanes]
+    places = [np.searchsorted(at, borders).reshape(-1, 2).tolist() for at in kinds]
+    before, length = kinds[0][:0], kinds[0][:0]
+    for of_lane in zip(*places, strict=True):
+        parts = [at[low:high] for at, (low, high) in zip(kinds, of_lane, strict=True)]
+        after, waited = _turns(all_of([busy_union(trace, at) for at in parts]))
+        if len(after) >= max(MANY, len(before) + 1):
+            before, length = first_to_end(trace, parts, after), waited
     names = np.unique(trace.name[before])
     if len(before) < MANY or len(names) < PLACES:
         return
@@ -56,19 +62,15 @@ def interpreter_lock(results: Results) -> Iterator[Finding]:
     )
 
 
-def _turns(trace: Trace, at: I64) -> tuple[I64, I64]:
-    """(the event that ends last before each stretch of whole turns in which none of the slices `at` of one
-    lane runs, its length in ns); none where other stretches are as long."""
-    start, end = trace.start[at], trace.start[at] + trace.duration[at]
-    over = np.maximum.accumulate(end)
-    place = np.flatnonzero(start[1:] - over[:-1] >= LONG_NS)
-    length = start[place + 1] - over[place]
+def _turns(busy: Union) -> tuple[I64, I64]:
+    """(where each stretch of whole turns in which a lane is not busy begins, its length in ns); none where
+    other stretches are as long."""
+    start, length = busy.end[:-1], busy.start[1:] - busy.end[:-1]
+    start, length = start[length >= LONG_NS], length[length >= LONG_NS]
     turns = np.rint(length / TURN_NS).astype(np.int64)
     late = length - turns * TURN_NS
     whole = (turns >= 1) & (turns <= MOST_TURNS)
     whole &= (late >= -SHORT * turns * TURN_NS) & (late <= OVER * turns * TURN_NS)
-    if whole.sum() < NEARLY_ALL * len(place):
+    if whole.sum() < NEARLY_ALL * len(length):
         whole[:] = False
-    # The first that ends as late as any before the stretch.
-    last = np.searchsorted(over, over[place[whole]])
-    return at[last], length[whole]
+    return start[whole], length[whole]

@@ -35,6 +35,7 @@ from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
+from tracetui.analysis.select import by_name
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, verb
@@ -78,7 +79,7 @@ _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\
 def hotspot(results: Results) -> Iterator[Finding]:
     """One name takes most of the device's work, on a device that has something to do."""
     trace, work = results.trace, results.work()
-    names, which = np.unique(trace.name[work], return_inverse=True)
+    names, which = by_name(trace, work)
     if len(names) < 2 or results.busy_share is None or results.busy_share < 0.3:
         return
     time = sum_into(which, trace.duration[work], len(names))
@@ -150,7 +151,7 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     time = int(trace.duration[at].sum())
     if not time or time < MEMORY_SHARE * results.work_time:
         return
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     if len(names) < 2:  # a hotspot
         return
     spent = sum_into(which, trace.duration[at], len(names))
@@ -263,8 +264,8 @@ def spread(results: Results) -> Iterator[Finding]:
     at = at[~np.isin(at, results.work_of_kind("collective"))]
     step = step_of(steps, launch_times(trace, at))
     order = np.argsort(step, kind="stable")
-    rows = np.split(at[order], np.searchsorted(step[order], np.arange(len(steps) + 1)))[1:-1]
-    table = _same_sequence(results, rows)
+    first = np.searchsorted(step[order], np.arange(len(steps) + 1))
+    table = _same_sequence(results, at[order], first)
     if table is None:
         return
     time = trace.duration[table]
@@ -321,11 +322,14 @@ def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
     )
 
 
-def _same_sequence(results: Results, rows: list[I64]) -> I64 | None:
-    """The kernels of the steps that run what the last one runs: (steps, kernels), or None."""
-    names = results.trace.name
-    same = [row for row in rows if np.array_equal(names[row], names[rows[-1]])]
-    return np.stack(same) if len(same) >= 3 and len(rows[-1]) else None
+def _same_sequence(results: Results, at: I64, first: I64) -> I64 | None:
+    """The kernels of the steps that run what the last one runs: (steps, kernels), or None. `at`: those of all
+    steps; `first`: where those of each step begin, and where the last one's end."""
+    names, count = results.trace.name, np.diff(first)
+    alike = first[:-1][count == count[-1]]
+    rows = at[alike[:, None] + np.arange(count[-1])]
+    same = rows[(names[rows] == names[rows[-1]]).all(axis=1)]
+    return same if len(same) >= 3 and count[-1] else None
 
 
 def fp32_products(results: Results) -> Iterator[Finding]:

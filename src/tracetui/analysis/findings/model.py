@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -85,15 +85,38 @@ def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
     return tuple(islice(dict.fromkeys(int(i) for i in slices), EVIDENCE))
 
 
+def largest(values: I64, count: int) -> I64:
+    """The positions of the largest values, the largest first: of equal ones the first."""
+    if len(values) > count:
+        at = np.flatnonzero(values >= np.partition(values, len(values) - count)[len(values) - count])
+        return at[np.argsort(-values[at], kind="stable")][:count]
+    return np.argsort(-values, kind="stable")
+
+
 def longest_first(trace: Trace, at: I64) -> I64:
     """The slices by duration, the longest first."""
     return at[np.argsort(-trace.duration[at], kind="stable")]
 
 
+def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
+    """The first of some slices, by their number, that ends at each of these times, each of which is the end
+    of one. `kinds`: the slices, in several arrays. By time, each once."""
+    times, found = np.unique(times), []
+    for at in kinds:
+        over = trace.start[at] + trace.duration[at]
+        found.append(at[times[np.minimum(np.searchsorted(times, over), len(times) - 1)] == over])
+    last = np.sort(np.concatenate(found))
+    return last[np.unique(trace.start[last] + trace.duration[last], return_index=True)[1]]
+
+
 def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[int]:
-    """The longest of the slices `at` of each name (an index into ``trace.names``)."""
-    ordered = longest_first(trace, at)
-    return [int(ordered[np.argmax(trace.name[ordered] == name)]) for name in names]
+    """The longest of the slices `at` of each of the first names (indices into ``trace.names``), as many as
+    `first_of` takes."""
+    name_of, length, found = trace.name[at], trace.duration[at], []
+    for name in islice(names, EVIDENCE):
+        mine = np.flatnonzero(name_of == name)
+        found.append(int(at[mine[np.argmax(length[mine])]]))
+    return found
 
 
 def graded(results: Results, time: int) -> str:

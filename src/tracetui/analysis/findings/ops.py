@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_up, op_around
+from tracetui.analysis.ancestors import first_up
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.anomaly import is_node
 from tracetui.analysis.findings.kernels import BUSY_SHARE
@@ -15,6 +15,7 @@ from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import by_name
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.indices import index
@@ -69,11 +70,10 @@ def _instead(name: str) -> str:
 def look_at_the_children(results: Results) -> Iterator[Finding]:
     """The op with the most CPU time spends it in something that its name does not suggest."""
     trace = results.trace
-    at = results.slices(Kind.CPU_OP, lambda _: True)
-    outer = at[op_around(trace, at) < 0]
+    outer = results.outermost_ops()
     if not len(outer):  # no op, or a part of a trace in the middle of one
         return
-    names, which = np.unique(trace.name[outer], return_inverse=True)
+    names, which = by_name(trace, outer)
     time = sum_into(which, trace.duration[outer], len(names))
     first = int(np.argmax(time))
     total = int(time.sum())
@@ -115,7 +115,7 @@ def _down(results: Results, at: I64, whole: int) -> tuple[int, I64]:
         below = np.sort(children.each(at)).astype(np.int64)
         if not len(below):
             break
-        called, which = np.unique(trace.name[below], return_inverse=True)
+        called, which = by_name(trace, below)
         spent = sum_into(which, trace.duration[below], len(called))
         most = int(np.argmax(spent))
         if 2 * int(spent[most]) < whole:
@@ -160,7 +160,7 @@ def metadata_only(results: Results) -> Iterator[Finding]:
     if not len(at):
         return
     own = results.own_time()[at]
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     calls = np.bincount(which, minlength=len(names))
     order = np.argsort(-calls, kind="stable")
     most = ", ".join(f"{trace.names[int(names[i])]} ({calls[i]:,})" for i in order[:4])
@@ -240,8 +240,7 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
     trace, launch = results.trace, results.launch_calls()
     if not len(launch) or results.verdict().verdict == "compute-bound":
         return
-    at = results.slices(Kind.CPU_OP, lambda _: True)
-    at = at[op_around(trace, at) < 0]
+    at = results.outermost_ops()
     at = at[_launches_inside(results, at)]
     # Runs of one name on one thread.
     new = np.ones(len(at), dtype=np.bool_)
@@ -258,7 +257,7 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
     total, span = int(time.sum()), results.span[1] - results.span[0]
     if total < LOOP_SHARE * span:
         return
-    names, which = np.unique(trace.name[begin], return_inverse=True)
+    names, which = by_name(trace, begin)
     spent, calls = sum_into(which, time, len(names)), sum_into(which, count, len(names))
     runs = np.bincount(which, minlength=len(names))
     order = np.argsort(-spent, kind="stable")[:3]
@@ -351,7 +350,7 @@ def planned_launches(results: Results) -> Iterator[Finding]:
     at, after = at[together], after[together]
     if not len(at):
         return
-    names, which = np.unique(trace.name[trace.parent[at]], return_inverse=True)
+    names, which = by_name(trace, trace.parent[at])
     order = np.argsort(-np.bincount(which, minlength=len(names)), kind="stable")
     ops = ", ".join(trace.names[int(names[i])] for i in order[:3])
     planned = np.unique(after)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.analysis.ancestors import children_of
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import is_op_name
 from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION, compile_phases
@@ -17,9 +18,8 @@ from tracetui.analysis.inputs import read_inputs
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.analysis.select import plausible
+from tracetui.analysis.select import by_name, plausible
 from tracetui.trace import Kind, Trace
-from tracetui.trace.indices import index
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
@@ -75,18 +75,18 @@ def _find(results: Results) -> SlowCalls | None:
     trace, devices = results.trace, results.gaps().devices
     if len(devices) != 1:
         return None
-    launches = results.launch_calls()
     ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
     own = results.own_time()[ops]
-    at = ops[(own >= SLOW_NS) & (2 * own > trace.duration[ops])]
-    at = at[np.isin(trace.lane[at], trace.lane[launches])]
-    stretch = _longest_stretch(trace, at)
-    at = at[(stretch >= SLOW_NS) & (2 * stretch > trace.duration[at])]
-    at = at[~np.isin(at, results.cpu_time().first)]
+    at, own = ops[own >= SLOW_NS], own[own >= SLOW_NS]
+    at = at[2 * own > trace.duration[at]]
+    at = at[results.launching_lanes()[trace.lane[at]] & ~np.isin(at, results.cpu_time().first)]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     at = at[busy_union(trace, compile_phases(results)).within(start, end) == 0]
-    child = index(trace.parent).each(at).astype(np.int64)
+    child = children_of(trace, at)
+    stretch = _longest_stretch(trace, at, child)
+    at = at[(stretch >= SLOW_NS) & (2 * stretch > trace.duration[at])]
     # An op that calls nothing of the runtime does its work on the CPU: `use` tells of it.
+    child = child[np.isin(trace.parent[child], at)]
     at = at[np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])]
     child = child[np.isin(trace.parent[child], at)]
     if not len(at):
@@ -100,7 +100,7 @@ def _find(results: Results) -> SlowCalls | None:
         return idle
 
     alone = idle_in(at) - sum_into(np.searchsorted(at, trace.parent[child]), idle_in(child), len(at))
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     spent = sum_into(which, alone, len(names))
     top = int(np.argmax(spent))
     mine = at[which == top]
@@ -113,9 +113,8 @@ def _find(results: Results) -> SlowCalls | None:
     return SlowCalls(mine, of, int(spent[top]))
 
 
-def _longest_stretch(trace: Trace, at: I64) -> I64:
-    """The longest time in each of the slices in which nothing within it is recorded, ns."""
-    child = index(trace.parent).each(at).astype(np.int64)
+def _longest_stretch(trace: Trace, at: I64, child: I64) -> I64:
+    """The longest time in each of the slices in which none of their children is recorded, ns."""
     child = child[np.lexsort((trace.start[child], trace.parent[child]))]
     of = np.searchsorted(at, trace.parent[child])
     begins = trace.start[at].copy()

@@ -22,6 +22,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import StepTable, step_of
+from tracetui.analysis.select import by_name
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
@@ -87,7 +88,7 @@ def initialisation(results: Results) -> Iterator[Finding]:
     # An op around such a call says where, not what: name it where it holds nothing of the kind.
     calls = at[trace.kind[at] != Kind.CPU_OP]
     listed = calls if trace.duration[calls].sum() >= 0.5 * lost else at
-    names, which = np.unique(trace.name[listed], return_inverse=True)
+    names, which = by_name(trace, listed)
     spent = sum_into(which, trace.duration[listed], len(names))
     order = np.argsort(-spent, kind="stable")[:3]
     told = ", ".join(

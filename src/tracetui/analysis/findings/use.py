@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,18 +21,26 @@ from tracetui.analysis.findings.compiled import (
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
 from tracetui.analysis.findings.idle import TURNS_SHARE, loading_advice, loading_time, waits_for_device
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
-from tracetui.analysis.findings.model import Finding, can_be_fused, first_of, longest_first, smi
+from tracetui.analysis.findings.model import (
+    Finding,
+    can_be_fused,
+    first_of,
+    first_to_end,
+    largest,
+    longest_first,
+    smi,
+)
 from tracetui.analysis.findings.slow_calls import SlowCalls, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
-from tracetui.analysis.select import has
+from tracetui.analysis.select import by_name, has
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
-from tracetui.analysis.steps import StepRow
 from tracetui.analysis.verdict import busy_text
-from tracetui.trace.model import I64, Kind, Trace
+from tracetui.trace.intervals import all_of
+from tracetui.trace.model import I32, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, share
 
 LITTLE_USE = 0.5
@@ -168,7 +177,7 @@ def allocations(results: Results) -> Iterator[Finding]:
     at = longest_first(trace, results.slices(Kind.RUNTIME, is_allocation))
     if len(at) < 2:
         return
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     spent, calls = sum_into(which, trace.duration[at], len(names)), np.bincount(which, minlength=len(names))
     told = ", ".join(
         f"{trace.names[int(names[i])]} ({plural(int(calls[i]), 'call')}, {duration(int(spent[i]))})"
@@ -217,7 +226,7 @@ def between_kernels(results: Results) -> Iterator[Finding]:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Idle:
     """How much a device was used in the time that the verdict is about."""
 
@@ -265,7 +274,7 @@ class _Idle:
     def dispatch(self) -> int:
         return int(self.causes[CAUSES.index("dispatch")])
 
-    @property
+    @cached_property
     def largest(self) -> list[int]:
         """Indices into `CAUSES`, largest first: the first, and a second from a tenth of the idle time on."""
         order = np.argsort(-self.causes, kind="stable").tolist()
@@ -301,7 +310,7 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
         stretches = device.idle
         length = np.minimum(stretches.end, high) - np.maximum(stretches.start, low)
         length[stretches.event < 0] = 0
-        longest = np.argsort(-length, kind="stable")[:5]
+        longest = largest(length, 5)
         ended_by = stretches.event[longest[length[longest] > 0]]
         last = results.work()[-1:]  # nothing ran after it
         evidence = first_of(ended_by if len(ended_by) else last)
@@ -330,7 +339,7 @@ def _within(results: Results, gaps: DeviceGaps, causes: Causes) -> tuple[str, in
     trace, host, at = results.trace, causes.pieces[:, CAUSES.index("host")], causes.activity
     # Those that are little else: not what is around all of a step.
     mine = (at >= 0) & (trace.kind[at] == Kind.ANNOTATION) & (2 * host > trace.duration[at])
-    names, which = np.unique(trace.name[at[mine]], return_inverse=True)
+    names, which = by_name(trace, at[mine])
     if not len(names):
         return "", 0
     top = int(np.argmax(sum_into(which, host[mine], len(names))))
@@ -388,37 +397,50 @@ def _same_place(results: Results, idle: _Idle) -> str:
     if not results.is_whole or len(steps) < STEPS:
         return ""
     others = results.slices(Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep"))
-    within = np.concatenate([others, results.slices(Kind.CPU_OP, is_op_name)])
     # Annotations that have something inside say nothing of the time between it.
-    leaves = others[~np.isin(others, trace.parent[within])]
+    inside = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1, of those in nothing
+    for at in (others, results.slices(Kind.CPU_OP, is_op_name)):
+        inside[trace.parent[at]] = True
     known = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
-    at = np.sort(np.concatenate([*known, leaves]), kind="stable")
-    busy = busy_union(trace, at)
+    known.append(others[~inside[others]])
+    busy = all_of([busy_union(trace, at) for at in known])
     start, end = busy.end, np.append(busy.start[1:], max(results.span[1], int(busy.end.max(initial=0))))
     step, length = step_of(steps, start), end - start - idle.gaps.blocks.within(start, end)
-    order = np.lexsort((-length, step))
-    order = order[step[order] >= 0]
-    _, first = np.unique(step[order], return_index=True)
-    longest = order[first]
+    longest = _longest_of_each(step, length)
     host = int(idle.causes[CAUSES.index("host")])
     if len(longest) < len(steps) or length[longest].sum() < PLACE_SHARE * host:
         return ""
     low, high = int((end - start)[longest].min()), int((end - start)[longest].max())
     if low < PLACE_NS or high > PLACE_RATIO * low:
         return ""
-    over = trace.start[at] + trace.duration[at]
-    before = {trace.name_of(int(at[over == start[i]][0])) for i in longest}
+    before = {trace.name_of(i) for i in first_to_end(trace, known, start[longest]).tolist()}
     after = f", after {short_name(before.pop(), 'cpu_op')}" if len(before) == 1 else ""
     times = duration(low) if duration(low) == duration(high) else f"{duration(low)} to {duration(high)}"
     return f" In every step one stretch outside of ops takes {times}{after}."
 
 
+def _longest_of_each(step: I32, length: I64) -> I64:
+    """The longest stretch of each step, the first of equal ones (positions), by step; -1 is none."""
+    at = np.flatnonzero(step >= 0)
+    at = at[np.argsort(step[at], kind="stable")]
+    if not len(at):
+        return at
+    first = np.flatnonzero(np.diff(step[at], prepend=-1))
+    most = np.maximum.reduceat(length[at], first)
+    top: I64 = at[length[at] == np.repeat(most, np.diff(first, append=len(at)))]
+    found: I64 = top[np.diff(step[top], prepend=-1) != 0]
+    return found
+
+
 def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
     """(the ops that run for most of `dispatch` ns in which a device is idle, without a call of the runtime;
     for how long); of short ops the time is PyTorch's own."""
+    if not dispatch:
+        return "", 0
     trace, (low, high) = results.trace, results.judged_range()
     at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _COMPUTES_NOTHING.match(name))
-    at = at[(trace.duration[at] >= LONG_NS) & np.isin(trace.lane[at], trace.lane[results.launch_calls()])]
+    at = at[trace.duration[at] >= LONG_NS]
+    at = at[results.launching_lanes()[trace.lane[at]]]
     calls = results.slices(Kind.RUNTIME, lambda _: True)
     at = at[np.searchsorted(calls, at) == np.searchsorted(calls, _ends(trace, at))]
     at = at[~np.isin(op_around(trace, at), at)]  # the outermost
@@ -427,7 +449,7 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     idle = end - begin - gaps.blocks.within(begin, end)
     if not len(at) or 2 * (total := int(idle.sum())) < dispatch:
         return "", 0
-    names, which = np.unique(trace.name[at], return_inverse=True)
+    names, which = by_name(trace, at)
     spent = sum_into(which, idle, len(names))
     order = np.argsort(-spent, kind="stable")
     few = order[: 1 if spent[order[0]] > MOSTLY * total else 3].tolist()
@@ -470,13 +492,17 @@ def _turns(results: Results, idle: _Idle) -> str:
 def _one_step(results: Results, idle: _Idle) -> str:
     """The step that most of it is in, if that is not as the others are."""
     rows = results.steps().rows if results.is_whole and len(results.gaps().devices) == 1 else ()
-    worst = max(rows, key=_idle_of, default=None)
+    if not rows:
+        return ""
+    judged = np.array([row.judged for row in rows])
+    idle_of = judged[:, :, CAUSED].sum((1, 2)) - judged[:, :, _NOT_THE_PROGRAMS].sum((1, 2))
+    worst, most = rows[int(np.argmax(idle_of))], int(idle_of.max())
     # Of one that is mostly left out the length says nothing.
-    if worst is None or not worst.unusual or worst.verdict.mostly_left_out or 2 * _idle_of(worst) < idle.idle:
+    if not worst.unusual or worst.verdict.mostly_left_out or 2 * most < idle.idle:
         return ""
     usual = duration(float(np.median([row.window_length for row in rows])))
     return (
-        f" {capital(worst.label)} alone has {duration(_idle_of(worst))} of it: it takes "
+        f" {capital(worst.label)} alone has {duration(most)} of it: it takes "
         f"{duration(worst.window_length)}, the median step {usual}."
     )
 
@@ -494,11 +520,6 @@ def _without_launches(results: Results) -> str:
     return f" {len(without):,} of {len(rows):,} steps launch nothing."
 
 
-def _idle_of(row: StepRow) -> int:
-    """The idle time that its verdict is about, in ns."""
-    return int(row.judged[:, CAUSED].sum() - row.judged[:, _NOT_THE_PROGRAMS].sum())
-
-
 def _advice(results: Results, idle: _Idle) -> str:
     main, trace = idle.main, results.trace
     also = " Fuse the optimizer, too: fused=True." if can_be_fused(results) else ""
@@ -508,7 +529,7 @@ def _advice(results: Results, idle: _Idle) -> str:
         return compiling_advice(results)
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
         at = results.slices(Kind.ANNOTATION, lambda _: True)
-        if np.isin(trace.lane[results.launch_calls()], trace.lane[at]).any():
+        if results.launching_lanes()[trace.lane[at]].any():
             return (
                 "Annotations of the thread that launches are there, but no ops: whatever wrote the file left "
                 "them out."
