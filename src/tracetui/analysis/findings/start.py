@@ -22,6 +22,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import StepTable, step_of
+from tracetui.analysis.steps import unusual_lengths
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
@@ -191,7 +192,8 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         return
     width = steps.end - steps.start
     usual = int(np.median(width))
-    long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS)
+    # Where steps of all lengths come, none is "usual".
+    long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
     many, more = int(long.sum()), int((width - usual)[long].sum())
     compiled = busy_union(trace, compile_phases(results)).within(steps.start, steps.end)
     of_its_own = _widths(results) is not None or 2 * compiled[long].sum() > more
