@@ -58,13 +58,14 @@ def smi(results: Results) -> str:
     return "rocm-smi" if results.named(lambda name: name.startswith("hip")).any() else "nvidia-smi"
 
 
-_CAN_BE_FUSED = re.compile(r"Optimizer\.step#(?:Adam|AdamW|SGD)\.step")
+CAN_BE_FUSED = re.compile(r"Optimizer\.step#(?:Adam|AdamW|SGD)\.step")
+"""The optimizers that have `fused=True`."""
 
 
 def can_be_fused(results: Results) -> bool:
     """Whether an optimizer of PyTorch's runs that is not fused, and has `fused=True` on a GPU."""
     fused = results.named(lambda name: name.startswith("aten::_fused_")).any()
-    known = results.named(lambda name: _CAN_BE_FUSED.fullmatch(name) is not None)
+    known = results.named(lambda name: CAN_BE_FUSED.fullmatch(name) is not None)
     return bool(known.any() and not fused)
 
 
