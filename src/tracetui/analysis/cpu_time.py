@@ -23,6 +23,7 @@ LATENCY_NS = 5_000
 LONGEST_LATENCY_NS = 20_000
 """No launch takes longer to arrive after its end: the work is waiting for something else."""
 BLOCKING_NS = 20_000
+NEARLY_ALL = 0.95
 """A copy call that ends after its copy and takes this long has waited for it."""
 
 _SYNC = re.compile(
@@ -198,12 +199,13 @@ def _all(unions: Sequence[Union]) -> Union:
     return union(np.concatenate([one.start for one in some]), np.concatenate([one.end for one in some]))
 
 
-def blocking_copies(trace: Trace, work: I64) -> tuple[I64, I64]:
-    """Copy calls that end after their copy: with pageable memory even asynchronous ones wait. Slices, and
-    when their copies begin."""
+def blocking_copies(trace: Trace, work: I64, most: float = NEARLY_ALL) -> tuple[I64, I64]:
+    """Copy calls that end after most of their copy: with pageable memory even asynchronous ones wait,
+    until the last piece is on its way. Slices, and when their copies begin."""
     copy = work[trace.kind[work] == Kind.MEMCPY]
     call = trace.launch[copy].astype(np.int64)
-    over = trace.start[copy] + trace.duration[copy] <= trace.start[call] + trace.duration[call]
+    held = trace.start[copy] + (most * trace.duration[copy]).astype(np.int64)
+    over = held <= trace.start[call] + trace.duration[call]
     copy = copy[over & (trace.duration[call] >= BLOCKING_NS)]
     copy = copy[np.argsort(trace.start[copy], kind="stable")]
     calls, first = np.unique(trace.launch[copy].astype(np.int64), return_index=True)

@@ -9,10 +9,10 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked, op_around
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.cpu_time import is_synchronising
+from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
-from tracetui.analysis.findings.copies import SAVED_ADVICE, is_copying, saves_on_host
+from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, saves_on_host
 from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
@@ -39,6 +39,8 @@ TURNS_SHARE = 0.1
 CLOSING_SHARE = 0.1
 """A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
+MUCH_NS = 20_000
+"""A copy of a loss, or of a few of them, is over sooner."""
 _LINEAR_ALGEBRA = re.compile(r"aten::_?(?:linalg_|cholesky|lu_|inverse|lstsq|geqrf|symeig)")
 BLOCKED_CALLS, BLOCKED_SHARE = 10, 0.9
 _OUT_OF_THE_LOOP = (
@@ -62,6 +64,11 @@ _BY_ITSELF = (
 _SEND = (
     "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and many small tensors "
     "as one."
+)
+
+_FETCH = (
+    "Most of these copy tensors to the host: copy them less often, or into pinned memory with "
+    "non_blocking=True, and wait for them once, later."
 )
 
 
@@ -94,7 +101,9 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
 def blocking_calls(results: Results) -> Iterator[Finding]:
     """Ops that make the CPU wait for the device: .item(), copies to the CPU, nonzero."""
     trace = results.trace
-    at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
+    at = np.union1d(
+        results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
+    )
     parent = op_around(trace, at)
     at, parent = at[parent >= 0], parent[parent >= 0]
     # `anomaly_detection` tells of its own.
@@ -136,6 +145,8 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     else:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind
+    if cheap and verdict.verdict == "copy-bound":  # the copies are findings of their own
+        return
     if cheap and verdict.verdict == "overhead-bound":
         meanwhile = "The GPU is idle for other reasons: the waiting costs little here."
     yield Finding(
@@ -155,11 +166,21 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         if 2 * sum(time[name] for name in time if _LINEAR_ALGEBRA.match(name)) > total
         else _BY_ITSELF
         if 2 * sum(time[name] for name in time if _CTC.match(name)) > total
+        else _FETCH
+        if 2 * _fetching(results, at) > total
         else _READ_LATER,
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
+
+
+def _fetching(results: Results, at: I64) -> int:
+    """How long the calls `at` that copy much from the device wait, ns."""
+    trace, launches = results.trace, results.launches()
+    from_device = results.named(lambda name: any(way in name for way in OUT))[trace.name[launches.event]]
+    much = from_device & (trace.duration[launches.event] >= MUCH_NS)
+    return int(trace.duration[at[np.isin(at, launches.launch[much])]].sum())
 
 
 def _sending(results: Results, at: I64, parent: I64, called: I64) -> int:
@@ -230,21 +251,14 @@ def blocking_launches(results: Results) -> Iterator[Finding]:
 def waits_for_device(results: Results) -> Union:
     """While the thread that launches most waits for a device, in or outside of ops, before it goes on."""
     trace, launch = results.trace, results.launch_calls()
-    at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
+    at = np.union1d(
+        results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
+    )
     if len(launch):
         lane = np.argmax(np.bincount(trace.lane[launch]))
         last = trace.start[launch[trace.lane[launch] == lane]].max()
         at = at[(trace.lane[at] == lane) & (trace.start[at] <= last)]
     return busy_union(trace, at)
-
-
-def _blocking_copies(results: Results) -> I64:
-    """Copy calls that return only after the copy: with pageable memory even asynchronous ones do."""
-    trace, launches = results.trace, results.launches()
-    copy = trace.kind[launches.event] == Kind.MEMCPY
-    event, call = launches.event[copy], launches.launch[copy]
-    copied = trace.start[event] + trace.duration[event] <= trace.start[call] + trace.duration[call]
-    return np.unique(call[copied & (trace.duration[call] >= BLOCKING_NS)])
 
 
 def data_loading(results: Results) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.grids import small_grids_of
 from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
+    SMALL_COPIES,
     WORK_TIME,
     Finding,
     can_be_fused,
@@ -35,7 +36,7 @@ from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
-from tracetui.trace import Kind
+from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, verb
 
@@ -52,6 +53,8 @@ SHORT_SHARE = 0.3
 WAITED_SHARE = 0.1
 SPREAD_RATIO = 1.3
 SPREAD_NS = 10_000
+GRIDS_READ = 64
+"""Kernels of a step whose grids are compared with those of another."""
 SPREAD_SHARE = 0.02
 FAR_RATIO = 10
 FAR_SHARE = 0.05
@@ -212,8 +215,10 @@ def short_calls(results: Results) -> Iterator[Finding]:
         f"They keep the GPU busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
         f"(median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
-        "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every kernel, "
-        "CUDA graphs make launches cheap"
+        SMALL_COPIES
+        if 2 * np.count_nonzero(host_copies(trace, launches.event[small])) > len(small)
+        else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
+        "kernel, CUDA graphs make launches cheap"
         + ("; a fused optimizer takes many tensors per kernel." if can_be_fused(results) else "."),
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
@@ -283,6 +288,8 @@ def spread(results: Results) -> Iterator[Finding]:
     worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
     column = table[:, worst]
     order = np.argsort(-trace.duration[column], kind="stable")
+    if _other_grids(trace, table[np.argmin(time[:, worst])], table[np.argmax(time[:, worst])], worst):
+        return
     name = results.decoded(int(column[0]))
     low, high = int(time[:, worst].min()), int(time[:, worst].max())
     yield Finding(
@@ -319,6 +326,14 @@ def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
         first_of(at),
         {"device_ns": float(lost), "kernels": float(len(at)), "share": lost / time},
     )
+
+
+def _other_grids(trace: Trace, one: I64, other: I64, near: int) -> bool:
+    """Whether kernels of one step have other grids than the same ones of another step, so that the shapes
+    differ. Only those about the place `near` are read."""
+    about = slice(max(0, near - GRIDS_READ // 2), near + GRIDS_READ // 2)
+    grids = [[args.get("grid") for args in trace.args_of(step[about])] for step in (one, other)]
+    return grids[0] != grids[1]
 
 
 def _same_sequence(results: Results, rows: list[I64]) -> I64 | None:

@@ -19,6 +19,8 @@ SEVERITIES = ("high", "medium", "low", "info")
 
 WORK_TIME = "kernel and copy time"
 
+SMALL_COPIES = "Most of these are copies from and to the host: copy many small tensors as one."
+
 HIGH, MEDIUM = 0.3, 0.1
 """From these shares of the devices' time on, what a finding speaks of is of high and of medium severity."""
 

@@ -62,8 +62,8 @@ _FORWARD = frozenset(f"aten::{name}" for name in _MODULES.split())
 
 
 _SPARSE = (
-    "SparseAdam has neither foreach=True nor fused=True: put several tables into one, with an offset for each, "
-    "or let a library update them in the backward pass (FBGEMM, TorchRec)."
+    "SparseAdam has neither foreach=True nor fused=True: put several tables into one, with an offset for "
+    "each, or let a library update them in the backward pass (FBGEMM, TorchRec)."
 )
 
 
@@ -295,8 +295,8 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
         "tensor_loops",
         "medium" if total >= 2 * LOOP_SHARE * span else "low",
         f"Loops call one op {round(float(count.mean())):,} times in a row: {share(total / span)} {base}",
-        f"{told}. Each call launches at least one kernel of its own, and nothing else is launched in between: "
-        "most likely each is for another tensor of a list, or for the result of the one before.",
+        f"{told}. Each call launches at least one kernel of its own, and nothing else is launched in "
+        "between: most likely each is for another tensor of a list, or for the result of the one before.",
         f"One call for a whole list: {', '.join(instead)}. torch.compile makes one kernel of a chain.",
         first_of(begin[np.argsort(-time, kind="stable")]),
         {

@@ -11,6 +11,7 @@ import numpy as np
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes, cause_sentences, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation, is_op_name
+from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.compiled import (
     COMPILED_GRAPH,
     COMPILED_REGION,
@@ -57,6 +58,10 @@ LONG_NS = 50_000
 TURNS, TURN_SHARE = 5, 0.95
 """So many gaps that wait for this share of the longest or more are turns of one length."""
 
+MANY_TENSORS, FREED_SHARE = 50, 0.8
+_MALLOC, _FREE = re.compile(r"(?:cuda|hip)Malloc"), re.compile(r"(?:cuda|hip)Free")
+_EMPTY = re.compile(r"aten::empty(?:_strided)?")
+"""Of what makes tensors, the ops that the trace has."""
 _PINS = re.compile(r"HostAlloc|HostMalloc|HostRegister|MemHostAlloc")
 _ADVICE = {
     "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
@@ -354,8 +359,9 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     if idle.within and not loading:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
     if not loading and (slow := _slow(results, idle)):
-        loading = f" For {duration(min(slow.idle, idle.dispatch))} of the idle time the CPU was in "
-        loading += f"{plural(len(slow.at), 'long call')} of {slow.name(results.trace)}."
+        spent, calls = sum(each.idle for each in slow), sum(len(each.at) for each in slow)
+        loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
+        loading += f"{plural(calls, 'long call')} of {' and '.join(e.name(results.trace) for e in slow)}."
     if not loading and "host" in (CAUSES[i] for i in idle.largest):
         loading = _same_place(results, idle)
     if idle.on_cpu and not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
@@ -446,10 +452,12 @@ def _ends(trace: Trace, at: I64) -> I64:
     return found
 
 
-def _slow(results: Results, idle: _Idle) -> SlowCalls | None:
-    """The long calls of an op that are most of `dispatch`, where that is the main cause."""
-    slow = slow_calls_of(results) if idle.main == "dispatch" else None
-    return slow if slow is not None and 2 * slow.idle > idle.dispatch else None
+def _slow(results: Results, idle: _Idle) -> tuple[SlowCalls, ...]:
+    """The long calls of one op or two that are most of `dispatch`, where that is the main cause."""
+    slow = slow_calls_of(results)[:2] if idle.main == "dispatch" else ()
+    if slow and 2 * slow[0].idle > idle.dispatch:
+        return slow[:1]
+    return slow if 2 * sum(each.idle for each in slow) > idle.dispatch else ()
 
 
 def _turns(results: Results, idle: _Idle) -> str:
@@ -519,7 +527,11 @@ def _advice(results: Results, idle: _Idle) -> str:
             "profile_all_threads=True in torch.profiler's experimental_config."
         )
     if main == "host" and not _has_ops(results):
-        return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
+        return (
+            "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did. "
+            "If that was on, the ops are another thread's: the profiler sees those of the thread that starts "
+            "it and of autograd, and with profile_all_threads=True in its experimental_config those of all."
+        )
     if main == "unlinked" and _has_ops(results):
         return (
             "What the CPU did is recorded, but not which of it launched what: look at both on the timeline."
@@ -528,6 +540,8 @@ def _advice(results: Results, idle: _Idle) -> str:
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
         return f"{_ADVICE['allocation']} {_ADVICE[main]}"
+    if main in ("launch", "dispatch") and _copies(results):
+        return "Most launches are copies from and to the host: copy many small tensors as one."
     if main in ("launch", "dispatch") and _replays(results):
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
@@ -535,7 +549,7 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "dispatch" and idle.on_cpu:
         return f"Run {idle.on_cpu} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
-        return slow.advice(trace)
+        return slow[0].advice(trace)
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
@@ -552,6 +566,11 @@ def _advice(results: Results, idle: _Idle) -> str:
 def allocation_advice(results: Results) -> str:
     """What to try against allocating and freeing memory within the steps."""
     trace = results.trace
+    if _without_cache(results):
+        return (
+            "Every tensor is allocated and freed by itself, as with PYTORCH_NO_CUDA_MEMORY_CACHING=1: unset "
+            "it. It is for debugging."
+        )
     if _frees(results):
         return _ADVICE["allocation"]
     steps, at = results.step_table(), results.slices(Kind.RUNTIME, is_allocation)
@@ -570,6 +589,15 @@ def allocation_advice(results: Results) -> str:
     return "Next to nothing is freed here: these are first requests. Warm up with the largest shapes."
 
 
+def _without_cache(results: Results) -> bool:
+    """Whether memory is allocated as often as tensors are made, and freed as often."""
+    made, freed, tensors = (
+        len(results.slices(kind, lambda name, of=of: of.fullmatch(name) is not None))  # type: ignore[misc]
+        for kind, of in ((Kind.RUNTIME, _MALLOC), (Kind.RUNTIME, _FREE), (Kind.CPU_OP, _EMPTY))
+    )
+    return made >= max(MANY_TENSORS, tensors) and freed >= FREED_SHARE * made
+
+
 def _frees(results: Results) -> bool:
     """Whether freeing takes a noticeable part of the time in which memory is allocated and freed."""
     trace, at = results.trace, results.slices(Kind.RUNTIME, is_allocation)
@@ -581,6 +609,12 @@ def _replays(results: Results) -> bool:
     """Whether graph launches run most of the kernels, copies and memsets."""
     replay = results.named(lambda name: "GraphLaunch" in name)[results.trace.name[results.launches().launch]]
     return bool(2 * np.count_nonzero(replay) > len(replay))
+
+
+def _copies(results: Results) -> bool:
+    """Whether most of what is launched copies from and to the host."""
+    copies = host_copies(results.trace, results.launches().event)
+    return bool(2 * np.count_nonzero(copies) > len(copies))
 
 
 def _is_compiled(results: Results) -> bool:
