@@ -8,6 +8,7 @@ from tests.analysis.test_rules import found
 from tests.analysis.test_said import found as found_whole
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
+from tracetui.analysis.findings import Finding
 from tracetui.analysis.results import Results
 
 
@@ -211,3 +212,47 @@ def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
     assert bound is not None
     assert "long calls of " in bound.text
     assert "enable_cudnn_sdp(False)" in bound.advice
+
+
+def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
+    """Three of four GPUs are idle for most of the time, one computes all the time."""
+
+    def told(busy: tuple[int, ...]) -> list[Finding]:
+        events: list[Event] = []
+        for n in range(20):
+            for device, length in enumerate(busy):
+                number = 100 * n + device + 1
+                event = kernel(1000 * n + 20 + device, length, number, pid=device)
+                event["args"]["device"] = device
+                events += [
+                    cpu("aten::mm", 1000 * n + 5 * device, 20),
+                    launch(1000 * n + 6 * device, number),
+                    event,
+                ]
+        every = Results(trace_of(tmp_path, *events)).findings()
+        return [f for f in every if f.rule in ("overhead_bound", "little_use")]
+
+    (one,) = told((100, 50, 200, 980))
+    assert one.title.endswith("; 2 others are alike")
+    assert one.device == "GPU 1"
+    assert "Alike: GPU 0 (" in one.text
+    assert ", GPU 2 (" in one.text
+    assert [f.device for f in told((100, 50, 980))] == ["GPU 1", "GPU 0"]
+
+
+def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
+    """A fifth of the time in ops is no launching, though most is."""
+
+    def told(length: int) -> str:
+        events: list[Event] = []
+        for n in range(50):
+            at = 1000 * n
+            events += [cpu("aten::addmm", at, 400), launch(at + 380, n + 1), kernel(at + 390, 5, n + 1)]
+            events.append(cpu("aten::einsum", at + 420, length))
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        assert "aten::einsum" not in finding.advice
+        return finding.text
+
+    assert "of the idle time the CPU ran aten::einsum, which launches nothing." in told(200)
+    assert "aten::einsum" not in told(60)

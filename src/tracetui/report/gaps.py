@@ -199,9 +199,13 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
         lines += [[(part, "title")] for part in wrap(headline(report), width)]
         if (lead_in := lead_in_line(report)) is not None:
             lines += [[(f"  {part}", "dim")] for part in wrap(lead_in, width - 2)]
-        lines += [[], [("Idle by cause", "head")], *cause_lines(report, width)]
+        if causes := cause_lines(report, width):
+            lines += [[], [("Idle by cause", "head")], *causes]
         rows, more = report.longest(minimum, limit)
-        lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
+        if len(rows):
+            lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
+        elif minimum > 0:
+            lines += [[], [(f"{title}: none", "head")]]
         if more:
             lines.append([(f"  and {plural(more, 'more gap')} (--limit 0 lists all)", "dim")])
     return lines or [[(part, "")] for part in wrap(without_work_text(results.trace), width)]

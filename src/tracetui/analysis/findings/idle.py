@@ -421,4 +421,5 @@ def _communication_of(
         first_of(at[order]),
         {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
         | {"share_of_busy": exposed / busy},
+        device_text,
     )

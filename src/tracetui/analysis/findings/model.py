@@ -40,6 +40,7 @@ class Finding:
         advice: what to try, or how to read the trace.
         evidence: slices to jump to, the most relevant first; never empty.
         numbers: the figures behind the text; times in nanoseconds, shares from 0 to 1.
+        device: the device that it is about, as a sentence calls it; "" where it is about the trace.
     """
 
     rule: str
@@ -49,6 +50,7 @@ class Finding:
     advice: str
     evidence: tuple[int, ...]
     numbers: Mapping[str, float] = field(default_factory=dict)
+    device: str = ""
 
 
 Rule = Callable[[Results], Iterator[Finding]]

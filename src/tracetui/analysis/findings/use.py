@@ -53,6 +53,8 @@ MOSTLY = 0.8
 """An op with this share of the time of several is told alone."""
 _COMPUTES_NOTHING = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
 """If one of these takes long, something kept the thread from going on."""
+ON_CPU_SHARE = 0.2
+"""From this share of `dispatch` on, ops that compute on the CPU are told."""
 LONG_NS = 50_000
 """An op on the CPU that takes as long does not only launch, or look at its inputs."""
 TURNS, TURN_SHARE = 5, 0.95
@@ -119,6 +121,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             _advice(results, idle),
             idle.evidence,
             numbers,
+            device,
         )
 
 
@@ -139,6 +142,7 @@ def little_use(results: Results) -> Iterator[Finding]:
                 _advice(results, idle),
                 idle.evidence,
                 idle.numbers,
+                results.device_text(idle.gaps),
             )
 
 
@@ -160,6 +164,7 @@ def idle_time(results: Results) -> Iterator[Finding]:
                 _advice(results, idle),
                 idle.evidence,
                 idle.numbers,
+                results.device_text(idle.gaps),
             )
 
 
@@ -219,6 +224,7 @@ def between_kernels(results: Results) -> Iterator[Finding]:
             "kernel.",
             first_of(causes.event[order]),
             {"share": part, "idle_ns": float(idle.no_reason), "kernel_ns": kernel},
+            results.device_text(idle.gaps),
         )
 
 
@@ -242,7 +248,7 @@ class _Idle:
     """The annotation in which the CPU was for most of `host`, as it ran little else; "" for none."""
     within_time: int
     on_cpu: str
-    """The op that does its work on the CPU for most of `dispatch`; "" for none."""
+    """The op that does its work on the CPU for much of `dispatch`; "" for none."""
     on_cpu_time: int
 
     @property
@@ -420,7 +426,7 @@ def _same_place(results: Results, idle: _Idle) -> str:
 
 
 def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
-    """(the ops that run for most of `dispatch` ns in which a device is idle, without a call of the runtime;
+    """(the ops that run for much of `dispatch` ns in which a device is idle, without a call of the runtime;
     for how long); of short ops the time is PyTorch's own."""
     trace, (low, high) = results.trace, results.judged_range()
     at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _COMPUTES_NOTHING.match(name))
@@ -431,7 +437,7 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     begin = np.clip(trace.start[at], low, high)
     end = np.clip(trace.start[at] + trace.duration[at], low, high)
     idle = end - begin - gaps.blocks.within(begin, end)
-    if not len(at) or 2 * (total := int(idle.sum())) < dispatch:
+    if not len(at) or (total := int(idle.sum())) < ON_CPU_SHARE * dispatch:
         return "", 0
     names, which = np.unique(trace.name[at], return_inverse=True)
     spent = sum_into(which, idle, len(names))
@@ -546,7 +552,7 @@ def _advice(results: Results, idle: _Idle) -> str:
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
         return SAVED_ADVICE
-    if main == "dispatch" and idle.on_cpu:
+    if main == "dispatch" and 2 * idle.on_cpu_time >= idle.dispatch > 0:
         return f"Run {idle.on_cpu} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
         return slow[0].advice(trace)
