@@ -27,6 +27,7 @@ SLOW_NS = 1_000_000
 """To launch takes an op some ten µs: one that goes on as long without a call does something else."""
 SLOW_SHARE = 0.1
 """Of the time: how long the device has to be idle meanwhile."""
+MOST_OPS = 5
 MOST_CALLS = 2000
 """Of more calls the shapes are not read."""
 
@@ -103,7 +104,7 @@ def _find(results: Results) -> Iterator[SlowCalls]:
     names, which = np.unique(trace.name[at], return_inverse=True)
     spent = sum_into(which, alone, len(names))
     every = plausible(trace, Kind.CPU_OP)
-    for i in np.argsort(-spent, kind="stable").tolist():
+    for i in np.argsort(-spent, kind="stable")[:MOST_OPS].tolist():
         mine = at[which == i]
         # A single one that is the first of all may be slow only once.
         if len(mine) == 1 and trace.start[mine[0]] == trace.start[every[trace.name[every] == names[i]]].min():
