@@ -256,3 +256,21 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
 
     assert "of the idle time the CPU ran aten::einsum, which launches nothing." in told(200)
     assert "aten::einsum" not in told(60)
+
+
+def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
+    """Every kernel holds the CPU up, so the CPU alone does not set the pace."""
+
+    def told(blocks: bool) -> Finding:
+        events: list[Event] = []
+        for n in range(20):
+            at = 200.0 * n
+            events += [cpu("aten::mm", at, 150), kernel(at + 20, 40, n + 1)]
+            events.append(launch(at + 10, n + 1, 55 if blocks else 5))
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        return finding
+
+    assert "the CPU sets the pace" in told(False).text
+    assert told(True).text.endswith("CPU and GPU take turns: each launch waits for its kernel.")
+    assert told(True).advice.startswith("Unset CUDA_LAUNCH_BLOCKING")

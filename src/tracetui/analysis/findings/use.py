@@ -19,7 +19,13 @@ from tracetui.analysis.findings.compiled import (
     compiling_advice,
 )
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
-from tracetui.analysis.findings.idle import TURNS_SHARE, loading_advice, loading_time, waits_for_device
+from tracetui.analysis.findings.idle import (
+    TURNS_SHARE,
+    blocking_launches,
+    loading_advice,
+    loading_time,
+    waits_for_device,
+)
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import Finding, can_be_fused, first_of, longest_first, smi
 from tracetui.analysis.findings.slow_calls import SlowCalls, slow_calls_of
@@ -94,6 +100,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     alone = not queued and verdict.share("communication") < IDLE_SHARE and not results.launches().ahead
     pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
     waits, events = waits_for_device(results), ""
+    blocking = list(blocking_launches(results))
     # Few of them explain nothing; more of them are a finding of their own.
     if max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS:
         events = f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their "
@@ -113,12 +120,14 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         text = "" if rare else pace
         if waited >= TURNS_SHARE * idle.time:
             text = f"CPU and GPU take turns: for {duration(waited)} the CPU waits for the GPU."
+        if blocking:
+            text = "CPU and GPU take turns: each launch waits for its kernel."
         yield Finding(
             "overhead_bound",
             "low" if verdict.mostly_left_out else "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
             " ".join(part for part in (_idle_text(results, idle), events, text) if part),
-            _advice(results, idle),
+            blocking[0].advice if blocking else _advice(results, idle),
             idle.evidence,
             numbers,
             device,
