@@ -25,6 +25,7 @@ from tracetui.analysis.findings import (
     recording,
     slow_calls,
     start,
+    streams,
     use,
 )
 from tracetui.analysis.findings.model import SEVERITIES, Finding, Rule, first_of
@@ -74,6 +75,7 @@ RULES: dict[str, Rule] = {
     "type_conversions": casts.type_conversions,
     "layout_conversions": kernels.layout_conversions,
     "spread": kernels.spread,
+    "streams_in_turn": streams.streams_in_turn,
     "copy_before_product": copies.copy_before_product,
     "pageable_memory": copies.pageable_memory,
     "exposed_copies": copies.exposed_copies,
