@@ -274,3 +274,20 @@ def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
     assert "the CPU sets the pace" in told(False).text
     assert told(True).text.endswith("CPU and GPU take turns: each launch waits for its kernel.")
     assert told(True).advice.startswith("Unset CUDA_LAUNCH_BLOCKING")
+
+
+def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
+    def told(values: int) -> str:
+        events: list[Event] = []
+        for n in range(3 * values):
+            at = 300.0 * n
+            events += [cpu("aten::item", at, 120), launch(at + 5, n + 1, 8, "cudaMemcpyAsync")]
+            events.append(memcpy(at + 20, 2, n + 1, "DtoH (Device -> Pinned)"))
+            events.append(cpu("cudaStreamSynchronize", at + 15, 100, "cuda_runtime"))
+        events += [step(n, 300.0 * values * n - 2, 300.0 * values - 5) for n in range(3)]
+        finding = found(trace_of(tmp_path, *events), "blocking_calls")
+        assert finding is not None
+        return finding.advice
+
+    assert told(20).startswith("Read values once a step, not one by one")
+    assert told(4).startswith("Read values back later")

@@ -24,7 +24,7 @@ from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
-from tracetui.units import capital, duration, plural, share, significant, verb
+from tracetui.units import capital, duration, plural, share, significant, such, verb
 
 LOADING_SHARE = 0.05
 COMMUNICATION_SHARE = 0.1
@@ -50,6 +50,11 @@ _LATER = "Wait for events later: read the times of torch.cuda.Event after the lo
 _READ_LATER = (
     "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True to pinned "
     "memory, avoid .item(), .tolist() and boolean indexing in the loop."
+)
+MANY_VALUES = 8
+_READ_ONCE = (
+    "Read values once a step, not one by one: put them into one tensor, torch.stack(values).tolist(). Or "
+    "keep them on the GPU and read them later, in fewer steps."
 )
 _LEAVE = "Leave them as they are, as long as the GPU stays busy."
 _STATUS = (
@@ -153,7 +158,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
         f"The CPU waits {duration(total)} for the GPU inside ops",
-        f"{plural(len(at), 'call')} such as {most}{per_step} {verb(len(at), 'stop')} the "
+        f"{such(len(at), 'call', most)}{per_step} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         ("First look at what keeps the GPU idle." if verdict.verdict == "overhead-bound" else _LEAVE)
@@ -168,6 +173,8 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         if 2 * sum(time[name] for name in time if _CTC.match(name)) > total
         else _FETCH
         if 2 * _fetching(results, at) > total
+        else _READ_ONCE
+        if each >= MANY_VALUES and 2 * time.get("aten::item", 0) > total
         else _READ_LATER,
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
@@ -213,7 +220,7 @@ def explicit_waits(results: Results) -> Iterator[Finding]:
         "explicit_waits",
         "medium",
         f"The CPU waits {duration(total)} for the GPU outside of ops",
-        f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
+        f"{such(len(at), 'call', trace.name_of(int(at[order[0]])))} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, outside of any op. Meanwhile nothing is launched: for "
         f"{duration(cost)}, {share(part)} {verdict.of()}, the GPU is idle because of these waits.",
         _LATER if 2 * int(trace.duration[at[events[trace.name[at]]]].sum()) > total else _OUT_OF_THE_LOOP,

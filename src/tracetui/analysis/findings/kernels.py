@@ -38,7 +38,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
-from tracetui.units import duration, plural, rate, share, verb
+from tracetui.units import duration, plural, rate, share, such, verb
 
 HOTSPOT_SHARE = 0.5
 HOTSPOT_RATIO = 1.5
@@ -250,7 +250,7 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
         "layout_conversions",
         graded_kernels(results, time),
         f"Conversions between NCHW and NHWC take {part} of {WORK_TIME}",
-        f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
+        f"{such(len(at), 'kernel', results.decoded(int(longest[0])).short)} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
         "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
         advice,
@@ -358,7 +358,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     peak, _ = peak_of(trace)
     convolutions = np.isin(at, results.work_of_kind("conv"))
     what = "convolutions" if convolutions.all() else "kernels" if convolutions.any() else "matmuls"
-    text = f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}, "
+    text = f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}, "
     text += f"{share(time / results.work_time)} of {WORK_TIME}, on the plain fp32 units. "
     faster = "tf32" if modern else "fp16"
     if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
@@ -405,7 +405,7 @@ def plain_convolutions(results: Results) -> Iterator[Finding]:
         graded_kernels(results, time),
         f"{name.dtype} convolutions run without tensor cores: {share(time / results.work_time)} of "
         f"{WORK_TIME}",
-        f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}: they "
+        f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}: they "
         f"read "
         f"{name.dtype} and multiply on the plain units, many times slower than the tensor cores could.",
         _PLAIN_CONVOLUTIONS,
@@ -428,7 +428,7 @@ def double_precision(results: Results) -> Iterator[Finding]:
         return
     at = longest_first(trace, at)
     peak, _ = peak_of(trace)
-    text = f"{plural(len(at), 'kernel')} such as {results.decoded(int(at[0])).short} "
+    text = f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} "
     text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / results.work_time)} of {WORK_TIME}."
     faster = "tf32" if has_tf32(trace, results.kernel_names().values()) else "fp32"
     if peak and peak.tflops_for("fp64") and peak.tflops_for(faster):
@@ -470,7 +470,7 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
         "unaligned_products",
         graded_kernels(results, time),
         f"Kernels with unaligned operands take {part} of {WORK_TIME}",
-        f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
+        f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'load')} one element at a time "
         "(align1 in the name), because an operand's rows do not start at multiples of 16 bytes: some "
         f"dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
         "Pad that dimension to a multiple of 8 (better, 64): vocabulary, sequence length, number of classes.",

@@ -20,7 +20,7 @@ from tracetui.trace import Kind
 from tracetui.trace.indices import index
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64, Bool
-from tracetui.units import duration, plural, share, verb
+from tracetui.units import duration, plural, share, such, verb
 
 CHILDREN_SHARE = 0.3
 VIEWS_SHARE = 0.1
@@ -374,13 +374,12 @@ def planned_launches(results: Results) -> Iterator[Finding]:
     if total < QUERY_SHARE * (results.span[1] - results.span[0]):
         return
     query = trace.name_of(int(at[-1]))
-    such = f" such as {query}" if len(at) > 1 else f" ({query})"
     yield Finding(
         "planned_launches",
         "info",
         f"{plural(len(planned), 'launch is', 'launches are')} preceded by an occupancy query",
         f"In {ops} the library asks how many blocks of a kernel fit on a multiprocessor before it "
-        f"launches it: {plural(len(at), 'query', 'queries')}{such}, {duration(total)} in all. It "
+        f"launches it: {such(len(at), 'query', query, 'queries')}, {duration(total)} in all. It "
         "picks the grid for this GPU at run time. Elementwise kernels are launched without asking.",
         "Nothing to change: it explains why this op takes the CPU longer than an elementwise one.",
         first_of(np.stack([at, after], axis=1).ravel()),
