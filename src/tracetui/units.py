@@ -173,6 +173,11 @@ def plural(count: int, noun: str, many: str = "") -> str:
     return f"{count:,} {noun if count == 1 else many}"
 
 
+def such(count: int, noun: str, name: str, many: str = "") -> str:
+    """`1 call (NAME)`, `20 calls such as NAME`."""
+    return plural(count, noun, many) + (f" ({name})" if count == 1 else f" such as {name}")
+
+
 def capital(text: str) -> str:
     """A text with a capital letter first, the rest as it is."""
     return text[:1].upper() + text[1:]

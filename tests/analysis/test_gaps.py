@@ -320,7 +320,7 @@ def test_device_events_without_a_category_are_said(tmp_path: Path) -> None:
     label = {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Ascend Hardware"}}
     label2 = label | {"name": "process_labels", "args": {"labels": "NPU"}}
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 20), event, label, label2)
-    assert "1 event of other categories (no category): drawn, but not judged" in without_work_text(trace)
+    assert "1 event without a category: drawn, but not judged" in without_work_text(trace)
 
 
 def test_a_record_that_the_trace_does_not_have_is_not_another(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def piece(trace: Trace, i: int) -> dict[str, float]:
         (130, 20, {"sync": 10, "host": 50, "launch": 9}),  # from 130 to 140 the call waited
         (130, 19.999, {"host": 60, "launch": 9}),
         (140, 20, {"sync": 5, "host": 45, "launch": 9}),  # before the gap only until the copy began
-        (140.001, 20, {"host": 49.999, "launch": 9}),  # it was over before its copy
+        (140.7, 20, {"sync": 5, "host": 44.3, "launch": 9}),  # the last piece of it was on its way
+        (140.85, 20, {"host": 49.15, "launch": 9}),  # it was over before its copy
         (130, 40, {"sync": 30, "host": 30, "launch": 9}),
     ],
 )

@@ -85,13 +85,18 @@ class Plain:
             if cpu_time.is_allocation(name):
                 of["allocation"].append(self.span(i))
 
+    def most(self, i: int) -> int:
+        """When 95% of slice i is over."""
+        begin, end = self.span(i)
+        return begin + int(0.95 * (end - begin))
+
     def span(self, i: int) -> tuple[int, int]:
         return self.start[i], self.end[i]
 
     def blocks(self, call: int) -> bool:
         begin, end = self.span(call)
         copies = [i for i in self.launched.get(call, []) if self.kind[i] == Kind.MEMCPY]
-        return end - begin >= cpu_time.BLOCKING_NS and any(self.span(i)[1] <= end for i in copies)
+        return end - begin >= cpu_time.BLOCKING_NS and any(self.most(i) <= end for i in copies)
 
     def pieces(self, start: int, end: int, before: int, event: int) -> dict[str, int]:
         trace, call = self.trace, self.launch[event]

@@ -281,7 +281,7 @@ def test_blocking_calls(tmp_path: Path, wait: float, severity: str) -> None:
     finding = found(trace, "blocking_calls")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert finding.text.startswith("1 call such as cudaStreamSynchronize stops the CPU")
+        assert finding.text.startswith("1 call (cudaStreamSynchronize) stops the CPU")
         assert "the GPU is idle because of these waits" in finding.text
         assert finding.numbers["wait_ns"] == wait * 1000
         assert evidence(trace, finding) == ["cudaStreamSynchronize"]
@@ -386,7 +386,7 @@ def test_unaligned_products(tmp_path: Path, length: float, severity: str) -> Non
     finding = found(trace, "unaligned_products")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert "1 kernel such as" in finding.text
+        assert "1 kernel (" in finding.text
         assert "loads one element at a time" in finding.text
         assert evidence(trace, finding) == [UNALIGNED]
 
@@ -439,7 +439,7 @@ def test_double_precision(tmp_path: Path, length: float, fires: bool) -> None:
     assert (finding is not None) is fires
     assert found(trace, "unaligned_products") is None
     if finding:
-        assert "1 kernel such as gemm fp64 64x32 tn takes 51.0 µs" in finding.text
+        assert "1 kernel (gemm fp64 64x32 tn) takes 51.0 µs" in finding.text
         assert evidence(trace, finding) == [FP64]
         known = {"deviceProperties": [H100["deviceProperties"][0] | {"name": "NVIDIA H200", "numSms": 132}]}
         told = found(trace_of(tmp_path, *products(FP64, length), **known), "double_precision")
@@ -1655,7 +1655,7 @@ def test_plain_convolutions(tmp_path: Path, dtype: str, of: str, time: float) ->
     assert (finding is not None) is bool(of and time == 5)
     if finding:
         assert finding.title == f"{of} convolutions run without tensor cores: 5.0% of kernel and copy time"
-        assert finding.text.startswith(f"1 kernel such as implicit_convolve_sgemm {of} takes 5.00 µs")
+        assert finding.text.startswith(f"1 kernel (implicit_convolve_sgemm {of}) takes 5.00 µs")
         assert finding.numbers == {"share": 0.05, "device_ns": 5_000.0, "kernels": 1.0}
 
 

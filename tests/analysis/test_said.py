@@ -57,6 +57,14 @@ def test_a_copy_that_its_call_waits_for_is_no_short_kernel(tmp_path: Path) -> No
     assert (short.events, short.of) == (0, 3)
 
 
+def test_where_no_two_steps_are_alike_none_is_slow(tmp_path: Path) -> None:
+    """1.39, 1.73, 0.28 and 0.16 ms: twice the median of 0.84 is not "longer than usual"."""
+    events: list[Event] = []
+    for n, length in enumerate((1390, 1730, 280, 160)):
+        events += [step(n, 2000 * n, length), cpu("aten::mm", 2000 * n, length)]
+    assert found(trace_of(tmp_path, *events), "slow_steps") is None
+
+
 def test_the_time_after_a_copy_is_not_the_copys(tmp_path: Path) -> None:
     """The CPU writes for 500 us after its copy. It did not wait for earlier work: that was done."""
     verdict = Results(trace_of(tmp_path, *saving(6, 3))).verdict()

@@ -475,3 +475,36 @@ def test_a_step_s_busy_share_is_that_of_its_own_times() -> None:
     assert found["whole"]["left_out"] == []
     assert found["whole"]["verdict_busy_share"] == pytest.approx(rest[0] / rest[1])
     assert found["whole"]["verdict_busy_share"] != found["whole"]["busy_share"]
+
+
+def test_a_folder_stands_for_its_only_trace(tmp_path: Path) -> None:
+    """As that of a capture does; of several one has to be named."""
+    folder = tmp_path / "capture"
+    folder.mkdir()
+    result = run("summary", str(folder))
+    assert result.exit_code == 1
+    assert result.stderr == f"tracetui: {folder}: is a folder without traces of torch.profiler\n"
+    (folder / "mlp.json.gz").write_bytes(Path(EAGER).read_bytes())
+    (folder / "mlp.meta.json").write_text("{}")
+    assert (
+        run("summary", str(folder)).stdout.replace("mlp.json", "mlp_eager.json")
+        == run("summary", EAGER).stdout
+    )
+    (folder / "again.json.gz").write_bytes(Path(EAGER).read_bytes())
+    result = run("summary", str(folder))
+    assert result.exit_code == 1
+    assert f"{folder}: is a folder with 2 traces: name one of them, such as {folder}{os.sep}" in result.stderr
+
+
+def test_no_tables_of_no_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    events: list[dict[str, Any]] = [
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 0, "dur": 5},
+        {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 9, "dur": 90},
+    ]
+    for event in events:
+        event["args"] = {"correlation": 1}
+    path.write_text(json.dumps({"traceEvents": events}))
+    assert run("gaps", str(path)).stdout.splitlines()[0] == "GPU 0: span 90.0 µs, idle 0 ns in 0 gaps"
+    assert "cause" not in run("gaps", str(path)).stdout
+    assert run("gaps", EAGER, "--min", "1s").stdout.endswith("\nGaps of 1.00 s and more: none\n")

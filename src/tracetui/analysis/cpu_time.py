@@ -24,6 +24,8 @@ LONGEST_LATENCY_NS = 20_000
 """No launch takes longer to arrive after its end: the work is waiting for something else."""
 BLOCKING_NS = 20_000
 """A copy call that ends after its copy and takes this long has waited for it."""
+NEARLY_ALL = 0.95
+"""Or after this share of its copy."""
 
 _SYNC = re.compile(
     r"(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize"
@@ -190,12 +192,13 @@ def _without(one: Union, other: Union) -> Union:
     return union(low[left], high[left])
 
 
-def blocking_copies(trace: Trace, work: I64) -> tuple[I64, I64]:
-    """Copy calls that end after their copy: with pageable memory even asynchronous ones wait. Slices, and
-    when their copies begin."""
+def blocking_copies(trace: Trace, work: I64, most: float = NEARLY_ALL) -> tuple[I64, I64]:
+    """Copy calls that end after most of their copy: with pageable memory even asynchronous ones wait,
+    until the last piece is on its way. Slices, and when their copies begin."""
     copy = work[trace.kind[work] == Kind.MEMCPY]
     call = trace.launch[copy].astype(np.int64)
-    over = trace.start[copy] + trace.duration[copy] <= trace.start[call] + trace.duration[call]
+    held = trace.start[copy] + (most * trace.duration[copy]).astype(np.int64)
+    over = held <= trace.start[call] + trace.duration[call]
     copy = copy[over & (trace.duration[call] >= BLOCKING_NS)]
     copy = copy[np.argsort(trace.start[copy], kind="stable")]
     calls, first = np.unique(trace.launch[copy].astype(np.int64), return_index=True)

@@ -145,9 +145,9 @@ def without_work_text(trace: Trace) -> str:
         )
     names = [trace.categories[i] or "no category" for i in np.unique(trace.category[at]).tolist()]
     more = ", ..." if len(names) > CATEGORIES else ""
-    held = (
-        f"{plural(len(at), 'event')} of other categories ({', '.join(names[:CATEGORIES])}{more}): drawn, but"
-    )
+    which = f"of other categories ({', '.join(names[:CATEGORIES])}{more})"
+    which = "without a category" if names == ["no category"] else which
+    held = f"{plural(len(at), 'event')} {which}: drawn, but"
     if work:
         return (
             f"Between kernels, copies and memsets the device's lanes hold {held} not judged. So when the "

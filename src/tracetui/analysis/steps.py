@@ -179,7 +179,7 @@ def summarize_steps(
         gaps[count] += np.bincount(cause, minlength=len(CAUSES))
 
     kinds = time_by_kind(trace, table, launches)
-    unusual = _unusual(table.end - table.start)
+    unusual = unusual_lengths(table.end - table.start)
 
     # What lies outside: the whole minus all steps.
     time = np.insert(time, count, time[:, -1] - time[:, :-1].sum(1), axis=1)
@@ -253,7 +253,7 @@ def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:
     )
 
 
-def _unusual(length: I64) -> Bool:
+def unusual_lengths(length: I64) -> Bool:
     """Mask: the lengths far from the median, if there are at least three lengths."""
     if len(length) < 3:
         return np.zeros(len(length), dtype=np.bool_)

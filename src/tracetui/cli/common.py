@@ -196,8 +196,11 @@ def progress_bar() -> Iterator[Callable[[int, int], bool | None] | None]:
 
 
 def load_or_exit(path: str) -> Trace:
-    """Load a trace with a progress bar. Exit codes: 1 if the file cannot be read, 130 for Ctrl+C."""
+    """Load a trace with a progress bar; of a folder the one that is in it. Exit codes: 1 if the file cannot
+    be read, 130 for Ctrl+C."""
     check_exists(path)
+    if os.path.isdir(path):
+        path = _only_trace(path)
     from tracetui.formats.machine import import_numpy
 
     import_numpy()
@@ -208,6 +211,21 @@ def load_or_exit(path: str) -> Trace:
         found = load(path, progress)
     keep(found)
     return found
+
+
+def _only_trace(folder: str) -> str:
+    """The trace in a folder that has one, such as a capture's; exit if there are none or several."""
+    from tracetui.session.folder import traces_in
+
+    try:
+        found = traces_in(folder)
+    except OSError as error:
+        fail(f"{folder}: {(error.strerror or 'cannot be read').lower()}")
+    if not found:
+        fail(f"{folder}: is a folder without traces of torch.profiler")
+    if len(found) > 1:
+        fail(f"{folder}: is a folder with {len(found)} traces: name one of them, such as {found[0].path}")
+    return str(found[0].path)
 
 
 def _without_cache(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -90,7 +90,7 @@ def call_tree(side: Side) -> CallTree:
         tops.append(top)
     self_time[trace.kind[at] == Kind.ANNOTATION] = 0
     waits = named(trace, is_synchronising)[trace.name[at]]
-    waits |= np.isin(at, blocking_copies(trace, side.work[trace.launch[side.work] >= 0])[0])
+    waits |= np.isin(at, blocking_copies(trace, side.work[trace.launch[side.work] >= 0], 1)[0])
     return CallTree(
         at, parent, _ends(trace.lane[at], start, end), self_time, own,
         *_before(side, np.sort(np.concatenate([at[:0], *tops])), start, covered),

@@ -203,9 +203,13 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
     for report in gap_report(results):
         lines += [[]] if lines else []
         lines += head_lines(report, width)
-        lines += [[], [("Idle by cause", "head")], *cause_lines(report, width)]
+        if causes := cause_lines(report, width):
+            lines += [[], [("Idle by cause", "head")], *causes]
         rows, more = report.longest(minimum, limit)
-        lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
+        if len(rows):
+            lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
+        elif minimum > 0:
+            lines += [[], [(f"{title}: none", "head")]]
         if more:
             lines.append([(f"  and {plural(more, 'more gap')} (--limit 0 lists all)", "dim")])
     return lines or paragraph(without_work_text(results.trace), width)

@@ -186,7 +186,8 @@ def _advice(results: Results, softmax: list[int]) -> str:
         )
     return (
         "torch.nn.functional.scaled_dot_product_attention does it in one kernel and never writes the scores; "
-        'flex_attention with a mask or bias of your own. In Transformers: attn_implementation="sdpa".'
+        "flex_attention with a mask or bias of your own. In torch.nn.MultiheadAttention: need_weights=False; "
+        'in Transformers: attn_implementation="sdpa".'
     )
 
 

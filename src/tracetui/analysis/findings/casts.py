@@ -16,12 +16,16 @@ from tracetui.analysis.findings.model import (
     graded_kernels,
     longest_first,
 )
+from tracetui.analysis.inputs import read_inputs
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.trace import Kind
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
+READ = 20
+"""Conversions, the longest, whose inputs are read."""
 OF_ALL = 0.01
 """Of the time: what a device that is nearly always idle converts does not matter."""
 _CASTS = re.compile(
@@ -44,8 +48,17 @@ _KEEP_LOWER = (
     "is next to them."
 )
 _ONCE = (
-    "Convert a weight or a constant once, before the loop. Where an op takes the other type, leave the "
-    "conversion out. torch.compile fuses the others with what is next to them."
+    "Convert a weight or a constant once, before the loop (one that is in 8 bits to save memory: multiply it "
+    "as it is, with torchao, say). Where an op takes the other type, leave the conversion out. torch.compile "
+    "fuses the others with what is next to them."
+)
+_EIGHT_BITS = (
+    "If these are weights, kept in 8 bits to save memory, multiply them as they are: kernels of torchao and "
+    "other libraries convert what they read. torch.compile fuses the rest with what is next to it."
+)
+_UNKNOWN = (
+    "Record the ops, too (ProfilerActivity.CPU): they show whether autocast converts weights, or the program "
+    "converts for itself."
 )
 
 
@@ -58,7 +71,7 @@ def type_conversions(results: Results) -> Iterator[Finding]:
     other = first_up(trace, op, lambda i, _: (trace.kind[i] == Kind.CPU_OP) & ~plain[trace.name[i]])
     name = np.where(other >= 0, trace.name[other], -1)
     keep = (name < 0) | ~results.named(lambda name: bool(_INSIDE.match(name)))[name]
-    at, name = at[keep], name[keep]
+    at, op, name = at[keep], op[keep], name[keep]
     time = int(trace.duration[at].sum())
     if time < max(1, MEDIUM * results.work_time, OF_ALL * results.verdict().judged):
         return
@@ -74,6 +87,7 @@ def type_conversions(results: Results) -> Iterator[Finding]:
         else:
             where = short_name(trace.names[int(called[i])], "cpu_op")
         places.append(f"{where} ({calls[i]:,}, {duration(int(spent[i]))})")
+    told = f": {', '.join(places)}." if (op >= 0).any() else ". Which ops ask for them is not recorded."
     trains = results.named(lambda name: "Backward" in name).any()
     autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
     share_of = time / results.work_time
@@ -84,8 +98,27 @@ def type_conversions(results: Results) -> Iterator[Finding]:
         graded_kernels(results, time),
         f"Conversions from one type to another take {share(share_of)} of {WORK_TIME}",
         f"{len(at):,} of {plural(count, 'kernel')}, such as {results.decoded(int(longest[0])).short}, only "
-        f"{verb(len(at), 'convert')}, for {duration(time)}: {', '.join(places)}.",
-        _ONCE if spent[autocast].sum() <= spent[called < 0].sum() else _AUTOCAST if trains else _KEEP_LOWER,
+        f"{verb(len(at), 'convert')}, for {duration(time)}{told}",
+        _UNKNOWN
+        if not (op >= 0).any()
+        else _EIGHT_BITS
+        if _from_eight_bits(trace, dict(zip(at.tolist(), op.tolist(), strict=True)), longest)
+        else _ONCE
+        if spent[autocast].sum() <= spent[called < 0].sum()
+        else _AUTOCAST
+        if trains
+        else _KEEP_LOWER,
         first_of(longest),
         {"share": share_of, "device_ns": float(time), "kernels": float(len(at))},
     )
+
+
+def _from_eight_bits(trace: Trace, op_of: dict[int, int], longest: I64) -> bool:
+    """Whether most of the longest conversions read 8 bits, where types were recorded."""
+    ops = [op for i in longest[:READ].tolist() if (op := op_of[i]) >= 0]
+    inputs = [read_inputs(args) for args in trace.args_of(ops)]
+    narrow = [
+        one is not None and one.item(1 if trace.name_of(op) == "aten::copy_" else 0) == 1
+        for op, one in zip(ops, inputs, strict=True)
+    ]
+    return 2 * sum(narrow) > len(ops)

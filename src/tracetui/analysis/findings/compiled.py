@@ -7,10 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.graphs import by_module
 from tracetui.analysis.kernels.inductor import METADATA
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import called
 from tracetui.analysis.verdict import OF_RECORDING
@@ -27,6 +29,8 @@ _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 
 
 COMPILING_SHARE = 0.01
+PHASE_SHARE = 0.1
+"""Of the time: a phase of less is not named."""
 _COMPILING_ADVICE = (
     "Call the compiled function a few times before recording. If it compiles again in later steps, "
     'TORCH_LOGS="recompiles" says why.'
@@ -77,13 +81,29 @@ def compiling(results: Results) -> Iterator[Finding]:
         "compiling",
         "high" if part >= 0.5 else "medium" if part >= 0.1 else "low",
         f"torch.compile compiles within the recording: {duration(time)}",
-        f"That is {share(part)} {base}, in "
-        f"{trace.name_of(int(longest[0])).removesuffix(_COMPILING)} and what it calls. It happens once for "
+        f"That is {share(part)} {base}, {_in_phases(results, at, time)}. It happens once for "
         f"each graph and each new set of shapes, types and flags, {kept}",
         compiling_advice(results),
         first_of(longest),
         {"compile_ns": float(time), "share": part},
     )
+
+
+def _in_phases(results: Results, at: I64, time: int) -> str:
+    """The outermost phases `at` of torch.compile that take most of its `time`, ns."""
+    trace = results.trace
+    phase = np.zeros(len(trace), dtype=np.bool_)
+    phase[at] = True
+    outer = at[first_marked(trace, trace.parent[at], phase) < 0]
+    names, which = np.unique(trace.name[outer], return_inverse=True)
+    spent = sum_into(which, trace.duration[outer], len(names))
+    order = np.argsort(-spent, kind="stable")
+    order = order[spent[order] >= PHASE_SHARE * time][:3]
+    shown = [trace.names[int(names[i])].removesuffix(_COMPILING) for i in order]
+    if len(shown) == 1:
+        return f"in {shown[0]} and what it calls"
+    told = [f"{name} ({duration(int(spent[i]))})" for name, i in zip(shown, order.tolist(), strict=True)]
+    return f"in {', '.join(told[:-1])} and {told[-1]}, and in what they call"
 
 
 def compiles_again(results: Results) -> bool:

@@ -26,6 +26,10 @@ HIDING_SHARE = 0.1
 """Kernels that run for less than this share of the copies' time cannot hide them."""
 PAGEABLE_NS = 50_000
 PAGEABLE_SHARE = 0.01
+STAGED_NS = 5_000
+"""A copy that takes less, of up to some 64 kB, goes in one piece: pinning it would gain nothing."""
+ONE_WAY = 0.8
+"""From this share of their time on, copies go one way."""
 MOST_READ = 256
 LARGE = 1_000_000
 """Bytes. Copies of less are over before the link is at its full rate."""
@@ -53,9 +57,17 @@ _COPY_IN = (
     "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
     "stream of its own."
 )
+_COPY_BOTH = (
+    "Copy while kernels run: from or into pinned memory, with non_blocking=True, on a stream of its own."
+)
+_PIN_BOTH = (
+    "Keep pinned memory on the host, torch.empty(..., pin_memory=True), and copy from and into it with "
+    "non_blocking=True."
+)
 _COPYING = re.compile(r"aten::(?:to|_to_copy|copy_|_foreach_copy_|index_put_?)|(?!aten::).*")
-_OUT = ("DtoH", "DeviceToHost", "D2H", "D2M")
+OUT = ("DtoH", "DeviceToHost", "D2H", "D2M")
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice|\b(?:M2D|H2D)\b")
+_RECURRENT = re.compile(r"aten::_?(?:cudnn|miopen)_rnn")
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
 _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
 """Copies between the host and a device by the names of CUPTI, roctracer and XPUPTI."""
@@ -101,6 +113,8 @@ def copy_before_product(results: Results) -> Iterator[Finding]:
     work, op = work[order], op[order]
     what = role[trace.name[work]]
     pair = np.flatnonzero((what[:-1] == 1) & (what[1:] == 2) & (op[:-1] == op[1:]))
+    # Within a recurrent network the library copies what nobody can lay out otherwise.
+    pair = pair[~results.named(lambda name: _RECURRENT.match(name) is not None)[trace.name[op[pair]]]]
     copy, product, ops = work[pair], work[pair + 1], op[pair]
     if not len(copy):
         return
@@ -150,6 +164,8 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
     span = sum(gaps.span for gaps in results.gaps().devices)
     if not len(at) or time < max(PAGEABLE_NS, PAGEABLE_SHARE * span):
         return
+    if 2 * int(trace.duration[at[trace.duration[at] < STAGED_NS]].sum()) > time:
+        return
     longest = longest_first(trace, at)
     achieved = _rate(trace, longest[:MOST_READ]).text
     ways = sorted({results.decoded(int(i)).short.split()[1] for i in at[:1000].tolist()})
@@ -161,10 +177,18 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
         + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
         + ". The driver moves pageable memory in pieces through a pinned buffer of its own. That is slower "
         "than the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
-        _PIN_TO if all(way.startswith(_OUT) for way in ways) else _PIN_FROM,
+        {True: _PIN_TO, False: _PIN_FROM, None: _PIN_BOTH}[_goes_out(results, longest)],
         first_of(longest),
         {"copy_ns": float(time), "copies": float(len(at)), "share": _share_of_spans(results, at)},
     )
+
+
+def _goes_out(results: Results, at: I64) -> bool | None:
+    """Whether copies mostly go from the device to the host; None where they go both ways."""
+    trace = results.trace
+    out = results.named(lambda name: any(way in name for way in OUT))[trace.name[at]]
+    part = int(trace.duration[at[out]].sum()) / max(1, int(trace.duration[at].sum()))
+    return True if part >= ONE_WAY else False if part <= 1 - ONE_WAY else None
 
 
 def exposed_copies(results: Results) -> Iterator[Finding]:
@@ -198,8 +222,9 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     beside = (
         ~np.isin(trace.lane[longest], trace.lane[kernels]) & results.named(_is_pinned)[trace.name[longest]]
     )
-    out = all(way.startswith(_OUT) for way in ways)
-    ways_out = f"use smaller types, or {'copy less often' if out else 'create the data on the GPU'}."
+    out = _goes_out(results, longest)
+    ways_out = {True: ", or copy less often", False: ", or create the data on the GPU", None: ""}[out]
+    ways_out = f"use smaller types{ways_out}."
     if saved:
         engines = "Most are tensors that the forward pass saves on the host and the backward pass fetches."
         advice = SAVED_ADVICE
@@ -217,7 +242,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
             "The GPU copies from and to the host with separate engines: kernels in another stream can run "
         )
         engines += "at the same time."
-        advice = f"{_COPY_OUT if out else _COPY_IN} Or copy less: {ways_out}"
+        advice = {True: _COPY_OUT, False: _COPY_IN, None: _COPY_BOTH}[out] + f" Or copy less: {ways_out}"
     yield Finding(
         "exposed_copies",
         "high" if part > 0.5 else "medium" if part > 0.2 else "low",

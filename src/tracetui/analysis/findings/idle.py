@@ -9,10 +9,10 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked, op_around
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.cpu_time import is_synchronising
+from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
-from tracetui.analysis.findings.copies import SAVED_ADVICE, is_copying, saves_on_host
+from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, saves_on_host
 from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
@@ -25,7 +25,7 @@ from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
-from tracetui.units import capital, duration, plural, share, significant, verb
+from tracetui.units import capital, duration, plural, share, significant, such, verb
 
 LOADING_SHARE = 0.05
 COMMUNICATION_SHARE = 0.1
@@ -40,6 +40,8 @@ TURNS_SHARE = 0.1
 CLOSING_SHARE = 0.1
 """A closing wait of less is not what a reader stops at."""
 BLOCKING_NS = 20_000
+MUCH_NS = 20_000
+"""A copy of a loss, or of a few of them, is over sooner."""
 _LINEAR_ALGEBRA = re.compile(r"aten::_?(?:linalg_|cholesky|lu_|inverse|lstsq|geqrf|symeig)")
 BLOCKED_CALLS, BLOCKED_SHARE = 10, 0.9
 _OUT_OF_THE_LOOP = (
@@ -49,6 +51,11 @@ _LATER = "Wait for events later: read the times of torch.cuda.Event after the lo
 _READ_LATER = (
     "Read values back later and less often: keep losses on the GPU, copy with non_blocking=True to pinned "
     "memory, avoid .item(), .tolist() and boolean indexing in the loop."
+)
+MANY_VALUES = 8
+_READ_ONCE = (
+    "Read values once a step, not one by one: put them into one tensor, torch.stack(values).tolist(). Or "
+    "keep them on the GPU and read them later, in fewer steps."
 )
 _LEAVE = "Leave them as they are, as long as the GPU stays busy."
 _STATUS = (
@@ -63,6 +70,11 @@ _BY_ITSELF = (
 _SEND = (
     "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and many small tensors "
     "as one."
+)
+
+_FETCH = (
+    "Most of these copy tensors to the host: copy them less often, or into pinned memory with "
+    "non_blocking=True, and wait for them once, later."
 )
 
 
@@ -95,7 +107,9 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
 def blocking_calls(results: Results) -> Iterator[Finding]:
     """Ops that make the CPU wait for the device: .item(), copies to the CPU, nonzero."""
     trace = results.trace
-    at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
+    at = np.union1d(
+        results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
+    )
     parent = op_around(trace, at)
     at, parent = at[parent >= 0], parent[parent >= 0]
     # `anomaly_detection` tells of its own.
@@ -137,13 +151,15 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     else:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind
+    if cheap and verdict.verdict == "copy-bound":  # the copies are findings of their own
+        return
     if cheap and verdict.verdict == "overhead-bound":
         meanwhile = "The GPU is idle for other reasons: the waiting costs little here."
     yield Finding(
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
         f"The CPU waits {duration(total)} for the GPU inside ops",
-        f"{plural(len(at), 'call')} such as {most}{per_step} {verb(len(at), 'stop')} the "
+        f"{such(len(at), 'call', most)}{per_step} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         ("First look at what keeps the GPU idle." if verdict.verdict == "overhead-bound" else _LEAVE)
@@ -156,11 +172,23 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         if 2 * sum(time[name] for name in time if _LINEAR_ALGEBRA.match(name)) > total
         else _BY_ITSELF
         if 2 * sum(time[name] for name in time if _CTC.match(name)) > total
+        else _FETCH
+        if 2 * _fetching(results, at) > total
+        else _READ_ONCE
+        if each >= MANY_VALUES and 2 * time.get("aten::item", 0) > total
         else _READ_LATER,
         first_of(at[order]),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
+
+
+def _fetching(results: Results, at: I64) -> int:
+    """How long the calls `at` that copy much from the device wait, ns."""
+    trace, launches = results.trace, results.launches()
+    from_device = results.named(lambda name: any(way in name for way in OUT))[trace.name[launches.event]]
+    much = from_device & (trace.duration[launches.event] >= MUCH_NS)
+    return int(trace.duration[at[np.isin(at, launches.launch[much])]].sum())
 
 
 def _sending(results: Results, at: I64, parent: I64, called: I64) -> int:
@@ -193,7 +221,7 @@ def explicit_waits(results: Results) -> Iterator[Finding]:
         "explicit_waits",
         "medium",
         f"The CPU waits {duration(total)} for the GPU outside of ops",
-        f"{plural(len(at), 'call')} such as {trace.name_of(int(at[order[0]]))} {verb(len(at), 'stop')} the "
+        f"{such(len(at), 'call', trace.name_of(int(at[order[0]])))} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, outside of any op. Meanwhile nothing is launched: for "
         f"{duration(cost)}, {share(part)} {verdict.of()}, the GPU is idle because of these waits.",
         _LATER if 2 * int(trace.duration[at[events[trace.name[at]]]].sum()) > total else _OUT_OF_THE_LOOP,
@@ -231,21 +259,14 @@ def blocking_launches(results: Results) -> Iterator[Finding]:
 def waits_for_device(results: Results) -> Union:
     """While the thread that launches most waits for a device, in or outside of ops, before it goes on."""
     trace, launch = results.trace, results.launch_calls()
-    at = np.union1d(results.slices(Kind.RUNTIME, is_synchronising), _blocking_copies(results))
+    at = np.union1d(
+        results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
+    )
     if len(launch):
         lane = np.argmax(np.bincount(trace.lane[launch]))
         last = trace.start[launch[trace.lane[launch] == lane]].max()
         at = at[(trace.lane[at] == lane) & (trace.start[at] <= last)]
     return busy_union(trace, at)
-
-
-def _blocking_copies(results: Results) -> I64:
-    """Copy calls that return only after the copy: with pageable memory even asynchronous ones do."""
-    trace, launches = results.trace, results.launches()
-    copy = trace.kind[launches.event] == Kind.MEMCPY
-    event, call = launches.event[copy], launches.launch[copy]
-    copied = trace.start[event] + trace.duration[event] <= trace.start[call] + trace.duration[call]
-    return np.unique(call[copied & (trace.duration[call] >= BLOCKING_NS)])
 
 
 def data_loading(results: Results) -> Iterator[Finding]:
@@ -410,4 +431,5 @@ def _communication_of(
         first_of(at[order]),
         {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
         | {"share_of_busy": exposed / busy},
+        device_text,
     )

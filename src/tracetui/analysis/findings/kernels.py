@@ -17,6 +17,7 @@ from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.grids import small_grids_of
 from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
+    SMALL_COPIES,
     WORK_TIME,
     Finding,
     can_be_fused,
@@ -36,9 +37,9 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.analysis.select import by_name
-from tracetui.trace import Kind
+from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
-from tracetui.units import duration, plural, rate, share, verb
+from tracetui.units import duration, plural, rate, share, such, verb
 
 HOTSPOT_SHARE = 0.5
 HOTSPOT_RATIO = 1.5
@@ -53,6 +54,8 @@ SHORT_SHARE = 0.3
 WAITED_SHARE = 0.1
 SPREAD_RATIO = 1.3
 SPREAD_NS = 10_000
+GRIDS_READ = 64
+"""Kernels of a step whose grids are compared with those of another."""
 SPREAD_SHARE = 0.02
 FAR_RATIO = 10
 FAR_SHARE = 0.05
@@ -213,8 +216,10 @@ def short_calls(results: Results) -> Iterator[Finding]:
         f"They keep the GPU busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
         f"(median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
-        "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every kernel, "
-        "CUDA graphs make launches cheap"
+        SMALL_COPIES
+        if 2 * np.count_nonzero(host_copies(trace, launches.event[small])) > len(small)
+        else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
+        "kernel, CUDA graphs make launches cheap"
         + ("; a fused optimizer takes many tensors per kernel." if can_be_fused(results) else "."),
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
@@ -246,7 +251,7 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
         "layout_conversions",
         graded_kernels(results, time),
         f"Conversions between NCHW and NHWC take {part} of {WORK_TIME}",
-        f"{plural(len(at), 'kernel')} such as {results.decoded(int(longest[0])).short} "
+        f"{such(len(at), 'kernel', results.decoded(int(longest[0])).short)} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
         "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
         advice,
@@ -284,6 +289,8 @@ def spread(results: Results) -> Iterator[Finding]:
     worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
     column = table[:, worst]
     order = np.argsort(-trace.duration[column], kind="stable")
+    if _other_grids(trace, table[np.argmin(time[:, worst])], table[np.argmax(time[:, worst])], worst):
+        return
     name = results.decoded(int(column[0]))
     low, high = int(time[:, worst].min()), int(time[:, worst].max())
     yield Finding(
@@ -322,6 +329,14 @@ def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
     )
 
 
+def _other_grids(trace: Trace, one: I64, other: I64, near: int) -> bool:
+    """Whether kernels of one step have other grids than the same ones of another step, so that the shapes
+    differ. Only those about the place `near` are read."""
+    about = slice(max(0, near - GRIDS_READ // 2), near + GRIDS_READ // 2)
+    grids = [[args.get("grid") for args in trace.args_of(step[about])] for step in (one, other)]
+    return grids[0] != grids[1]
+
+
 def _same_sequence(results: Results, at: I64, first: I64) -> I64 | None:
     """The kernels of the steps that run what the last one runs: (steps, kernels), or None. `at`: those of all
     steps; `first`: where those of each step begin, and where the last one's end."""
@@ -347,7 +362,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     peak, _ = peak_of(trace)
     convolutions = np.isin(at, results.work_of_kind("conv"))
     what = "convolutions" if convolutions.all() else "kernels" if convolutions.any() else "matmuls"
-    text = f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}, "
+    text = f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}, "
     text += f"{share(time / results.work_time)} of {WORK_TIME}, on the plain fp32 units. "
     faster = "tf32" if modern else "fp16"
     if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
@@ -394,7 +409,7 @@ def plain_convolutions(results: Results) -> Iterator[Finding]:
         graded_kernels(results, time),
         f"{name.dtype} convolutions run without tensor cores: {share(time / results.work_time)} of "
         f"{WORK_TIME}",
-        f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'take')} {duration(time)}: they "
+        f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}: they "
         f"read "
         f"{name.dtype} and multiply on the plain units, many times slower than the tensor cores could.",
         _PLAIN_CONVOLUTIONS,
@@ -417,7 +432,7 @@ def double_precision(results: Results) -> Iterator[Finding]:
         return
     at = longest_first(trace, at)
     peak, _ = peak_of(trace)
-    text = f"{plural(len(at), 'kernel')} such as {results.decoded(int(at[0])).short} "
+    text = f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} "
     text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / results.work_time)} of {WORK_TIME}."
     faster = "tf32" if has_tf32(trace, results.kernel_names().values()) else "fp32"
     if peak and peak.tflops_for("fp64") and peak.tflops_for(faster):
@@ -459,7 +474,7 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
         "unaligned_products",
         graded_kernels(results, time),
         f"Kernels with unaligned operands take {part} of {WORK_TIME}",
-        f"{plural(len(at), 'kernel')} such as {name.short} {verb(len(at), 'load')} one element at a time "
+        f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'load')} one element at a time "
         "(align1 in the name), because an operand's rows do not start at multiples of 16 bytes: some "
         f"dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
         "Pad that dimension to a multiple of 8 (better, 64): vocabulary, sequence length, number of classes.",

@@ -19,6 +19,8 @@ SEVERITIES = ("high", "medium", "low", "info")
 
 WORK_TIME = "kernel and copy time"
 
+SMALL_COPIES = "Most of these are copies from and to the host: copy many small tensors as one."
+
 HIGH, MEDIUM = 0.3, 0.1
 """From these shares of the devices' time on, what a finding speaks of is of high and of medium severity."""
 
@@ -38,6 +40,7 @@ class Finding:
         advice: what to try, or how to read the trace.
         evidence: slices to jump to, the most relevant first; never empty.
         numbers: the figures behind the text; times in nanoseconds, shares from 0 to 1.
+        device: the device that it is about, as a sentence calls it; "" where it is about the trace.
     """
 
     rule: str
@@ -47,6 +50,7 @@ class Finding:
     advice: str
     evidence: tuple[int, ...]
     numbers: Mapping[str, float] = field(default_factory=dict)
+    device: str = ""
 
 
 Rule = Callable[[Results], Iterator[Finding]]
@@ -58,13 +62,14 @@ def smi(results: Results) -> str:
     return "rocm-smi" if results.named(lambda name: name.startswith("hip")).any() else "nvidia-smi"
 
 
-_CAN_BE_FUSED = re.compile(r"Optimizer\.step#(?:Adam|AdamW|SGD)\.step")
+CAN_BE_FUSED = re.compile(r"Optimizer\.step#(?:Adam|AdamW|SGD)\.step")
+"""The optimizers that have `fused=True`."""
 
 
 def can_be_fused(results: Results) -> bool:
     """Whether an optimizer of PyTorch's runs that is not fused, and has `fused=True` on a GPU."""
     fused = results.named(lambda name: name.startswith("aten::_fused_")).any()
-    known = results.named(lambda name: _CAN_BE_FUSED.fullmatch(name) is not None)
+    known = results.named(lambda name: CAN_BE_FUSED.fullmatch(name) is not None)
     return bool(known.any() and not fused)
 
 

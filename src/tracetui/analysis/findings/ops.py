@@ -10,7 +10,7 @@ from tracetui.analysis.ancestors import first_up
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.anomaly import is_node
 from tracetui.analysis.findings.kernels import BUSY_SHARE
-from tracetui.analysis.findings.model import Finding, can_be_fused, first_of, longest_first, longest_of_each
+from tracetui.analysis.findings.model import CAN_BE_FUSED, Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -21,7 +21,7 @@ from tracetui.trace import Kind
 from tracetui.trace.indices import index
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64, Bool
-from tracetui.units import duration, plural, share, verb
+from tracetui.units import duration, plural, share, such, verb
 
 CHILDREN_SHARE = 0.3
 VIEWS_SHARE = 0.1
@@ -60,6 +60,12 @@ _MODULES = """
 """
 _FORWARD = frozenset(f"aten::{name}" for name in _MODULES.split())
 """Ops of modules that no formula of a gradient calls."""
+
+
+_SPARSE = (
+    "SparseAdam has neither foreach=True nor fused=True: put several tables into one, with an offset for "
+    "each, or let a library update them in the backward pass (FBGEMM, TorchRec)."
+)
 
 
 def _instead(name: str) -> str:
@@ -198,10 +204,17 @@ def _launches_inside(results: Results, at: I64) -> Bool:
 
 def optimizer_loop(results: Results) -> Iterator[Finding]:
     """An optimizer that updates one tensor after the other, with many small kernels for each."""
-    trace, launches = results.trace, results.launches()
+    trace = results.trace
     at = results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
     if not len(at) or results.verdict().verdict == "compute-bound":
         return
+    for name in np.unique(trace.name[at]).tolist():
+        yield from _optimizer_loop(results, at[trace.name[at] == name])
+
+
+def _optimizer_loop(results: Results, at: I64) -> Iterator[Finding]:
+    """`at`: the steps of one optimizer."""
+    trace, launches = results.trace, results.launches()
     inside = busy_union(trace, at)
     begin = trace.start[results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#"))]
     if inside.touching(begin, begin + 1).any():  # with a closure, the model runs in it, too
@@ -215,19 +228,21 @@ def optimizer_loop(results: Results) -> Iterator[Finding]:
     several = results.named(lambda name: "multi_tensor_apply" in name)[trace.name[event]]
     if part < OPTIMIZER_SHARE or len(event) < OPTIMIZER_KERNELS * len(at) or 2 * several.sum() > len(event):
         return
-    name = short_name(trace.name_of(int(at[0])), "user_annotation")
+    name = trace.name_of(int(at[0]))
     yield Finding(
         "optimizer_loop",
         "medium",
-        f"{name} launches {round(len(event) / len(at)):,} kernels a call",
+        f"{short_name(name, 'user_annotation')} launches {round(len(event) / len(at)):,} kernels a call",
         f"{plural(len(at), 'call')} {verb(len(at), 'take')} {duration(spent)}, {share(part)} "
         f"{OF_RECORDING if results.is_whole else results.verdict().base}. The kernels run for "
         f"{duration(float(trace.duration[event].mean()))} on average: each is for one "
         "tensor, and every tensor takes several.",
-        "Update many tensors with one kernel: "
+        _SPARSE
+        if "SparseAdam" in name
+        else "Update many tensors with one kernel: "
         + (
             "foreach=True or fused=True in the optimizer."
-            if can_be_fused(results)
+            if CAN_BE_FUSED.fullmatch(name)
             else "foreach=True in the optimizer, if it has that."
         ),
         first_of([*longest_first(trace, at)[:3].tolist(), *longest_first(trace, event)[:3].tolist()]),
@@ -279,9 +294,9 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
         "tensor_loops",
         "medium" if total >= 2 * LOOP_SHARE * span else "low",
         f"Loops call one op {round(float(count.mean())):,} times in a row: {share(total / span)} {base}",
-        f"{told}. Each call launches at least one kernel of its own; nothing else is launched in between, so "
-        "most likely each is for another tensor of a list.",
-        f"One call for the whole list: {', '.join(instead)}.",
+        f"{told}. Each call launches at least one kernel of its own, and nothing else is launched in "
+        "between: most likely each is for another tensor of a list, or for the result of the one before.",
+        f"One call for a whole list: {', '.join(instead)}. torch.compile makes one kernel of a chain.",
         first_of(begin[np.argsort(-time, kind="stable")]),
         {
             "calls": float(count.sum()),
@@ -358,13 +373,12 @@ def planned_launches(results: Results) -> Iterator[Finding]:
     if total < QUERY_SHARE * (results.span[1] - results.span[0]):
         return
     query = trace.name_of(int(at[-1]))
-    such = f" such as {query}" if len(at) > 1 else f" ({query})"
     yield Finding(
         "planned_launches",
         "info",
         f"{plural(len(planned), 'launch is', 'launches are')} preceded by an occupancy query",
         f"In {ops} the library asks how many blocks of a kernel fit on a multiprocessor before it "
-        f"launches it: {plural(len(at), 'query', 'queries')}{such}, {duration(total)} in all. It "
+        f"launches it: {such(len(at), 'query', query, 'queries')}, {duration(total)} in all. It "
         "picks the grid for this GPU at run time. Elementwise kernels are launched without asking.",
         "Nothing to change: it explains why this op takes the CPU longer than an elementwise one.",
         first_of(np.stack([at, after], axis=1).ravel()),

@@ -27,6 +27,7 @@ SLOW_NS = 1_000_000
 """To launch takes an op some ten µs: one that goes on as long without a call does something else."""
 SLOW_SHARE = 0.1
 """Of the time: how long the device has to be idle meanwhile."""
+MOST_OPS = 5
 MOST_CALLS = 2000
 """Of more calls the shapes are not read."""
 
@@ -66,15 +67,15 @@ class SlowCalls:
         return _OTHER_ATTENTION if _ATTENTION.search(name) else _NO_BENCHMARK
 
 
-def slow_calls_of(results: Results) -> SlowCalls | None:
-    """The op whose slow calls cost the one device the most idle time; None for none, or several devices."""
-    return results.kept("slow calls", lambda: _find(results))
+def slow_calls_of(results: Results) -> tuple[SlowCalls, ...]:
+    """The ops whose slow calls cost the one device idle time, most first; none for several devices."""
+    return results.kept("slow calls", lambda: tuple(_find(results)))
 
 
-def _find(results: Results) -> SlowCalls | None:
+def _find(results: Results) -> Iterator[SlowCalls]:
     trace, devices = results.trace, results.gaps().devices
     if len(devices) != 1:
-        return None
+        return
     ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
     own = results.own_time()[ops]
     at, own = ops[own >= SLOW_NS], own[own >= SLOW_NS]
@@ -90,7 +91,7 @@ def _find(results: Results) -> SlowCalls | None:
     at = at[np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])]
     child = child[np.isin(trace.parent[child], at)]
     if not len(at):
-        return None
+        return
     low, high = results.judged_range()
 
     def idle_in(slices: I64) -> I64:
@@ -102,15 +103,13 @@ def _find(results: Results) -> SlowCalls | None:
     alone = idle_in(at) - sum_into(np.searchsorted(at, trace.parent[child]), idle_in(child), len(at))
     names, which = by_name(trace, at)
     spent = sum_into(which, alone, len(names))
-    top = int(np.argmax(spent))
-    mine = at[which == top]
     every = plausible(trace, Kind.CPU_OP)
-    every = every[trace.name[every] == names[top]]
-    # A single one that is the first of all may be slow only once.
-    if len(mine) == 1 and trace.start[mine[0]] == trace.start[every].min():
-        return None
-    of = int(np.count_nonzero(trace.name[ops] == names[top]))
-    return SlowCalls(mine, of, int(spent[top]))
+    for i in np.argsort(-spent, kind="stable")[:MOST_OPS].tolist():
+        mine = at[which == i]
+        # A single one that is the first of all may be slow only once.
+        if len(mine) == 1 and trace.start[mine[0]] == trace.start[every[trace.name[every] == names[i]]].min():
+            continue
+        yield SlowCalls(mine, int(np.count_nonzero(trace.name[ops] == names[i])), int(spent[i]))
 
 
 def _longest_stretch(trace: Trace, at: I64, child: I64) -> I64:
@@ -131,32 +130,34 @@ def _longest_stretch(trace: Trace, at: I64, child: I64) -> I64:
 
 
 def slow_calls(results: Results) -> Iterator[Finding]:
-    """An op that launches keeps the CPU for long by itself, in more calls than the first."""
+    """Ops that launch keep the CPU for long by themselves, in more calls than the first."""
     trace, verdict = results.trace, results.verdict()
-    found = slow_calls_of(results)
-    if found is None or not verdict.causes:
+    if not verdict.causes or not verdict.judged:
         return
-    idle = min(found.idle, verdict.causes[CAUSES.index("dispatch")])
-    part = idle / verdict.judged if verdict.judged else 0.0
-    if part < SLOW_SHARE:
-        return
-    name, many = found.name(trace), len(found.at)
-    length = trace.duration[found.at]
-    low, high = duration(int(length.min())), duration(int(length.max()))
-    times = low if low == high else f"{low} to {high}"
-    which = "each of " if many == found.of else f"{many:,} of "
-    which += f"{plural(found.of, 'call')} {'takes' if many == found.of else verb(many, 'take')}"
-    yield Finding(
-        "slow_calls",
-        "high" if part >= HIGH else "medium",
-        f"{name}: {which} {times} on the CPU",
-        f"Next to nothing is recorded inside: the op, or a library that it calls, works on the CPU before it "
-        f"launches. The GPU is idle for {duration(idle)} of that, {share(part)} {verdict.of()}."
-        f"{_others(results, found)}{_of_new_shapes(trace, found)}",
-        found.advice(trace),
-        first_of(longest_first(trace, found.at)),
-        {"share": part, "idle_ns": float(idle), "calls": float(many), "longest_ns": float(length.max())},
-    )
+    left = verdict.causes[CAUSES.index("dispatch")]
+    for found in slow_calls_of(results):
+        idle = min(found.idle, left)
+        left -= idle
+        part = idle / verdict.judged
+        if part < SLOW_SHARE:
+            return
+        name, many = found.name(trace), len(found.at)
+        length = trace.duration[found.at]
+        low, high = duration(int(length.min())), duration(int(length.max()))
+        times = low if low == high else f"{low} to {high}"
+        which = "each of " if many == found.of else f"{many:,} of "
+        which += f"{plural(found.of, 'call')} {'takes' if many == found.of else verb(many, 'take')}"
+        yield Finding(
+            "slow_calls",
+            "high" if part >= HIGH else "medium",
+            f"{name}: {which} {times} on the CPU",
+            "Next to nothing is recorded inside: the op, or a library that it calls, works on the CPU "
+            f"before it launches. The GPU is idle for {duration(idle)} of that, {share(part)} {verdict.of()}."
+            f"{_others(results, found)}{_of_new_shapes(trace, found)}",
+            found.advice(trace),
+            first_of(longest_first(trace, found.at)),
+            {"share": part, "idle_ns": float(idle), "calls": float(many), "longest_ns": float(length.max())},
+        )
 
 
 def _others(results: Results, found: SlowCalls) -> str:

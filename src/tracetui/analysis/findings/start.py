@@ -23,6 +23,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import StepTable, step_of
 from tracetui.analysis.select import by_name
+from tracetui.analysis.steps import unusual_lengths
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import Union
@@ -192,7 +193,8 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         return
     width = steps.end - steps.start
     usual = int(np.median(width))
-    long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS)
+    # Where steps of all lengths come, none is "usual".
+    long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
     many, more = int(long.sum()), int((width - usual)[long].sum())
     compiled = busy_union(trace, compile_phases(results)).within(steps.start, steps.end)
     of_its_own = _widths(results) is not None or 2 * compiled[long].sum() > more
@@ -206,6 +208,7 @@ def slow_steps(results: Results) -> Iterator[Finding]:
     where = f" For {duration(rest)} of it their thread was in no op." if 2 * rest > more else ""
     short, level = more < SLOW_NS * many, "medium"
     named, spent = ("", 0) if where or short else _dearest(results, steps, long)
+    only, inside = _only_there(results, steps, long)
     if short:
         advice, level = _SYSTEMS, "info"
     elif is_allocation(named):
@@ -215,9 +218,12 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         advice = _SAME_OPS.format(how="" if shapes_recorded(trace) else " (record_shapes=True)")
     else:
         advice = _NAMED if named else _ONLY_THERE
-    slow = slow_calls_of(results)
-    if slow is not None and trace.name_of(int(slow.at[0])) == named:
-        advice = slow.advice(trace)
+    for slow in slow_calls_of(results):
+        if trace.name_of(int(slow.at[0])) == named:
+            advice = slow.advice(trace)
+    if 2 * inside > int((width - usual).max()):
+        where += f" Only there is {only}: {duration(inside)}{' in the longest' if many > 1 else ''}."
+        advice, named = _ONLY_THERE, ""
     if named:
         longest = " in the longest" if many > 1 else ""
         where += f" Most of it is {short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
@@ -237,6 +243,25 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         first_of(longest_first(trace, steps.event[long])),
         {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
     )
+
+
+def _only_there(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
+    """(the annotation that takes most of the longest step, of those that no usual step has; for how long,
+    ns); ("", 0) for none."""
+    trace, worst = results.trace, int(np.argmax(steps.end - steps.start))
+    at = results.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
+    step = step_of(steps, trace.start[at])
+    usual = np.unique(trace.name[at[(step >= 0) & ~long[step]]])
+    mine = at[(step == worst) & ~np.isin(trace.name[at], usual)]
+    if not len(mine):
+        return "", 0
+    names, which = np.unique(trace.name[mine], return_inverse=True)
+    spent = [
+        int(busy_union(trace, mine[which == i]).within(steps.start[[worst]], steps.end[[worst]])[0])
+        for i in range(len(names))
+    ]
+    top = int(np.argmax(spent))
+    return short_name(trace.names[int(names[top])], "user_annotation"), spent[top]
 
 
 def _dearest(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:

@@ -12,6 +12,7 @@ import numpy as np
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes, cause_sentences, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation, is_op_name
+from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.compiled import (
     COMPILED_GRAPH,
     COMPILED_REGION,
@@ -19,7 +20,13 @@ from tracetui.analysis.findings.compiled import (
     compiling_advice,
 )
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
-from tracetui.analysis.findings.idle import TURNS_SHARE, loading_advice, loading_time, waits_for_device
+from tracetui.analysis.findings.idle import (
+    TURNS_SHARE,
+    blocking_launches,
+    loading_advice,
+    loading_time,
+    waits_for_device,
+)
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import (
     Finding,
@@ -61,11 +68,17 @@ MOSTLY = 0.8
 """An op with this share of the time of several is told alone."""
 _COMPUTES_NOTHING = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
 """If one of these takes long, something kept the thread from going on."""
+ON_CPU_SHARE = 0.2
+"""From this share of `dispatch` on, ops that compute on the CPU are told."""
 LONG_NS = 50_000
 """An op on the CPU that takes as long does not only launch, or look at its inputs."""
 TURNS, TURN_SHARE = 5, 0.95
 """So many gaps that wait for this share of the longest or more are turns of one length."""
 
+MANY_TENSORS, FREED_SHARE = 50, 0.8
+_MALLOC, _FREE = re.compile(r"(?:cuda|hip)Malloc"), re.compile(r"(?:cuda|hip)Free")
+_EMPTY = re.compile(r"aten::empty(?:_strided)?")
+"""Of what makes tensors, the ops that the trace has."""
 _PINS = re.compile(r"HostAlloc|HostMalloc|HostRegister|MemHostAlloc")
 _ADVICE = {
     "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
@@ -96,6 +109,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     alone = not queued and verdict.share("communication") < IDLE_SHARE and not results.launches().ahead
     pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
     waits, events = waits_for_device(results), ""
+    blocking = list(blocking_launches(results))
     # Few of them explain nothing; more of them are a finding of their own.
     if max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS:
         events = f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their "
@@ -115,14 +129,17 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         text = "" if rare else pace
         if waited >= TURNS_SHARE * idle.time:
             text = f"CPU and GPU take turns: for {duration(waited)} the CPU waits for the GPU."
+        if blocking:
+            text = "CPU and GPU take turns: each launch waits for its kernel."
         yield Finding(
             "overhead_bound",
             "low" if verdict.mostly_left_out else "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
             " ".join(part for part in (_idle_text(results, idle), events, text) if part),
-            _advice(results, idle),
+            blocking[0].advice if blocking else _advice(results, idle),
             idle.evidence,
             numbers,
+            device,
         )
 
 
@@ -143,6 +160,7 @@ def little_use(results: Results) -> Iterator[Finding]:
                 _advice(results, idle),
                 idle.evidence,
                 idle.numbers,
+                results.device_text(idle.gaps),
             )
 
 
@@ -164,6 +182,7 @@ def idle_time(results: Results) -> Iterator[Finding]:
                 _advice(results, idle),
                 idle.evidence,
                 idle.numbers,
+                results.device_text(idle.gaps),
             )
 
 
@@ -223,6 +242,7 @@ def between_kernels(results: Results) -> Iterator[Finding]:
             "kernel.",
             first_of(causes.event[order]),
             {"share": part, "idle_ns": float(idle.no_reason), "kernel_ns": kernel},
+            results.device_text(idle.gaps),
         )
 
 
@@ -246,7 +266,7 @@ class _Idle:
     """The annotation in which the CPU was for most of `host`, as it ran little else; "" for none."""
     within_time: int
     on_cpu: str
-    """The op that does its work on the CPU for most of `dispatch`; "" for none."""
+    """The op that does its work on the CPU for much of `dispatch`; "" for none."""
     on_cpu_time: int
 
     @property
@@ -363,8 +383,9 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     if idle.within and not loading:
         loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
     if not loading and (slow := _slow(results, idle)):
-        loading = f" For {duration(min(slow.idle, idle.dispatch))} of the idle time the CPU was in "
-        loading += f"{plural(len(slow.at), 'long call')} of {slow.name(results.trace)}."
+        spent, calls = sum(each.idle for each in slow), sum(len(each.at) for each in slow)
+        loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
+        loading += f"{plural(calls, 'long call')} of {' and '.join(e.name(results.trace) for e in slow)}."
     if not loading and "host" in (CAUSES[i] for i in idle.largest):
         loading = _same_place(results, idle)
     if idle.on_cpu and not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
@@ -433,7 +454,7 @@ def _longest_of_each(step: I32, length: I64) -> I64:
 
 
 def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
-    """(the ops that run for most of `dispatch` ns in which a device is idle, without a call of the runtime;
+    """(the ops that run for much of `dispatch` ns in which a device is idle, without a call of the runtime;
     for how long); of short ops the time is PyTorch's own."""
     if not dispatch:
         return "", 0
@@ -447,7 +468,7 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     begin = np.clip(trace.start[at], low, high)
     end = np.clip(trace.start[at] + trace.duration[at], low, high)
     idle = end - begin - gaps.blocks.within(begin, end)
-    if not len(at) or 2 * (total := int(idle.sum())) < dispatch:
+    if not len(at) or (total := int(idle.sum())) < ON_CPU_SHARE * dispatch:
         return "", 0
     names, which = by_name(trace, at)
     spent = sum_into(which, idle, len(names))
@@ -468,10 +489,12 @@ def _ends(trace: Trace, at: I64) -> I64:
     return found
 
 
-def _slow(results: Results, idle: _Idle) -> SlowCalls | None:
-    """The long calls of an op that are most of `dispatch`, where that is the main cause."""
-    slow = slow_calls_of(results) if idle.main == "dispatch" else None
-    return slow if slow is not None and 2 * slow.idle > idle.dispatch else None
+def _slow(results: Results, idle: _Idle) -> tuple[SlowCalls, ...]:
+    """The long calls of one op or two that are most of `dispatch`, where that is the main cause."""
+    slow = slow_calls_of(results)[:2] if idle.main == "dispatch" else ()
+    if slow and 2 * slow[0].idle > idle.dispatch:
+        return slow[:1]
+    return slow if 2 * sum(each.idle for each in slow) > idle.dispatch else ()
 
 
 def _turns(results: Results, idle: _Idle) -> str:
@@ -540,7 +563,11 @@ def _advice(results: Results, idle: _Idle) -> str:
             "profile_all_threads=True in torch.profiler's experimental_config."
         )
     if main == "host" and not _has_ops(results):
-        return "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did."
+        return (
+            "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did. "
+            "If that was on, the ops are another thread's: the profiler sees those of the thread that starts "
+            "it and of autograd, and with profile_all_threads=True in its experimental_config those of all."
+        )
     if main == "unlinked" and _has_ops(results):
         return (
             "What the CPU did is recorded, but not which of it launched what: look at both on the timeline."
@@ -549,14 +576,16 @@ def _advice(results: Results, idle: _Idle) -> str:
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
         return f"{_ADVICE['allocation']} {_ADVICE[main]}"
+    if main in ("launch", "dispatch") and _copies(results):
+        return "Most launches are copies from and to the host: copy many small tensors as one."
     if main in ("launch", "dispatch") and _replays(results):
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
         return SAVED_ADVICE
-    if main == "dispatch" and idle.on_cpu:
+    if main == "dispatch" and 2 * idle.on_cpu_time >= idle.dispatch > 0:
         return f"Run {idle.on_cpu} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
-        return slow.advice(trace)
+        return slow[0].advice(trace)
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
@@ -573,6 +602,11 @@ def _advice(results: Results, idle: _Idle) -> str:
 def allocation_advice(results: Results) -> str:
     """What to try against allocating and freeing memory within the steps."""
     trace = results.trace
+    if _without_cache(results):
+        return (
+            "Every tensor is allocated and freed by itself, as with PYTORCH_NO_CUDA_MEMORY_CACHING=1: unset "
+            "it. It is for debugging."
+        )
     if _frees(results):
         return _ADVICE["allocation"]
     steps, at = results.step_table(), results.slices(Kind.RUNTIME, is_allocation)
@@ -591,6 +625,15 @@ def allocation_advice(results: Results) -> str:
     return "Next to nothing is freed here: these are first requests. Warm up with the largest shapes."
 
 
+def _without_cache(results: Results) -> bool:
+    """Whether memory is allocated as often as tensors are made, and freed as often."""
+    made, freed, tensors = (
+        len(results.slices(kind, lambda name, of=of: of.fullmatch(name) is not None))  # type: ignore[misc]
+        for kind, of in ((Kind.RUNTIME, _MALLOC), (Kind.RUNTIME, _FREE), (Kind.CPU_OP, _EMPTY))
+    )
+    return made >= max(MANY_TENSORS, tensors) and freed >= FREED_SHARE * made
+
+
 def _frees(results: Results) -> bool:
     """Whether freeing takes a noticeable part of the time in which memory is allocated and freed."""
     trace, at = results.trace, results.slices(Kind.RUNTIME, is_allocation)
@@ -602,6 +645,12 @@ def _replays(results: Results) -> bool:
     """Whether graph launches run most of the kernels, copies and memsets."""
     replay = results.named(lambda name: "GraphLaunch" in name)[results.trace.name[results.launches().launch]]
     return bool(2 * np.count_nonzero(replay) > len(replay))
+
+
+def _copies(results: Results) -> bool:
+    """Whether most of what is launched copies from and to the host."""
+    copies = host_copies(results.trace, results.launches().event)
+    return bool(2 * np.count_nonzero(copies) > len(copies))
 
 
 def _is_compiled(results: Results) -> bool:

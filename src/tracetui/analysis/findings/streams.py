@@ -1,0 +1,82 @@
+"""The rule on streams whose kernels could run at the same time, and do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.findings.model import Finding, first_of, longest_first
+from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.results import Results
+from tracetui.trace import Kind
+from tracetui.trace.model import I64
+from tracetui.units import duration, plural
+
+STREAM_SHARE = 0.1
+"""Of a device's kernel time: a stream with less does little beside the others."""
+TURNS = 10
+"""So many times one stream has to follow another: those of two phases of a program are no surprise."""
+AT_ONCE = 0.02
+"""Of the time in which any of them runs a kernel."""
+IDLE_SHARE = 0.25
+NAMED = 4
+_LATE = "Streams help only where work is queued: give the GPU more work per launch first."
+_FULL = (
+    "Look at them on the timeline: nothing is gained where one waits for another (wait_stream, "
+    "wait_event), nor where each kernel fills the GPU."
+)
+
+
+def streams_in_turn(results: Results) -> Iterator[Finding]:
+    """Kernels of several streams take turns, but hardly ever run at the same time."""
+    trace, work = results.trace, results.work()
+    kernels = work[trace.kind[work] == Kind.KERNEL]
+    kernels = kernels[~np.isin(kernels, results.work_of_kind("collective"))]
+    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[kernels]]
+    for one in np.unique(device).tolist():
+        yield from _in_turn(results, kernels[device == one])
+
+
+def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
+    """`at`: the kernels of one device."""
+    trace = results.trace
+    lanes, which = np.unique(trace.lane[at], return_inverse=True)
+    time = sum_into(which, trace.duration[at], len(lanes))
+    busy = np.flatnonzero(time >= STREAM_SHARE * time.sum())
+    if len(busy) < 2:
+        return
+    at = at[np.isin(which, busy)]
+    order = np.argsort(trace.start[at], kind="stable")
+    turns = int(np.count_nonzero(np.diff(trace.lane[at][order])))
+    any_of_them = _length(results, at)
+    together = (
+        sum(_length(results, at[trace.lane[at] == lane]) for lane in lanes[busy].tolist()) - any_of_them
+    )
+    if turns < TURNS or together >= AT_ONCE * any_of_them:
+        return
+    names = [trace.lanes[lane].name for lane in lanes[busy].tolist()]
+    listed = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+    late = results.verdict().share("cpu") >= IDLE_SHARE
+    why = (
+        "The GPU waits for the CPU in between: most likely one stream has run out of work before another has "
+        "any."
+        if late
+        else "So they gain nothing over one stream."
+    )
+    yield Finding(
+        "streams_in_turn",
+        "info",
+        f"Kernels of {len(names)} streams run in turn, hardly ever at once",
+        f"{listed}: kernels run for {duration(any_of_them)} in all, with {plural(turns, 'change')} from one "
+        f"stream to another, and at once for {duration(together)}. {why}",
+        _LATE if late else _FULL,
+        first_of(np.concatenate([longest_first(trace, at[trace.lane[at] == i])[:2] for i in lanes[busy]])),
+        {"together_ns": float(together), "kernel_ns": float(any_of_them), "streams": float(len(names))},
+    )
+
+
+def _length(results: Results, at: I64) -> int:
+    union = busy_union(results.trace, at)
+    return int((union.end - union.start).sum())

@@ -1,0 +1,293 @@
+"""What the findings say and advise, on the smallest traces in which it was once not so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.analysis.test_rules import found
+from tests.analysis.test_said import found as found_whole
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
+
+from tracetui.analysis.findings import Finding
+from tracetui.analysis.results import Results
+
+
+def optimizer(name: str, start: int, kernels: int, first: int) -> list[Event]:
+    """One call, with a launch every 20 us."""
+    events = [cpu(f"Optimizer.step#{name}.step", start, 20 * kernels, "user_annotation")]
+    for n in range(kernels):
+        events += [launch(start + 20 * n + 2, first + n), kernel(start + 20 * n + 8, 2, first + n)]
+    return events
+
+
+def test_kernels_a_call_are_those_of_one_optimizer(tmp_path: Path) -> None:
+    """SparseAdam for the embeddings, tensor by tensor, and Adam for the rest, in a few kernels."""
+    events = [*optimizer("SparseAdam", 0, 240, 1), *optimizer("Adam", 5000, 10, 500), *run(6000, 90, 999)]
+    finding = found(trace_of(tmp_path, *events), "optimizer_loop")
+    assert finding is not None
+    assert finding.title == "Optimizer.step#SparseAdam.step launches 240 kernels a call"
+    assert finding.text.startswith("1 call takes 4.80 ms")
+    assert "has neither foreach=True nor fused=True" in finding.advice
+
+
+def test_all_phases_that_compile_are_named(tmp_path: Path) -> None:
+    """The backward pass is compiled when it first runs, not within what compiles the forward pass."""
+    events = [step(0, 0, 6000), step(1, 7000, 100), *run(10, 5, 1), *run(7010, 5, 2)]
+    for name, start, length in (
+        ("_compile.compile_inner", 100, 2000),
+        ("backward._backward_impl", 3000, 2500),
+    ):
+        events += [cpu(f"{name} (dynamo_timed)", start, length), cpu("inner (dynamo_timed)", start + 1, 1900)]
+    finding = found(trace_of(tmp_path, *events), "compiling")
+    assert finding is not None
+    assert (
+        "in backward._backward_impl (2.50 ms) and _compile.compile_inner (2.00 ms), and in what they call."
+    ) in finding.text
+
+
+SILU = "scaled_silu"
+
+
+def test_kernels_of_other_shapes_are_not_the_same_work(tmp_path: Path) -> None:
+    """A random fill has as many blocks for any size; the next kernel shows that the sizes differ."""
+
+    def steps(grids: tuple[int, ...]) -> list[Event]:
+        events: list[Event] = []
+        for n, grid in enumerate(grids):
+            events.append(step(n, 1000 * n, 900))
+            for k, blocks, length in ((1, 1056, 50 + 50 * n), (2, grid, 40)):
+                event = run(1000 * n + 200 * k, length, 10 * n + k, "random" if k == 1 else SILU)
+                event[1]["args"]["grid"] = [blocks, 1, 1]
+                events += event
+        return events
+
+    assert found(trace_of(tmp_path, *steps((500, 500, 500))), "spread") is not None
+    assert found(trace_of(tmp_path, *steps((500, 1000, 1500))), "spread") is None
+
+
+CAST = (
+    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda("
+    "at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#12}::operator()() const"
+    "::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul>, 4, TrivialOffsetCalculator<1, unsigned int>, "
+    "TrivialOffsetCalculator<1, unsigned int>, at::native::memory::LoadWithCast<1>, "
+    "at::native::memory::StoreWithCast<1> >(int, ...)"
+)
+
+
+def test_what_to_do_about_casts(tmp_path: Path) -> None:
+    """Weights in 8 bits are not to be converted once and for all; without ops nothing is known."""
+
+    def casts(*types: str, ops: bool = True) -> str:
+        events: list[Event] = []
+        for n in range(10):
+            more = {"Input Dims": [[64], [64]], "Input type": list(types)} if types else {}
+            events += [cpu("aten::copy_", 1000 * n, 40, **more)] if ops else []
+            events += [launch(1000 * n + 10, n + 1), kernel(1000 * n + 20, 900, n + 1, name=CAST)]
+        finding = found(trace_of(tmp_path, *events), "type_conversions")
+        assert finding is not None
+        return f"{finding.text} {finding.advice}"
+
+    assert "kept in 8 bits to save memory, multiply them as they are" in casts("c10::BFloat16", "signed char")
+    assert "Convert a weight or a constant once" in casts("c10::BFloat16", "float")
+    assert "Convert a weight or a constant once" in casts()
+    told = casts(ops=False)
+    assert "Which ops ask for them is not recorded. Record the ops, too" in told
+    assert "no part of another op" not in told
+
+
+def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for n in range(5):
+        events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + 100, 50, n + 1)]
+        events.append(cpu("forward", 10_000 * n + 50, 400, "user_annotation"))
+    events.append(cpu("save_checkpoint", 31_000, 7_500, "user_annotation"))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert finding.text.endswith("Only there is save_checkpoint: 7.50 ms.")
+    assert finding.advice.startswith("Look at what the program does only there")
+
+
+def allocating(frees: int) -> list[Event]:
+    """60 ops, each of which makes a tensor with a cudaMalloc of 60 us; so many of them are freed."""
+    events: list[Event] = []
+    for n in range(60):
+        events += [cpu("aten::empty", 200 * n, 70), cpu("cudaMalloc", 200 * n + 2, 60, "cuda_runtime")]
+        events += [cpu("cudaFree", 200 * n + 80, 60, "cuda_runtime")] if n < frees else []
+        events += [launch(200 * n + 150, n + 1), kernel(200 * n + 160, 5, n + 1)]
+    return events
+
+
+def test_no_caching_allocator(tmp_path: Path) -> None:
+    finding = found(trace_of(tmp_path, *allocating(60)), "overhead_bound")
+    assert finding is not None
+    assert "PYTORCH_NO_CUDA_MEMORY_CACHING=1: unset it" in finding.advice
+    finding = found(trace_of(tmp_path, *allocating(20)), "overhead_bound")
+    assert finding is not None
+    assert "NO_CUDA_MEMORY_CACHING" not in finding.advice
+
+
+def copies(length: float, *ways: str) -> list[Event]:
+    """200 times: an op copies in each of these ways, and a kernel of 1 us follows."""
+    events: list[Event] = []
+    for n in range(200):
+        at = n * (3 * length + 180)
+        for k, way in enumerate(ways):
+            begin, number = at + k * (length + 62), 10 * n + k + 1
+            events += [cpu("aten::to", begin, length + 60), cpu("aten::copy_", begin + 1, length + 58)]
+            events.append(launch(begin + 35, number, length + 22, "cudaMemcpyAsync"))
+            events.append(memcpy(begin + 40, length, number, way))
+        events += run(at + 2 * length + 140, length, 10 * n + 9)
+    return events
+
+
+IN, OUT = "HtoD (Pageable -> Device)", "DtoH (Device -> Pageable)"
+
+
+def test_small_copies_are_told_once(tmp_path: Path) -> None:
+    """Pinning does nothing for copies of a few bytes: one copy of all is what helps."""
+    trace = trace_of(tmp_path, *copies(1, IN, IN))
+    assert found(trace, "pageable_memory") is None
+    for rule in ("overhead_bound", "short_calls"):
+        finding = found(trace, rule)
+        assert finding is not None
+        assert "copy many small tensors as one" in finding.advice
+    assert found(trace_of(tmp_path, *copies(20, IN, IN)), "pageable_memory") is not None
+
+
+def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
+    """Gradients to the host, parameters back: what an optimizer on the host needs."""
+    for ways, pin, beside in (
+        ((IN, OUT), "copy from and into it", "Copy while kernels run"),
+        ((IN, IN), "DataLoader(pin_memory=True)", "Copy the next batch"),
+        ((OUT, OUT), "Copy into pinned memory that is kept", "Copy results out"),
+    ):
+        trace = trace_of(tmp_path, *copies(100, *ways))
+        first, second = found(trace, "pageable_memory"), found(trace, "exposed_copies")
+        assert first is not None
+        assert second is not None
+        assert pin in first.advice
+        assert beside in second.advice
+    waits = found(trace, "blocking_calls")
+    assert waits is not None
+    assert waits.advice.startswith("Most of these copy tensors to the host")
+
+
+GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
+
+
+def test_what_a_recurrent_network_copies(tmp_path: Path) -> None:
+    """cuDNN copies within its own call: nobody can lay its inputs out otherwise."""
+
+    def told(name: str) -> bool:
+        events: list[Event] = []
+        for n in range(20):
+            at = 100.0 * n
+            events += [cpu(name, at, 30), launch(at + 5, 2 * n + 1), launch(at + 15, 2 * n + 2)]
+            events.append(memcpy(at + 20, 10, 2 * n + 1, "DtoD (Device -> Device)"))
+            events.append(kernel(at + 31, 50, 2 * n + 2, name=GEMM))
+        return found(trace_of(tmp_path, *events), "copy_before_product") is not None
+
+    assert told("aten::bmm")
+    assert not told("aten::_cudnn_rnn_backward")
+    assert not told("aten::miopen_rnn")
+
+
+def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
+    """cuDNN's attention plans forward and backward: both are told, and together they are the reason."""
+    names = ("aten::_cudnn_attention_forward", "aten::_cudnn_attention_backward")
+    events: list[Event] = []
+    at = 0.0
+    for n in range(8):
+        long = 8_000 if n % 2 else 100
+        events.append(step(n, at, 2 * long + 180))
+        for k, name in enumerate(names):
+            begin = at + (long + 60) * k + 20
+            events += [cpu(name, begin, long), launch(begin + long - 20, 2 * n + k + 1)]
+            events.append(kernel(begin + long - 10, 50, 2 * n + k + 1))
+        at += 2 * long + 200
+    trace = trace_of(tmp_path, *events)
+    told = [finding for finding in Results(trace).findings() if finding.rule == "slow_calls"]
+    assert {finding.title.split(": ")[0] for finding in told} == set(names)
+    bound = found(trace, "overhead_bound")
+    assert bound is not None
+    assert "long calls of " in bound.text
+    assert "enable_cudnn_sdp(False)" in bound.advice
+
+
+def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
+    """Three of four GPUs are idle for most of the time, one computes all the time."""
+
+    def told(busy: tuple[int, ...]) -> list[Finding]:
+        events: list[Event] = []
+        for n in range(20):
+            for device, length in enumerate(busy):
+                number = 100 * n + device + 1
+                event = kernel(1000 * n + 20 + device, length, number, pid=device)
+                event["args"]["device"] = device
+                events += [
+                    cpu("aten::mm", 1000 * n + 5 * device, 20),
+                    launch(1000 * n + 6 * device, number),
+                    event,
+                ]
+        every = Results(trace_of(tmp_path, *events)).findings()
+        return [f for f in every if f.rule in ("overhead_bound", "little_use")]
+
+    (one,) = told((100, 50, 200, 980))
+    assert one.title.endswith("; 2 others are alike")
+    assert one.device == "GPU 1"
+    assert "Alike: GPU 0 (" in one.text
+    assert ", GPU 2 (" in one.text
+    assert [f.device for f in told((100, 50, 980))] == ["GPU 1", "GPU 0"]
+
+
+def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
+    """A fifth of the time in ops is no launching, though most is."""
+
+    def told(length: int) -> str:
+        events: list[Event] = []
+        for n in range(50):
+            at = 1000 * n
+            events += [cpu("aten::addmm", at, 400), launch(at + 380, n + 1), kernel(at + 390, 5, n + 1)]
+            events.append(cpu("aten::einsum", at + 420, length))
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        assert "aten::einsum" not in finding.advice
+        return finding.text
+
+    assert "of the idle time the CPU ran aten::einsum, which launches nothing." in told(200)
+    assert "aten::einsum" not in told(60)
+
+
+def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
+    """Every kernel holds the CPU up, so the CPU alone does not set the pace."""
+
+    def told(blocks: bool) -> Finding:
+        events: list[Event] = []
+        for n in range(20):
+            at = 200.0 * n
+            events += [cpu("aten::mm", at, 150), kernel(at + 20, 40, n + 1)]
+            events.append(launch(at + 10, n + 1, 55 if blocks else 5))
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        return finding
+
+    assert "the CPU sets the pace" in told(False).text
+    assert told(True).text.endswith("CPU and GPU take turns: each launch waits for its kernel.")
+    assert told(True).advice.startswith("Unset CUDA_LAUNCH_BLOCKING")
+
+
+def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
+    def told(values: int) -> str:
+        events: list[Event] = []
+        for n in range(3 * values):
+            at = 300.0 * n
+            events += [cpu("aten::item", at, 120), launch(at + 5, n + 1, 8, "cudaMemcpyAsync")]
+            events.append(memcpy(at + 20, 2, n + 1, "DtoH (Device -> Pinned)"))
+            events.append(cpu("cudaStreamSynchronize", at + 15, 100, "cuda_runtime"))
+        events += [step(n, 300.0 * values * n - 2, 300.0 * values - 5) for n in range(3)]
+        finding = found(trace_of(tmp_path, *events), "blocking_calls")
+        assert finding is not None
+        return finding.advice
+
+    assert told(20).startswith("Read values once a step, not one by one")
+    assert told(4).startswith("Read values back later")
