@@ -288,7 +288,7 @@ class TableView(DeltaLines, can_focus=True):
 
     def _blank(self) -> Strip:
         """An empty line; always the same, so that a repaint does not send it again."""
-        return Strip.blank(self.size.width, self.rich_style)
+        return Strip.blank(self.size.width, self.ground)
 
     def render_line(self, y: int) -> Strip:
         width, style = self.size.width, self.get_component_rich_style
@@ -308,7 +308,7 @@ class TableView(DeltaLines, can_focus=True):
         if at >= len(self.order):
             return self._blank()
         mark = drawing.scroll_mark(y - self.HEADER, self.top, self.page, len(self.order))
-        bar = Segment(mark, style("table--bar") if mark != " " else self.rich_style)
+        bar = Segment(mark, style("table--bar") if mark != " " else self.ground)
         row, here = int(self.order[at]), at == self.cursor
         faint = self.table.dim is not None and self.table.dim(row)
         look = style("table--cursor" if here else "table--dim" if faint else "table--row")
