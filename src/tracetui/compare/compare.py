@@ -36,7 +36,7 @@ from tracetui.compare.sides import Side, by_graph, device_name, pair_rounds, sid
 from tracetui.compare.timing import changed_calls, general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind, Trace
 from tracetui.trace.unknown import missing_kernels
 from tracetui.units import duration, plural, share
 
@@ -48,6 +48,10 @@ WITHIN = 0.75
 """Unless so much of one is all there in the other, which does much besides."""
 CROWDED = 0.1
 """Work beside other work for this share of its time more than on the other side may be slower for that."""
+
+PAUSE = 0.03
+"""A pause between two calls that one side alone has is no matter of the machine's speed from this share of a
+step on."""
 
 WAITS = 0.001
 """A device that waits for the CPU for a smaller share of a step is not said to."""
@@ -116,7 +120,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     )
     # Without a device, ops on larger inputs take longer for that.
     alike = ~other & ~bigger if not len(work.all_a) else ~other
-    on_the_way = _same_path(trees, calls, alike, len(rounds))
+    on_the_way = _same_path(a.trace, trees, calls, alike, len(rounds), PAUSE * usual)
     many = not changes or machine.calls >= FEW_CALLS
     in_general = (
         general(a.trace.name[calls.a[same]], own_a[calls.a[same]], own_b[calls.b[same]]),
@@ -288,30 +292,44 @@ def _beside(side: Side, at: I64) -> F64:
 
 
 def _same_path(
-    trees: tuple[CallTree, CallTree], calls: Matches, same: Bool, rounds: int
+    trace: Trace, trees: tuple[CallTree, CallTree], calls: Matches, same: Bool, rounds: int, pause: float
 ) -> tuple[float, float]:
     """What the `same` ones of `calls`, but for waiting, add to a round of each side, with the time between
-    them: the medians, ns. Not the time after calls that only one side makes: it may be theirs. Where that
-    between them changed much more than the calls did, it is not the machine's, but what runs there: then
-    none of it counts."""
+    them: the medians, ns. Not the time after calls that only one side makes: it may be theirs; nor that
+    between two calls where one side has much more, by `pause` (ns) or more. Where that between them changed
+    much more than the calls did, it is not the machine's, but what runs there: then none of it counts."""
     places = [tree.place[at].astype(np.int64) for tree, at in zip(trees, (calls.a, calls.b), strict=True)]
     partner = np.full(len(trees[0].at) + 1, -1, dtype=np.int64)
     partner[places[0]] = places[1]
     before_a, before_b = (tree.since[at[same]] for tree, at in zip(trees, places, strict=True))
     follows = partner[before_a] == before_b
-    own, between = [], []
+    after, ahead = (trace.name[trees[0].at[at]] for at in (places[0][same], np.maximum(before_a, 0)))
+    _, what = np.unique((after.astype(np.int64) << 32) + ahead, return_inverse=True)
+    own, by_place = [], []
     for tree, at in zip(trees, places, strict=True):
         place = at[same]
         keep = ~tree.waits[place]
-        place, near = place[keep], place[keep & follows]
-        own.append(sum_into(tree.round[place], tree.own[place], rounds).astype(np.float64))
-        between.append(sum_into(tree.round[near], tree.before[near], rounds).astype(np.float64))
-    spent, times = ([float(np.median(one)) for one in of] for of in (own, between))
-    likely = times[0] * spent[1] / spent[0] if spent[0] else times[0]
+        own.append(sum_into(tree.round[place[keep]], tree.own[place[keep]], rounds).astype(np.float64))
+        keep &= follows
+        which = what[keep] * rounds + tree.round[place[keep]]
+        sums = sum_into(which, tree.before[place[keep]], (int(what.max(initial=-1)) + 1) * rounds)
+        by_place.append(sums.reshape(-1, rounds).astype(np.float64))
+    spent = [float(np.median(one)) for one in own]
+    slower = spent[1] / spent[0] if spent[0] else 1.0
+    usual = _scaled(np.median(by_place[0], axis=1) * slower, np.median(by_place[1], axis=1), pause)
+    between = [one[usual].sum(axis=0) for one in by_place]
+    times = [float(np.median(one)) for one in between]
+    likely = times[0] * slower
     if not likely / LIKE <= times[1] <= likely * LIKE:
         between = [np.zeros(rounds), np.zeros(rounds)]
     first, second = (float(np.median(one + gaps)) for one, gaps in zip(own, between, strict=True))
     return first, second
+
+
+def _scaled(likely: F64, after: F64, pause: float) -> Bool:
+    """Which of these times, ns, are about as long as is likely, or less than a pause away from it."""
+    low, high = np.minimum(likely, after), np.maximum(likely, after)
+    return np.asarray((high - low < pause) | (high <= LIKE * low), dtype=np.bool_)
 
 
 def _outside(side: Side, tree: CallTree) -> float:
