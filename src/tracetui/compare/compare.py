@@ -16,7 +16,7 @@ from tracetui.analysis.select import named, plausible
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.charges import charge, charged
+from tracetui.compare.charges import charge, charged, without_loading
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
 from tracetui.compare.joining import joined
@@ -32,7 +32,7 @@ from tracetui.compare.metrics import (
 )
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.naming import listed
-from tracetui.compare.sides import Side, by_graph, device_name, pair_rounds, side_of
+from tracetui.compare.sides import Side, by_graph, device_name, loads_otherwise, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
 from tracetui.trace.intervals import union
@@ -83,6 +83,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
     changes = joined((a, b), work, calls, find_changes((a, b), trees, work, calls))
     rest = charge((a, b), trees, calls, changes, words)
+    loads = without_loading((a, b), rest) if loads_otherwise(*whole) else (calls.a[:0], calls.b[:0])
     changes += [rest] if rest.a.events or rest.b.events else []
     grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
     longer = stretched(a.trace, b.trace, work.all_a, work.all_b, grown)
@@ -165,6 +166,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         bigger,
         other,
         odd,
+        loads,
         first,
         machine,
         all_of_it,

@@ -64,6 +64,8 @@ class Facts:
     `odd`."""
     odd: tuple[list[Slower], list[Slower]]
     """The same calls, and the same work, that took much longer, or less long, than the rest."""
+    loads: tuple[I64, I64]
+    """The calls that one side alone makes to load its data, where that makes a difference (slices)."""
     first: tuple[float, float]
     """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine

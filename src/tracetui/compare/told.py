@@ -302,22 +302,28 @@ def _guards_text(facts: Facts, a: I64, b: I64, time: Times) -> str:
     return f"Guards and the prologue of compiled code {cost} {spent} on the CPU{each} ({names})."
 
 
+def call_names(facts: Facts, a: I64, b: I64, rounds: int = 0) -> str:
+    """Which calls one side alone makes: how many in each of so many `rounds` (all, if 0), and their names."""
+    told: list[str] = []
+    each = "" if rounds else facts.each
+    for side, tree, at, what in zip(facts.sides, facts.trees, (a, b), ("gone", "new"), strict=True):
+        count = counted(len(at) / (rounds or facts.count), "call")
+        count = count.partition(" call")[0] if told else f"{count}{each}"
+        verb = "is" if count.startswith("1 ") or count == "1" else "are"
+        told += [f"{count} ({listed(by_time(side, tree, at))}) {verb} {what}"] if len(at) else []
+    return " and ".join(told)
+
+
 def _calls_text(facts: Facts, a: I64, b: I64, time: Times, python: list[float]) -> str:
-    sides = zip(facts.sides, facts.trees, (a, b), strict=True)
-    left, right = (listed(by_time(side, tree, at)) for side, tree, at in sides)
-    where = facts.where(time.rounds, not len(b))
-    each, of = "" if where else facts.each, facts.each_of(time.rounds)
-    before, after = (counted(len(at) / len(time.rounds), "call") for at in (a, b))
-    if len(a) and len(b):
-        became = f"{before}{each} ({left}) became {after.partition(' call')[0]} ({right}){where}"
-        return f"On the CPU, {became}: {_spent(time)}{of}.{_beside(facts, python)}"
-    side, name, at, count = (facts.a, left, a, before) if len(a) else (facts.b, right, b, after)
-    if not where and _has(facts.b if len(a) else facts.a, side.trace, at):
-        told = f"{count.replace(' call', ' fewer call' if len(a) else ' more call', 1)}{each} ({name})"
-    else:
-        verb = "is" if count.startswith("1 call") else "are"
-        told = f"{count}{each} ({name}) {verb} {'gone' if len(a) else 'new'}{where}"
-    spent = duration(time.before if len(a) else time.after)
+    # In no place of their own: whether some became the others is not known.
+    where, of = facts.where(time.rounds, not len(b)), facts.each_of(time.rounds)
+    told = call_names(facts, a, b, len(time.rounds) if where else 0) + where
+    n = int(not len(a))
+    side, tree, at = facts.sides[n], facts.trees[n], (a, b)[n]
+    if not (where or (len(a) and len(b))) and _has(facts.sides[1 - n], side.trace, at):
+        count = counted(len(at) / facts.count, ("fewer call", "more call")[n])
+        told = f"{count}{facts.each} ({listed(by_time(side, tree, at))})"
+    spent = _spent(time) if len(a) and len(b) else duration(time.before if len(a) else time.after)
     return f"On the CPU, {told}: {spent}{of}.{_beside(facts, python)}"
 
 
