@@ -64,7 +64,7 @@ class Change:
     """Work of side a that is other work, or nothing, on side b; the same in several places."""
 
     kind: str
-    """"replaced", "fused", "split", "dtype", "new", "gone", "order"; "calls" for calls that launch
+    """"replaced", "fused", "split", "dtype", "again", "new", "gone", "order"; "calls" for calls that launch
     nothing."""
     what: str = ""
     """What all of it is, if that is told at once, wherever it is: see `_alike`. Of kind "dtype" the types of

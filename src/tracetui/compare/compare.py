@@ -13,6 +13,7 @@ from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import named, plausible
+from tracetui.compare.again import as_change, find_again, give_calls, without
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
@@ -81,17 +82,28 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     words = Vocabulary(a.trace, b.trace)
     trees = call_tree(a), call_tree(b)
     work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
-    changes = joined((a, b), work, calls, find_changes((a, b), trees, work, calls))
+    again, changes = find_again((a, b), trees, words), find_changes((a, b), trees, work, calls)
+    plain = joined((a, b), work, calls, changes)
+    if again and again.larger is None and any(one.block for one in plain):
+        again = None  # more layers, where layers are all there is
+    if again:
+        changes = joined((a, b), work, calls, without(again, changes))
+        changes.append(as_change(again, (a, b)))
+    else:
+        changes = plain
     rest = charge((a, b), trees, calls, changes, words)
+    none = np.zeros(len(calls.a), dtype=np.bool_)
+    repeated = give_calls(again, trees, rest, changes[-1], calls) if again else none
     loads = without_loading((a, b), rest) if loads_otherwise(*whole) else (calls.a[:0], calls.b[:0])
     changes += [rest] if rest.a.events or rest.b.events else []
-    grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
-    longer = stretched(a.trace, b.trace, work.all_a, work.all_b, grown)
+    often = again.pairs(work.all_a, work.all_b) if again else np.zeros(len(work.all_a), dtype=np.bool_)
+    grown = resized(a.trace, b.trace, work.all_a, work.all_b, True) & ~often
+    longer = stretched(a.trace, b.trace, work.all_a, work.all_b, grown) & ~often
     ops = a.trace.kind[calls.a] == Kind.CPU_OP
     bigger = np.zeros(len(ops), dtype=np.bool_)
     bigger[ops] = resized(a.trace, b.trace, calls.a[ops], calls.b[ops], False)
     own_a, own_b = a.results.self_time(), b.results.self_time()
-    other = otherwise((a, b), trees, calls, changes)
+    other = otherwise((a, b), trees, calls, changes) | repeated
     for side, at in ((a, calls.a), (b, calls.b)):
         if side.results.gaps().devices:
             other |= np.isin(at, side.results.cpu_time().first)
@@ -99,7 +111,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     # A collective waits for the other ranks: its time says nothing of the machine, nor does that of work
     # which only one side runs beside a collective, or anything else.
     crowded = np.abs(_beside(a, work.all_a) - _beside(b, work.all_b)) > CROWDED
-    timed = ~grown & ~longer & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
+    timed = ~grown & ~longer & ~often & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
     long = float(np.median(counted[0].times))
     # Where no kernels are on other sizes, ops that are take longer for that, and are told so.
     changed = other | bigger if grown.any() else other & ~bigger
@@ -107,7 +119,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     odd = (
         odd_calls((a, b), trees, calls, ~bigger & ~other, long)
         + changed_calls((a, b), trees, calls, changed & ~charged(trees, calls, changes), usual),
-        odd_work((a, b), work, ~grown & ~longer, timed, float(np.median(counted[0].work_time))),
+        odd_work((a, b), work, ~grown & ~longer & ~often, timed, float(np.median(counted[0].work_time))),
     )
     # What is told to take longer, or less long, than all else is not the machine.
     other |= np.isin(calls.a, np.concatenate([calls.a[:0], *(one.a for one in odd[0] if not one.once)]))
@@ -159,6 +171,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         calls,
         trees,
         changes,
+        again,
         grown,
         longer,
         crowded,
@@ -230,6 +243,8 @@ def _one_without(a: Side, b: Side, *kinds: Kind) -> str:
 def _strange(facts: Facts, told: int) -> str:
     """What to ask of programs that have so little in common that they are hardly one, changed. `told`: how
     many explanations there are."""
+    if facts.again is not None:
+        return ""
     a, b = facts.sides
     sizes = (a.work, b.work, facts.work.a), (a.calls, b.calls, facts.calls.a)
     known = [

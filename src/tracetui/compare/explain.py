@@ -321,6 +321,9 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
     pairs, mask = (facts.work, facts.grown) if device else (facts.calls, facts.bigger)
     if not mask.any():
         return
+    sets = bool(device and np.all(facts.a.trace.kind[pairs.all_a[mask]] == Kind.MEMSET))
+    if sets and facts.changes:  # which come along with other work
+        return
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
     example, more = _example(facts, a, b), ""
     what = "of the kernels and copies" if device else "of the ops"

@@ -44,7 +44,9 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
         # moved.
         sets = change.kind == "order" and len(facts.changes) > 1
         sets = sets and (moves(trace, change.a.events) or _library(facts, change))
-        if change.kind != "calls" and not sets and not _begins_elsewhere(facts, change, both):
+        if change.kind == "again":
+            yield _again(facts, change)
+        elif change.kind != "calls" and not sets and not _begins_elsewhere(facts, change, both):
             a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
             time, cpu, waits = facts.work_time(a, b), facts.cpu_time(change), facts.cpu_time(change, True)
             text = _sentence(facts, change, time, cpu, waits, both)
@@ -53,6 +55,32 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
                 change.kind, text, 0 if moved else time.change, "device", a, b, places,
                 0 if moved else cpu.change, _matters(facts, time, cpu, waits),
             )  # fmt: skip
+
+
+def _again(facts: Facts, change: Change) -> Explanation:
+    """One side does the same several times in a step."""
+    again = facts.again
+    assert again is not None
+    a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
+    time, cpu = facts.work_time(a, b), facts.cpu_time(change)
+    side, tree, calls = facts.b, facts.trees[1], change.b.calls
+    names = [side.trace.names[i] for i in distinct(side.trace.name[calls], len(side.trace.names)).tolist()]
+    kinds_ = f"{len(names):,} kinds of calls ({listed(by_time(side, tree, calls))})"
+    told = (
+        f"there are {again.times} times as many{facts.each}"
+        if again.more
+        else f"one in {again.times} is left"
+    )
+    told += f", on {'larger' if again.larger else 'smaller'} sizes" if again.larger is not None else ""
+    spent = f"{_spent(time)} on the GPU, " if len(a) or len(b) else ""
+    text = f"Of {kinds_} {told}: {spent}{_spent(cpu)} on the CPU{facts.each}."
+    if not (len(a) or len(b)):
+        at = change.a.calls, change.b.calls
+        return facts.told("again", text, cpu.change, "cpu", *at, facts.by_round(*at))
+    waits = facts.cpu_time(change, True)
+    places = _places(facts, change, a, b)
+    matters = _matters(facts, time, cpu, waits)
+    return facts.told("again", text, time.change, "device", a, b, places, cpu.change, matters)
 
 
 def _library(facts: Facts, change: Change) -> bool:
