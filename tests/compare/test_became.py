@@ -155,3 +155,23 @@ def test_other_kernels_of_one_kind_are_told_once(tmp_path):
         "CPU a step. Most of it: conv fprop tf32 128x64 nhwc became conv fprop tf32 128x32 nhwc: "
         "10.0 µs → 15.0 µs."
     )
+
+
+def test_what_an_op_launches_by_another_one_within_it_belongs_to_it(tmp_path):
+    """`norm` is in both; in one of them it also runs `zeros`. That is not what stood before it became."""
+    a = program(("relu2", "p"), ("outer", ("evaluate", ("backward", ("norm", "old")))))
+    b = program(("outer", ("evaluate", ("backward", ("norm", ("zeros", "q"), "new")))))
+    for one, other, turned in ((a, b, False), (b, a, True)):
+        found = both(tmp_path, one, other).explanations
+        told = sorted(names(e)[::-1] if turned else names(e) for e in found)
+        assert told == [(("old",), ("q", "new")), (("p",), ())]
+
+
+def test_an_op_that_became_another_one_did_so_where_nothing_stands_in_its_place(tmp_path):
+    """The last of three: its kernels are apart by some that both run."""
+    between, many = ("x", "y"), ("mm", "g1", "g2", "g3", "g4", "g5")
+    a = program(("f", "a"), between, ("f", "a"), between, ("f", "a"), many)
+    b = program(("h", "c"), between, ("h", "c"), between, many, ("h", "c"))
+    (one,) = both(tmp_path, a, b).explanations
+    assert one.text.startswith("f became h, 3 times: 30.0 µs → 30.0 µs on the GPU, ")
+    assert names(one) == (("a",), ("c",))

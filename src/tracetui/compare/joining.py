@@ -185,7 +185,26 @@ def _told_alike(sides: Sides, changes: Sequence[Change]) -> list[Change]:
         told = not (one.what or one.block or copies) and one.kind != "order"
         names = [its or tuple(sorted(shorts(side.trace, part.events))) for side, part, its in parts]
         by_ops.setdefault(tuple(names) if told else id(one), []).append(one)
+    for key in [one for one in by_ops if isinstance(one, tuple) and all(one)]:
+        gone, new = (key[0], ()), ((), key[1])
+        if all(len(by_ops.get(one, ())) == 1 for one in (gone, new)):
+            there = by_ops[gone][0], by_ops[new][0]
+            if sorted(there[0].order) == sorted(there[1].order):
+                by_ops[key].append(_in_place(*there))
+                del by_ops[gone], by_ops[new]
     return [some[0] if len(some) == 1 else _at_once(some) for some in by_ops.values()]
+
+
+def _in_place(gone: Change, new: Change) -> Change:
+    """What is gone and what is new, in as many places of the same rounds, as what became other work."""
+    found = Change("replaced")
+    pairs = [sorted(enumerate(one.order), key=lambda at: (at[1], at[0])) for one in (gone, new)]
+    left, right = gone.places(), new.places()
+    for (i, rounds), (j, _) in zip(*pairs, strict=True):
+        found.add(left[i][0], right[j][1], rounds)
+    found.a.tops, found.b.tops = gone.a.tops, new.b.tops
+    found.a.mostly, found.b.mostly = gone.a.mostly, new.b.mostly
+    return found
 
 
 def _at_once(changes: Sequence[Change]) -> Change:
