@@ -124,15 +124,15 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     # What is told to take longer, or less long, than all else is not the machine.
     other |= np.isin(calls.a, np.concatenate([calls.a[:0], *(one.a for one in odd[0] if not one.once)]))
     timed &= ~np.isin(work.all_a, np.concatenate([work.a[:0], *(one.a for one in odd[1])]))
-    same = ops & ~bigger & ~other
+    # Without a device, ops on larger inputs take longer for that.
+    alike = ~other & ~bigger if not len(work.all_a) else ~other
+    same = ops & alike
     machine = Machine(
         ratio(own_a[calls.a[same]], own_b[calls.b[same]]),
         ratio(time_a[timed], time_b[timed]),
-        int(np.count_nonzero(~bigger & ~other)),
+        int(np.count_nonzero(alike)),
         int(np.count_nonzero(timed)),
     )
-    # Without a device, ops on larger inputs take longer for that.
-    alike = ~other & ~bigger if not len(work.all_a) else ~other
     on_the_way = _same_path(a.trace, trees, calls, alike, len(rounds), PAUSE * usual)
     many = not changes or machine.calls >= FEW_CALLS
     in_general = (
