@@ -175,3 +175,20 @@ def test_an_op_that_became_another_one_did_so_where_nothing_stands_in_its_place(
     (one,) = both(tmp_path, a, b).explanations
     assert one.text.startswith("f became h, 3 times: 30.0 µs → 30.0 µs on the GPU, ")
     assert names(one) == (("a",), ("c",))
+
+
+@pytest.mark.parametrize(("many", "apart"), [(4, True), (5, False)])
+def test_many_ops_that_run_other_kernels_are_one_sentence(tmp_path, many, apart):
+    a = program(*[(f"f{k}", f"a{k}") for k in range(many)])
+    b = program(*[(f"f{k}", f"b{k}") for k in range(many)])
+    for event in b.events:
+        event["dur"] += 5 * (event["name"] == "b1")
+    found = both(tmp_path, a, b).explanations
+    if apart:
+        assert {one.text.partition(":")[0] for one in found} == {f"a{k} became b{k}" for k in range(many)}
+    else:
+        (one,) = found
+        start = f"The same ops run on other kernels or other sizes, {many} times a step: "
+        assert one.text.startswith(f"{start}50.0 µs → 55.0 µs on the GPU, ")
+        assert one.text.endswith(". Most of it: a1 became b1: 10.0 µs → 15.0 µs.")
+        assert one.kind == "replaced"

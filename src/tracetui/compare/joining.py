@@ -16,7 +16,7 @@ from tracetui.compare.match import Matches
 from tracetui.compare.naming import moves, ops_told, shorts
 from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I32, I64, Bool, Trace
+from tracetui.trace.model import I32, I64, Bool, Kind, Trace
 
 FEW = 3
 """Kernels that became others of another type: fewer are told one by one."""
@@ -26,6 +26,10 @@ PASSES: dict[str, Callable[[str], bool]] = {
     "optimizer's step": lambda name: name.startswith("Optimizer.step#"),
 }
 """Parts of a training step that a program has or has not, by the names of what surrounds them."""
+BECAME = "replaced", "fused", "split"
+MANY = 4
+"""So many other kernels of the same ops are told one by one."""
+SAME_OPS = "the same ops"
 LIKE = {"tf32": "fp32"}
 """How a kernel computes with numbers of another type."""
 
@@ -34,7 +38,8 @@ Sides = tuple[Side, Side]
 
 def joined(sides: Sides, work: Matches, calls: Matches, changes: Sequence[Change]) -> list[Change]:
     """The changes, those that are one put together."""
-    return _told_alike(sides, _blocks(sides, work, _types(sides, calls, _passes(sides, changes))))
+    found = _blocks(sides, work, _types(sides, calls, _passes(sides, changes)))
+    return _other_kernels(sides, _told_alike(sides, found))
 
 
 def _passes(sides: Sides, changes: Sequence[Change]) -> list[Change]:
@@ -193,6 +198,31 @@ def _told_alike(sides: Sides, changes: Sequence[Change]) -> list[Change]:
                 by_ops[key].append(_in_place(*there))
                 del by_ops[gone], by_ops[new]
     return [some[0] if len(some) == 1 else _at_once(some) for some in by_ops.values()]
+
+
+def _other_kernels(sides: Sides, changes: Sequence[Change]) -> list[Change]:
+    """Work of the same ops that became other work of theirs, as one, where there are many such: sizes decide
+    on the kernels of most ops."""
+    mine = [
+        one for one in changes if one.kind in BECAME and one.what in ("", "kernel") and _ops_alike(sides, one)
+    ]
+    if len(mine) <= MANY:
+        return list(changes)
+    first = min(changes.index(one) for one in mine)
+    rest = [one for one in changes[first:] if one not in mine]
+    return [*changes[:first], _joined(mine, "replaced", SAME_OPS), *rest]
+
+
+def _ops_alike(sides: Sides, change: Change) -> bool:
+    """Whether both sides of a change come from ops of the same names, as often. Sets of memory come with
+    many."""
+    a, b = change.places()[0]
+    names = []
+    for side, events in zip(sides, (a, b), strict=True):
+        at = np.array(events, dtype=np.int64)
+        op = op_behind(side.trace, at[side.trace.kind[at] != Kind.MEMSET])
+        names.append(Counter(side.trace.name_of(i) if i >= 0 else "" for i in np.unique(op).tolist()))
+    return bool(names[0]) and names[0] == names[1] and "" not in names[0]
 
 
 def _in_place(gone: Change, new: Change) -> Change:

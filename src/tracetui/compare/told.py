@@ -12,7 +12,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
 from tracetui.compare.changes import LIBRARY, Change
 from tracetui.compare.facts import Facts, Times
-from tracetui.compare.joining import PASSES
+from tracetui.compare.joining import PASSES, SAME_OPS
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import (
     by_time,
@@ -137,6 +137,12 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
         spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}"
         return _retyped(facts, change, spent, time)
     spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}{graph}"
+    if change.what == SAME_OPS:
+        times = counted(len(change.ends) / len(time.rounds), "time") + (
+            facts.where(time.rounds) or facts.each
+        )
+        told = f"The same ops run on other kernels or other sizes, {times}: {spent}."
+        return f"{told} Most of it: {_most(facts, change)}."
     if len(set(change.forms)) > 1:
         many = counted(len(change.ends) / len(time.rounds), change.what)
         become = "became others of the same kind" if change.what == "kernel" else "run on other kernels"
