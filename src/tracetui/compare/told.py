@@ -129,7 +129,8 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
     left, right = called(facts.a, change.a), called(facts.b, change.b)
     if change.kind == "order":
         verb = "runs" if is_(left) == "is" else "run"
-        return f"{left} {verb} in another place{_where(facts, change, 0)}."
+        place = _other_streams(facts, change) or "in another place"
+        return f"{left} {verb} {place}{_where(facts, change, 0)}."
     if change.kind in ("new", "gone"):
         return _one_sided(facts, change, left or right, time, cpu, waits, both)
     on_cpu, graph = _on_cpu(facts, change, cpu)
@@ -151,6 +152,19 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
         return f"{told} Most of it: {_most(facts, change)}."
     right = f"another {right}" if left == right else right
     return f"{left} became {right}{_where(facts, change)}: {spent}."
+
+
+def _other_streams(facts: Facts, change: Change) -> str:
+    """`on another stream`, where most of it left the stream that most work is on, or came to it. Streams have
+    other numbers in other recordings."""
+    main, names, lanes = [], [], []
+    for side, part in zip(facts.sides, (change.a, change.b), strict=True):
+        main.append(int(np.argmax(np.bincount(side.trace.lane[side.work]))))
+        lanes.append(side.trace.lane[np.array(part.events, dtype=np.int64)])
+        which = distinct(lanes[-1], len(side.trace.lanes))
+        names.append(listed([side.trace.lanes[lane].name for lane in which.tolist()]))
+    moved = (lanes[0] == main[0]) != (lanes[1] == main[1])
+    return f"on {names[1]} instead of {names[0]}" if 2 * np.count_nonzero(moved) > len(moved) else ""
 
 
 def _retyped(facts: Facts, change: Change, spent: str, time: Times) -> str:
