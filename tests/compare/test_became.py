@@ -192,3 +192,20 @@ def test_many_ops_that_run_other_kernels_are_one_sentence(tmp_path, many, apart)
         assert one.text.startswith(f"{start}50.0 µs → 55.0 µs on the GPU, ")
         assert one.text.endswith(". Most of it: a1 became b1: 10.0 µs → 15.0 µs.")
         assert one.kind == "replaced"
+
+
+@pytest.mark.parametrize(("many", "became"), [(10, True), (44, False)])
+def test_with_hardly_anything_in_common_a_place_says_nothing(tmp_path, many, became):
+    """A loop of products, each with what follows it, and one product of a whole batch."""
+    loop = [part for k in range(many) for part in (("product", f"m{k}"), ("relu2", f"p{k}"))]
+    a = program(loop[0], ("same", "p"), *loop[1:])
+    b = program(("batched", "big"), ("same", "p"))
+    found = both(tmp_path, a, b)
+    told = sorted(names(one) for one in found.explanations if one.on == "device")
+    assert (any(one and other for one, other in told)) is became
+    if not became:
+        (gone,) = [one for one in found.explanations if one.kind == "gone"]
+        start = f"product and relu2 are gone, {many} times: {20 * many} µs on the GPU, "
+        assert gone.text.startswith(start)
+        assert ((), ("big",)) in told
+        assert found.strange == "hardly anything is the same in both: is this the same program?"

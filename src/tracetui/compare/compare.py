@@ -20,7 +20,7 @@ from tracetui.compare.changes import find_changes, otherwise
 from tracetui.compare.charges import charge, charged, without_loading
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
-from tracetui.compare.joining import joined
+from tracetui.compare.joining import joined, strangers
 from tracetui.compare.match import Matches, Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import (
     MACHINE_SHARE,
@@ -257,7 +257,8 @@ def _strange(facts: Facts, told: int) -> str:
     within = all(both >= WITHIN * least for least, _, both in known)
     # A compiler leaves little of a program.
     within |= any(any(name.startswith("triton_") for name in side.trace.names) for side in (a, b))
-    if told > MANY and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
+    many = told > MANY or strangers(facts.sides, facts.work)
+    if many and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
         of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
         return f"by name only {of} are the same in both: is this the same program?"
     return ""

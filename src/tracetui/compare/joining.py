@@ -30,6 +30,9 @@ BECAME = "replaced", "fused", "split"
 MANY = 4
 """So many other kernels of the same ops are told one by one."""
 SAME_OPS = "the same ops"
+LITTLE, SEVERAL = 0.1, 40
+"""Programs that have a smaller share of their work in common have hardly anything in common, if a step of one
+has so many kernels, copies and sets."""
 LIKE = {"tf32": "fp32"}
 """How a kernel computes with numbers of another type."""
 
@@ -38,8 +41,41 @@ Sides = tuple[Side, Side]
 
 def joined(sides: Sides, work: Matches, calls: Matches, changes: Sequence[Change]) -> list[Change]:
     """The changes, those that are one put together."""
+    if len(changes) > 1 and strangers(sides, work):
+        changes = _apart(sides, changes)
     found = _blocks(sides, work, _types(sides, calls, _passes(sides, changes)))
     return _other_kernels(sides, _told_alike(sides, found))
+
+
+def strangers(sides: Sides, work: Matches) -> bool:
+    """Whether two programs, of some length, have hardly anything in common."""
+    most = max(len(side.work) for side in sides)
+    return most >= SEVERAL * sides[0].rounds and len(work.all_a) < LITTLE * most
+
+
+def _apart(sides: Sides, changes: Sequence[Change]) -> list[Change]:
+    """Of programs with hardly anything in common, where something stands says nothing of what it became:
+    unless both are of one op, or compiled, it is gone, and what is there is new. All of that at once."""
+    found: list[Change] = []
+    alone = Change("gone"), Change("new")
+    for one in changes:
+        compiled = any(
+            name.ops
+            for side, part in zip(sides, (one.a, one.b), strict=True)
+            for name in decoded_names(side.trace, np.array(part.events, dtype=np.int64)).values()
+        )
+        became = one.kind in BECAME and not (compiled or _same_ops(sides, one))
+        if not (became or (one.kind in ("gone", "new") and not one.what)):
+            found.append(one)
+            continue
+        for n, rest in enumerate(alone):
+            mine, part = (one.a, one.b)[n], (rest.a, rest.b)[n]
+            part.tops = sorted({*part.tops, *mine.tops})
+            part.mostly &= mine.mostly or not mine.events
+            for place, rounds in zip(one.places(), one.order, strict=True):
+                if place[n]:
+                    rest.add(*((place[0], []) if n == 0 else ([], place[1])), rounds)
+    return [*found, *(rest for rest in alone if rest.ends)]
 
 
 def _passes(sides: Sides, changes: Sequence[Change]) -> list[Change]:
