@@ -130,10 +130,13 @@ def test_the_work_of_the_device_is_told_where_it_changes(work: int, said: str):
 
 @pytest.mark.parametrize(("after", "told"), [(10e6, True), (1e9, False)])
 def test_data_loading_is_told_where_it_is_a_part_of_the_longer_step(after: float, told: bool):
-    sides = [SimpleNamespace(loading=[ns], talking=[0]) for ns in (0, 2_000_000)]
+    sides = [
+        SimpleNamespace(loading=[ns], talking=[0], times=[step], work_time=[0], calls_only=False)
+        for ns, step in ((0, 10e6), (2_000_000, after))
+    ]
     facts: Any = SimpleNamespace(
         by_device=False, a=SimpleNamespace(calls_only=False), step=10e6, each=" per step", whole=sides,
-        metrics={"step_ns": Metric(10e6, after, False)},
+        metrics={"step_ns": Metric(10e6, after, False)}, loads=([], []),
     )  # fmt: skip
     found = [(one.kind, one.change_ns) for one in _waited(facts)]
     assert found == ([("loading", 2_000_000)] if told else [])

@@ -155,3 +155,57 @@ def test_other_kernels_of_one_kind_are_told_once(tmp_path):
         "CPU a step. Most of it: conv fprop tf32 128x64 nhwc became conv fprop tf32 128x32 nhwc: "
         "10.0 µs → 15.0 µs."
     )
+
+
+def test_what_an_op_launches_by_another_one_within_it_belongs_to_it(tmp_path):
+    """`norm` is in both; in one of them it also runs `zeros`. That is not what stood before it became."""
+    a = program(("relu2", "p"), ("outer", ("evaluate", ("backward", ("norm", "old")))))
+    b = program(("outer", ("evaluate", ("backward", ("norm", ("zeros", "q"), "new")))))
+    for one, other, turned in ((a, b, False), (b, a, True)):
+        found = both(tmp_path, one, other).explanations
+        told = sorted(names(e)[::-1] if turned else names(e) for e in found)
+        assert told == [(("old",), ("q", "new")), (("p",), ())]
+
+
+def test_an_op_that_became_another_one_did_so_where_nothing_stands_in_its_place(tmp_path):
+    """The last of three: its kernels are apart by some that both run."""
+    between, many = ("x", "y"), ("mm", "g1", "g2", "g3", "g4", "g5")
+    a = program(("f", "a"), between, ("f", "a"), between, ("f", "a"), many)
+    b = program(("h", "c"), between, ("h", "c"), between, many, ("h", "c"))
+    (one,) = both(tmp_path, a, b).explanations
+    assert one.text.startswith("f became h, 3 times: 30.0 µs → 30.0 µs on the GPU, ")
+    assert names(one) == (("a",), ("c",))
+
+
+@pytest.mark.parametrize(("many", "apart"), [(4, True), (5, False)])
+def test_many_ops_that_run_other_kernels_are_one_sentence(tmp_path, many, apart):
+    a = program(*[(f"f{k}", f"a{k}") for k in range(many)])
+    b = program(*[(f"f{k}", f"b{k}") for k in range(many)])
+    for event in b.events:
+        event["dur"] += 5 * (event["name"] == "b1")
+    found = both(tmp_path, a, b).explanations
+    if apart:
+        assert {one.text.partition(":")[0] for one in found} == {f"a{k} became b{k}" for k in range(many)}
+    else:
+        (one,) = found
+        start = f"The same ops run on other kernels or other sizes, {many} times a step: "
+        assert one.text.startswith(f"{start}50.0 µs → 55.0 µs on the GPU, ")
+        assert one.text.endswith(". Most of it: a1 became b1: 10.0 µs → 15.0 µs.")
+        assert one.kind == "replaced"
+
+
+@pytest.mark.parametrize(("many", "became"), [(10, True), (44, False)])
+def test_with_hardly_anything_in_common_a_place_says_nothing(tmp_path, many, became):
+    """A loop of products, each with what follows it, and one product of a whole batch."""
+    loop = [part for k in range(many) for part in (("product", f"m{k}"), ("relu2", f"p{k}"))]
+    a = program(loop[0], ("same", "p"), *loop[1:])
+    b = program(("batched", "big"), ("same", "p"))
+    found = both(tmp_path, a, b)
+    told = sorted(names(one) for one in found.explanations if one.on == "device")
+    assert (any(one and other for one, other in told)) is became
+    if not became:
+        (gone,) = [one for one in found.explanations if one.kind == "gone"]
+        start = f"product and relu2 are gone, {many} times: {20 * many} µs on the GPU, "
+        assert gone.text.startswith(start)
+        assert ((), ("big",)) in told
+        assert found.strange == "hardly anything is the same in both: is this the same program?"

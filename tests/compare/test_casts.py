@@ -17,6 +17,8 @@ def side(kernels: list[Any], compiled: bool = False) -> Any:
     """A side whose kernels one op launched."""
     return SimpleNamespace(
         top=dict.fromkeys(range(len(kernels)), 100),
+        op=dict.fromkeys(range(len(kernels)), 100),
+        inside=lambda *_: 100,
         kernel=kernels.__getitem__,
         compiled=lambda i: compiled,
         side=SimpleNamespace(trace=SimpleNamespace(kind=np.full(len(kernels), Kind.KERNEL))),

@@ -15,6 +15,7 @@ from tests.kineto import Event, cpu, kernel, launch, step
 from tracetui.analysis.device_work import op_behind
 from tracetui.compare.changes import _unpaired
 from tracetui.compare.model import Comparison
+from tracetui.compare.naming import listed
 
 FORWARD, BACKWARD = [[64, 32], [32, 16]], [[32, 64], [64, 16]]
 
@@ -474,3 +475,25 @@ def test_a_copy_that_became_a_memset_is_one_change(tmp_path):
         event.update(name=name, cat=cat)
     (text,) = texts(both(tmp_path, a, b))
     assert text.startswith("memcpy DtoD became memset: ")
+
+
+def test_kernels_on_another_stream_are_told_as_that(tmp_path):
+    """Three of ten run on a second stream, whatever its number is in the other recording."""
+    names = [f"k{n}" for n in range(10)]
+    for name, second, side in (("a", 20, 0), ("b", 31, 3)):
+        program = Program(*[(f"f{n}", one) for n, one in enumerate(names)])
+        for event in program.events:
+            if event["name"] in names[:side]:
+                event["tid"] = event["args"]["stream"] = second
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": program.events}))
+    text = compared(tmp_path / "a.json", tmp_path / "b.json").explanations[0].text
+    assert text == "k0, k1 and k2 run on stream 31 instead of stream 7."
+    text = compared(tmp_path / "b.json", tmp_path / "a.json").explanations[0].text
+    assert text == "k0, k1 and k2 run on stream 7 instead of stream 31."
+
+
+def test_a_node_of_the_backward_pass_is_one_name():
+    evaluate, other = "evaluate MulBackward0", "aten::mul"
+    assert listed([evaluate, "MulBackward0", other]) == f"{evaluate} and {other}"
+    assert listed(["MulBackward0", evaluate]) == evaluate
+    assert listed(["MulBackward0", other]) == f"MulBackward0 and {other}"

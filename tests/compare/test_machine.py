@@ -181,6 +181,33 @@ def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path: Path):
     assert told["sizes"].text.startswith("1 of the ops a step works on other sizes (aten::mm: 16x8 → 64x8)")
 
 
+def test_ops_that_launch_work_take_as_long_for_any_size(tmp_path: Path):
+    """So a slower machine is seen in those on larger inputs, too: here in most."""
+
+    def steps_with(speed: float, rows: int) -> list[Event]:
+        found: list[Event] = []
+        for n in range(120):
+            number, at = n // 40, n * 100 * speed
+            shapes = [[rows if n % 4 else 8, 32]]
+            found.append(cpu(f"aten::op{n % 40}", at, 80 * speed, **{"Input Dims": shapes}))
+            found.append(launch(at + 10, n + 1, 5 * speed))
+            found.append(kernel(at + 50, 2 * rows / 8, n + 1, name=f"k{n % 40}"))
+            found[-1]["args"]["grid"] = [shapes[0][0], 1, 1]
+            if n % 40 == 0:
+                found.append(step(number, at, 4000 * speed))
+        return found
+
+    for name, one in (("a", steps_with(1, 8)), ("b", steps_with(1.5, 16))):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": one}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert found.machine.calls == 240
+    (machine,) = [one for one in found.explanations if one.kind == "machine"]
+    assert machine.text.startswith("The 80 calls a step that both run took 1.50 times as long on the CPU (")
+    assert machine.text.endswith(": the machine, not the change.")
+    assert machine.change_ns == pytest.approx(2_000_000, rel=0.02)
+    assert "A step takes 6.00 ms instead of 4.00 ms (+50%): the machine, not the change." in found.answer
+
+
 def test_what_a_graph_launched_did_not_become_what_a_call_launched(tmp_path: Path):
     """The last kernel of each replay is another one; a fill before each replay is new."""
     sides: list[list[Event]] = [[], []]

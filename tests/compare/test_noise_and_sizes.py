@@ -320,6 +320,7 @@ def test_copies_of_one_recording_differ_in_nothing_else():
         ((10, 12, True), (5, 4, True), False, True),
         ((10, 12, False), (5, 4, True), True, True),  # that there is less work is not known
         ((10, 12, False), (5, 5.5, False), False, False),
+        ((10, 12, False), (5, 5.05, True), True, False),  # as much work in a longer step
     ],
 )
 def test_what_a_busy_share_is_made_of_tells_whether_it_is_noise(step, work, busy, noise):

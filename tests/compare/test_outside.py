@@ -52,6 +52,31 @@ def test_a_pause_is_no_slower_machine(tmp_path):
     assert "machine" not in {other.kind for other in found.explanations}
 
 
+def test_a_pause_beside_other_time_between_calls(tmp_path):
+    """It is not more than what lies between all other calls, and they, too, took longer."""
+
+    def with_gaps(speed: float, pause: float) -> list[Event]:
+        """Four steps of 60 calls of 20 us, 18 us apart, with a pause after the 30th."""
+        found: list[Event] = []
+        now = 0.0
+        for number in range(4):
+            begin = now
+            for k in range(60):
+                found += [cpu(f"aten::op{k}", now, 20 * speed), launch(now + 1, 60 * number + k + 1)]
+                found.append(kernel(now + 15, 1, 60 * number + k + 1, name=f"k{k}"))
+                now += 38 * speed + (pause if k == 29 else 0)
+            found.append(step(number, begin, now - begin))
+        return found
+
+    found = pair(tmp_path, with_gaps(1, 0), with_gaps(1.05, 800))
+    (machine,) = [one for one in found.explanations if one.kind == "machine"]
+    assert machine.change_ns == pytest.approx(0.05 * 60 * 38_000, rel=0.1)
+    (host,) = outside(found)
+    assert host.change_ns == pytest.approx(800_000, rel=0.1)
+    assert found.answer.startswith("The same ops and kernels. A step takes ")
+    assert not found.metrics["step_ns"].within_noise
+
+
 def test_a_pause_that_is_gone_is_no_faster_machine(tmp_path):
     """Calls that take half as long, and 8 ms a step less between two of them: the two are told apart."""
 

@@ -307,15 +307,15 @@ def test_work_that_a_graph_launches_now(tmp_path):
     calls = "On the CPU, {}: {} a step."
     ops = "cudaLaunchKernel, aten::k0 and 4 others"
     found = {one[0]: one[1:] for one in said(both(tmp_path, alone, of_graph))}
-    became = f"10 calls a step ({ops}) became 1 (cudaGraphLaunch)"
-    assert found["calls"] == ("cpu", -96_000, 0, calls.format(became, "100 µs → 4.00 µs"))
+    told = f"10 calls a step ({ops}) are gone and 1 (cudaGraphLaunch) is new"
+    assert found["calls"] == ("cpu", -96_000, 0, calls.format(told, "100 µs → 4.00 µs"))
     text = "aten::other became extra: 40.0 µs → 30.0 µs on the GPU, 20.0 µs on the CPU a step"
     assert found["replaced"] == ("device", -10_000, -20_000, f"{text}; now a graph launches it.")
     text = "The same 5 kernels, copies and sets a step come from a CUDA graph: 5 → 1 launches."
     assert found["graph"] == ("device", 0, 0, text)
     found = {one[0]: one[1:] for one in said(both(tmp_path, of_graph, alone))}
-    became = f"1 call a step (cudaGraphLaunch) became 10 ({ops})"
-    assert found["calls"] == ("cpu", 96_000, 0, calls.format(became, "4.00 µs → 100 µs"))
+    told = f"1 call a step (cudaGraphLaunch) is gone and 10 ({ops}) are new"
+    assert found["calls"] == ("cpu", 96_000, 0, calls.format(told, "4.00 µs → 100 µs"))
     text = "extra became aten::other: 30.0 µs → 40.0 µs on the GPU, 20.0 µs on the CPU a step"
     assert found["replaced"] == ("device", 10_000, 20_000, f"{text}; before, a graph launched it.")
     text = "The same 5 kernels, copies and sets a step no longer come from a CUDA graph: 1 → 5 launches."

@@ -126,15 +126,15 @@ def test_calls_of_some_steps(tmp_path, steps, where, each, mean):
     assert len(starts(new)) == len(steps)
 
 
-def test_calls_more_calls_fewer_and_calls_that_became_others(tmp_path):
+def test_calls_more_calls_fewer_and_other_calls(tmp_path):
     plain, more = recording(*[PLAIN] * 4), recording(*with_one(VIEW, 0, 1, 2, 3))
     text = "On the CPU, 1 {} call a step (aten::view): 8.00 µs a step."
     assert said(both(tmp_path, plain, more)) == [("calls", "cpu", 8000, 0, text.format("more"))]
     assert said(both(tmp_path, more, plain)) == [("calls", "cpu", -8000, 0, text.format("fewer"))]
     other = [[MM, ADD, ("aten::numpy", 9), ("aten::empty", 4), VIEW, RELU]] * 4
     found = both(tmp_path, recording(*with_one(ITEM, 0, 1, 2, 3)), recording(*other))
-    text = "1 call a step (aten::item) became 2 (aten::numpy and aten::empty): 30.0 µs → 13.0 µs a step"
-    assert said(found) == [("calls", "cpu", -17_000, 0, f"On the CPU, {text}.")]
+    text = "1 call a step (aten::item) is gone and 2 (aten::numpy and aten::empty) are new"
+    assert said(found) == [("calls", "cpu", -17_000, 0, f"On the CPU, {text}: 30.0 µs → 13.0 µs a step.")]
     assert len(starts(found)) == 4
     assert starts(found)[0] == (42, 42)
 

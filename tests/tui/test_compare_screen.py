@@ -484,3 +484,21 @@ async def test_without_unicode_everything_is_ascii() -> None:
         timeline = [strip.text for strip in screen.timeline.render_lines(screen.timeline.size.region)]
         assert all(line.isascii() for line in timeline)
         assert any("++++" in line for line in timeline)
+
+
+async def test_the_other_recording_is_drawn_in_the_same_frame() -> None:
+    """Its number of gaps and its pane do not wait for a message, which would take a second frame."""
+    app = two()
+    async with app.run_test(size=USUAL) as pilot:
+        screen = await compared(pilot)
+        counts = [f"{len(one.results.gaps()):,}" for one in screen.walk.recordings]
+        assert counts[0] != counts[1]
+        await until(pilot, lambda: "gaps" in screen.area.tabs.counts, 30)
+        screen.area.show_pane("overview")
+        screen.host.jump(kernels(screen, 0, "")[0], of=0)
+        assert screen.area.tabs.counts["gaps"] == counts[0]
+        screen.host.jump(kernels(screen, 1, "")[0], of=1)
+        assert screen.area.tabs.counts["gaps"] == counts[1]
+        assert screen.area.open is not None
+        assert screen.area.open.of == 1
+        assert screen.area.open.display

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tracetui.compare.explain import outside_of_ops
 from tracetui.compare.facts import Facts
 from tracetui.compare.model import Explanation
+from tracetui.compare.sides import paced_by_device
 from tracetui.units import capital, duration, percent, significant
 
 MACHINE = 0.02
@@ -120,11 +121,15 @@ def known(facts: Facts, found: Sequence[Explanation]) -> bool:
 
 
 def _held(facts: Facts) -> str:
-    """A good part of the change where the device sets the pace, but waits for the CPU on one side."""
+    """A good part of the change where the device sets the pace on one side at least, but waits for the CPU
+    on one."""
     (before, after), change = facts.held, facts.metrics["step_ns"].change or 0.0
-    if not facts.by_device or (after - before) * change <= 0 or abs(after - before) < 0.2 * abs(change):
+    if (after - before) * change <= 0 or abs(after - before) < 0.2 * abs(change):
         return ""
-    return f" The GPU waits for the CPU for {duration(after)} of it instead of {duration(before)}."
+    if not any(map(paced_by_device, facts.whole)):
+        return ""
+    one, other = (duration(ns) if round(ns) else "none" for ns in (after, before))
+    return f" The GPU waits for the CPU for {one} of it instead of {other}."
 
 
 def _device(facts: Facts) -> str:

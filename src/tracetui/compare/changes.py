@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain, pairwise, zip_longest
 from typing import NamedTuple
@@ -64,7 +64,7 @@ class Change:
     """Work of side a that is other work, or nothing, on side b; the same in several places."""
 
     kind: str
-    """"replaced", "fused", "split", "dtype", "new", "gone", "order"; "calls" for calls that launch
+    """"replaced", "fused", "split", "dtype", "again", "new", "gone", "order"; "calls" for calls that launch
     nothing."""
     what: str = ""
     """What all of it is, if that is told at once, wherever it is: see `_alike`. Of kind "dtype" the types of
@@ -166,6 +166,13 @@ class Launched:
         """Whether a call launched them that launches nothing else, and no compiler fused them."""
         alone = self.top[events[0]] >= 0 and len({self.top[i] for i in events}) == 1
         return alone and not any(map(self.compiled, events))
+
+    def inside(self, i: int, ops: Collection[int]) -> int:
+        """Which of these ops launched it, itself or by one within it; -1 for none."""
+        op, parent = self.op[i], self.side.trace.parent
+        while op >= 0 and op not in ops:
+            op = int(parent[op])
+        return op
 
     def moves(self, i: int) -> bool:
         """Whether it moves or sets memory."""
@@ -467,6 +474,9 @@ def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) 
     # What the op of a pair launched besides belongs to the pair.
     own = {left.top[i] for i in a} - {-1}, {right.top[j] for j in b} - {-1}
     apart |= any(mine and mine <= its for mine, its in zip(own, tops, strict=True))
+    pairs = [(mine, its) for kind, mine, its in groups if kind == "replaced"]
+    ops = {left.op[i] for mine, _ in pairs for i in mine}, {right.op[j] for _, its in pairs for j in its}
+    apart |= all(left.inside(i, ops[0]) >= 0 for i in a) or all(right.inside(j, ops[1]) >= 0 for j in b)
     return _alone(a, b) if apart else [("replaced", a, b)]
 
 
@@ -477,10 +487,17 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
         {left.top[i]: n for n, (_, mine, _) in enumerate(found) for i in mine if left.top[i] >= 0},
         {right.top[i]: n for n, (_, _, other) in enumerate(found) for i in other if right.top[i] >= 0},
     )
+    ops = (
+        {left.op[i]: n for n, (_, mine, _) in enumerate(found) for i in mine if left.op[i] >= 0},
+        {right.op[i]: n for n, (_, _, other) in enumerate(found) for i in other if right.op[i] >= 0},
+    )
     for kind, a, b in groups:
         if a and b:
             continue
-        own, of, home = (a, left, homes[0]) if a else (b, right, homes[1])
+        own, of, home, its = (a, left, homes[0], ops[0]) if a else (b, right, homes[1], ops[1])
+        own = _given(own, of, its, found, int(not a))
+        if not own:
+            continue
         stay = any(of.side.trace.kind[i] == Kind.MEMCPY for i in own)
         # Casts that no compiled kernel took in are told together.
         casts = {
@@ -500,6 +517,21 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
         if left_over:
             found.append((kind, left_over, b) if a else (kind, a, left_over))
     return found
+
+
+def _given(events: list[int], of: Launched, ops: dict[int, int], found: list[Group], n: int) -> list[int]:
+    """Give events of side `n` to the pair whose op has launched them by an op within it; return the rest.
+    `ops`: of the pairs, each with which one it is."""
+    rest = []
+    for i in events:
+        at = of.inside(i, ops)
+        if at < 0 or at == of.op[i]:
+            rest.append(i)
+            continue
+        kind, *sides = found[ops[at]]
+        sides[n] = sorted([*sides[n], i])
+        found[ops[at]] = (kind, sides[0], sides[1])
+    return rest
 
 
 def _compiled(group: Group, left: Launched, right: Launched) -> bool:

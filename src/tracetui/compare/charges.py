@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.findings.idle import loading_time
 from tracetui.analysis.select import named
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import COMPILED, Change, Part
@@ -52,6 +53,19 @@ def charge(
     for part, at, some in zip((rest.a, rest.b), left, more, strict=True):
         part.events = (at if rest.what else at[some]).tolist()
     return rest
+
+
+def without_loading(sides: tuple[Side, Side], rest: Change) -> tuple[I64, I64]:
+    """Take the calls that load data out of a change of kind "calls": they are told with the loading. Returns
+    them, of either side."""
+    found = []
+    for side, part in zip(sides, (rest.a, rest.b), strict=True):
+        at = np.array(part.events, dtype=np.int64)
+        start = side.trace.start[at]
+        loads = loading_time(side.results).touching(start, start + 1) > 0
+        part.events = at[~loads].tolist()
+        found.append(at[loads])
+    return found[0], found[1]
 
 
 def charged(trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Change]) -> Bool:

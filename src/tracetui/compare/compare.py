@@ -13,13 +13,14 @@ from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import named, plausible
+from tracetui.compare.again import as_change, find_again, give_calls, without
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.charges import charge, charged
+from tracetui.compare.charges import charge, charged, without_loading
 from tracetui.compare.explain import FEW_CALLS, explain
 from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
-from tracetui.compare.joining import joined
+from tracetui.compare.joining import joined, strangers
 from tracetui.compare.match import Matches, Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import (
     MACHINE_SHARE,
@@ -32,11 +33,11 @@ from tracetui.compare.metrics import (
 )
 from tracetui.compare.model import Comparison, Machine, counted_of
 from tracetui.compare.naming import listed
-from tracetui.compare.sides import Side, by_graph, device_name, pair_rounds, side_of
+from tracetui.compare.sides import Side, by_graph, device_name, loads_otherwise, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, general, odd_calls, odd_work, ratio, resized, stretched
 from tracetui.copying import replace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind, Trace
 from tracetui.trace.unknown import missing_kernels
 from tracetui.units import duration, plural, share
 
@@ -48,6 +49,10 @@ WITHIN = 0.75
 """Unless so much of one is all there in the other, which does much besides."""
 CROWDED = 0.1
 """Work beside other work for this share of its time more than on the other side may be slower for that."""
+
+PAUSE = 0.03
+"""A pause between two calls that one side alone has is no matter of the machine's speed from this share of a
+step on."""
 
 WAITS = 0.001
 """A device that waits for the CPU for a smaller share of a step is not said to."""
@@ -77,16 +82,28 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     words = Vocabulary(a.trace, b.trace)
     trees = call_tree(a), call_tree(b)
     work, calls = match_work(a, b, pairs, words), match_calls(trees, a, b, pairs, words)
-    changes = joined((a, b), work, calls, find_changes((a, b), trees, work, calls))
+    again, changes = find_again((a, b), trees, words), find_changes((a, b), trees, work, calls)
+    plain = joined((a, b), work, calls, changes)
+    if again and again.larger is None and any(one.block for one in plain):
+        again = None  # more layers, where layers are all there is
+    if again:
+        changes = joined((a, b), work, calls, without(again, changes))
+        changes.append(as_change(again, (a, b)))
+    else:
+        changes = plain
     rest = charge((a, b), trees, calls, changes, words)
+    none = np.zeros(len(calls.a), dtype=np.bool_)
+    repeated = give_calls(again, trees, rest, changes[-1], calls) if again else none
+    loads = without_loading((a, b), rest) if loads_otherwise(*whole) else (calls.a[:0], calls.b[:0])
     changes += [rest] if rest.a.events or rest.b.events else []
-    grown = resized(a.trace, b.trace, work.all_a, work.all_b, True)
-    longer = stretched(a.trace, b.trace, work.all_a, work.all_b, grown)
+    often = again.pairs(work.all_a, work.all_b) if again else np.zeros(len(work.all_a), dtype=np.bool_)
+    grown = resized(a.trace, b.trace, work.all_a, work.all_b, True) & ~often
+    longer = stretched(a.trace, b.trace, work.all_a, work.all_b, grown) & ~often
     ops = a.trace.kind[calls.a] == Kind.CPU_OP
     bigger = np.zeros(len(ops), dtype=np.bool_)
     bigger[ops] = resized(a.trace, b.trace, calls.a[ops], calls.b[ops], False)
     own_a, own_b = a.results.self_time(), b.results.self_time()
-    other = otherwise((a, b), trees, calls, changes)
+    other = otherwise((a, b), trees, calls, changes) | repeated
     for side, at in ((a, calls.a), (b, calls.b)):
         if side.results.gaps().devices:
             other |= np.isin(at, side.results.cpu_time().first)
@@ -94,7 +111,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     # A collective waits for the other ranks: its time says nothing of the machine, nor does that of work
     # which only one side runs beside a collective, or anything else.
     crowded = np.abs(_beside(a, work.all_a) - _beside(b, work.all_b)) > CROWDED
-    timed = ~grown & ~longer & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
+    timed = ~grown & ~longer & ~often & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
     long = float(np.median(counted[0].times))
     # Where no kernels are on other sizes, ops that are take longer for that, and are told so.
     changed = other | bigger if grown.any() else other & ~bigger
@@ -102,21 +119,21 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     odd = (
         odd_calls((a, b), trees, calls, ~bigger & ~other, long)
         + changed_calls((a, b), trees, calls, changed & ~charged(trees, calls, changes), usual),
-        odd_work((a, b), work, ~grown & ~longer, timed, float(np.median(counted[0].work_time))),
+        odd_work((a, b), work, ~grown & ~longer & ~often, timed, float(np.median(counted[0].work_time))),
     )
     # What is told to take longer, or less long, than all else is not the machine.
     other |= np.isin(calls.a, np.concatenate([calls.a[:0], *(one.a for one in odd[0] if not one.once)]))
     timed &= ~np.isin(work.all_a, np.concatenate([work.a[:0], *(one.a for one in odd[1])]))
-    same = ops & ~bigger & ~other
+    # Without a device, ops on larger inputs take longer for that.
+    alike = ~other & ~bigger if not len(work.all_a) else ~other
+    same = ops & alike
     machine = Machine(
         ratio(own_a[calls.a[same]], own_b[calls.b[same]]),
         ratio(time_a[timed], time_b[timed]),
-        int(np.count_nonzero(~bigger & ~other)),
+        int(np.count_nonzero(alike)),
         int(np.count_nonzero(timed)),
     )
-    # Without a device, ops on larger inputs take longer for that.
-    alike = ~other & ~bigger if not len(work.all_a) else ~other
-    on_the_way = _same_path(trees, calls, alike, len(rounds))
+    on_the_way = _same_path(a.trace, trees, calls, alike, len(rounds), PAUSE * usual)
     many = not changes or machine.calls >= FEW_CALLS
     in_general = (
         general(a.trace.name[calls.a[same]], own_a[calls.a[same]], own_b[calls.b[same]]),
@@ -154,6 +171,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         calls,
         trees,
         changes,
+        again,
         grown,
         longer,
         crowded,
@@ -161,6 +179,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         bigger,
         other,
         odd,
+        loads,
         first,
         machine,
         all_of_it,
@@ -224,6 +243,8 @@ def _one_without(a: Side, b: Side, *kinds: Kind) -> str:
 def _strange(facts: Facts, told: int) -> str:
     """What to ask of programs that have so little in common that they are hardly one, changed. `told`: how
     many explanations there are."""
+    if facts.again is not None:
+        return ""
     a, b = facts.sides
     sizes = (a.work, b.work, facts.work.a), (a.calls, b.calls, facts.calls.a)
     known = [
@@ -236,7 +257,8 @@ def _strange(facts: Facts, told: int) -> str:
     within = all(both >= WITHIN * least for least, _, both in known)
     # A compiler leaves little of a program.
     within |= any(any(name.startswith("triton_") for name in side.trace.names) for side in (a, b))
-    if told > MANY and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
+    many = told > MANY or strangers(facts.sides, facts.work)
+    if many and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
         of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
         return f"by name only {of} are the same in both: is this the same program?"
     return ""
@@ -288,30 +310,44 @@ def _beside(side: Side, at: I64) -> F64:
 
 
 def _same_path(
-    trees: tuple[CallTree, CallTree], calls: Matches, same: Bool, rounds: int
+    trace: Trace, trees: tuple[CallTree, CallTree], calls: Matches, same: Bool, rounds: int, pause: float
 ) -> tuple[float, float]:
     """What the `same` ones of `calls`, but for waiting, add to a round of each side, with the time between
-    them: the medians, ns. Not the time after calls that only one side makes: it may be theirs. Where that
-    between them changed much more than the calls did, it is not the machine's, but what runs there: then
-    none of it counts."""
+    them: the medians, ns. Not the time after calls that only one side makes: it may be theirs; nor that
+    between two calls where one side has much more, by `pause` (ns) or more. Where that between them changed
+    much more than the calls did, it is not the machine's, but what runs there: then none of it counts."""
     places = [tree.place[at].astype(np.int64) for tree, at in zip(trees, (calls.a, calls.b), strict=True)]
     partner = np.full(len(trees[0].at) + 1, -1, dtype=np.int64)
     partner[places[0]] = places[1]
     before_a, before_b = (tree.since[at[same]] for tree, at in zip(trees, places, strict=True))
     follows = partner[before_a] == before_b
-    own, between = [], []
+    after, ahead = (trace.name[trees[0].at[at]] for at in (places[0][same], np.maximum(before_a, 0)))
+    _, what = np.unique((after.astype(np.int64) << 32) + ahead, return_inverse=True)
+    own, by_place = [], []
     for tree, at in zip(trees, places, strict=True):
         place = at[same]
         keep = ~tree.waits[place]
-        place, near = place[keep], place[keep & follows]
-        own.append(sum_into(tree.round[place], tree.own[place], rounds).astype(np.float64))
-        between.append(sum_into(tree.round[near], tree.before[near], rounds).astype(np.float64))
-    spent, times = ([float(np.median(one)) for one in of] for of in (own, between))
-    likely = times[0] * spent[1] / spent[0] if spent[0] else times[0]
+        own.append(sum_into(tree.round[place[keep]], tree.own[place[keep]], rounds).astype(np.float64))
+        keep &= follows
+        which = what[keep] * rounds + tree.round[place[keep]]
+        sums = sum_into(which, tree.before[place[keep]], (int(what.max(initial=-1)) + 1) * rounds)
+        by_place.append(sums.reshape(-1, rounds).astype(np.float64))
+    spent = [float(np.median(one)) for one in own]
+    slower = spent[1] / spent[0] if spent[0] else 1.0
+    usual = _scaled(np.median(by_place[0], axis=1) * slower, np.median(by_place[1], axis=1), pause)
+    between = [one[usual].sum(axis=0) for one in by_place]
+    times = [float(np.median(one)) for one in between]
+    likely = times[0] * slower
     if not likely / LIKE <= times[1] <= likely * LIKE:
         between = [np.zeros(rounds), np.zeros(rounds)]
     first, second = (float(np.median(one + gaps)) for one, gaps in zip(own, between, strict=True))
     return first, second
+
+
+def _scaled(likely: F64, after: F64, pause: float) -> Bool:
+    """Which of these times, ns, are about as long as is likely, or less than a pause away from it."""
+    low, high = np.minimum(likely, after), np.maximum(likely, after)
+    return np.asarray((high - low < pause) | (high <= LIKE * low), dtype=np.bool_)
 
 
 def _outside(side: Side, tree: CallTree) -> float:

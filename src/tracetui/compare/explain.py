@@ -16,9 +16,9 @@ from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import NAMED, counted, listed, short
 from tracetui.compare.places import in_pairs
-from tracetui.compare.sides import by_graph
+from tracetui.compare.sides import by_graph, loads_otherwise
 from tracetui.compare.timing import Slower
-from tracetui.compare.told import call_changes, device_changes
+from tracetui.compare.told import call_changes, call_names, device_changes
 from tracetui.safe_text import plain
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, significant, verb
@@ -44,7 +44,7 @@ SIZES = 3
 def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     """(the explanations, what matters most first; whether both are the same program)."""
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
-    same = not program and not (facts.a.calls_only and facts.a.no_calls)
+    same = not program and not (facts.a.calls_only and facts.a.no_calls) and not any(map(len, facts.loads))
     waited = list(_waited(facts))
     outside = [*_outside(facts, sum(one.change_ns for one in waited)), *waited]
     machine = list(_machine(facts, same, same and not outside_of_ops(outside)))
@@ -146,10 +146,14 @@ def _waited(facts: Facts) -> Iterator[Explanation]:
     load = "loading", "Data loading", [side.loading for side in facts.whole]
     for kind, what, times in (load, talk):
         before, after = (float(np.median(one)) for one in times)
-        if abs(after - before) >= OUTSIDE * longest:
-            text = f"{what} takes {duration(after)}{facts.each} instead of {_or_none(before)}."
+        if loads_otherwise(*facts.whole) if kind == "loading" else abs(after - before) >= OUTSIDE * longest:
+            text = f"{what} takes {duration(after)}{facts.each} instead of {_or_none(before)}"
             if not round(after):
-                text = f"{what} no longer takes {duration(before)}{facts.each}."
+                text = f"{what} no longer takes {duration(before)}{facts.each}"
+            calls = (
+                call_names(facts, *facts.loads) if kind == "loading" and any(map(len, facts.loads)) else ""
+            )
+            text += f"; {calls}." if calls else "."
             yield Explanation(kind, text, round(after - before), "cpu")
 
 
@@ -316,6 +320,9 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
         return
     pairs, mask = (facts.work, facts.grown) if device else (facts.calls, facts.bigger)
     if not mask.any():
+        return
+    sets = bool(device and np.all(facts.a.trace.kind[pairs.all_a[mask]] == Kind.MEMSET))
+    if sets and facts.changes:  # which come along with other work
         return
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
     example, more = _example(facts, a, b), ""

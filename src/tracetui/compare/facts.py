@@ -10,6 +10,7 @@ import numpy as np
 
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct
+from tracetui.compare.again import Again
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change
 from tracetui.compare.match import Matches
@@ -49,6 +50,8 @@ class Facts:
     calls: Matches
     trees: tuple[CallTree, CallTree]
     changes: list[Change]
+    again: Again | None
+    """What one side does several times where the other does it once; a part of `changes`."""
     grown: Bool
     """Which pairs of `work` have other sizes."""
     longer: Bool
@@ -64,6 +67,8 @@ class Facts:
     `odd`."""
     odd: tuple[list[Slower], list[Slower]]
     """The same calls, and the same work, that took much longer, or less long, than the rest."""
+    loads: tuple[I64, I64]
+    """The calls that one side alone makes to load its data, where that makes a difference (slices)."""
     first: tuple[float, float]
     """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine

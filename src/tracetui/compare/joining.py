@@ -16,7 +16,7 @@ from tracetui.compare.match import Matches
 from tracetui.compare.naming import moves, ops_told, shorts
 from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
-from tracetui.trace.model import I32, I64, Bool, Trace
+from tracetui.trace.model import I32, I64, Bool, Kind, Trace
 
 FEW = 3
 """Kernels that became others of another type: fewer are told one by one."""
@@ -26,6 +26,13 @@ PASSES: dict[str, Callable[[str], bool]] = {
     "optimizer's step": lambda name: name.startswith("Optimizer.step#"),
 }
 """Parts of a training step that a program has or has not, by the names of what surrounds them."""
+BECAME = "replaced", "fused", "split"
+MANY = 4
+"""So many other kernels of the same ops are told one by one."""
+SAME_OPS = "the same ops"
+LITTLE, SEVERAL = 0.1, 40
+"""Programs that have a smaller share of their work in common have hardly anything in common, if a step of one
+has so many kernels, copies and sets."""
 LIKE = {"tf32": "fp32"}
 """How a kernel computes with numbers of another type."""
 
@@ -34,7 +41,41 @@ Sides = tuple[Side, Side]
 
 def joined(sides: Sides, work: Matches, calls: Matches, changes: Sequence[Change]) -> list[Change]:
     """The changes, those that are one put together."""
-    return _told_alike(sides, _blocks(sides, work, _types(sides, calls, _passes(sides, changes))))
+    if len(changes) > 1 and strangers(sides, work):
+        changes = _apart(sides, changes)
+    found = _blocks(sides, work, _types(sides, calls, _passes(sides, changes)))
+    return _other_kernels(sides, _told_alike(sides, found))
+
+
+def strangers(sides: Sides, work: Matches) -> bool:
+    """Whether two programs, of some length, have hardly anything in common."""
+    most = max(len(side.work) for side in sides)
+    return most >= SEVERAL * sides[0].rounds and len(work.all_a) < LITTLE * most
+
+
+def _apart(sides: Sides, changes: Sequence[Change]) -> list[Change]:
+    """Of programs with hardly anything in common, where something stands says nothing of what it became:
+    unless both are of one op, or compiled, it is gone, and what is there is new. All of that at once."""
+    found: list[Change] = []
+    alone = Change("gone"), Change("new")
+    for one in changes:
+        compiled = any(
+            name.ops
+            for side, part in zip(sides, (one.a, one.b), strict=True)
+            for name in decoded_names(side.trace, np.array(part.events, dtype=np.int64)).values()
+        )
+        became = one.kind in BECAME and not (compiled or _same_ops(sides, one))
+        if not (became or (one.kind in ("gone", "new") and not one.what)):
+            found.append(one)
+            continue
+        for n, rest in enumerate(alone):
+            mine, part = (one.a, one.b)[n], (rest.a, rest.b)[n]
+            part.tops = sorted({*part.tops, *mine.tops})
+            part.mostly &= mine.mostly or not mine.events
+            for place, rounds in zip(one.places(), one.order, strict=True):
+                if place[n]:
+                    rest.add(*((place[0], []) if n == 0 else ([], place[1])), rounds)
+    return [*found, *(rest for rest in alone if rest.ends)]
 
 
 def _passes(sides: Sides, changes: Sequence[Change]) -> list[Change]:
@@ -185,7 +226,51 @@ def _told_alike(sides: Sides, changes: Sequence[Change]) -> list[Change]:
         told = not (one.what or one.block or copies) and one.kind != "order"
         names = [its or tuple(sorted(shorts(side.trace, part.events))) for side, part, its in parts]
         by_ops.setdefault(tuple(names) if told else id(one), []).append(one)
+    for key in [one for one in by_ops if isinstance(one, tuple) and all(one)]:
+        gone, new = (key[0], ()), ((), key[1])
+        if all(len(by_ops.get(one, ())) == 1 for one in (gone, new)):
+            there = by_ops[gone][0], by_ops[new][0]
+            if sorted(there[0].order) == sorted(there[1].order):
+                by_ops[key].append(_in_place(*there))
+                del by_ops[gone], by_ops[new]
     return [some[0] if len(some) == 1 else _at_once(some) for some in by_ops.values()]
+
+
+def _other_kernels(sides: Sides, changes: Sequence[Change]) -> list[Change]:
+    """Work of the same ops that became other work of theirs, as one, where there are many such: sizes decide
+    on the kernels of most ops."""
+    mine = [
+        one for one in changes if one.kind in BECAME and one.what in ("", "kernel") and _ops_alike(sides, one)
+    ]
+    if len(mine) <= MANY:
+        return list(changes)
+    first = min(changes.index(one) for one in mine)
+    rest = [one for one in changes[first:] if one not in mine]
+    return [*changes[:first], _joined(mine, "replaced", SAME_OPS), *rest]
+
+
+def _ops_alike(sides: Sides, change: Change) -> bool:
+    """Whether both sides of a change come from ops of the same names, as often. Sets of memory come with
+    many."""
+    a, b = change.places()[0]
+    names = []
+    for side, events in zip(sides, (a, b), strict=True):
+        at = np.array(events, dtype=np.int64)
+        op = op_behind(side.trace, at[side.trace.kind[at] != Kind.MEMSET])
+        names.append(Counter(side.trace.name_of(i) if i >= 0 else "" for i in np.unique(op).tolist()))
+    return bool(names[0]) and names[0] == names[1] and "" not in names[0]
+
+
+def _in_place(gone: Change, new: Change) -> Change:
+    """What is gone and what is new, in as many places of the same rounds, as what became other work."""
+    found = Change("replaced")
+    pairs = [sorted(enumerate(one.order), key=lambda at: (at[1], at[0])) for one in (gone, new)]
+    left, right = gone.places(), new.places()
+    for (i, rounds), (j, _) in zip(*pairs, strict=True):
+        found.add(left[i][0], right[j][1], rounds)
+    found.a.tops, found.b.tops = gone.a.tops, new.b.tops
+    found.a.mostly, found.b.mostly = gone.a.mostly, new.b.mostly
+    return found
 
 
 def _at_once(changes: Sequence[Change]) -> Change:

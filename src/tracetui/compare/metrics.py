@@ -26,6 +26,8 @@ SURE = 4
 MOST_READ = 1 << 12
 """Copies whose sizes are read from the files."""
 
+ALIKE = 0.05
+"""A busy share and the step's time change inversely: their product by less than this."""
 OVERLAP = 0.02
 """Of a step: copies that run beside kernels for so much longer, or less long, are seen in the busy share."""
 
@@ -91,12 +93,15 @@ def metrics_of(
 def busy_is_noise(metrics: Mapping[str, Metric]) -> bool:
     """Whether the busy share differs by noise, as far as the step and the work in it tell: it does if both
     do, unless copies run beside kernels for longer, or less long; and not if there is more work in a shorter
-    step, or less in a longer one."""
+    step, or less in a longer one, or as much in a step of another length."""
     busy, step, work = (metrics[name] for name in ("busy_share", "step_ns", "device_ns"))
     copies = metrics["copies_ns"]
     overlap = not copies.within_noise and abs(copies.change or 0) >= OVERLAP * (step.a or 0)
     if overlap and step.within_noise and work.within_noise:
         return busy.within_noise
+    if work.within_noise and not step.within_noise and busy.ratio and step.ratio:
+        # As much work in another time: then the share is another one, too, if that is what it comes to.
+        return busy.within_noise and not abs(busy.ratio * step.ratio - 1) < ALIKE
     if busy.a is None or step.within_noise or work.within_noise:
         return busy.within_noise or (step.within_noise and work.within_noise)
     return busy.within_noise and (step.change or 0) * (work.change or 0) >= 0

@@ -74,8 +74,8 @@ class Explanation:
 
     kind: str
     """"machine", "initialisation", "host", "loading", "communication", "queued", "fused", "split",
-    "replaced", "dtype", "new", "gone", "calls", "guards", "graph", "sizes", "slower", "faster", "once",
-    "order", "steps"."""
+    "replaced", "again", "dtype", "new", "gone", "calls", "guards", "graph", "sizes", "slower", "faster",
+    "once", "order", "steps"."""
     text: str
     """A sentence with numbers. Safe to show."""
     change_ns: int

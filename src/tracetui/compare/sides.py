@@ -31,6 +31,8 @@ PACE = 0.8
 """A device that works for this share of the time sets the pace."""
 CATCHES_UP = 1.5
 """How many times as long steps take on the CPU where the device only does what is left to it."""
+LOADING = 0.1
+"""Data loading is told if it changes by this share of a round."""
 LAG = 0.1
 """A device whose steps end by this share of a step after the next began on the CPU works behind it."""
 
@@ -277,6 +279,14 @@ class Side:
         """The self time of the ops of each round, on all threads, ns."""
         ops = self.trace.kind[self.calls] == Kind.CPU_OP
         return sum_into(self.call_round[ops], self.results.self_time()[self.calls[ops]], self.rounds)
+
+
+def loads_otherwise(a: Side, b: Side) -> bool:
+    """Whether the rounds of one wait so much longer for their data that it is told."""
+    before, after = (float(np.median(side.loading)) for side in (a, b))
+    longest = max(float(np.median(side.times)) for side in (a, b))
+    paced = paced_by_device(a) and paced_by_device(b)
+    return not (paced or a.calls_only) and abs(after - before) >= LOADING * longest
 
 
 def device_name(side: Side) -> str:

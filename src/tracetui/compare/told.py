@@ -12,7 +12,7 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
 from tracetui.compare.changes import LIBRARY, Change
 from tracetui.compare.facts import Facts, Times
-from tracetui.compare.joining import PASSES
+from tracetui.compare.joining import PASSES, SAME_OPS
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import (
     by_time,
@@ -44,7 +44,9 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
         # moved.
         sets = change.kind == "order" and len(facts.changes) > 1
         sets = sets and (moves(trace, change.a.events) or _library(facts, change))
-        if change.kind != "calls" and not sets and not _begins_elsewhere(facts, change, both):
+        if change.kind == "again":
+            yield _again(facts, change)
+        elif change.kind != "calls" and not sets and not _begins_elsewhere(facts, change, both):
             a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
             time, cpu, waits = facts.work_time(a, b), facts.cpu_time(change), facts.cpu_time(change, True)
             text = _sentence(facts, change, time, cpu, waits, both)
@@ -53,6 +55,32 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
                 change.kind, text, 0 if moved else time.change, "device", a, b, places,
                 0 if moved else cpu.change, _matters(facts, time, cpu, waits),
             )  # fmt: skip
+
+
+def _again(facts: Facts, change: Change) -> Explanation:
+    """One side does the same several times in a step."""
+    again = facts.again
+    assert again is not None
+    a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
+    time, cpu = facts.work_time(a, b), facts.cpu_time(change)
+    side, tree, calls = facts.b, facts.trees[1], change.b.calls
+    names = [side.trace.names[i] for i in distinct(side.trace.name[calls], len(side.trace.names)).tolist()]
+    kinds_ = f"{len(names):,} kinds of calls ({listed(by_time(side, tree, calls))})"
+    told = (
+        f"there are {again.times} times as many{facts.each}"
+        if again.more
+        else f"one in {again.times} is left"
+    )
+    told += f", on {'larger' if again.larger else 'smaller'} sizes" if again.larger is not None else ""
+    spent = f"{_spent(time)} on the GPU, " if len(a) or len(b) else ""
+    text = f"Of {kinds_} {told}: {spent}{_spent(cpu)} on the CPU{facts.each}."
+    if not (len(a) or len(b)):
+        at = change.a.calls, change.b.calls
+        return facts.told("again", text, cpu.change, "cpu", *at, facts.by_round(*at))
+    waits = facts.cpu_time(change, True)
+    places = _places(facts, change, a, b)
+    matters = _matters(facts, time, cpu, waits)
+    return facts.told("again", text, time.change, "device", a, b, places, cpu.change, matters)
 
 
 def _library(facts: Facts, change: Change) -> bool:
@@ -101,7 +129,8 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
     left, right = called(facts.a, change.a), called(facts.b, change.b)
     if change.kind == "order":
         verb = "runs" if is_(left) == "is" else "run"
-        return f"{left} {verb} in another place{_where(facts, change, 0)}."
+        place = _other_streams(facts, change) or "in another place"
+        return f"{left} {verb} {place}{_where(facts, change, 0)}."
     if change.kind in ("new", "gone"):
         return _one_sided(facts, change, left or right, time, cpu, waits, both)
     on_cpu, graph = _on_cpu(facts, change, cpu)
@@ -109,6 +138,12 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
         spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}"
         return _retyped(facts, change, spent, time)
     spent = f"{_spent(time)} on the GPU{on_cpu}{facts.each_of(time.rounds)}{graph}"
+    if change.what == SAME_OPS:
+        times = counted(len(change.ends) / len(time.rounds), "time") + (
+            facts.where(time.rounds) or facts.each
+        )
+        told = f"The same ops run on other kernels or other sizes, {times}: {spent}."
+        return f"{told} Most of it: {_most(facts, change)}."
     if len(set(change.forms)) > 1:
         many = counted(len(change.ends) / len(time.rounds), change.what)
         become = "became others of the same kind" if change.what == "kernel" else "run on other kernels"
@@ -117,6 +152,19 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
         return f"{told} Most of it: {_most(facts, change)}."
     right = f"another {right}" if left == right else right
     return f"{left} became {right}{_where(facts, change)}: {spent}."
+
+
+def _other_streams(facts: Facts, change: Change) -> str:
+    """`on another stream`, where most of it left the stream that most work is on, or came to it. Streams have
+    other numbers in other recordings."""
+    main, names, lanes = [], [], []
+    for side, part in zip(facts.sides, (change.a, change.b), strict=True):
+        main.append(int(np.argmax(np.bincount(side.trace.lane[side.work]))))
+        lanes.append(side.trace.lane[np.array(part.events, dtype=np.int64)])
+        which = distinct(lanes[-1], len(side.trace.lanes))
+        names.append(listed([side.trace.lanes[lane].name for lane in which.tolist()]))
+    moved = (lanes[0] == main[0]) != (lanes[1] == main[1])
+    return f"on {names[1]} instead of {names[0]}" if 2 * np.count_nonzero(moved) > len(moved) else ""
 
 
 def _retyped(facts: Facts, change: Change, spent: str, time: Times) -> str:
@@ -302,22 +350,28 @@ def _guards_text(facts: Facts, a: I64, b: I64, time: Times) -> str:
     return f"Guards and the prologue of compiled code {cost} {spent} on the CPU{each} ({names})."
 
 
+def call_names(facts: Facts, a: I64, b: I64, rounds: int = 0) -> str:
+    """Which calls one side alone makes: how many in each of so many `rounds` (all, if 0), and their names."""
+    told: list[str] = []
+    each = "" if rounds else facts.each
+    for side, tree, at, what in zip(facts.sides, facts.trees, (a, b), ("gone", "new"), strict=True):
+        count = counted(len(at) / (rounds or facts.count), "call")
+        count = count.partition(" call")[0] if told else f"{count}{each}"
+        verb = "is" if count.startswith("1 ") or count == "1" else "are"
+        told += [f"{count} ({listed(by_time(side, tree, at))}) {verb} {what}"] if len(at) else []
+    return " and ".join(told)
+
+
 def _calls_text(facts: Facts, a: I64, b: I64, time: Times, python: list[float]) -> str:
-    sides = zip(facts.sides, facts.trees, (a, b), strict=True)
-    left, right = (listed(by_time(side, tree, at)) for side, tree, at in sides)
-    where = facts.where(time.rounds, not len(b))
-    each, of = "" if where else facts.each, facts.each_of(time.rounds)
-    before, after = (counted(len(at) / len(time.rounds), "call") for at in (a, b))
-    if len(a) and len(b):
-        became = f"{before}{each} ({left}) became {after.partition(' call')[0]} ({right}){where}"
-        return f"On the CPU, {became}: {_spent(time)}{of}.{_beside(facts, python)}"
-    side, name, at, count = (facts.a, left, a, before) if len(a) else (facts.b, right, b, after)
-    if not where and _has(facts.b if len(a) else facts.a, side.trace, at):
-        told = f"{count.replace(' call', ' fewer call' if len(a) else ' more call', 1)}{each} ({name})"
-    else:
-        verb = "is" if count.startswith("1 call") else "are"
-        told = f"{count}{each} ({name}) {verb} {'gone' if len(a) else 'new'}{where}"
-    spent = duration(time.before if len(a) else time.after)
+    # In no place of their own: whether some became the others is not known.
+    where, of = facts.where(time.rounds, not len(b)), facts.each_of(time.rounds)
+    told = call_names(facts, a, b, len(time.rounds) if where else 0) + where
+    n = int(not len(a))
+    side, tree, at = facts.sides[n], facts.trees[n], (a, b)[n]
+    if not (where or (len(a) and len(b))) and _has(facts.sides[1 - n], side.trace, at):
+        count = counted(len(at) / facts.count, ("fewer call", "more call")[n])
+        told = f"{count}{facts.each} ({listed(by_time(side, tree, at))})"
+    spent = _spent(time) if len(a) and len(b) else duration(time.before if len(a) else time.after)
     return f"On the CPU, {told}: {spent}{of}.{_beside(facts, python)}"
 
 

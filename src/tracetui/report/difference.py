@@ -30,6 +30,8 @@ MEANS = {
     "fused": "Fewer kernels stand where there were more, of the same ops or between the same neighbors.",
     "split": "More kernels stand where there were fewer, of the same ops or between the same neighbors.",
     "replaced": "Other kernels stand in the same place, of the same ops or between the same neighbors.",
+    "again": "One side does the same several times in a step, most often on smaller pieces: micro-batches, "
+    "or a loss in chunks.",
     "dtype": "The program does the same with numbers of another type: its kernels are others for that.",
     "new": "B does this, A does not, or less often.",
     "gone": "A does this, B does not, or less often.",

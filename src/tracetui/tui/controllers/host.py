@@ -43,6 +43,10 @@ class Host:
     escapes: list[Escape] = field(default_factory=list)
     """What Esc can undo, as a stack: each controller pushes its own, the longest-lasting first. One press
     undoes the topmost that is active."""
+    on_recording: list[Callable[[], object]] = field(default_factory=list)
+    """Called when the selection has gone to another recording."""
+    _active: int = 0
+    """The recording that the panes are about."""
 
     @property
     def walk(self) -> Walk:
@@ -95,10 +99,19 @@ class Host:
 
         The timeline's own message comes too late for that frame, and two frames take twice as long.
         """
+        self.follow_recording()
         pane = self.area.open
         if pane is not None and pane.eager:
             pane.follow(self.walk.selected)
             self.draw_soon(pane)
+
+    def follow_recording(self) -> None:
+        """Let what is about one recording follow the selection to another."""
+        if self._active != self.walk.active:
+            self._active = self.walk.active
+            for call in self.on_recording:
+                call()
+            self.draw_soon(self.area.tabs)
 
     def draw_soon(self, widget: Widget) -> None:
         """Draw a widget's changes in the next frame."""

@@ -230,7 +230,7 @@ class OverviewPane(ScopedPane):
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        width, style, base = self.size.width, self.get_component_rich_style, self.rich_style
+        width, style, base = self.size.width, self.get_component_rich_style, self.ground
         lines, at = self.lines(), self.top + y
         if self.table is None or not len(self.order):
             return super().render_line(y + 1 if self.table is not None else y)

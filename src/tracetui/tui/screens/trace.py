@@ -82,7 +82,7 @@ class TraceScreen(TimelineScreen):
         self.footer = Footer(self.hints)
         self.before: Session | None = None
         """The session with the beginning of the file, which was shown while the rest was read."""
-        self._active, self._resumed = self.walk.active, False
+        self._resumed = False
         self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
         # The order of the controllers is that of Esc's stack: it undoes the last one first.
         self.prompts = Prompts(host)
@@ -101,6 +101,11 @@ class TraceScreen(TimelineScreen):
         self.verdict_line = VerdictLine()
         self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.navigation, self.panes)
         self.compare_keys = CompareKeys(host, self.panes, self.verdict_line, self.top)
+        host.on_recording += [
+            self.scopes.recording_changed,
+            self.navigation.count_gaps,
+            self.area.follow_recording,
+        ]
         host.give_keys(self.prompts, self.lanes, self.marks, moves, self.navigation, self.scopes, search)
         host.give_keys(self.panes, exports, self.verdict, self.compare_keys)
 
@@ -180,11 +185,7 @@ class TraceScreen(TimelineScreen):
         self.panes.resized()
 
     def on_selection_changed(self, message: SelectionChanged) -> None:
-        if self._active != self.walk.active:
-            self._active = self.walk.active
-            self.scopes.recording_changed()
-            self.navigation.count_gaps()
-            self.area.follow_recording()
+        self.host.follow_recording()
         self.panes.selection_changed()
 
     def on_range_changed(self, message: RangeChanged) -> None:

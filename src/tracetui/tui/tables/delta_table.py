@@ -75,6 +75,14 @@ class DeltaLines(Widget):
     _board: Board | None = None
     _drawn: list[DeltaStrip] | None = None
     """The lines that `redraw` made, until the next `refresh`."""
+    _ground: Style | None = None
+
+    @property
+    def ground(self) -> Style:
+        """`rich_style`, which Textual works out each time, once for all lines that are drawn together."""
+        if self._ground is None:
+            self._ground = self.rich_style
+        return self._ground
 
     def refresh(
         self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
@@ -88,7 +96,7 @@ class DeltaLines(Widget):
         if not self.is_attached or not width or not can_send_deltas(self.app):
             self.refresh()
             return
-        made = self._drawn
+        made, self._ground = self._drawn, None
         if lines is None or made is None or len(made) != height or made[0].cell_length != width:
             lines, made = range(height), [self._delta(y, width, height) for y in range(height)]
         else:
@@ -101,6 +109,7 @@ class DeltaLines(Widget):
         self._drawn = made
 
     def render_lines(self, crop: Region) -> list[Strip]:
+        self._ground = None
         if not can_send_deltas(self.app):
             return super().render_lines(crop)
         width, height = self.size

@@ -287,7 +287,7 @@ class TableView(DeltaLines, can_focus=True):
 
     def _blank(self) -> Strip:
         """An empty line; always the same, so that a repaint does not send it again."""
-        return Strip.blank(self.size.width, self.rich_style)
+        return Strip.blank(self.size.width, self.ground)
 
     def render_line(self, y: int) -> Strip:
         width, style = self.size.width, self.get_component_rich_style
@@ -307,7 +307,7 @@ class TableView(DeltaLines, can_focus=True):
         if at >= len(self.order):
             return self._blank()
         place = y - self.HEADER, self.top, self.page, len(self.order)
-        bar = drawing.scroll_bar(*place, style("table--bar"), self.rich_style)
+        bar = drawing.scroll_bar(*place, style("table--bar"), self.ground)
         row, here = int(self.order[at]), at == self.cursor
         faint = self.table.dim is not None and self.table.dim(row)
         look = style("table--cursor" if here else "table--dim" if faint else "table--row")
