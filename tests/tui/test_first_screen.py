@@ -91,9 +91,9 @@ async def test_which_op_costs_most(
     app = app_of(path, "overview")
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: "Kernels and copies" in text(app) or size[0] > 80)
-        await until(pilot, lambda: re.search(r"Ops  by self CPU, [\d.]+ ms per step", text(app)))
+        await until(pilot, lambda: re.search(r"Ops  self CPU, of [\d.]+ ms per step", text(app)))
         lines = text(app).split("\n")
-        title = next(n for n, line in enumerate(lines) if "Ops  by self CPU, " in line)
+        title = next(n for n, line in enumerate(lines) if "Ops  self CPU, of " in line)
         assert costliest in lines[title + 1]
         column = lines[title].index("Ops")
         found = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
@@ -152,14 +152,12 @@ def test_times_are_those_of_a_step(tmp_path: Path) -> None:
 
     each = overview(2)
     assert each["time"].title == "Where a step's time goes"
-    assert each["ops"].note == "by self CPU, 90.0 µs per step"
-    assert each["ops"].entries[0].numbers == ("40.0 µs", "44%")
-    assert each["ops"].entries[0].text == "1 ×"
+    assert each["ops"].note == "self CPU, of 90.0 µs per step"
+    assert each["ops"].entries[0].numbers == ("40.0 µs", "44%", "1 ×")
     every = overview(0)
     assert every["time"].title == "Where the time goes"
-    assert every["ops"].note == "by self CPU, 96.0 µs in all"
-    assert every["ops"].entries[0].numbers[0] == "96.0 µs"
-    assert every["ops"].entries[0].text == "3 ×"
+    assert every["ops"].note == "self CPU, of 96.0 µs in all"
+    assert every["ops"].entries[0].numbers == ("96.0 µs", "100%", "3 ×")
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
@@ -364,7 +362,27 @@ def test_every_line_fits_and_every_entry_is_there_once(path: Path) -> None:
     assert {piece.entry for line in few for piece in line} == {-1, 0}
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
+def test_every_bar_is_the_share_beside_it(path: Path) -> None:
+    """In all lists alike, so that one can be compared with the other."""
+    overview = whole(results_of(path.name.split(".")[0]))
+    entries = [(block.key, entry) for block in overview.blocks for entry in block.entries]
+    for width in (103, 118, 198):
+        shown = 0
+        for piece in (piece for line in lay_out(overview, width, range(len(entries))) for piece in line):
+            bars = [n for n, (_, role) in enumerate(piece.line) if role.endswith("|track")]
+            key, entry = entries[piece.entry]
+            if not bars or key == "steps":
+                continue
+            lit, rest = piece.line[bars[0]][0], piece.line[bars[0] + 1][0]
+            eighths = sum("▏▎▍▌▋▊▉█".index(sign) + 1 for sign in lit.strip())
+            share = float(entry.numbers[-2 if len(entry.numbers) > 2 else -1].strip("<%")) / 100
+            assert abs(eighths / 8 - share * len(lit + rest)) < 0.19  # an eighth at least
+            shown += 1
+        assert shown > 1
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int]) -> None:
     app = app_of(SAMPLES / "train_ddp.json.gz", "overview")
     async with app.run_test(size=size) as pilot:
@@ -373,14 +391,14 @@ async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         await pilot.press("tab")
         seen = {pane.row}
-        for side in ("right", "left"):
+        for side in ("right", "right", "left", "left"):
             await pilot.press(side, *["up"] * 20)
             seen.add(pane.row)
             for _ in range(len(pane.entries)):
                 await pilot.press("down")
                 seen.add(pane.row)
                 drawn = [strip.text for strip in pane.render_lines(pane.region.reset_offset)]
-                assert any("▸" in line for line in drawn)
+                assert sum(line.count("▸") for line in drawn) == 1, "also of an entry of several lines"
         assert seen == set(range(len(pane.entries)))
 
 
