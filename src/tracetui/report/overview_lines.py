@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from rich.cells import cell_len
 
-from tracetui.cells import cell, clauses, clip, middle, wrap
+from tracetui.cells import cell, clauses, middle, wrap
 from tracetui.copying import replace
 from tracetui.report.overview import Block, Entry, Overview
 from tracetui.tables.lines import Line, bar
@@ -219,6 +219,6 @@ def _lines(entry: Entry, grid: _Grid, width: int) -> list[Line]:
     indent = grid.indent if beside else 2
     below = [] if grid.bar else wrap(entry.text, max(1, width - indent))
     if entry.text and beside:
-        line.append((f"  {clip(entry.text, room) if grid.bar else below.pop(0)}", "dim" if barred else ""))
+        line.append((f"  {clauses(entry.text, room) if grid.bar else below.pop(0)}", "dim" if barred else ""))
     more: list[Line] = [[(" " * indent, ""), (text, "")] for text in below if text]
     return [line, *more]
