@@ -91,9 +91,11 @@ async def test_escape_takes_a_table_s_filter_away() -> None:
         await until(pilot, lambda: pane.table is not None and pane.table.rows > 1)
         await pilot.press("F", *"gemm", "enter")
         await until(pilot, lambda: "filter “gemm”" in text(app))
+        await until(pilot, lambda: "total of all rows  " in text(app))  # not of those that are left
         rows = len(pane.order)
         await pilot.press("escape")
         await until(pilot, lambda: "filter" not in pane.note)
+        await until(pilot, lambda: "total of" not in text(app))
         assert len(pane.order) > rows
         assert pane.has_focus, "one thing at a time"
         await pilot.press("F", *"gemm", "enter", "tab", "right", "escape")
