@@ -303,7 +303,10 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
         await until(pilot, lambda: sheet.explanation is not None)
         labels = [line.label for line in sheet.lines]
         assert labels[:2] == ["idle", "by cause"]
-        assert labels.index("idle") < labels.index("what it is")
+        assert labels.index("idle") < labels.index("then") == labels.index("what it is") - 1
+        then = sheet.lines[labels.index("then")]
+        assert then.text.endswith(", which ended it")
+        assert then.event == sheet.event
         assert "ran nothing for" in sheet_lines(app)[1]
         told = {}
         for line in sheet.lines[1:]:

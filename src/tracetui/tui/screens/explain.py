@@ -179,7 +179,9 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
         before, row = self.lines, self.list.row
         width = max(20, min(110, self.size.width - labels - 6))
         lines = fact_lines(self.gap_facts, width)
-        lines += [Line("", "")] if lines else []
+        if lines:
+            ended = Fact("then", f"{explanation.title}, which ended it", self.event)
+            lines += [Line("", ""), *fact_lines([ended], width)]
         lines += explanation_lines(explanation, width)
         if self.terms:
             names = ", ".join(term.name for term in self.terms)
