@@ -47,13 +47,15 @@ class Span(click.ParamType):  # type: ignore[type-arg]
 @click.command("attach")
 @click.argument("target", required=False, metavar="[PID | NAME | URL]")
 @click.option("--duration", type=Span(), default="500ms", show_default=True, help="How long to record.")
-@click.option("--steps", type=click.IntRange(1, 100_000), help="Record so many optimizer steps instead.")
+@click.option("--steps", type=click.IntRange(1, 100_000), help="Record this many optimizer steps instead.")
 @click.option("--with-stack", is_flag=True, help="Record Python frames.")
 @click.option("--record-shapes", is_flag=True, help="Record the shapes of the inputs.")
 @click.option("--profile-memory", is_flag=True, help="Record allocations and frees.")
-@click.option("--start-in", type=Span(), default="0", help="Wait so long before recording.")
-@click.option("--every", type=Span(), help="Record again and again, beginning so often; Ctrl+C ends it.")
-@click.option("--keep", type=click.IntRange(1, 10_000), help="With --every: keep so many, the oldest go.")
+@click.option("--start-in", type=Span(), default="0", help="Wait this long before recording.")
+@click.option("--every", type=Span(), help="Record again at this interval; Ctrl+C ends it.")
+@click.option(
+    "--keep", type=click.IntRange(1, 10_000), help="With --every: keep this many, delete older ones."
+)
 @click.option(
     "--output",
     "-o",
@@ -90,11 +92,11 @@ def attach_command(
     """Record what a running process does, and open the trace.
 
     PID: a process, or one that started others; all ranks of a job are recorded at the same time. NAME: part
-    of a command line. URL: a vLLM or SGLang server. Without a target: the only job there is, or a choice.
-    If there is none, wait for one.
+    of a command line. URL: a vLLM or SGLang server. Without a target: the only job there is, or a choice
+    among several; if there is none, it waits for one.
 
     A process can be asked if it was started by "tracetui run COMMAND", or with the variables that "tracetui
-    env" prints. --no-open prints the paths of the traces, one a line.
+    env" prints. --no-open prints the paths of the traces, one per line.
     """
     from tracetui.capture.live.model import AttachError, Wanted
 

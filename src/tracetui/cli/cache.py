@@ -24,10 +24,10 @@ STATES = {
 def cache_command(clear: bool, as_json: bool) -> None:
     """Print what is kept of large traces, so that they open at once the next time.
 
-    Of each trace of 20 MB of text or more it is what was read, a seventh of the text's size, and what the
-    first screen and the summary say. It is used as long as the trace's file does not change. All of it takes
-    4 GB at most, or a tenth of the free disk space if that is less; what has not been used for longest goes
-    first.
+    For each trace of 20 MB of text or more, that is what was read from it, a seventh of the text's size, and
+    what the first screen and the summary say. It is used as long as the trace's file does not change. All of
+    it takes 4 GB at most, or a tenth of the free disk space if that is less; what has gone unused the longest
+    is deleted first.
 
     TRACETUI_CACHE_GB sets another limit, TRACETUI_CACHE another folder; TRACETUI_NO_CACHE=1 is the option
     --no-cache for every command.

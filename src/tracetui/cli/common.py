@@ -220,7 +220,7 @@ cache_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_without_cache,
-    help="Read the file itself, and keep nothing of it: see the command cache.",
+    help="Read the file itself and keep no copy of it: see tracetui cache.",
 )
 """The option of every command that reads a trace."""
 

@@ -90,7 +90,7 @@ def _complete_baseline(ctx: click.Context, param: click.Parameter, typed: str) -
     help="Compare B with the baseline NAME, or with the one in a folder (./NAME).",
 )
 @click.option(
-    "--save", is_flag=True, help="Keep B as the --baseline, in the place of the one before; compares nothing."
+    "--save", is_flag=True, help="Keep B as the --baseline, replacing the one before; compares nothing."
 )
 @click.option("--list", "listing", is_flag=True, help="List the baselines.")
 @click.option(
@@ -110,7 +110,7 @@ def _complete_baseline(ctx: click.Context, param: click.Parameter, typed: str) -
     help="Exit with code 3 if a metric grew by more than this: a share of A's (step=5%), a time "
     f"(device=50us), a count (launches=0) or a size (bytes=1MB). Repeatable. METRIC is one of {GATES}.",
 )
-@click.option("--strict", is_flag=True, help="Limits count noise and what the machine's speed explains, too.")
+@click.option("--strict", is_flag=True, help="Limits also count noise and what the machine's speed explains.")
 @cache_option
 @formats
 @command_errors
@@ -128,9 +128,9 @@ def compare_command(
 ) -> None:
     """Print what B does differently from A, and what explains it.
 
-    A and B are traces of one program before and after a change. Numbers are medians of their steps. How fast
-    the machine did what is the same in both is told apart from what the program does: two recordings of one
-    program may differ by a third on the CPU.
+    A and B are traces of one program before and after a change. Numbers are medians of their steps. The speed
+    of the machine is told apart from what the program does: two recordings of the same program may differ by
+    a third on the CPU.
 
     \b
       tracetui compare before.json.gz after.json.gz
@@ -139,7 +139,7 @@ def compare_command(
       tracetui compare train.json.gz --baseline main --fail-over device=2% --fail-over launches=0
 
     --fail-over: step and cpu-op are wall times, which a busy machine changes by itself; device, launches and
-    kernels are steadier. What lies within noise, or is a slower machine's, does not count unless --strict.
+    kernels are steadier. Noise, and what a slower machine explains, do not count unless --strict is given.
     """
     if listing:
         if traces or baseline is not None or step is not None:

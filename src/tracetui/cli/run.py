@@ -65,11 +65,11 @@ FORMATS = {
     help="sh and fish: for the shell; plain: for docker --env-file or a service file.",
 )
 def env_command(folder: Path | None, form: str) -> None:
-    """Print the variables with which a job can be asked for a trace, for those who start it otherwise.
+    """Print the variables that let a job be asked for a trace, for jobs that are started some other way.
 
     In a shell or a Slurm script: eval "$(tracetui env)". For docker: tracetui env --format plain > FILE, then
-    docker run --env-file FILE. PyTorch reads them when it is imported: a job that runs already needs to be
-    started again.
+    docker run --env-file FILE. PyTorch reads them when it is imported, so a job that is already running
+    has to be restarted.
     """
     from tracetui.capture.live.launch import environment, shared_folder
     from tracetui.capture.live.model import AttachError
