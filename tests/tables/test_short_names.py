@@ -70,6 +70,24 @@ def test_which_columns_fit() -> None:
     assert [cells for _, cells in fit(some(4, 6, drop=(0, 1)), 11)] == [4]
 
 
+def test_where_there_is_plenty_texts_are_shown_in_full() -> None:
+    columns = [
+        Column("time", width=10),
+        Column("in", width=26, right=False),
+        Column("op", width=20, right=False),
+        Column("name", right=False),
+    ]
+
+    def at(width: int) -> list[int]:
+        return [cells for _, cells in fit(columns, width)]
+
+    assert at(110) == [10, 26, 20, 48]
+    assert at(111) == [10, 26, 20, 49]
+    assert at(120) == [10, 31, 25, 48]
+    assert at(200) == [10, 52, 40, 92]  # no more than twice
+    assert [cells for _, cells in fit(columns[:3], 200)] == [10, 26, 20]
+
+
 def test_the_next_column_to_sort_by() -> None:
     values = [lambda: np.zeros(1), None, lambda: np.zeros(1), lambda: np.zeros(1)]
     shown = [Column(key, values=value) for key, value in zip("abcd", values, strict=True)]

@@ -144,17 +144,16 @@ def _brief(block: Numbered) -> Numbered:
     return block[0], told
 
 
-def _column(blocks: Iterable[Numbered], left: int, width: int, apart: int = 0) -> list[Piece | None]:
+def _column(blocks: Sequence[Numbered], left: int, width: int, apart: int = 0) -> list[Piece | None]:
     """The lines of one column. `apart`: empty lines between blocks."""
     found: list[Piece | None] = []
-    blocks = list(blocks)
-    barred = [entry for _, entries in blocks for _, entry in entries if _has_bars(entries)]
-    together = _grid(barred, width) if barred else None
+    grids: dict[tuple[bool, tuple[str, ...]], list[Entry]] = {}
+    for block, entries in blocks:
+        grids.setdefault(_alike(block, entries), []).extend(entry for _, entry in entries)
     for block, entries in blocks:
         found += [None] * apart if found else []
-        alone = None if _has_bars(entries) else _grid([entry for _, entry in entries], width, block.heads)
-        grid = alone or together
-        assert grid is not None
+        alike = _alike(block, entries)
+        grid = _grid(grids[alike] if any(alike) else [entry for _, entry in entries], width, block.heads)
         title, note = block.title, ""
         if block.heads:
             title = cell(title, grid.name)
@@ -166,8 +165,10 @@ def _column(blocks: Iterable[Numbered], left: int, width: int, apart: int = 0) -
     return found
 
 
-def _has_bars(entries: Iterable[tuple[int, Entry]]) -> bool:
-    return any(entry.part is not None for _, entry in entries)
+def _alike(block: Block, entries: Iterable[tuple[int, Entry]]) -> tuple[bool, tuple[str, ...]]:
+    """Whether a block has bars, and the titles of its numbers: those of one column that have the same line
+    up."""
+    return any(entry.part is not None for _, entry in entries), block.heads
 
 
 @dataclass(frozen=True, slots=True)
