@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from tests.kineto import cpu, trace_of
 
+from tracetui.tables.averages import brief_shapes
 from tracetui.tables.lines import bar, columns
 from tracetui.tables.model import Column, fit, next_sort, scrolled
 from tracetui.tables.names import differences, short_names, told_apart
@@ -114,3 +116,20 @@ def test_what_differs_in_mangled_names() -> None:
     """The letters of a mangled name say nothing: its words as C++ do, if there are any."""
     names = [f"_ZN3lib6kernelILi{n}EEEvv" for n in (4, 8)]
     assert differences(names) == ["4", "8"]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "told"),
+    [
+        ("[[4, 256, 512], [512], [], []]", "4x256x512, 512"),
+        ("[[1024], [], [8, 8]]", "1024, [], 8x8"),
+        ("[[], [2, 3]]", "[], 2x3"),
+        ("[[[2, 3], [4]], []]", "[2x3, 4]"),  # a list of tensors
+        ("[[]]", ""),
+        ("[]", ""),
+        ("", ""),
+        ("[[4, 256, [512", "[[4, 256, [512"),
+    ],
+)
+def test_shapes_for_the_screen(shapes: str, told: str) -> None:
+    assert brief_shapes(shapes) == told

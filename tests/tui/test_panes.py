@@ -64,6 +64,7 @@ async def test_averages_group_by_what_one_wants() -> None:
         await pilot.press("b")
         await until(pilot, lambda: pane.averages is not None and pane.averages.grouped_by == "shape")
         assert "by shape" in pane.note
+        await until(pilot, lambda: "aten::gelu  64x128x3072 " in text(app))
 
 
 async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
