@@ -64,7 +64,16 @@ async def test_averages_group_by_what_one_wants() -> None:
         await pilot.press("b")
         await until(pilot, lambda: pane.averages is not None and pane.averages.grouped_by == "shape")
         assert "by shape" in pane.note
-        await until(pilot, lambda: "aten::gelu  64x128x3072 " in text(app))
+
+
+async def test_shapes_are_short_and_can_be_searched_as_recorded() -> None:
+    app = app_of(SAMPLES / "mlp_eager.json.gz")
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("b")
+        await until(pilot, lambda: "aten::mul  64x128x3072, 64x128x3072 " in text(app))
+        await pilot.press("F", *"[768, 3072]", "enter")
+        await until(pilot, lambda: "aten::mm  8192x768, 768x3072 " in text(app))
+        assert "aten::mul" not in text(app).partition("Self GPU")[2]
 
 
 async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
