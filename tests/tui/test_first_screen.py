@@ -334,6 +334,15 @@ async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> No
                 assert "no parts" in screen_of(app).footer.message
 
 
+async def test_an_empty_trace_says_so_everywhere(tmp_path: Path) -> None:
+    app = app_of(write_trace(tmp_path / "empty.json", []), "overview")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "there is nothing to analyze" in " ".join(text(app).split()))  # the pane
+        assert "NOT KNOWN   There are no events with a duration here." in text(app)
+        assert "nothing to select: no events with a duration" in text(app)
+        assert "click an event" not in text(app)
+
+
 def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
     nothing = Verdict("not known", None, None, "There are no GPU events here.")
     assert time_parts(nothing) == ()

@@ -82,7 +82,7 @@ class OverviewPane(ScopedPane):
             Column("text", "Text", lambda r: entries[r].text, None, 0, False),
         )
         search = partial(self._text, entries)
-        table = Table(columns, len(entries), search, empty="nothing to show here")
+        table = Table(columns, len(entries), search, empty=overview.reason or "nothing to show here")
         self.set_table(table, row=next(same, None))
         if before is None and self._first is not None:
             self._go(self._first)
