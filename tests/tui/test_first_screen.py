@@ -295,6 +295,12 @@ async def test_a_click_on_the_bar_picks_that_part() -> None:
         for first, _, part in list(line._places):
             await pilot.click(VerdictLine, offset=(first, 0))
             assert line.chosen == part
+            own = [cell for cell, end, what in line._places if end == cell + 1 and what == part]
+            shown = line.render_line(0).text
+            if line.parts[part].share is not None:  # it stands out of the others
+                assert {shown[cell] for cell in own} == {"█"}
+                assert shown.count("█") == len(own)
+                assert shown.count("▄") > 0
 
 
 async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there() -> None:
