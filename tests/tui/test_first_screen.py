@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.cells import cell_len
 
@@ -285,6 +286,25 @@ async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
             await pilot.press("escape")
         await pilot.press("H")
         assert line.chosen == first
+
+
+async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap() -> None:
+    """Not to the one after the example; from a row of the gaps' table, to the next row."""
+    app = app_of(SAMPLES / "train.json.gz", "gaps")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        line = screen.query_one(VerdictLine)
+        await until(pilot, lambda: line.verdict is not None)
+        lengths = screen.session.active.results.gaps().duration
+        await pilot.press("h", "h")
+        example = screen.session.gaps.at
+        assert example is not None
+        assert lengths[example] < np.sort(lengths)[-2]
+        await pilot.press("g")
+        assert screen.session.gaps.at == np.argmax(lengths)
+        assert screen.footer.message.startswith("gap 1 of 1,099")
+        await pilot.press("6", "down", "down", "enter", "tab", "g")
+        assert screen.footer.message.startswith("gap 4 of 1,099")
 
 
 async def test_a_click_on_the_bar_picks_that_part() -> None:
