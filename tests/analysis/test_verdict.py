@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
     reason = steps.whole.verdict.reason
     assert reason.startswith("The GPU is busy 1.7% of the steps; for 98.3% it waits for the CPU. Meanwhile ")
     assert finding.text.startswith(
-        "Of 12.0 ms of the steps the GPU is busy for 200 µs. Of its idle time, for 10.0 ms the CPU was"
+        "The GPU is busy for 200 µs of the 12.0 ms of the steps. While it is idle: for 10.0 ms the CPU was"
     )
     (gaps,) = find_gaps(trace)
     assert finding.numbers["busy_share"] == pytest.approx(0.2 / 12)
@@ -115,7 +116,7 @@ def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
         assert f"% {base}; for " in results.verdict().reason
         (finding,) = [f for f in results.findings() if f.rule == "overhead_bound"]
         assert finding.title.endswith(base)
-        assert f" {base} the GPU is busy for 100 µs." in finding.text
+        assert re.match(rf"The GPU is busy for 100 µs of the [\d.]+ ms {base}\. ", finding.text)
     plain = trace_of(tmp_path, launch(100, 1), kernel(100, 300, 1))
     assert "100.0% of the recording: it sets the pace" in summarize_steps(plain).whole.verdict.reason
 

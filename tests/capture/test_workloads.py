@@ -44,6 +44,7 @@ WAYS: list[tuple[str, dict[str, Any], set[str]]] = [
     ("llm", {}, {"prefill", "attention", "mlp", "aten::silu"}),
     ("llm", {"phase": "decode", "mlp": "geglu"}, {"decode", "aten::argmax", "aten::gelu"}),
     ("train", {}, {"forward", "backward", "optimizer", "aten::_fused_adamw_"}),
+    ("train", {"loss": "item"}, {"forward", "aten::item", "aten::_local_scalar_dense"}),
 ]
 """Workload, options, and names that its trace must hold."""
 

@@ -47,10 +47,12 @@ def test_a_gap_names_the_step_that_it_is_in(tmp_path: Path) -> None:
     events += [*run(110, 10, 1, "first"), *run(150, 20, 2, "second")]
     results = Results(trace_of(tmp_path, *events))
     told = [(fact.label, fact.value) for fact in gap_facts(results, 0)]
-    assert ("idle", "GPU 0 ran nothing for 30.000 µs, from 120.000 µs") in told
-    assert told[told.index(("in step", "ProfilerStep#2")) + 1 :] == [
+    assert ("idle", "GPU 0 ran nothing for 30.000 µs, starting at 120.000 µs") in told
+    assert told[told.index(("before it", "first")) :] == [
         ("before it", "first"),
         ("ended by", "second"),
+        ("launched by", "cudaLaunchKernel"),
+        ("in step", "ProfilerStep#2"),
     ]
     outside = Results(trace_of(tmp_path, *events[2:]))
     assert "in step" not in {fact.label for fact in gap_facts(outside, 0)}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from tests.kineto import cpu, trace_of
 
+from tracetui.tables.averages import brief_shapes
 from tracetui.tables.lines import bar, columns
 from tracetui.tables.model import Column, fit, next_sort, scrolled
 from tracetui.tables.names import differences, short_names, told_apart
@@ -70,6 +72,24 @@ def test_which_columns_fit() -> None:
     assert [cells for _, cells in fit(some(4, 6, drop=(0, 1)), 11)] == [4]
 
 
+def test_where_there_is_plenty_texts_are_shown_in_full() -> None:
+    columns = [
+        Column("time", width=10),
+        Column("in", width=26, right=False),
+        Column("op", width=20, right=False),
+        Column("name", right=False),
+    ]
+
+    def at(width: int) -> list[int]:
+        return [cells for _, cells in fit(columns, width)]
+
+    assert at(110) == [10, 26, 20, 48]
+    assert at(111) == [10, 26, 20, 49]
+    assert at(120) == [10, 31, 25, 48]
+    assert at(200) == [10, 52, 40, 92]  # no more than twice
+    assert [cells for _, cells in fit(columns[:3], 200)] == [10, 26, 20]
+
+
 def test_the_next_column_to_sort_by() -> None:
     values = [lambda: np.zeros(1), None, lambda: np.zeros(1), lambda: np.zeros(1)]
     shown = [Column(key, values=value) for key, value in zip("abcd", values, strict=True)]
@@ -96,3 +116,20 @@ def test_what_differs_in_mangled_names() -> None:
     """The letters of a mangled name say nothing: its words as C++ do, if there are any."""
     names = [f"_ZN3lib6kernelILi{n}EEEvv" for n in (4, 8)]
     assert differences(names) == ["4", "8"]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "told"),
+    [
+        ("[[4, 256, 512], [512], [], []]", "4x256x512, 512"),
+        ("[[1024], [], [8, 8]]", "1024, [], 8x8"),
+        ("[[], [2, 3]]", "[], 2x3"),
+        ("[[[2, 3], [4]], []]", "[2x3, 4]"),  # a list of tensors
+        ("[[]]", ""),
+        ("[]", ""),
+        ("", ""),
+        ("[[4, 256, [512", "[[4, 256, [512"),
+    ],
+)
+def test_shapes_for_the_screen(shapes: str, told: str) -> None:
+    assert brief_shapes(shapes) == told

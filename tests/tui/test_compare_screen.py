@@ -85,6 +85,16 @@ async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
         assert ") next difference" in lines[-1]
 
 
+async def test_both_gpus_streams_are_in_view_on_a_small_screen() -> None:
+    app = two(TRAIN, SAMPLES / "train_memory.json.gz")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await compared(pilot)
+        lines = text(app).splitlines()
+        for letter in "AB":
+            rule = next(n for n, line in enumerate(lines) if line.startswith(f"── {letter} · GPU 0"))
+            assert "stream 7" in lines[rule + 1]
+
+
 async def test_every_tab_has_its_title_at_120_columns() -> None:
     """They stand closer beside whose pane it is; the open one has a blank on both sides."""
     app = two()

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.cells import cell_len
 
@@ -91,9 +92,9 @@ async def test_which_op_costs_most(
     app = app_of(path, "overview")
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: "Kernels and copies" in text(app) or size[0] > 80)
-        await until(pilot, lambda: re.search(r"Ops  by self CPU, [\d.]+ ms per step", text(app)))
+        await until(pilot, lambda: re.search(r"Ops  self CPU, of [\d.]+ ms per step", text(app)))
         lines = text(app).split("\n")
-        title = next(n for n, line in enumerate(lines) if "Ops  by self CPU, " in line)
+        title = next(n for n, line in enumerate(lines) if "Ops  self CPU, of " in line)
         assert costliest in lines[title + 1]
         column = lines[title].index("Ops")
         found = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
@@ -152,14 +153,12 @@ def test_times_are_those_of_a_step(tmp_path: Path) -> None:
 
     each = overview(2)
     assert each["time"].title == "Where a step's time goes"
-    assert each["ops"].note == "by self CPU, 90.0 µs per step"
-    assert each["ops"].entries[0].numbers == ("40.0 µs", "44%")
-    assert each["ops"].entries[0].text == "1 ×"
+    assert each["ops"].note == "self CPU, of 90.0 µs per step"
+    assert each["ops"].entries[0].numbers == ("40.0 µs", "44%", "1 ×")
     every = overview(0)
     assert every["time"].title == "Where the time goes"
-    assert every["ops"].note == "by self CPU, 96.0 µs in all"
-    assert every["ops"].entries[0].numbers[0] == "96.0 µs"
-    assert every["ops"].entries[0].text == "3 ×"
+    assert every["ops"].note == "self CPU, of 96.0 µs in all"
+    assert every["ops"].entries[0].numbers == ("96.0 µs", "100%", "3 ×")
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
@@ -289,6 +288,25 @@ async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
         assert line.chosen == first
 
 
+async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap() -> None:
+    """Not to the one after the example; from a row of the gaps' table, to the next row."""
+    app = app_of(SAMPLES / "train.json.gz", "gaps")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        line = screen.query_one(VerdictLine)
+        await until(pilot, lambda: line.verdict is not None)
+        lengths = screen.session.active.results.gaps().duration
+        await pilot.press("h", "h")
+        example = screen.session.gaps.at
+        assert example is not None
+        assert lengths[example] < np.sort(lengths)[-2]
+        await pilot.press("g")
+        assert screen.session.gaps.at == np.argmax(lengths)
+        assert screen.footer.message.startswith("gap 1 of 1,099")
+        await pilot.press("6", "down", "down", "enter", "tab", "g")
+        assert screen.footer.message.startswith("gap 4 of 1,099")
+
+
 async def test_a_click_on_the_bar_picks_that_part() -> None:
     app = app_of(SAMPLES / "train.json.gz", "overview")
     async with app.run_test(size=(120, 36)) as pilot:
@@ -297,6 +315,12 @@ async def test_a_click_on_the_bar_picks_that_part() -> None:
         for first, _, part in list(line._places):
             await pilot.click(VerdictLine, offset=(first, 0))
             assert line.chosen == part
+            own = [cell for cell, end, what in line._places if end == cell + 1 and what == part]
+            shown = line.render_line(0).text
+            if line.parts[part].share is not None:  # it stands out of the others
+                assert {shown[cell] for cell in own} == {"█"}
+                assert shown.count("█") == len(own)
+                assert shown.count("▄") > 0
 
 
 async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there() -> None:
@@ -336,6 +360,15 @@ async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> No
                 assert "no parts" in screen_of(app).footer.message
 
 
+async def test_an_empty_trace_says_so_everywhere(tmp_path: Path) -> None:
+    app = app_of(write_trace(tmp_path / "empty.json", []), "overview")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "there is nothing to analyze" in " ".join(text(app).split()))  # the pane
+        assert "NOT KNOWN   There are no events with a duration here." in text(app)
+        assert "nothing to select: no events with a duration" in text(app)
+        assert "click an event" not in text(app)
+
+
 def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
     nothing = Verdict("not known", None, None, "There are no GPU events here.")
     assert time_parts(nothing) == ()
@@ -364,7 +397,27 @@ def test_every_line_fits_and_every_entry_is_there_once(path: Path) -> None:
     assert {piece.entry for line in few for piece in line} == {-1, 0}
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
+def test_every_bar_is_the_share_beside_it(path: Path) -> None:
+    """In all lists alike, so that one can be compared with the other."""
+    overview = whole(results_of(path.name.split(".")[0]))
+    entries = [(block.key, entry) for block in overview.blocks for entry in block.entries]
+    for width in (103, 118, 198):
+        shown = 0
+        for piece in (piece for line in lay_out(overview, width, range(len(entries))) for piece in line):
+            bars = [n for n, (_, role) in enumerate(piece.line) if role.endswith("|track")]
+            key, entry = entries[piece.entry]
+            if not bars or key == "steps":
+                continue
+            lit, rest = piece.line[bars[0]][0], piece.line[bars[0] + 1][0]
+            eighths = sum("▏▎▍▌▋▊▉█".index(sign) + 1 for sign in lit.strip())
+            share = float(entry.numbers[-2 if len(entry.numbers) > 2 else -1].strip("<%")) / 100
+            assert abs(eighths / 8 - share * len(lit + rest)) < 0.19  # an eighth at least
+            shown += 1
+        assert shown > 1
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int]) -> None:
     app = app_of(SAMPLES / "train_ddp.json.gz", "overview")
     async with app.run_test(size=size) as pilot:
@@ -373,14 +426,14 @@ async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         await pilot.press("tab")
         seen = {pane.row}
-        for side in ("right", "left"):
+        for side in ("right", "right", "left", "left"):
             await pilot.press(side, *["up"] * 20)
             seen.add(pane.row)
             for _ in range(len(pane.entries)):
                 await pilot.press("down")
                 seen.add(pane.row)
                 drawn = [strip.text for strip in pane.render_lines(pane.region.reset_offset)]
-                assert any("▸" in line for line in drawn)
+                assert sum(line.count("▸") for line in drawn) == 1, "also of an entry of several lines"
         assert seen == set(range(len(pane.entries)))
 
 

@@ -66,6 +66,16 @@ async def test_averages_group_by_what_one_wants() -> None:
         assert "by shape" in pane.note
 
 
+async def test_shapes_are_short_and_can_be_searched_as_recorded() -> None:
+    app = app_of(SAMPLES / "mlp_eager.json.gz")
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("b")
+        await until(pilot, lambda: "aten::mul  64x128x3072, 64x128x3072 " in text(app))
+        await pilot.press("F", *"[768, 3072]", "enter")
+        await until(pilot, lambda: "aten::mm  8192x768, 768x3072 " in text(app))
+        assert "aten::mul" not in text(app).partition("Self GPU")[2]
+
+
 async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
     ops = [slice_event("aten::mm", 20 * n, 15) for n in range(3)]
     app = app_of(write_trace(tmp_path / "plain.json", ops), "ops")
@@ -91,9 +101,11 @@ async def test_escape_takes_a_table_s_filter_away() -> None:
         await until(pilot, lambda: pane.table is not None and pane.table.rows > 1)
         await pilot.press("F", *"gemm", "enter")
         await until(pilot, lambda: "filter “gemm”" in text(app))
+        await until(pilot, lambda: "total of all rows  " in text(app))  # not of those that are left
         rows = len(pane.order)
         await pilot.press("escape")
         await until(pilot, lambda: "filter" not in pane.note)
+        await until(pilot, lambda: "total of" not in text(app))
         assert len(pane.order) > rows
         assert pane.has_focus, "one thing at a time"
         await pilot.press("F", *"gemm", "enter", "tab", "right", "escape")

@@ -84,7 +84,7 @@ async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_
         row = next(r for r in summarize_steps(llama).rows if r.number == 3)
         length = exact(row.window[1] - row.window[0])
         assert row.busy_share is not None
-        await until(pilot, lambda: f"step 3 of {length}: GPU busy {row.busy_share:.2%}" in text(app))
+        await until(pilot, lambda: f"step 3, {length}: GPU busy {row.busy_share:.2%}" in text(app))
         await pilot.press("u")
         await until(pilot, lambda: same(pane.averages, averages(llama)))
         assert pane.note == ""

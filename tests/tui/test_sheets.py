@@ -293,7 +293,10 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
         await until(pilot, lambda: sheet.explanation is not None)
         labels = [line.label for line in sheet.lines]
         assert labels[:2] == ["idle", "by cause"]
-        assert labels.index("idle") < labels.index("what it is")
+        assert labels.index("idle") < labels.index("then") == labels.index("what it is") - 1
+        then = sheet.lines[labels.index("then")]
+        assert then.text.endswith(", which ended it")
+        assert then.event == sheet.event
         assert "ran nothing for" in sheet_lines(app)[1]
         told = {}
         for line in sheet.lines[1:]:
@@ -484,3 +487,20 @@ async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
         assert int(screen.trace.kind[screen.walk.selected or 0]) == Kind.KERNEL
+
+
+async def test_the_gpu_s_stream_stays_in_view_beside_a_sheet_on_a_small_screen() -> None:
+    """Where the dock has no room for its annotations, too, the kernels come first; then all is as before."""
+    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "queue" in text(app))
+        before = text(app).split("\n")[4:14]
+        names = [line[2:13].strip() for line in before]
+        assert names.index("annotations") < names.index("stream 7")
+        await pilot.press("I")
+        await until(pilot, lambda: "Glossary" in text(app))
+        lines = text(app).split("\n")
+        rule = next(n for n, line in enumerate(lines) if line.startswith("── GPU 0"))
+        assert lines[rule + 1].startswith("▸ stream 7   ↓3")
+        await pilot.press("escape")
+        await until(pilot, lambda: text(app).split("\n")[4:14] == before)

@@ -134,6 +134,8 @@ def without_work_text(trace: Trace) -> str:
             f"{said}, by {duration(abs(offset))}: the clocks of CPU and GPU differ. So what the GPU did in "
             "which step, and why it was idle, is not known."
         )
+    if not len(trace):
+        return "There are no events with a duration here."
     if not len(at):
         calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
         if not len(calls) or work:

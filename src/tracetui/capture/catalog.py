@@ -166,6 +166,12 @@ WORKLOADS: Mapping[str, Workload] = {
                     "AdamW: one fused kernel, the multi-tensor kernels, or a plain loop over the parameters",
                     ("fused", "foreach", "plain"),
                 ),
+                Option(
+                    "loss",
+                    "kept",
+                    "the loss stays on the GPU, or each step reads it (item), as for a log",
+                    ("kept", "item"),
+                ),
                 *(Option(p.name, 4 if p.name == "batch" else p.default, p.help, p.choices) for p in _MODEL),
             ),
         ),

@@ -53,7 +53,9 @@ class Span(click.ParamType):  # type: ignore[type-arg]
 @click.option("--profile-memory", is_flag=True, help="Record allocations and frees.")
 @click.option("--start-in", type=Span(), default="0", help="Wait this long before recording.")
 @click.option("--every", type=Span(), help="Record repeatedly, once per TIME, until Ctrl+C.")
-@click.option("--keep", type=click.IntRange(1, 10_000), help="With --every: keep only the newest traces.")
+@click.option(
+    "--keep", type=click.IntRange(1, 10_000), help="With --every: keep this many, delete older ones."
+)
 @click.option(
     "--output",
     "-o",

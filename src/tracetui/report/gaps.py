@@ -257,7 +257,10 @@ def gap_facts(results: Results, gap: int) -> list[Fact]:
     trace, gaps, causes = results.trace, results.gaps(), results.causes()
     start, length, step = int(gaps.start[gap]), int(gaps.duration[gap]), int(causes.step[gap])
     facts = [
-        Fact("idle", f"GPU {int(gaps.device[gap])} ran nothing for {exact(length)}, from {instant(start)}")
+        Fact(
+            "idle",
+            f"GPU {int(gaps.device[gap])} ran nothing for {exact(length)}, starting at {instant(start)}",
+        )
     ]
     row, words = causes.pieces[gap], _words_of(results, gap)
     order = [at for at in np.argsort(-row, kind="stable").tolist() if row[at]]
@@ -274,9 +277,10 @@ def gap_facts(results: Results, gap: int) -> list[Fact]:
         return [Fact(label, short_of(trace, i), i)] if i >= 0 else []
 
     facts += event("waited for", int(causes.waited_for[gap]))
+    facts += event("before it", int(gaps.before[gap])) + event("ended by", int(gaps.after[gap]))
+    # What follows is about that one.
     facts += event("launched by", int(causes.launch[gap])) + event("in op", int(causes.op[gap]))
     facts += event("in step", int(results.step_table().event[step]) if step >= 0 else -1)
-    facts += event("before it", int(gaps.before[gap])) + event("ended by", int(gaps.after[gap]))
     return facts
 
 

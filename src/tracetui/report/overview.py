@@ -43,11 +43,13 @@ class Entry:
     name: str
     numbers: tuple[str, ...]
     part: float | None
-    """The length of its bar, 0 to 1; None for no bar."""
+    """The length of its bar, 0 to 1 of the longest there can be; None for no bar."""
     style: str
     """The color of the bar, or of the name if there is no bar: a part of the time, or a key of `STYLES`."""
     text: str
     target: Target
+    of: float = 1.0
+    """The length of what the bar is a part of, likewise. The part of that is the share beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +215,11 @@ def _steps(results: Results) -> Block:
                 duration(row.window_length),
                 *((busy_text(row.busy_share),) if row.busy_share is not None else ()),
             ),
-            row.window_length / longest,
+            row.window_length / longest * (1.0 if row.busy_share is None else row.busy_share),
             "accent",
             row.verdict.verdict if row.verdict.verdict != verdict else "",
             Target("steps", span=row.window, said=f"{row.label}: {duration(row.window_length)}"),
+            row.window_length / longest,
         )
         for row in rows[:STEPS]
     ]
@@ -248,7 +251,6 @@ def _top(
 ) -> tuple[Entry, ...]:
     """`values`, `calls`: of all rows, see `_Costs`; `by`: the column of the values."""
     found, table = [], results.averages()
-    longest = float(values[rows[0]]) if len(rows) else 0.0
     for row, name in zip(rows.tolist(), names, strict=True):
         of_row, _, what = instances(results, table, row, by)
         said = f"the most {what}" if what else "the longest"
@@ -256,10 +258,10 @@ def _top(
         found.append(
             Entry(
                 name,
-                (duration(float(values[row])), share(values[row] / total) if total else "-"),
-                float(values[row]) / longest if longest else None,
+                (duration(float(values[row])), share(values[row] / total) if total else "-", f"{often} ×"),
+                float(values[row]) / total if total else None,
                 key,
-                f"{often} ×",
+                "",
                 Target(
                     key,
                     event=int(of_row[0]) if len(of_row) else None,
@@ -282,7 +284,9 @@ def _ops(results: Results, costs: _Costs) -> Block:
     names = [table.names[row] for row in rows.tolist()]
     total = float(values[on & ~(table.annotation & table.device)].sum())
     entries = _top(results, rows, values, costs.calls, total, names, "ops", by)
-    return Block("ops", "Ops", f"by {what}, {duration(total)} {costs.said}", entries)
+    lanes = np.bincount(results.trace.lane[results.calls().cpu]) if of_cpu else np.zeros(0)
+    on_all = ", all threads" if np.count_nonzero(lanes) > 1 else ""
+    return Block("ops", "Ops", f"{what}, of {duration(total)} {costs.said}{on_all}", entries)
 
 
 def _kernels(results: Results, costs: _Costs) -> Block:
@@ -307,8 +311,7 @@ def _with_peaks(results: Results, kernels: Block) -> Block:
         row = reached.get(trace.name_of(entry.target.event)) if entry.target.event is not None else None
         shares = (row.compute_share, row.memory_share) if row is not None else ()
         known = [part for part in shares if part is not None and part <= 1]
-        text = f"{entry.text}  {share(max(known))} peak" if known else entry.text
-        entries.append(replace(entry, text=text))
+        entries.append(replace(entry, text=f"{share(max(known))} of peak" if known else ""))
     return replace(kernels, entries=tuple(entries))
 
 

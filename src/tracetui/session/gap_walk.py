@@ -63,6 +63,8 @@ class GapWalk:
         """`gap_order` by recording, by size or not, and minimum."""
         self._place = 0
         """Where the last one was in it."""
+        self._example = False
+        """Whether the highlighted gap is an example of something, which is no place in that order."""
 
     @property
     def _results(self) -> Results:
@@ -99,6 +101,8 @@ class GapWalk:
         middle = (view.start_ns + view.end_ns) / 2 - self._walk.offset
         marked = self._walk.scene.gap
         at = self.at if marked is not None and marked[0] == self._walk.active else None
+        if self._example and self.by_size:
+            at = None
         found = next_gap(gaps, order, at, middle, step, self.by_size, self._place)
         if found is None:
             return None
@@ -106,9 +110,11 @@ class GapWalk:
         self._place = place
         return f"gap {place:,} of {len(order):,}, {self.order_text}: {self.show(gap)}"
 
-    def show(self, gap: int, of: int | None = None) -> str:
+    def show(self, gap: int, of: int | None = None, example: bool = False) -> str:
         """Highlight a gap of a recording (None: the active one), bring it into view and select the event that
-        ended it. Returns its length, as a message; `told` has the rest."""
+        ended it. Returns its length, as a message; `told` has the rest. `example`: it shows what something
+        is, and the longest gap comes next."""
+        self._example = example
         of = self._walk.active if of is None else of
         gaps = self._walk.recordings[of].results.gaps()
         self._shown[of, int(gaps.device[gap]), int(gaps.index[gap])] = gap

@@ -12,6 +12,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.results import Results
 from tracetui.copying import replace
+from tracetui.patterns import pattern
 from tracetui.tables import markdown
 from tracetui.tables.jsonable import us
 from tracetui.tables.lines import bar
@@ -46,6 +47,9 @@ GROUP_HEADERS = {
     "module": "Module",
     "op": "Launched by",
 }
+
+
+_SHAPE = pattern(r"\[(\d+(?:, \d+)*)\]")
 
 
 def has_cpu(averages: Averages) -> bool:
@@ -83,6 +87,15 @@ def device_total(a: Averages, rows: I64 | None) -> int:
     return max(a.total_self_device, int(a.self_device[rows[~a.device[rows]]].sum()))
 
 
+def brief_shapes(shapes: str) -> str:
+    """PyTorch's input shapes for the screen: `[[4, 256, 512], [512], [], []]` is `4x256x512, 512`."""
+    inner = shapes[1:-1] if shapes[:1] == "[" and shapes[-1:] == "]" else shapes
+    end = len(inner)
+    while inner.endswith(", []", 0, end):
+        end -= 4
+    return _SHAPE.sub(lambda found: found[1].replace(", ", "x"), inner[:end]).removesuffix("[]")
+
+
 def average_columns(
     a: Averages, memory: MemoryUse | None = None, trace: Trace | None = None, rows: I64 | None = None
 ) -> Columns:
@@ -95,7 +108,8 @@ def average_columns(
         assert trace is not None
         shorts = [short_name(name, category_of(trace, a, row)) for row, name in enumerate(a.names)]
         apart = told_apart(shorts, a.names, list(zip(a.device.tolist(), a.groups, strict=True)))
-        return [f"{name}  {group}" if group else name for name, group in zip(apart, a.groups, strict=True)]
+        groups = [brief_shapes(group) for group in a.groups] if a.grouped_by == "shape" else a.groups
+        return [f"{name}  {group}" if group else name for name, group in zip(apart, groups, strict=True)]
 
     def time(key: str, title: str, heading: str, values: I64, drop: int) -> Column:
         def micros(row: int) -> float:
@@ -252,7 +266,7 @@ def averages_table(
     without += [key for key in MEMORY.split() if key in columns and not columns[key].any()]
 
     def searched(row: int) -> str:
-        return f"{columns['name'].text(row)} {a.names[row]} {category_of(trace, a, row)}"
+        return f"{columns['name'].text(row)} {a.names[row]} {a.groups[row]} {category_of(trace, a, row)}"
 
     return Table(
         pick(columns, SCREEN[part], without),

@@ -169,6 +169,10 @@ def _holding(table: Table, text: Callable[[int], str], folded: str) -> npt.NDArr
     return np.asarray(found[number], dtype=np.bool_)
 
 
+PLENTY = 48
+"""Cells of a flexible column that needs no more."""
+LEAST_TEXT = 20
+"""The width of a column whose texts may be longer."""
 LEAST_SENTENCE = 22
 """Cells of a flexible column whose text can do without its last clauses."""
 
@@ -177,7 +181,8 @@ def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[C
     """The columns that fit into `width` cells, with the width of each.
 
     The flexible column gets the remaining width, at least `minimum` (0: a third, less for a sentence).
-    Columns are dropped to allow that, and narrow ones come back if dropping a wider one made room.
+    Columns are dropped to allow that, and narrow ones come back if dropping a wider one made room. Where it
+    has plenty, columns of texts share the rest, each up to twice its width.
     """
     sentence = any(column.clauses for column in columns if not column.width)
     minimum = minimum or (LEAST_SENTENCE if sentence else max(16, width * 3 // 10))
@@ -199,7 +204,11 @@ def fit(columns: Sequence[Column], width: int, minimum: int = 0) -> list[tuple[C
             left_out = back
     shown = without(left_out)
     spare = width - sum(c.width + c.after for c in shown) + sum(c.after for c in shown[-1:])
-    return [(c, c.width or max(1, spare)) for c in shown]
+    texts = {c.key for c in shown if c.width >= LEAST_TEXT and not c.right}
+    more = max(0, spare - PLENTY) // len(texts) if texts and not all(c.width for c in shown) else 0
+    found = [(c, c.width + min(more, c.width) * (c.key in texts)) for c in shown]
+    spare -= sum(size - c.width for c, size in found)
+    return [(c, size or max(1, spare)) for c, size in found]
 
 
 def next_sort(columns: Sequence[Column], current: str | None, step: int) -> Column | None:

@@ -56,10 +56,11 @@ class Stack:
         return found
 
 
-def by_device(tracks: I64, source: I32, device: I32, shown: I32) -> Stack:
-    """Tracks of devices on top of each other, by recording and device, with a rule above each device."""
+def by_device(tracks: I64, source: I32, device: I32, shown: I32, later: Bool) -> Stack:
+    """Tracks of devices on top of each other, by recording and device, with a rule above each device.
+    `later`: which of `tracks` come after the others of their device."""
     group = np.stack([source[tracks], device[tracks]])
-    order = np.lexsort((tracks, group[1], group[0]))
+    order = np.lexsort((tracks, later, group[1], group[0]))
     ruled = np.asarray(np.diff(group[:, order], axis=1, prepend=-1).any(axis=0))
     return Stack(tracks[order], shown, ruled)
 

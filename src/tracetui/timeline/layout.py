@@ -90,6 +90,8 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
     """Tracks whose lines the user chose; the others adapt to the height of the screen."""
     was: tuple[tuple[int, int, bool], ...] = ()
     """Of hidden tracks: the track, its lines before, and whether the user had chosen those."""
+    tight: bool = False
+    """Whether the dock is too small for a line of each of its tracks: the streams come first then."""
 
     def __len__(self) -> int:
         return len(self.of)
@@ -110,7 +112,8 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
     def dock(self) -> Stack:
         """The devices' part, by recording and device."""
         tracks = np.flatnonzero((self.zone > 1) & (self.shown > 0))
-        return by_device(tracks, self.source, self.device, self.shown)
+        later = (self.extra[tracks] == 0) & (self.of[tracks] != Of.DEVICE) & self.tight
+        return by_device(tracks, self.source, self.device, self.shown, later)
 
     @cached_property
     def order(self) -> list[int]:
@@ -223,7 +226,7 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
             (self.device, np.array(where, dtype=np.int32)),
         )
         of_source, of, ref, rows, shown, extra, device = (np.concatenate(p).astype(np.int32) for p in parts)
-        chosen = (self.pinned, self.chosen, self.was)
+        chosen = (self.pinned, self.chosen, self.was, self.tight)
         wider = Layout(of_source, of, ref, rows, shown, extra, device, *chosen)
         return wider.ordered(np.argsort(of_source, kind="stable"))
 
@@ -247,7 +250,7 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
         was = tuple((int(place[track]), lines, decided) for track, lines, decided in self.was)
         columns = (self.source, self.of, self.ref, self.rows, self.shown, self.extra, self.device)
         source, of, ref, rows, shown, extra, device = (column[order] for column in columns)
-        return Layout(source, of, ref, rows, shown, extra, device, pinned, chosen, was)
+        return Layout(source, of, ref, rows, shown, extra, device, pinned, chosen, was, self.tight)
 
     def moved(self, track: int, step: int) -> Layout | None:
         """Move a track past its next visible neighbour above (-1) or below (1) in the same recording: pinned
@@ -356,12 +359,13 @@ def fitted(layout: Layout, height: int, counters: int = COUNTERS) -> Layout:
     other = free & (layout.device >= 0) & ~stream
     rows = layout.rows - layout.extra
     shown = np.where(free, rows, layout.shown).astype(np.int32)
-    docked = layout.zone > 1
+    docked, tight = layout.zone > 1, False
     if docked.any():
         room = height - int(shown[layout.zone == 1].sum())
         rules = replace(layout, shown=shown).dock.rules
         room = most_lines(room, int(shown[layout.zone == 0].sum())) - rules
         height -= fit_dock(shown, rows, stream, other, docked, room, rules, counters)
+        tight = int(shown[docked].sum()) > room
     shown[thread] = np.minimum(shown[thread], deepest(shown, thread, ~docked, height))
     sources, first = np.unique(layout.source[thread], return_index=True)
     if len(sources) > 1:
@@ -369,4 +373,4 @@ def fitted(layout: Layout, height: int, counters: int = COUNTERS) -> Layout:
         top = np.flatnonzero(thread)[first]
         more = max(0, height - int(shown[~docked].sum())) // len(sources)
         shown[top] = np.minimum(rows[top], shown[top] + more)
-    return replace(layout, shown=shown)
+    return replace(layout, shown=shown, tight=tight)

@@ -188,7 +188,7 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("q", "quit", "quit"),
     ("/", "search", "search"),
     ("g", "gap", "gap_next"),
-    ("h", "time by part", "part_next"),
+    ("h", "where time goes", "part_next"),
     (f"1-{panes.NUMBERS}", "panes", ""),
     ("e", "explain", "explain"),
     ("C", "compare", "compare"),

@@ -271,8 +271,10 @@ class VerdictLine(Widget):
             else:
                 glyph, style = FROM_LEFT[eighths], self._style(names[first])
                 style = style + Style(bgcolor=self._style(names[last]).color)
-            if shown == self.chosen:
-                glyph, style = "▀" if not plain else glyph, style + Style(bold=True, reverse=plain)
+            if self.chosen is not None and plain:
+                style += Style(bold=shown == self.chosen, reverse=shown == self.chosen)
+            elif self.chosen is not None and not out:  # the chosen part stands out of the others
+                glyph, style = "█" if shown == self.chosen else "▄", self._style(names[shown])
             found.append(Segment(glyph, style))
         return found
 

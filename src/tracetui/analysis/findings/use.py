@@ -399,7 +399,8 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" {duration(first)} pass before {device} has anything to do."
     elif idle.one_gap:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
-    return f"Of {time} {device} is busy for {duration(idle.busy)}. Of its idle time, {told}.{loading}"
+    busy = f"{capital(device)} is busy for {duration(idle.busy)} of the {time}"
+    return f"{busy}. While it is idle: {told}.{loading}"
 
 
 def _before_all(results: Results, idle: _Idle) -> int:

@@ -83,7 +83,7 @@ a long synchronize call
 
 an op with no kernel
   A view op such as aten::t changes shape and strides only and launches nothing. It costs a little CPU time
-  and no GPU time.
+  and no GPU time; compiled code does without the call.
   where: CPU lanes, ops
   see: view and stride
 

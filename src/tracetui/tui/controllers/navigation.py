@@ -75,7 +75,7 @@ class Navigation:
 
     def _show_example(self, found: Example) -> None:
         if found.gap is not None:
-            self.gaps.show(found.gap)
+            self.gaps.show(found.gap, example=True)
         else:
             self.host.walk.select(found.slice)
 
@@ -130,9 +130,10 @@ class Navigation:
         self.gaps.toggle_order()
         self.host.say(f"g and G now go through the gaps {self.gaps.order_text}")
 
-    def show(self, gap: int, of: int | None = None, said: str = "") -> None:
-        """Highlight a gap of a recording (None: the active one), and say its cause, or `said`."""
-        cause = self.gaps.show(gap, of)
+    def show(self, gap: int, of: int | None = None, said: str = "", example: bool = False) -> None:
+        """Highlight a gap of a recording (None: the active one), and say its cause, or `said`. `example`: see
+        `GapWalk.show`."""
+        cause = self.gaps.show(gap, of, example)
         self._update_panes()
         self.host.say(said or cause)
 

@@ -91,7 +91,7 @@ class VerdictKeys:
     def _go(self, target: Target, said: str) -> None:
         if target.gap is not None:
             before = self.host.walk.view
-            self.navigation.show(target.gap, said=said)
+            self.navigation.show(target.gap, said=said, example=True)
             self.host.jumped_from(before)
         elif target.event is not None:
             self.panes.jump(Jump(target.event, said))

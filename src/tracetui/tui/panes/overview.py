@@ -13,7 +13,6 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from tracetui.cells import cell
 from tracetui.session.session import Session
 from tracetui.tables.model import Column, Table, scrolled
 from tracetui.tui.bindings import bind
@@ -27,8 +26,10 @@ if TYPE_CHECKING:
     from tracetui.report.overview import Entry, Overview
     from tracetui.report.overview_lines import Piece
 
-TEXTS = ("head", "good", "warn", "bad", "accent")
+TEXTS = ("head", "good", "warn", "bad", "accent", "track")
 """Styles of texts that the table itself does not have."""
+TRACK = "|track"
+"""See `report.overview_lines`, which is imported when there is something to lay out."""
 
 
 class OverviewPane(ScopedPane):
@@ -40,6 +41,7 @@ class OverviewPane(ScopedPane):
     OverviewPane > .overview--warn { color: $warning; text-style: bold; }
     OverviewPane > .overview--bad { color: $error; text-style: bold; }
     OverviewPane > .overview--accent { color: $primary; }
+    OverviewPane > .overview--track { background: $panel; }
     OverviewPane > .part--kernels { color: $part-compute; }
     """ + component_css("OverviewPane")
     COMPONENT_CLASSES: ClassVar[set[str]] = (
@@ -80,7 +82,7 @@ class OverviewPane(ScopedPane):
             Column("text", "Text", lambda r: entries[r].text, None, 0, False),
         )
         search = partial(self._text, entries)
-        table = Table(columns, len(entries), search, empty="nothing to show here")
+        table = Table(columns, len(entries), search, empty=overview.reason or "nothing to show here")
         self.set_table(table, row=next(same, None))
         if before is None and self._first is not None:
             self._go(self._first)
@@ -173,13 +175,13 @@ class OverviewPane(ScopedPane):
         if place is None:
             return
         beside = [
-            (abs(y - place[0]), p.entry)
+            (abs(p.left - place[1]), abs(y - place[0]), p.entry)
             for y, line in enumerate(self.lines())
             for p in line
             if p.entry >= 0 and (p.left > place[1] if step > 0 else p.left < place[1])
         ]
         if beside:
-            self._go(min(beside)[1])
+            self._go(min(beside)[2])
 
     @property
     def part(self) -> str:
@@ -243,19 +245,26 @@ class OverviewPane(ScopedPane):
             used = sum(segment.cell_length for segment in segments)
             segments.append(Segment(" " * (piece.left - used), base))
             end = pieces[n + 1].left - 1 if n + 1 < len(pieces) else width - 1
-            here = piece.entry >= 0 and piece.entry == self.row
-            segments += self._piece(piece, end - piece.left, here)
+            if piece.entry >= 0 and piece.entry == self.row:
+                goes_on = at > 0 and any(above.entry == piece.entry for above in lines[at - 1])
+                segments += self._under_cursor(piece, end - piece.left, " " if goes_on else drawing.CURSOR)
+            else:
+                segments += [Segment(text, self._style(role)) for text, role in piece.line]
         strip = Strip(segments).adjust_cell_length(width - 1, base)
         return Strip([*strip, bar], width)
 
-    def _piece(self, piece: Piece, width: int, here: bool) -> list[Segment]:
-        if here:
-            text = "".join(text for text, _ in piece.line)
-            text = drawing.CURSOR + text[1:] if text.startswith(" ") else text
-            return [Segment(cell(text, width), self.get_component_rich_style("table--cursor"))]
-        return [Segment(text, self._style(role)) for text, role in piece.line]
+    def _under_cursor(self, piece: Piece, width: int, mark: str) -> list[Segment]:
+        """A line under the cursor: all of its cells, the bar in its own colors."""
+        cursor = self.get_component_rich_style("table--cursor")
+        (margin, _), *rest = piece.line
+        segments = [Segment(mark + margin[1:], cursor)]
+        segments += [Segment(t, self._style(role) if role.endswith(TRACK) else cursor) for t, role in rest]
+        return list(Strip(segments).adjust_cell_length(width, cursor))
 
     def _style(self, role: str) -> Style:
+        if role.endswith(TRACK):
+            track = self.get_component_rich_style("overview--track", partial=True)
+            return self._style(role.removesuffix(TRACK)) + track
         names = (f"part--{css_name(role)}", f"overview--{role}", f"table--{role}")
         name = next((name for name in names if name in self.COMPONENT_CLASSES), "table--row")
         return self.get_component_rich_style(name)

@@ -41,7 +41,8 @@ def scope_texts(results: Results) -> tuple[str, str]:
     devices = results.gaps().devices
     busy, time = sum(device.busy for device in devices), (end - start) * len(devices)
     busy_text = f"GPU busy {share_of(busy, time)}" if time else ""
-    return f"{scope_name(results.scope)} of {exact(end - start)}", busy_text
+    joined = ", " if results.scope.kind == "step" else " of "  # "step 3 of 14" were another thing
+    return f"{scope_name(results.scope)}{joined}{exact(end - start)}", busy_text
 
 
 class ScopedPane(Pane):

@@ -181,7 +181,9 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
         labels = max([12, *(min(24, len(label)) for label in told)])
         row, width = self.list.row, self.room(labels)
         lines = wrapped(self.gap_facts, width)
-        lines += [Fact("", "")] if lines else []
+        if lines:
+            ended = Fact("then", f"{explanation.title}, which ended it", self.event)
+            lines += [Fact("", ""), *wrapped([ended], width)]
         lines += explanation_lines(explanation, width)
         if self.terms:
             names = ", ".join(term.name for term in self.terms)

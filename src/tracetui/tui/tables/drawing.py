@@ -54,9 +54,12 @@ def row(
     return Strip([*segments, Segment(mark + cell(words, width - 1 - chip), style), bar], width)
 
 
-def foot(table: Table, columns: Columns, chip: int, width: int, style: Style) -> Strip:
-    """The line of totals below the rows."""
-    words = "".join(cell(table.foot.get(c.key, ""), size, c.right) + " " * c.after for c, size in columns)
+def foot(table: Table, columns: Columns, chip: int, width: int, style: Style, filtered: bool) -> Strip:
+    """The line of totals below the rows: of all rows, also of those that a filter hides."""
+    texts = dict(table.foot)
+    if filtered and "name" in texts:
+        texts["name"] += " of all rows"
+    words = "".join(cell(texts.get(c.key, ""), size, c.right) + " " * c.after for c, size in columns)
     return Strip([Segment(" " * chip + words, style)]).adjust_cell_length(width, style)
 
 

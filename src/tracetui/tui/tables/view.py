@@ -302,7 +302,8 @@ class TableView(DeltaLines, can_focus=True):
             nothing = f"no row contains “{self.needle}”" if self.needle else self.table.empty
             return drawing.message(nothing, y - self.HEADER, width, style("table--dim")) or self._blank()
         if self._foot and y == self.size.height - 1:
-            return drawing.foot(self.table, self._columns(), self._chip, width, style("table--header"))
+            look, filtered = style("table--header"), bool(self.needle)
+            return drawing.foot(self.table, self._columns(), self._chip, width, look, filtered)
         at = self.top + y - self.HEADER
         if at >= len(self.order):
             return self._blank()

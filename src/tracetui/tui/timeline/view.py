@@ -139,6 +139,8 @@ class TimelineView(Widget, can_focus=True):
             if self.session.comparing:
                 hint = "  - only A has it, + only B has it; ) next difference"
             parts = [("nothing selected", False), (hint, False)]
+            if not any(len(source.trace) for source in scene.sources):
+                parts = [("nothing to select: no events with a duration", False)]
         return bar if bar.show(parts, scene.theme) else None
 
     def render_lines(self, crop: Region) -> list[Strip]:
