@@ -27,6 +27,8 @@ TIME = "time"
 """The block of where the time goes."""
 COSTS = ("ops", "kernels")
 """The blocks of what costs most."""
+COSTS_NEED = 52
+"""Cells of those beside the parts of the time: with fewer, names would be cut too short."""
 COSTS_BESIDE = 64
 """From this width on, in cells, those stand beside each other where the others don't."""
 FEW_LINES = 12
@@ -88,6 +90,8 @@ def _columns(sides: Sequence[list[Numbered]], width: int) -> list[tuple[list[Num
     bars = any(entry.part is not None for _, entries in left for _, entry in entries)
     if not bars or len(right) < 2 or width < THREE_COLUMNS:
         half = (width - APART + (5 if bars else 1)) // 2
+        if bars:  # the parts of the time in full, where that leaves enough for the names beside them
+            half = max(half, min(_needed(left), width - APART - COSTS_NEED))
         return [(left, 0, half), (right, half + APART, width - half - APART)]
     second, third = [right[0]], [right[1]]
     for one in right[2:]:
@@ -132,6 +136,16 @@ def _within(text: str, width: int, most: int | None) -> list[str]:
     if not most or len(lines) <= most:
         return lines if most != 0 else []
     return [*lines[: most - 1], clauses(" ".join(lines[most - 1 :]), width)]
+
+
+def _needed(blocks: Sequence[Numbered]) -> int:
+    """The cells that the entries with bars need."""
+    barred = [e for block, entries in blocks if any(_alike(block, entries)) for _, e in entries]
+    grid = _grid(barred, 0)
+    names, texts = (
+        max(map(cell_len, column)) for column in zip(*((e.name, e.text) for e in barred), strict=True)
+    )
+    return grid.indent - grid.name + names + texts
 
 
 def _beside(*columns: list[Piece | None]) -> list[list[Piece]]:
