@@ -128,6 +128,15 @@ async def test_what_to_try_is_told_in_full_on_a_small_screen(
         assert costs.entries[0].name in shown
 
 
+async def test_the_findings_have_their_title_on_a_small_screen() -> None:
+    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
+    async with app.run_test(size=(80, 24)) as pilot:
+        tabs = " 1 overview  2 details 3 ops 4 kernels 5 6 gaps 7 steps 8 findings 9 efficiency "
+        await until(pilot, lambda: tabs in text(app))
+        await pilot.press("5")
+        await until(pilot, lambda: " 5 annotations  6 gaps " in text(app))
+
+
 async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
     app = app_of(SAMPLES / "matmul_add_4096_eager.json.gz", "overview")
     async with app.run_test(size=(80, 24)) as pilot:
