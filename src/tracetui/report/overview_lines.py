@@ -21,6 +21,8 @@ LEAST_BAR, MOST_BAR = 6, 20
 LEAST_NAME, LEAST_TEXT = 12, 16
 APART = 2
 """Cells between the columns."""
+MARK = "█ "
+"""Before a part's name: the color that it has in the verdict line's bar."""
 TRACK = "|track"
 """Ends the style of a bar: what is left of its cells is drawn as the whole that it is a part of."""
 TIME = "time"
@@ -123,7 +125,7 @@ def _legend(overview: Overview, width: int) -> list[Line]:
     line: Line = []
     time = next((block for block in overview.left if block.key == TIME), None)
     for entry in time.entries if time is not None else ():
-        mark, text = "█ ", f"{entry.name} {entry.numbers[-1]}  "
+        mark, text = MARK, f"{entry.name} {entry.numbers[-1]}  "
         if entry.part is None or sum(cell_len(t) for t, _ in line) + cell_len(mark + text) > width + 2:
             break
         line += [(mark, entry.style), (text, "")]

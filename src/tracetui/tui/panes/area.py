@@ -82,8 +82,8 @@ class PaneTabs(Widget):
 
     def labels(self) -> list[tuple[str, str]]:
         """(pane, text of its tab). If they do not fit beside the needed part of the note, all tabs lose their
-        counts, then stand closer, then lose their titles: first the longest, of `LONGEST`, then the last ones,
-        in the end all but the open one."""
+        counts, then stand closer, then lose their titles: first the longest one, then the last ones, in the
+        end all but the open one."""
         room = self.size.width - (len(self.needed) + 2 if self.needed else 0)
         keys = sorted((spec.key for _, spec in self.specs), key=LONGEST.__eq__)
 
