@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.conftest import SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.results import Results
@@ -13,6 +14,7 @@ from tracetui.report.overview import Block, Entry, Overview, _costs, overviews
 from tracetui.report.overview_lines import FEW_LINES, _grid, _lines, lay_out
 from tracetui.report.parts import Target
 from tracetui.tables.lines import plain_text
+from tracetui.trace import load
 
 
 def one_step(at: float, first: int) -> list[Event]:
@@ -136,8 +138,7 @@ def test_of_many_steps_eight_are_named(tmp_path: Path) -> None:
     events = [event for n in range(10) for event in (step(n, 1000 * n, 900), *one_step(1000 * n, 10 * n + 1))]
     trace = trace_of(tmp_path, *events, *({"ph": "X", "name": "no time"} for _ in range(3)))
     names = said(last(Results(trace)))
-    assert [entry[0] for entry in names["steps"]] == [*(f"step {n}" for n in range(8)), "…"]
-    assert names["steps"][-1] == ("…", "and 2 steps more")
+    assert [entry[0] for entry in names["steps"]] == [*(f"step {n}" for n in range(8)), "2 steps more"]
     assert names["file"] == [("lost", "3 × an event without a readable time")]
 
 
@@ -361,3 +362,13 @@ def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width: int) -> None:
     lines = [plain_text([line]) for line in _lines(entries[0], _grid(entries, width), width)]
     assert "".join("".join(lines).split()) == "medium" + text.replace(" ", "")
     assert max(map(len, lines)) <= width + 1
+
+
+def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room() -> None:
+    """Here they need 1 + 12 + 9 + 6 + 8 + 20 = 56 cells, and the costs 51 or more."""
+    overview = last(Results(load(SAMPLES / "llm_decode.json.gz")))
+    for width in range(104, 119):
+        lines = placed(overview, width)
+        first = next(line for line in lines if "Ops  " in line)
+        assert any("CPU in PyTorch ops " in line for line in lines) is (width >= 109), width
+        assert width - first.index("Ops") + 1 >= (width - 2 - 5) // 2

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.cells import cell_len
+from rich.segment import Segment
 
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.kernel_names import decode
@@ -126,6 +127,37 @@ async def test_what_to_try_is_told_in_full_on_a_small_screen(
         assert "New here?" in shown if hint else True
         costs = next(block for block in pane.overview.blocks if block.key == "ops")
         assert costs.entries[0].name in shown
+
+
+@pytest.mark.parametrize("colors", [True, False])
+async def test_the_parts_on_a_small_screen_look_as_in_the_bar(
+    colors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not colors:
+        monkeypatch.setenv("NO_COLOR", "1")
+    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "compute 7.3%" in text(app))
+        bar = [s for s in screen_of(app).query_one(VerdictLine).render_line(0) if s.text in "█░╱"]
+        line = pane_of(screen_of(app), OverviewPane).render_line(0)
+        marks = [s for s in line if s.text in ("█ ", "░ ", "╱ ")]
+        assert len(marks) >= 4
+
+        def look(segment: Segment) -> object:
+            return segment.style and segment.style.color if colors else segment.text[0]
+
+        seen = [look(segment) for n, segment in enumerate(bar) if not n or look(bar[n - 1]) != look(segment)]
+        assert seen == [look(mark) for mark in marks[: len(seen)]]
+        assert len(seen) >= 4
+
+
+async def test_the_findings_have_their_title_on_a_small_screen() -> None:
+    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
+    async with app.run_test(size=(80, 24)) as pilot:
+        tabs = " 1 overview  2 details 3 ops 4 kernels 5 6 gaps 7 steps 8 findings 9 efficiency "
+        await until(pilot, lambda: tabs in text(app))
+        await pilot.press("5")
+        await until(pilot, lambda: " 5 annotations  6 gaps " in text(app))
 
 
 async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:

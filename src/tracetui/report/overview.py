@@ -224,8 +224,9 @@ def _steps(results: Results) -> Block:
         for row in rows[:STEPS]
     ]
     if len(rows) > STEPS:
-        more = Target("steps")
-        entries.append(Entry("…", (), None, "dim", f"and {plural(len(rows) - STEPS, 'step')} more", more))
+        entries.append(
+            Entry(f"{plural(len(rows) - STEPS, 'step')} more", (), None, "dim", "", Target("steps"))
+        )
     busy = "length, GPU busy" if any(row.busy_share is not None for row in rows) else ""
     return Block("steps", "Steps", busy, tuple(entries) if len(rows) > 1 else ())
 

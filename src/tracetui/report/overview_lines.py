@@ -21,12 +21,16 @@ LEAST_BAR, MOST_BAR = 6, 20
 LEAST_NAME, LEAST_TEXT = 12, 16
 APART = 2
 """Cells between the columns."""
+MARK = "█ "
+"""Before a part's name: the color that it has in the verdict line's bar."""
 TRACK = "|track"
 """Ends the style of a bar: what is left of its cells is drawn as the whole that it is a part of."""
 TIME = "time"
 """The block of where the time goes."""
 COSTS = ("ops", "kernels")
 """The blocks of what costs most."""
+COSTS_NEED = 52
+"""Cells of those beside the parts of the time: with fewer, names would be cut too short."""
 COSTS_BESIDE = 64
 """From this width on, in cells, those stand beside each other and the others do not."""
 FEW_LINES = 12
@@ -88,6 +92,8 @@ def _columns(sides: Sequence[list[Numbered]], width: int) -> list[tuple[list[Num
     bars = any(entry.part is not None for _, entries in left for _, entry in entries)
     if not bars or len(right) < 2 or width < THREE_COLUMNS:
         half = (width - APART + (5 if bars else 1)) // 2
+        if bars:  # the parts of the time in full, where that leaves enough for the names beside them
+            half = max(half, min(_needed(left), width - APART - COSTS_NEED))
         return [(left, 0, half), (right, half + APART, width - half - APART)]
     second, third = [right[0]], [right[1]]
     for one in right[2:]:
@@ -119,7 +125,7 @@ def _legend(overview: Overview, width: int) -> list[Line]:
     line: Line = []
     time = next((block for block in overview.left if block.key == TIME), None)
     for entry in time.entries if time is not None else ():
-        mark, text = "█ ", f"{entry.name} {entry.numbers[-1]}  "
+        mark, text = MARK, f"{entry.name} {entry.numbers[-1]}  "
         if entry.part is None or sum(cell_len(t) for t, _ in line) + cell_len(mark + text) > width + 2:
             break
         line += [(mark, entry.style), (text, "")]
@@ -132,6 +138,16 @@ def _within(text: str, width: int, most: int | None) -> list[str]:
     if not most or len(lines) <= most:
         return lines if most != 0 else []
     return [*lines[: most - 1], clauses(" ".join(lines[most - 1 :]), width)]
+
+
+def _needed(blocks: Sequence[Numbered]) -> int:
+    """The cells that the entries with bars need."""
+    barred = [e for block, entries in blocks if any(_alike(block, entries)) for _, e in entries]
+    grid = _grid(barred, 0)
+    names, texts = (
+        max(map(cell_len, column)) for column in zip(*((e.name, e.text) for e in barred), strict=True)
+    )
+    return grid.indent - grid.name + names + texts
 
 
 def _beside(*columns: list[Piece | None]) -> list[list[Piece]]:

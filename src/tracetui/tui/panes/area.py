@@ -25,6 +25,10 @@ BOLD = Style(bold=True)
 """Of a tab's key: tabs may stand close."""
 
 
+LONGEST = "annotations"
+"""The pane whose title takes the room of two others."""
+
+
 class PaneTabs(Widget):
     """The panes with their keys, with the open one marked; on the right the open pane's note."""
 
@@ -79,9 +83,10 @@ class PaneTabs(Widget):
 
     def labels(self) -> list[tuple[str, str]]:
         """(pane, text of its tab). If they do not fit beside the needed part of the note, all tabs lose their
-        counts, then stand closer, then the last ones lose their titles, in the end all but the open one."""
+        counts, then stand closer, then lose their titles: first the longest one, then the last ones, in the
+        end all but the open one."""
         room = self.size.width - (len(self.needed) + 2 if self.needed else 0)
-        keys = [spec.key for _, spec in self.specs]
+        keys = sorted((spec.key for _, spec in self.specs), key=LONGEST.__eq__)
 
         def labels(titled: Sequence[str], counts: bool, close: bool = True) -> list[tuple[str, str]]:
             found: list[tuple[str, str]] = []

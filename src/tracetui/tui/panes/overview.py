@@ -13,23 +13,34 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
+from tracetui.copying import replace
 from tracetui.session.session import Session
 from tracetui.tables.model import Column, Table, scrolled
 from tracetui.tui.bindings import bind
 from tracetui.tui.panes.base import Follow
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
-from tracetui.tui.part_styles import COMPONENTS, component_css, css_name
+from tracetui.tui.part_styles import COMPONENTS, component_css, css_name, texture
 from tracetui.tui.tables import drawing
 from tracetui.tui.tables.view import TableView
 
 if TYPE_CHECKING:
     from tracetui.report.overview import Entry, Overview
     from tracetui.report.overview_lines import Piece
+    from tracetui.tables.lines import Line
 
 TEXTS = ("head", "good", "warn", "bad", "accent", "track")
 """Styles of texts that the table itself does not have."""
 TRACK = "|track"
 """See `report.overview_lines`, which is imported when there is something to lay out."""
+
+
+def _textured(line: Line) -> Line:
+    """The line of the parts with the textures that the bar has without colors."""
+    from tracetui.report.overview_lines import MARK
+
+    names = [role for text, role in line if text == MARK]
+    marks = iter([f"{texture(names, n)} " for n in range(len(names))])
+    return [(next(marks) if text == MARK else text, role) for text, role in line]
 
 
 class OverviewPane(ScopedPane):
@@ -116,6 +127,8 @@ class OverviewPane(ScopedPane):
 
             self._laid = laid
             self._lines = lay_out(self.overview, laid[0], set(self.order.tolist()), self.page)
+            if self._lines and (self.app.no_color or getattr(self.app, "color_count", 256) <= 16):
+                self._lines[0] = [replace(piece, line=_textured(piece.line)) for piece in self._lines[0]]
         return self._lines
 
     @property

@@ -28,7 +28,7 @@ HINTS = (
     ("o", "open a file", "open_file"),
     ("/", "search", "open_file"),
     ("c", "capture", "capture"),
-    ("A", "attach", "attach"),
+    ("j", "record job", "attach"),
     ("q", "quit", "app.quit"),
 )
 TYPING = (("Enter", "open", "choose"), ("Tab", "complete", "complete"), ("Esc", "back", "close_prompt"))
