@@ -191,15 +191,14 @@ def _count(
 def _works(trace: Trace, ops: I64) -> list[Work | None]:
     """The work of each operator; equal inputs are counted once."""
     known: dict[tuple[int, str], Work | None] = {}
-    found: list[Work | None] = []
-    for start in range(0, len(ops), 8192):
-        part = ops[start : start + 8192]
-        for op, args in zip(part.tolist(), trace.args_of(part), strict=True):
-            inputs = [args.get(key) for key in ("Input Dims", "Input dims", "Input type", "Concrete Inputs")]
-            key = (int(trace.name[op]), str(inputs))
-            if key not in known:
-                known[key] = work_of(trace.name_of(op), args)
-            found.append(known[key])
+    found: list[Work | None] = [None] * len(ops)
+    for place, args in trace.args_in_turn(ops):
+        name = int(trace.name[ops[place]])
+        inputs = [args.get(key) for key in ("Input Dims", "Input dims", "Input type", "Concrete Inputs")]
+        key = (name, str(inputs))
+        if key not in known:
+            known[key] = work_of(trace.names[name], args)
+        found[place] = known[key]
     return found
 
 

@@ -22,8 +22,6 @@ from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Lane, Trace
 from tracetui.trace.model import I64
 from tracetui.trace.nesting import nest, sort_slices
 
-AT_ONCE = 2048
-"""The number of events whose arguments are decoded in one batch."""
 PROBED = 16
 """The number of events in a row to look at, at four places, before the annotations of all are read."""
 MOST = 500_000
@@ -59,12 +57,8 @@ def module_of(args: Mapping[str, Any]) -> str:
 def modules_of(trace: Trace, events: I64) -> list[str]:
     """`module_of` each event; read from the file again, all of it in one pass."""
     found = [""] * len(events)
-    # In file order, each block is decoded once; in small batches, the arguments take no memory to speak of.
-    order = np.argsort(trace.source[events], kind="stable")
-    for start in range(0, len(order), AT_ONCE):
-        part = order[start : start + AT_ONCE]
-        for place, args in zip(part.tolist(), trace.args_of(events[part]), strict=True):
-            found[place] = module_of(args)
+    for place, args in trace.args_in_turn(events):
+        found[place] = module_of(args)
     return found
 
 

@@ -19,8 +19,6 @@ from tracetui.trace.model import I64
 GROUPS = ("name", "shape", "annotation", "module", "kernel", "op")
 MODULE_FRAME = "nn.Module: "
 """The start of the name of a module's Python frame; recorded with `with_stack`."""
-AT_ONCE = 2048
-"""The number of events whose arguments are decoded in one batch."""
 
 
 def group_labels(
@@ -83,14 +81,9 @@ def _shapes(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64, li
     label = np.zeros(size, dtype=np.int64)
     ops = np.flatnonzero(trace.kind[calls.cpu[cpu_at]] == Kind.CPU_OP)
     labels = {"": 0}
-    # In file order, so that each block is decoded once; in small batches, as the arguments of all ops at once
-    # would take memory that is never given back.
-    ops = ops[np.argsort(trace.source[calls.cpu[cpu_at[ops]]], kind="stable")]
-    for start in range(0, len(ops), AT_ONCE):
-        part = ops[start : start + AT_ONCE]
-        args = trace.args_of(calls.cpu[cpu_at[part]])
-        texts = [shape_text(a["Input Dims"]) if "Input Dims" in a else "" for a in args]
-        label[part] = [labels.setdefault(text, len(labels)) for text in texts]
+    for place, args in trace.args_in_turn(calls.cpu[cpu_at[ops]]):
+        if "Input Dims" in args:
+            label[ops[place]] = labels.setdefault(shape_text(args["Input Dims"]), len(labels))
     return label, list(labels)
 
 

@@ -40,7 +40,7 @@ def gap_at(local: Local, line: Line, column: int) -> tuple[int, int] | None:
 
 
 def tellers(trace: Trace, lines: Iterable[Line]) -> frozenset[int]:
-    """The tracks that tell the lengths of gaps, one for each device: a stream with several lines, which has
+    """The tracks that show the lengths of gaps, one for each device: a stream with several lines, which has
     room for the causes, else the device's own line, else its first stream."""
     found: dict[int, tuple[int, int]] = {}
     for line in lines:

@@ -54,8 +54,8 @@ class Ground:
         return np.where(self.is_red(line, busy), self._red, self.papers)
 
     def is_red(self, line: Line, busy: I64) -> npt.NDArray[np.bool_]:
-        """Where in such a line nothing else than that runs on its device, which is idle for the rest. Shape
-        (width,)."""
+        """The cells of such a line in which nothing else runs on its device, which is idle for the rest of
+        them. Shape (width,)."""
         trace = self._local.source.trace
         device = device_of(trace, line)
         if device < 0 or not idle_known(trace):

@@ -7,7 +7,7 @@ Names, categories and lanes are indices into `Trace.names`, `Trace.categories`, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -48,6 +48,8 @@ DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 """The kinds that count as a device being busy."""
 _CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
 """Notices of a file whose end is missing."""
+AT_ONCE = 2048
+"""Events whose arguments are decoded in one batch."""
 
 
 class Process(Struct, frozen=True):
@@ -256,6 +258,15 @@ class Trace:
         """Like `args_of`, for `source` values (of slices or of instants)."""
         events = self.reader.read(sources)
         return [a if isinstance(a := e.get("args"), dict) else {} for e in events]
+
+    def args_in_turn(self, indices: I32 | I64) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(position in `indices`, `args`) of very many slices, in the order of the file, so that each chunk
+        is decoded once, and in small batches: all at once would take memory that is never given back."""
+        sources = self.source[indices]
+        order = np.argsort(sources, kind="stable")
+        for first in range(0, len(order), AT_ONCE):
+            part = order[first : first + AT_ONCE]
+            yield from zip(part.tolist(), self.args_of_sources(sources[part].tolist()), strict=True)
 
     def children(self, i: int) -> I64:
         """Indices of the slices whose parent is i, in order of time."""

@@ -34,7 +34,7 @@ from tracetui.trace.saved_file import FORMAT, About, Key, about, is_safe, read, 
 
 T = TypeVar("T")
 WORTH = 20_000_000
-"""Bytes of text from which on a trace is kept: smaller ones are read in a fifth of a second."""
+"""Traces with at least this many bytes of text are kept: smaller ones are read in a fifth of a second."""
 SUFFIX = ".trace"
 ANSWERS = ".answers"
 """Beside a trace: what was found out about it."""
@@ -249,8 +249,8 @@ def answers(source: Source) -> dict[str, Raw]:
 
 
 def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
-    """Keep something that was found out about a file, as JSON; whether it is kept, and will be the same
-    `kind` of object with the same values. Beside it all other answers stay that are still true."""
+    """Keep something that was found out about a file, as JSON. Returns whether it is kept, and comes back as
+    the same `kind` of object with the same values. Other answers that are still true stay beside it."""
     if not keeps(source):
         return False
     try:

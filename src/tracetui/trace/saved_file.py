@@ -37,7 +37,7 @@ except ImportError:  # a platform without a wheel
     from zlib import crc32
 
 FORMAT = 2
-"""To be raised with every change of what is written."""
+"""Raise this with every change of what is written."""
 _MAGIC = b"tracetui"
 _PREFIX = struct.Struct("<8sQQQ")
 """`_MAGIC`, offset and length of the header, its CRC-32."""

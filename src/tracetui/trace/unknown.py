@@ -13,15 +13,16 @@ from tracetui.trace.intervals import union
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
 IDLE_SHARE, SPAN_SHARE = 0.1, 0.01
-"""From these shares of a device's idle time, and of the time between its first and last event, on they may be
-what it did when nothing known ran."""
+"""Events of unknown categories that fill at least these shares of a device's idle time, and of the time
+between its first and last event, may be what it did while nothing known ran."""
 CLOCKS_NS = 50_000
-"""From this difference of the clocks on, several times the latency of a launch, idle time has no known cause.
-"""
+"""If the clocks differ by at least this, several times the latency of a launch, the cause of idle time is not
+known."""
 SAMPLES = 10_000
 """Launches whose delays tell how the clocks differ."""
 MISSING_SHARE = 0.5
-"""Beyond this share of the launches of kernels, what they ran is missing, and not just late."""
+"""If more than this share of the launches of kernels have none, those kernels are missing, and not just
+late."""
 
 
 def unknown_events(trace: Trace) -> I64:
@@ -81,8 +82,8 @@ def clock_offset(trace: Trace) -> int:
 
 
 def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
-    """How long after the end of each wait for a device the work launched before it ends, ns. Of several
-    devices the wait is for one: that with the least."""
+    """For each wait for a device: how long after its end the work that was launched before it ends, ns. Of
+    several devices the wait is for one: the one with the least."""
     wait = _calls(trace, "DeviceSynchronize")
     if not len(wait):
         return wait
@@ -108,7 +109,7 @@ def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
 
 
 def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
-    """The same of copies to pageable memory, whose calls return when the copy has ended."""
+    """The same for copies to pageable memory, whose calls return when the copy has ended."""
     copy = _named(trace, "Device -> Pageable")[trace.name[work]]
     work, launch = work[copy], launch[copy]
     found: I64 = trace.start[work] + trace.duration[work] - trace.start[launch] - trace.duration[launch]
@@ -156,7 +157,7 @@ def _fills(trace: Trace, at: I64) -> bool:
     for one in np.unique(device[at]).tolist():
         work = np.flatnonzero((device == one) & trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
         other = at[device[at] == one]
-        # What has work of its own stream within is a range around it, not other work.
+        # What has work of its own stream inside it is a range around that work, not other work.
         for lane in np.unique(trace.lane[other]).tolist():
             own = work[trace.lane[work] == lane]
             beside = union(trace.start[own], end[own]).within(trace.start[other], end[other])
