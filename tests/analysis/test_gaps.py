@@ -330,3 +330,16 @@ def test_a_record_that_the_trace_does_not_have_is_not_another(tmp_path: Path) ->
             event["args"]["correlation"] = 53
     results = Results(trace_of(tmp_path, *events))
     assert "had to wait" not in cause_text(results, int(np.argmax(results.gaps().start)))
+
+
+def test_unknown_events_with_the_ids_of_launches_are_what_ran(tmp_path: Path) -> None:
+    """In a file without metadata no lane is known to be a device's."""
+    events = [launch(10 * n, n + 1) for n in range(3)]
+    ran = [kernel(10 * n + 5, 4, n + 1, cat="mtia_ccp_events", pid=3) for n in range(2)]
+    ran.append(cpu("free", 5, 4, "other"))
+    text = without_work_text(trace_of(tmp_path, *events, *ran))
+    assert text == (
+        "No event here has the category of a kernel, a copy or a memset. 2 events of other categories "
+        "(mtia_ccp_events) have the ids of launches: drawn, but not judged."
+    )
+    assert "got no events from the GPU" in without_work_text(trace_of(tmp_path, *events, ran[2]))

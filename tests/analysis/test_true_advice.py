@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.analysis.test_rules import found
 from tests.analysis.test_said import found as found_whole
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
@@ -291,3 +292,17 @@ def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
 
     assert told(20).startswith("Read values once a step, not one by one")
     assert told(4).startswith("Read values back later")
+
+
+@pytest.mark.parametrize(("way", "told"), [(IN, False), ("HtoD (Pinned -> Device)", True)])
+def test_waits_that_are_pageable_copies_are_told_once(tmp_path: Path, way: str, told: bool) -> None:
+    """The device is busy with the copies meanwhile: "leave them" would be wrong where pinning helps."""
+    events: list[Event] = []
+    for n in range(50):
+        at = 102.0 * n
+        events += [cpu("aten::to", at, 101), launch(at + 1, n + 1, 100, "cudaMemcpyAsync")]
+        events.append(memcpy(at + 2, 98, n + 1, way))
+    events += run(5200, 600, 999)
+    trace = trace_of(tmp_path, *events)
+    assert (found(trace, "blocking_calls") is not None) is told
+    assert (found(trace, "pageable_memory") is None) is told

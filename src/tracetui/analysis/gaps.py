@@ -12,7 +12,7 @@ import numpy as np
 
 from tracetui.analysis.select import called, plausible
 from tracetui.copying import replace
-from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
 from tracetui.trace.intervals import Union, union_of
 from tracetui.trace.model import I64
 from tracetui.trace.unknown import (
@@ -111,6 +111,24 @@ def by_start(trace: Trace, at: I64) -> I64:
     return at[np.argsort(trace.start[at], kind="stable")]
 
 
+_NO_WORK = "No event here has the category of a kernel, a copy or a memset."
+
+
+def _of_categories(trace: Trace, at: I64) -> str:
+    names = [trace.categories[i] or "no category" for i in np.unique(trace.category[at]).tolist()]
+    more = ", ..." if len(names) > CATEGORIES else ""
+    which = f"of other categories ({', '.join(names[:CATEGORIES])}{more})"
+    return f"{plural(len(at), 'event')} {'without a category' if names == ['no category'] else which}"
+
+
+def _with_ids_of(trace: Trace, calls: I64) -> I64:
+    """The slices of unknown categories that have the correlation of one of the `calls`."""
+    ids = trace.correlation[calls]
+    other = np.flatnonzero((trace.kind == int(Kind.OTHER)) & ~trace.implausible)
+    found: I64 = other[np.isin(trace.correlation[other], ids[ids != NO_ID])]
+    return found
+
+
 def without_work_text(trace: Trace) -> str:
     """What to say of a trace in which no device ran a kernel, copy or memset."""
     if trace.cut_off:
@@ -140,25 +158,21 @@ def without_work_text(trace: Trace) -> str:
         calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
         if not len(calls) or work:
             return "There are no GPU events here."
+        if len(ran := _with_ids_of(trace, calls)):
+            have = "has the id of a launch" if len(ran) == 1 else "have the ids of launches"
+            return f"{_NO_WORK} {_of_categories(trace, ran)} {have}: drawn, but not judged."
         return (
             f"{plural(len(calls), 'launch', 'launches')}, but nothing of what they ran: the profiler got no "
             "events from the GPU. Either only CPU activity was asked for, or the GPU could not be profiled: "
             "often only root may, or another profiler has it."
         )
-    names = [trace.categories[i] or "no category" for i in np.unique(trace.category[at]).tolist()]
-    more = ", ..." if len(names) > CATEGORIES else ""
-    which = f"of other categories ({', '.join(names[:CATEGORIES])}{more})"
-    which = "without a category" if names == ["no category"] else which
-    held = f"{plural(len(at), 'event')} {which}: drawn, but"
+    held = f"{_of_categories(trace, at)}: drawn, but"
     if work:
         return (
             f"Between kernels, copies and memsets the device's lanes hold {held} not judged. So when the "
             "device was idle is not known."
         )
-    return (
-        "No event here has the category of a kernel, a copy or a memset. The device's lanes hold "
-        f"{held} not judged."
-    )
+    return f"{_NO_WORK} The device's lanes hold {held} not judged."
 
 
 def busy_union(trace: Trace, at: I64) -> Union:

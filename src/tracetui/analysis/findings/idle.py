@@ -12,7 +12,7 @@ from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
-from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, saves_on_host
+from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
 from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
@@ -151,8 +151,9 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     else:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind
-    if cheap and verdict.verdict == "copy-bound":  # the copies are findings of their own
-        return
+    copying = np.isin(at, blocking_copies(trace, results.launches().event)[0])
+    if cheap and 2 * int(trace.duration[at[copying]].sum()) > total and any(pageable_memory(results)):
+        return  # a finding of its own
     if cheap and verdict.verdict == "overhead-bound":
         meanwhile = "The GPU is idle for other reasons: the waiting costs little here."
     yield Finding(
