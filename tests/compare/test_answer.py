@@ -17,7 +17,7 @@ def told(*found: Explanation, machine: float = 0.0, program: float = 0.0, step: 
         metrics={"step_ns": step, "device_ns": Metric(1e6, 1e6, True)},
         a=SimpleNamespace(steps=[0]), within=False, by_device=False, step=15e6, recorded="",
         held=(0.0, 0.0),
-        mostly=lambda device: True, program_cpu=program,
+        mostly=lambda device: True, program_cpu=program, blame="the machine, not the {}".format,
     )  # fmt: skip
     return answer(facts, found, False)
 

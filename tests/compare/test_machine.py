@@ -13,6 +13,7 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, step
 
 from tracetui.compare.compare import _agree
 from tracetui.compare.metrics import _metric
+from tracetui.compare.model import Comparison
 
 
 def steps(speed: float = 1, odd: float = 1) -> list[Event]:
@@ -23,7 +24,7 @@ def steps(speed: float = 1, odd: float = 1) -> list[Event]:
         begin = now
         for k in range(60):
             length = 20 * (odd if k < 10 else speed)
-            found.append(cpu(f"aten::op{k}", now, length))
+            found.append(cpu(f"aten::op{k}", now, length, **{"Input Dims": [[8]]}))
             now += length + 2 * speed
         found.append(step(number, begin, now - begin))
     return found
@@ -41,6 +42,58 @@ def test_calls_that_changed_by_themselves_are_not_the_machine(tmp_path: Path):
     assert sum(one.change_ns for one in found.explanations) == pytest.approx(
         found.metrics["step_ns"].change, rel=0.1
     )
+
+
+def sided(folder: Path, a: list[Event], b: list[Event]) -> Comparison:
+    for name, events in (("a", a), ("b", b)):
+        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    return compared(folder / "a.json", folder / "b.json")
+
+
+def without(events: list[Event], **args: object) -> list[Event]:
+    """The steps with other arguments of the ops."""
+    return [event | {"args": args} if event["cat"] == "cpu_op" else event for event in events]
+
+
+def test_without_shapes_it_may_be_larger_inputs_on_a_cpu(tmp_path: Path):
+    a, b = steps(), steps(1.5, 1.5)
+    said = "The same program: its 60 calls a step took 1.50 times as long on the CPU (+659 µs with the time "
+    said += "between "
+    assert sided(tmp_path, a, b).answer.startswith(f"{said}them): the machine, not the program. ")
+    unknown = f"{said}them): the machine or inputs of other sizes, which were not recorded. "
+    assert sided(tmp_path, without(a), without(b)).answer.startswith(unknown)
+    assert sided(tmp_path, a, without(b)).answer.startswith(unknown)
+    device = [launch(1, 1), kernel(5, 1, 1)]
+    found = sided(tmp_path, without(a) + device, without(b) + device)
+    assert "inputs of other sizes" not in found.answer, "with a device, ops only launch"
+
+
+def test_gradients_of_one_side_are_no_machine(tmp_path: Path):
+    """The same ops take longer where they also record what a backward pass would need."""
+    shapes = {"Input Dims": [[8]]}
+    off, on = without(steps(), **shapes), without(steps(1.2, 1.2), **shapes, **{"Sequence number": 7})
+    found = sided(tmp_path, off, on)
+    assert not found.same_program
+    assert "gradients are on in B alone: its ops record what a backward pass would need" in found.notes
+    (machine,) = [one.text for one in found.explanations if one.kind == "machine"]
+    assert machine.endswith(": the machine or gradients, which are on in B alone.")
+    assert "gradients are on in A alone" in " ".join(sided(tmp_path, on, off).notes)
+    assert not [note for note in sided(tmp_path, on, on).notes if "gradients" in note]
+
+
+def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path: Path):
+    """Calls of one name for many parameters come in another order: none is larger."""
+
+    def steps_of(sizes: list[int]) -> list[Event]:
+        found: list[Event] = []
+        for n, size in enumerate(sizes * 4):
+            found.append(cpu("AccumulateGrad", 25 * n, 20, **{"Input Dims": [[size, 8]]}))
+        return found + [step(k, 25 * len(sizes) * k, 25 * len(sizes) - 1) for k in range(4)]
+
+    found = sided(tmp_path, steps_of([8, 8, 64, 8, 64]), steps_of([64, 8, 8, 64, 8]))
+    assert not found.explanations
+    found = sided(tmp_path, steps_of([8, 8, 64, 8, 64]), steps_of([8, 8, 64, 8, 128]))
+    assert [one.kind for one in found.explanations] == ["sizes"]
 
 
 @pytest.mark.parametrize("stacks", [0, 1])

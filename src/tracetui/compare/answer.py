@@ -54,7 +54,7 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     covers = slower * change > 0 and abs(change) <= abs(slower) <= OVER * abs(change)
     if much and (covers or abs(change - slower) <= 0.2 * abs(change)):
         what = "program" if same and not outside_of_ops(found) else "change"
-        return f"{start}the machine{facts.recorded}, not the {what}.{_device(facts)}"
+        return f"{start}{facts.blame(what)}.{_device(facts)}"
     if much:
         part = f"{sign}{duration(abs(slower))} is the machine, the rest no more than steps vary"
         return f"{start}{part}{_though(facts)}.{_device(facts)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,9 @@ CROWDED = 0.1
 PAUSE = 0.03
 """A pause between two calls that one side alone has is no matter of the machine's speed from this share of a
 step on."""
+
+SAMPLED = 256
+"""Ops of which the arguments are read."""
 
 WAITS = 0.001
 """A device that waits for the CPU for a smaller share of a step is not said to."""
@@ -180,6 +184,8 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         other,
         odd,
         loads,
+        _gradients(a, b, calls),
+        _unsized(a, b),
         first,
         machine,
         all_of_it,
@@ -231,6 +237,31 @@ def _unrecorded_cpu(a: Side, b: Side) -> str:
 def _unrecorded_ops(a: Side, b: Side) -> str:
     """Which one recorded no ops, though it launches kernels, and not by a graph: "A", "B" or ""."""
     return _one_without(a, b, Kind.CPU_OP)
+
+
+def _some_ops(side: Side, calls: I64) -> list[dict[str, Any]]:
+    """What is recorded of the first of these calls that are ops: they are near each other in the file."""
+    return side.trace.args_of(calls[side.trace.kind[calls] == Kind.CPU_OP][:SAMPLED])
+
+
+def _unsized(a: Side, b: Side) -> bool:
+    """Whether ops take longer on larger inputs (they compute themselves), and how large those are is not
+    recorded on either side."""
+    computes = not any(len(plausible(side.trace, *DEVICE_WORK)) for side in (a, b))
+    sized = (any(args.get("Input Dims") for args in _some_ops(side, side.calls)) for side in (a, b))
+    return computes and not all(sized)
+
+
+def _gradients(a: Side, b: Side, calls: Matches) -> str:
+    """Which one alone records what a backward pass would need: "A", "B", or "" for both, or neither; or where
+    too few calls are the same: a compiled function, or a graph, does not show it."""
+    if 2 * len(calls.a) < max(len(a.calls), len(b.calls)):
+        return ""
+    has = []
+    for side, at in ((a, calls.a), (b, calls.b)):
+        numbers = [args.get("Sequence number") for args in _some_ops(side, at)]
+        has.append(any(isinstance(number, int) and number >= 0 for number in numbers))
+    return ("A" if has[0] else "B") if has[0] != has[1] else ""
 
 
 def _one_without(a: Side, b: Side, *kinds: Kind) -> str:
@@ -421,6 +452,10 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
     for (_, words), had_a, had_b in zip(OPTIONS, options(a), options(b), strict=True):
         if had_a != had_b:
             found.append(f"only {'A' if had_a else 'B'} recorded {words}, which costs time on the CPU")
+    if facts.gradients and not strange:
+        found.append(
+            f"gradients are on in {facts.gradients} alone: its ops record what a backward pass would need"
+        )
     if not strange and not facts.within:
         again = [next(recomputation(side.results), None) for side in (a, b)]
         if (again[0] is None) != (again[1] is None):

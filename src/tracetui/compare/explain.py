@@ -45,6 +45,7 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     """(the explanations, what matters most first; whether both are the same program)."""
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
     same = not program and not (facts.a.calls_only and facts.a.no_calls) and not any(map(len, facts.loads))
+    same &= not facts.gradients
     waited = list(_waited(facts))
     outside = [*_outside(facts, sum(one.change_ns for one in waited)), *waited]
     machine = list(_machine(facts, same, same and not outside_of_ops(outside)))
@@ -241,7 +242,7 @@ def _machine(facts: Facts, same: bool, alone: bool) -> Iterator[Explanation]:
     if not facts.within:
         text = f"{'The same program: ' if alone else ''}{text}"
         if facts.mostly(on_device):
-            text += f": the machine{facts.recorded}, not the {'program' if alone else 'change'}"
+            text += f": {facts.blame('program' if alone else 'change')}"
     added, on = (timed.change, "device") if on_device else (spent, "cpu")
     yield Explanation("machine", f"{capital(text)}.", round(added), on)
 

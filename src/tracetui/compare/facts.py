@@ -69,6 +69,10 @@ class Facts:
     """The same calls, and the same work, that took much longer, or less long, than the rest."""
     loads: tuple[I64, I64]
     """The calls that one side alone makes to load its data, where that makes a difference (slices)."""
+    gradients: str
+    """Which side alone records what a backward pass would need: "A", "B", or ""."""
+    unsized: bool
+    """Whether ops take longer on larger inputs, and the recordings do not say how large those are."""
     first: tuple[float, float]
     """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine
@@ -117,6 +121,16 @@ class Facts:
         one, other = (options(side) for side in self.sides)
         same = one == other and not (self.a.work_only or self.a.calls_only)
         return "" if same else " or what was recorded"
+
+    def blame(self, what: str) -> str:
+        """What made the same calls slower, and that it was not the `what`, unless the recordings do not tell
+        the two apart."""
+        machine = f"the machine{self.recorded}"
+        if self.gradients:
+            return f"{machine} or gradients, which are on in {self.gradients} alone"
+        if self.unsized:
+            return f"{machine} or inputs of other sizes, which were not recorded"
+        return f"{machine}, not the {what}"
 
     @property
     def shifted(self) -> bool:

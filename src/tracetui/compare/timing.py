@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -238,7 +239,8 @@ def resized(a: Trace, b: Trace, left: I64, right: I64, device: bool) -> Bool:
         if not part.any():
             continue
         read = group[:MOST_READ]
-        found[read] = _differ(a, b, left, right, read, device)
+        if device or not _reordered(a, b, left[read], right[read]):
+            found[read] = _differ(a, b, left, right, read, device)
         found[group[MOST_READ:]] = 2 * np.count_nonzero(found[read]) > len(read)
     return found
 
@@ -263,6 +265,13 @@ def stretched(a: Trace, b: Trace, left: I64, right: I64, grown: Bool) -> Bool:
 def _differ(a: Trace, b: Trace, left: I64, right: I64, these: I64, device: bool) -> Bool:
     one, other = _sizes(a, left[these], device), _sizes(b, right[these], device)
     return np.array([_unlike(x, y) for x, y in zip(one, other, strict=True)], dtype=np.bool_)
+
+
+def _reordered(a: Trace, b: Trace, left: I64, right: I64) -> bool:
+    """Whether these ops are on the same sizes, in another order: then none is larger. Gradients arrive in
+    any."""
+    one, other = (Counter(map(repr, _sizes(*of, False))) for of in ((a, left), (b, right)))
+    return bool(one == other)
 
 
 def _unlike(one: Sizes, other: Sizes) -> bool:
