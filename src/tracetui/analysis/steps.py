@@ -28,7 +28,7 @@ from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
 from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, Verdict, judge
 from tracetui.copying import replace
-from tracetui.formats.machine import threads_for, together
+from tracetui.formats.machine import no_collections, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.unknown import idle_known
@@ -214,7 +214,8 @@ def summarize_steps(
         [*unusual.tolist(), False, False],
         judged.transpose(1, 0, 2),
     ]
-    *steps, outside, whole = starmap(StepRow, zip(*columns, strict=True))
+    with no_collections():
+        *steps, outside, whole = starmap(StepRow, zip(*columns, strict=True))
     rows = tuple(steps)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
         of_steps = judged[:, :count].sum(1)
