@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from tracetui.analysis.parts import CAUSES as CAUSES
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.select import distinct, has
 from tracetui.analysis.stream_waits import waits_of
-from tracetui.formats.machine import in_blocks
+from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I8, I32, I64, Bool
 
@@ -332,10 +332,9 @@ class IdleTime:
         return found
 
     def _threads(self, lane: I64) -> list[int]:
-        """The distinct lanes, each looked at by `cpu`: here, not by several threads."""
+        """The distinct lanes, each looked at by `cpu`: here, not by the threads that all need them."""
         lanes: list[int] = (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist()
-        for one in lanes:
-            self.cpu.states(one)
+        together([partial(self.cpu.states, one) for one in lanes], threads_for(len(self.trace)))
         return lanes
 
     def _fill(self, found: I64, at: I64 | slice, low: I64, high: I64) -> None:

@@ -14,7 +14,7 @@ from tracetui.analysis.select import called, plausible
 from tracetui.copying import replace
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
 from tracetui.trace.intervals import Union, union_of
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Lane
 from tracetui.trace.unknown import (
     CLOCKS_NS,
     clock_offset,
@@ -24,6 +24,11 @@ from tracetui.trace.unknown import (
 )
 from tracetui.units import duration, plural
 
+_OF_CPU = np.isin(
+    np.arange(len(Kind)), (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
+)
+"""By kind."""
+_SOME = 1 << 14
 CATEGORIES = 3
 """So many unknown categories are named."""
 
@@ -184,13 +189,19 @@ def find_gaps(trace: Trace) -> list[DeviceGaps]:
     """The gaps of every device that ran anything, by device index; [] where none did, or it is not known."""
     if not idle_known(trace):
         return []
-    cpu = trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
-    cpu &= ~trace.implausible
-    # A lane's slices are sorted by time, and argmax ends at the first that counts.
-    lanes = [lane for lane in trace.lanes if lane.first < lane.last]
-    first = [lane.first + int(np.argmax(cpu[lane.first : lane.last])) for lane in lanes]
-    begun = min((int(trace.start[i]) for i in first if cpu[i]), default=None)
+    first = (_first_of_cpu(trace, lane) for lane in trace.lanes)
+    begun = min((int(trace.start[i]) for i in first if i >= 0), default=None)
     return [_gaps_of(trace, device, at, begun) for device, at in work_of_devices(trace).items()]
+
+
+def _first_of_cpu(trace: Trace, lane: Lane) -> int:
+    """The lane's first event of the CPU that counts, -1 for none."""
+    for at in range(lane.first, lane.last, _SOME):  # most often it is the first of all
+        part = slice(at, min(at + _SOME, lane.last))
+        counts = _OF_CPU[trace.kind[part]] & ~trace.implausible[part]
+        if counts.any():
+            return at + int(np.argmax(counts))
+    return -1
 
 
 def _gaps_of(trace: Trace, device: int, at: I64, begun: int | None) -> DeviceGaps:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,9 +15,10 @@ from tracetui.analysis.launches import Launches, find_launches
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import StepTable, launch_times, step_of
 from tracetui.analysis.select import distinct
+from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import F64, I64, Bool
+from tracetui.trace.model import F64, I8, I64, Bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
     names = ("compute", "communication", "exposed_communication", "copy", "exposed_copy", "set")
     time = {name: np.zeros(size, np.int64) for name in names}
     launched, kernels, copies = (np.zeros(size, np.int64) for _ in range(3))
+    delay = np.full(size, -1, np.int64)
     collective = communicates(trace)
     outside = len(table)
 
@@ -71,42 +76,68 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
         into += np.bincount(step, minlength=size)
         into[-1] += len(step)
 
-    for at in work_of_devices(trace).values():
-        step = step_of(table, launch_times(trace, at)).astype(np.int64)
-        step = np.where(step >= 0, step, outside)
-        start, end = trace.start[at], trace.start[at] + trace.duration[at]
-        kind = trace.kind[at]
-        kernel, copy = kind == int(Kind.KERNEL), kind == int(Kind.MEMCPY)
-        talk = kernel & collective[trace.name[at]]
-        count(kernels, step[kernel])
-        count(copies, step[~kernel])
-        for name, mine, hidden_by in (
-            ("compute", kernel & ~talk, None),
-            ("communication", talk, kernel & ~talk),
-            ("copy", copy, kernel),
-            ("set", kind == int(Kind.MEMSET), None),
-        ):
-            if not mine.any():
-                continue
-            low, high = _own_parts(start[mine], end[mine])
-            add(time[name], step[mine], high - low)
-            if hidden_by is not None:
-                hidden = union(start[hidden_by], end[hidden_by]).within(low, high)
-                add(time[f"exposed_{name}"], step[mine], high - low - hidden)
+    def of_kind(of: _Work, name: str, mine: Bool, hidden_by: Bool | None = None) -> None:
+        if not mine.any():
+            return
+        low, high = _own_parts(of.start[mine], of.end[mine])
+        add(time[name], of.step[mine], high - low)
+        if hidden_by is not None:
+            hidden = union(of.start[hidden_by], of.end[hidden_by]).within(low, high)
+            add(time[f"exposed_{name}"], of.step[mine], high - low - hidden)
 
-    launches = find_launches(trace) if launches is None else launches
-    step = step_of(table, trace.start[launches.launch]).astype(np.int64)
-    step = np.where(step >= 0, step, outside)
-    seen = np.zeros(len(trace), dtype=np.bool_)
-    seen[launches.launch] = True
-    of_call = step_of(table, trace.start[np.flatnonzero(seen)]).astype(np.int64)
-    count(launched, np.where(of_call >= 0, of_call, outside))
-    step, delays = step[launches.first], launches.delay[launches.first]
-    delay = np.full(size, -1, np.int64)
-    steps, middle = medians(step, delays)
-    delay[steps] = middle
-    delay[-1] = int(np.median(delays)) if len(delays) else -1
+    def of_devices() -> None:
+        for at in work_of_devices(trace).values():
+            of = _work(trace, table, at)
+            kernel, copy = of.kind == int(Kind.KERNEL), of.kind == int(Kind.MEMCPY)
+            talk = kernel & collective[trace.name[at]]
+            count(kernels, of.step[kernel])
+            count(copies, of.step[~kernel])
+            each: list[Callable[[], None]] = [
+                partial(of_kind, of, "compute", kernel & ~talk),
+                partial(of_kind, of, "communication", talk, kernel & ~talk),
+                partial(of_kind, of, "copy", copy, kernel),
+                partial(of_kind, of, "set", of.kind == int(Kind.MEMSET)),
+            ]
+            together(each, threads_for(len(at)))
+
+    def of_launches() -> None:
+        found = find_launches(trace) if launches is None else launches
+        step = step_of(table, trace.start[found.launch]).astype(np.int64)
+        step = np.where(step >= 0, step, outside)
+        seen = np.zeros(len(trace), dtype=np.bool_)
+        seen[found.launch] = True
+        of_call = step_of(table, trace.start[np.flatnonzero(seen)]).astype(np.int64)
+        count(launched, np.where(of_call >= 0, of_call, outside))
+        delays = found.delay[found.first]
+        steps, middle = medians(step[found.first], delays)
+        delay[steps] = middle
+        delay[-1] = int(np.median(delays)) if len(delays) else -1
+
+    together([of_devices, of_launches], threads_for(len(trace)))
     return TimeByKind(**time, launches=launched, kernels=kernels, copies=copies, delay=delay)
+
+
+class _Work(NamedTuple):
+    """The work of a device, by time."""
+
+    step: I64
+    """The number of steps for what belongs to none."""
+    start: I64
+    end: I64
+    kind: I8
+
+
+def _work(trace: Trace, table: StepTable, at: I64) -> _Work:
+    step, start, end = (np.empty(len(at), np.int64) for _ in range(3))
+
+    def look(part: slice) -> None:
+        found = step_of(table, launch_times(trace, at[part]))
+        step[part] = np.where(found >= 0, found, len(table))
+        start[part] = trace.start[at[part]]
+        end[part] = start[part] + trace.duration[at[part]]
+
+    in_blocks(len(at), look)
+    return _Work(step, start, end, trace.kind[at])
 
 
 def medians(group: I64, values: I64) -> tuple[I64, F64]:

@@ -28,6 +28,7 @@ from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
 from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, Verdict, judge
 from tracetui.copying import replace
+from tracetui.formats.machine import no_collections, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.unknown import idle_known
@@ -165,9 +166,13 @@ def summarize_steps(
     lows, highs = np.append(low, begin), np.append(high, end)
 
     # Per step, then (at `count`) over the whole trace.
-    time = split.within(lows, highs)
+    tasks: list[Callable[[], Any]] = [
+        partial(time_by_kind, trace, table, launches),
+        partial(split.within, lows, highs),
+        partial(split.gaps_within, lows, highs),
+    ]
+    kinds, time, idle = together(tasks, threads_for(len(trace)))
     lead_in = split.judged(split.lead_ins(low, high))
-    idle = split.gaps_within(lows, highs)
     gaps = np.zeros((count + 1, len(CAUSES)), np.int64)
     for device in split.devices:
         ends, cause = device.gaps.end, device.idle.main_causes(device.gaps.start)
@@ -178,7 +183,6 @@ def summarize_steps(
         gaps += np.bincount(place, minlength=gaps.size).reshape(gaps.shape)
         gaps[count] += np.bincount(cause, minlength=len(CAUSES))
 
-    kinds = time_by_kind(trace, table, launches)
     unusual = unusual_lengths(table.end - table.start)
 
     # What lies outside: the whole minus all steps.
@@ -192,14 +196,14 @@ def summarize_steps(
     of_judged: list[Any] = judged.sum(0).tolist() if len(time) else [None] * (count + 2)
     delays = [delay if delay >= 0 else None for delay in kinds.delay.tolist()]
     bases, left = [*[OF_STEP] * count, OUTSIDE, OF_RECORDING], left_out.sum(0).tolist()
-    every, of_steps = time.sum(0), zip(low.tolist(), high.tolist(), strict=True)
+    every, of_each = time.sum(0), zip(low.tolist(), high.tolist(), strict=True)
     columns: list[Iterable[Any]] = [  # in the order of the fields: there may be very many rows
         [*(f"{annotation or 'step'} {n}" for n in table.number.tolist()), "outside", "whole"],
         [*table.number.tolist(), NO_STEP, NO_STEP],
         [*table.event.tolist(), -1, -1],
         [*table.start.tolist(), 0, begin],
         [*(table.end - table.start).tolist(), 0, end - begin],
-        [*of_steps, (0, 0), (begin, end)],
+        [*of_each, (0, 0), (begin, end)],
         every[:, BUSY].sum(1).tolist(),
         idle.sum(1).tolist(),
         every[:, IDLE].sum(1).tolist(),
@@ -210,12 +214,13 @@ def summarize_steps(
         [*unusual.tolist(), False, False],
         judged.transpose(1, 0, 2),
     ]
-    *steps, outside, whole = starmap(StepRow, zip(*columns, strict=True))
+    with no_collections():
+        *steps, outside, whole = starmap(StepRow, zip(*columns, strict=True))
     rows = tuple(steps)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
-        together = judged[:, :count].sum(1)
-        verdict = partial(judge, together.sum(0).tolist(), whole.verdict.launch_delay, table.base, left[0])
-        whole = replace(whole, judged_by=verdict, judged=together, own_share=whole.busy_share)
+        of_steps = judged[:, :count].sum(1)
+        verdict = partial(judge, of_steps.sum(0).tolist(), whole.verdict.launch_delay, table.base, left[0])
+        whole = replace(whole, judged_by=verdict, judged=of_steps, own_share=whole.busy_share)
     found = Steps(table, rows, outside, whole)
     return found if split.devices else _of_the_cpu(trace, found)
 

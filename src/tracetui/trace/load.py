@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import numpy as np
 from tracetui.copying import replace
 from tracetui.formats.columns import Columns
 from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
-from tracetui.formats.machine import give_back
+from tracetui.formats.machine import give_back, no_collections
 from tracetui.formats.registry import read, read_beginning
 from tracetui.formats.source import Source, open_source, shown
 from tracetui.formats.store import COUNTER_COLUMNS, POINT_COLUMNS
@@ -48,7 +47,7 @@ def load(
     report = _reporter(progress)
     source = open_source(path, report)
     try:
-        with _no_collections():
+        with no_collections():
             if cache and (kept := find(source, partial(report, source.size, source.size))):
                 return kept
             if show is not None and source.size * source.encoding.RATIO >= LARGE:
@@ -103,15 +102,3 @@ def _reporter(progress: Progress | None) -> Report:
             raise Cancelled
 
     return report
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Pause garbage collection: loading makes millions of small objects and no cycles."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

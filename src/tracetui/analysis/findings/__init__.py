@@ -116,9 +116,10 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
 
     known, threads = idle_known(results.trace), threads_for(len(results.trace))
     if known:  # first what most rules need: a thread that waits for it does not help to make it
-        results.split()
-        needs = (results.verdict, results.device_causes, results.own_time, results.work_op)
-        together(list[Callable[[], object]](needs), threads)
+        needs: list[Callable[[], object]] = [results.split, results.launches, results.own_time]
+        together(needs, threads)
+        needs = [results.verdict, results.device_causes, results.work_op, results.outermost_ops]
+        together(needs, threads)
     rules = RULES.values() if known else [RULES[name] for name in OF_THE_CPU]
     found = together([partial(_of_rule, rule, results) for rule in rules], threads)
     return tuple(sorted(chain.from_iterable(found), key=worth))

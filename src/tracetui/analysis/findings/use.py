@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.verdict import busy_text
+from tracetui.formats.machine import threads_for, together
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, share
@@ -341,6 +342,11 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
         counts = (gap.start >= low) & (gap.end <= high)
         counts &= ~why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
         top = int(np.argmax(np.where(counts, gap.duration, 0))) if counts.sum() >= SEVERAL_GAPS else -1
+        each: list[Callable[[], tuple[str, int]]] = [
+            partial(_within, results, gap, why),
+            partial(_on_cpu, results, device.gaps, int(causes[CAUSES.index("dispatch")])),
+        ]
+        (within, within_time), (on_cpu, on_cpu_time) = together(each, threads_for(len(results.trace)))
         yield _Idle(
             device.gaps,
             int(time[BUSY].sum()),
@@ -349,8 +355,10 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
             compiling,
             evidence,
             int(gap.duration[top]) if top >= 0 else 0,
-            *_within(results, gap, why),
-            *_on_cpu(results, device.gaps, int(causes[CAUSES.index("dispatch")])),
+            within,
+            within_time,
+            on_cpu,
+            on_cpu_time,
         )
 
 
@@ -425,7 +433,8 @@ def _same_place(results: Results, idle: _Idle) -> str:
         inside[trace.parent[at]] = True
     known = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
     known.append(others[~inside[others]])
-    busy = all_of([busy_union(trace, at) for at in known])
+    unions = together([partial(busy_union, trace, at) for at in known], threads_for(len(trace)))
+    busy = all_of(unions)
     start, end = busy.end, np.append(busy.start[1:], max(results.span[1], int(busy.end.max(initial=0))))
     step, length = step_of(steps, start), end - start - idle.gaps.blocks.within(start, end)
     longest = _longest_of_each(step, length)
