@@ -215,7 +215,8 @@ def _grid(entries: Sequence[Entry], width: int, heads: Sequence[str] = ()) -> _G
     least = min(texts, LEAST_TEXT) + 2 if texts and not bars else 0
     name = max(min(names, LEAST_NAME), min(names, width - taken - least))
     room = width - taken - name - 2
-    more = max(0, min(room - (texts if texts else -2), MOST_BAR - LEAST_BAR)) if bars else 0
+    texts = texts if room >= min(LEAST_TEXT, texts) else 0  # no text where there is no room for most of it
+    more = max(0, min(room - (texts or -2), MOST_BAR - LEAST_BAR)) if bars else 0
     return _Grid(name, sizes, LEAST_BAR + more if bars else 0, room - more)
 
 
