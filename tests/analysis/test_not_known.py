@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
+from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare
 from tracetui.report.summary import summarize, summary_lines
@@ -89,3 +90,22 @@ def test_what_is_missing_is_not_compared(tmp_path: Path) -> None:
         assert note in " ".join(found.notes)
         assert (found.metrics["kernels"].b is None) is bool(note)
         assert found.answer.startswith(f"No difference: the same {'calls' if note else 'work'}")
+
+
+def test_old_traces_record_annotations_as_operators(tmp_path: Path) -> None:
+    """`save` is no op, though its category says so: Python works for 700 us."""
+
+    def causes(*names: str) -> dict[str, int]:
+        events = [
+            cpu("forward", 0, 1000, "Operator"),
+            cpu(names[0], 100, 700, "Operator"),
+            cpu(names[1], 820, 100, "Operator"),
+        ]
+        work = [launch(10, 1), kernel(20, 20, 1), launch(900, 2), kernel(910, 20, 2)]
+        verdict = Results(trace_of(tmp_path, *events, *work)).verdict()
+        return {c: t // 1000 for c, t in zip(CAUSES, verdict.causes, strict=True) if t}
+
+    assert causes("save", "aten::mm")["host"] > 780
+    assert causes("save", "aten::mm")["dispatch"] == 80
+    assert causes("save", "CudnnConvolutionBackward")["dispatch"] == 80
+    assert causes("mylib::save", "detach_")["dispatch"] == 780

@@ -8,7 +8,7 @@ from functools import cache, partial
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES, Causes
-from tracetui.analysis.cpu_time import is_allocation, is_op_name, is_synchronising
+from tracetui.analysis.cpu_time import is_allocation, is_synchronising, op_names
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named
@@ -56,7 +56,7 @@ def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
         found.calls[mine] = True
         _count(trace, found, causes, start, end, mine, Kind.RUNTIME, named(trace, wanted))
     mine = np.flatnonzero(left & np.isin(causes.cause, _OPS_FILL))
-    _count(trace, found, causes, start, end, mine, Kind.CPU_OP, named(trace, is_op_name))
+    _count(trace, found, causes, start, end, mine, Kind.CPU_OP, op_names(trace))
     found.slice[~said & ((found.count > 0) | (causes.cause == CAUSES.index("host")))] = -1
     return found
 

@@ -16,7 +16,7 @@ from tracetui.analysis.initialisation import first_calls, first_ops, loading, pr
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of, union
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Bool
 
 LATENCY_NS = 5_000
 """The latency of a launch where the trace shows none."""
@@ -35,6 +35,8 @@ _SYNC = re.compile(
 )
 _ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
 """Annotations that old traces record as operators."""
+OLD_OPERATOR = "Operator"
+_OLD_OP = re.compile(r"::|Backward|^detach_?$")
 _ALLOCATION = re.compile(
     r"(cuda|hip)(Malloc(?!.*Async)|Free(?!.*Async)|Host(Alloc|Malloc|Free|Register|Unregister)|ExtMalloc)"
     r"|cu(MemAlloc(?!.*Async)|MemFree(?!.*Async)|MemHost(Alloc|Register|Unregister)|MemCreate|MemRelease|MemMap"
@@ -58,6 +60,15 @@ def is_op_name(name: str) -> bool:
     return _ANNOTATION.match(name) is None
 
 
+def op_names(trace: Trace) -> Bool:
+    """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there only
+    what is named like one is one."""
+    names = named(trace, is_op_name)
+    if OLD_OPERATOR in trace.categories:
+        names &= named(trace, lambda name: _OLD_OP.search(name) is not None)
+    return names
+
+
 class CpuTime:
     """What the threads that launch were doing when, for the causes of idle time.
 
@@ -76,7 +87,7 @@ class CpuTime:
         """When a launch waited for a place in its queue."""
         self._loading = _both(self.full, busy_union(trace, loading(trace)))
         self._overhead = _both(self._loading, busy_union(trace, profilers_work(trace)))
-        self._names = tuple(named(trace, of) for of in (is_synchronising, is_allocation, is_op_name))
+        self._names = named(trace, is_synchronising), named(trace, is_allocation), op_names(trace)
         self.work = work_of_devices(trace)
         work = np.concatenate([np.zeros(0, np.int64), *self.work.values()])
         work = work[trace.launch[work] >= 0]

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
-from tracetui.analysis.cpu_time import is_op_name
+from tracetui.analysis.cpu_time import op_names
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.verdict import OF_RECORDING, CpuTime, Verdict
@@ -54,7 +54,7 @@ class CpuWork:
         at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
         name = trace.name[at]
         loads, talks = at[loader[name]], at[collective[name]]
-        op = named(trace, is_op_name)
+        op = op_names(trace)
         ops = at[(trace.kind[at] == Kind.CPU_OP) & op[name] & ~loader[name] & ~collective[name]]
         # What a data loader or a collective does within is a part of it.
         part_of = loader | collective
