@@ -177,6 +177,12 @@ def test_an_op_that_became_another_one_did_so_where_nothing_stands_in_its_place(
     assert names(one) == (("a",), ("c",))
 
 
+def test_compiled_kernels_are_told_one_by_one(tmp_path):
+    a = program(*[(f"f{k}", f"a{k}") for k in range(6)])
+    b = program(*[(f"f{k}", f"triton_poi_fused_add_mul_{k}") for k in range(6)])
+    assert not [one for one in both(tmp_path, a, b).explanations if one.text.startswith("The same ops")]
+
+
 @pytest.mark.parametrize(("many", "apart"), [(4, True), (5, False)])
 def test_many_ops_that_run_other_kernels_are_one_sentence(tmp_path, many, apart):
     a = program(*[(f"f{k}", f"a{k}") for k in range(many)])

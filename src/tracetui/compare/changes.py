@@ -216,6 +216,7 @@ def find_changes(
         for change, a, b, form in groups:
             change.add([own[at] for at in a], [other[at] for at in b], region.rounds, form)
     _join_same_ops(found, forms, left, right, calls)
+    _join_one_op(found, left, right)
     round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
     moved = zip(work.moved_a.tolist(), work.moved_b.tolist(), round_a.tolist(), round_b.tolist(), strict=True)
     for i, j, of_a, of_b in moved:
@@ -263,6 +264,45 @@ def _join_same_ops(
             for a, b in zip_longest(*places, fillvalue=[]):
                 key = _key(a, left), _key(b, right)
                 one.add(a, b, round_, forms.setdefault(key, len(forms)))
+
+
+def _join_one_op(found: dict[object, Change], left: Launched, right: Launched) -> None:
+    """What is new, or gone, of a call that also launched what became other work, belongs to that: something
+    that both do in between parted it."""
+    for n, of, kind in ((0, left, "gone"), (1, right, "new")):
+        homes = {
+            of.op[i]: (key, at)
+            for key, change in found.items()
+            if change.kind in ("replaced", "fused", "split")
+            for at, place in enumerate(change.places())
+            for i in place[n]
+            if of.op[i] >= 0
+        }
+        more: dict[object, dict[int, list[int]]] = {}
+        for key in [key for key, change in found.items() if change.kind == kind and not change.what]:
+            rest = Change(kind)
+            one = found[key]
+            for place, rounds, form in zip(one.places(), one.order, one.forms, strict=True):
+                ops = {of.inside(i, homes) for i in place[n]}
+                # Copies are told by themselves: they are rarely wanted.
+                copies = any(of.side.trace.kind[i] == Kind.MEMCPY for i in place[n])
+                home = homes.get(ops.pop()) if len(ops) == 1 and not copies else None
+                if home is not None:
+                    more.setdefault(home[0], {}).setdefault(home[1], []).extend(place[n])
+                else:
+                    rest.add(*place, rounds, form)
+            if not rest.ends:
+                del found[key]
+            elif len(rest.ends) < len(found[key].ends):
+                found[key] = rest
+        for key, events in more.items():
+            whole = Change(found[key].kind, found[key].what)
+            places = zip(found[key].places(), found[key].order, found[key].forms, strict=True)
+            for at, (place, rounds, form) in enumerate(places):
+                parts = [*place]
+                parts[n] = sorted([*parts[n], *events.get(at, [])])
+                whole.add(parts[0], parts[1], rounds, form)
+            found[key] = whole
 
 
 def _named(part: Part, of: Launched) -> None:

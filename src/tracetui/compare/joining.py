@@ -59,12 +59,7 @@ def _apart(sides: Sides, changes: Sequence[Change]) -> list[Change]:
     found: list[Change] = []
     alone = Change("gone"), Change("new")
     for one in changes:
-        compiled = any(
-            name.ops
-            for side, part in zip(sides, (one.a, one.b), strict=True)
-            for name in decoded_names(side.trace, np.array(part.events, dtype=np.int64)).values()
-        )
-        became = one.kind in BECAME and not (compiled or _same_ops(sides, one))
+        became = one.kind in BECAME and not (_compiled(sides, one) or _same_ops(sides, one))
         if not (became or (one.kind in ("gone", "new") and not one.what)):
             found.append(one)
             continue
@@ -239,14 +234,22 @@ def _told_alike(sides: Sides, changes: Sequence[Change]) -> list[Change]:
 def _other_kernels(sides: Sides, changes: Sequence[Change]) -> list[Change]:
     """Work of the same ops that became other work of theirs, as one, where there are many such: sizes decide
     on the kernels of most ops."""
-    mine = [
-        one for one in changes if one.kind in BECAME and one.what in ("", "kernel") and _ops_alike(sides, one)
-    ]
+    some = [one for one in changes if one.kind in BECAME and one.what in ("", "kernel")]
+    mine = [one for one in some if _ops_alike(sides, one) and not _compiled(sides, one)]
     if len(mine) <= MANY:
         return list(changes)
     first = min(changes.index(one) for one in mine)
     rest = [one for one in changes[first:] if one not in mine]
     return [*changes[:first], _joined(mine, "replaced", SAME_OPS), *rest]
+
+
+def _compiled(sides: Sides, change: Change) -> bool:
+    """Whether a compiler made some of these kernels: their names say what of."""
+    return any(
+        name.ops
+        for side, part in zip(sides, (change.a, change.b), strict=True)
+        for name in decoded_names(side.trace, np.array(part.events, dtype=np.int64)).values()
+    )
 
 
 def _ops_alike(sides: Sides, change: Change) -> bool:
