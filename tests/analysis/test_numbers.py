@@ -13,6 +13,7 @@ from tests.kineto import cpu, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.causes import CAUSES, _largest
+from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.findings.model import first_to_end, largest
 from tracetui.analysis.kinds import medians
 from tracetui.analysis.select import by_name, called, named, plausible
@@ -67,3 +68,19 @@ def test_slices_called_so(few: str) -> None:
         names, which = by_name(trace, some)
         expected = np.unique(trace.name[some], return_inverse=True)
         assert [names.tolist(), which.tolist()] == [one.tolist() for one in expected]
+
+
+@pytest.mark.parametrize("name", ["train", "attention", "mlp_compile"])
+def test_what_other_threads_do_beside_one(name: str) -> None:
+    """Range by range, as the union of both less the thread's own."""
+    trace = load(next(path for key, path in samples().items() if name in key))
+    cpu_time, random = CpuTime(trace), np.random.default_rng(1)
+    low, high = trace.span
+    borders = np.sort(random.integers(low, high, 400))
+    begin, end = np.append(borders[:-1], high), np.append(borders[1:], low)  # the last is empty
+    threads = [i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"]
+    found = [cpu_time.of_others(i, begin, end) for i in threads]
+    for i, mine in zip(threads, found, strict=True):
+        own, both = cpu_time.states(i)[-1], cpu_time.with_others(i)
+        assert mine.tolist() == (both.within(begin, end) - own.within(begin, end)).tolist()
+    assert any(mine.any() for mine in found) == (name == "train")

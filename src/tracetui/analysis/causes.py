@@ -422,7 +422,7 @@ class IdleTime:
         op, activity, others = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
         cause, step = self._main[at] if whole else np.empty(n, np.int8), np.empty(n, np.int32)
         threads = [lane for lane in self._threads(self.lane[at]) if lane >= 0]
-        both = {lane: self.cpu.with_others(lane) for lane in threads}
+        several = [lane for lane in threads if len(self.cpu.process_ops(lane))]
 
         def look(some: slice) -> None:
             mine = slice(at.start + some.start, at.start + some.stop)
@@ -438,12 +438,9 @@ class IdleTime:
             if not whole:
                 cause[some] = _largest(pieces[some])
             begin, end = (np.clip(cut[mine], low[some], high[some]) for cut in (self.drained, self.launched))
-            for i, covered in both.items():
-                own = self.cpu.states(i)[-1]
-                if covered is not own:
-                    of = np.flatnonzero(lane == i)
-                    of_others = covered.within(begin[of], end[of]) - own.within(begin[of], end[of])
-                    others[some.start + of] = of_others
+            for i in several:
+                of = np.flatnonzero(lane == i)
+                others[some.start + of] = self.cpu.of_others(i, begin[of], end[of])
 
         in_blocks(n, look, blocks_of_slices(trace))
         waited_for = self._waited_for(every[pieces[:, AT["queued"]] > 0])[at]

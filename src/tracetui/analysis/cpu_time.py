@@ -13,6 +13,7 @@ import numpy as np
 
 from tracetui.analysis.gaps import DeviceGaps, busy_union, device_of, find_gaps, work_of_devices
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
+from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of, union
@@ -103,6 +104,10 @@ class CpuTime:
         """When each lane was in ops."""
         self._processes: dict[int, tuple[list[int], Union]] = {}
         """The lanes of each process that have ops, and when any of them was in one."""
+        self._lanes_of: dict[int, list[int]] = {}
+        """The lanes of each process."""
+        for i, one in enumerate(trace.lanes):
+            self._lanes_of.setdefault(one.process, []).append(i)
         self.latency = _latency(trace, find_gaps(trace) if gaps is None else gaps)
         """From a launch's end to the start on an idle device, ns: the median, at most
         `LONGEST_LATENCY_NS`."""
@@ -118,14 +123,28 @@ class CpuTime:
     def with_others(self, lane: int) -> Union:
         """The last of `states`, and when other threads of the lane's process were in ops."""
         if lane not in self._with_others:
-            own, lanes = self.states(lane)[-1], self.trace.lanes
-            process = lanes[lane].process
-            if process not in self._processes:
-                here = [i for i, one in enumerate(lanes) if one.process == process and len(self._in_ops(i))]
-                self._processes[process] = here, all_of([self._in_ops(i) for i in here])
-            here, ops = self._processes[process]
-            self._with_others[lane] = own if here in ([], [lane]) else all_of([own, ops])
+            self._with_others[lane] = all_of([self.states(lane)[-1], self.process_ops(lane)])
         return self._with_others[lane]
+
+    def process_ops(self, lane: int) -> Union:
+        """When any thread of the lane's process was in ops; `EMPTY` where no other one has any."""
+        process = self.trace.lanes[lane].process
+        if process not in self._processes:
+            here = [i for i in self._lanes_of[process] if len(self._in_ops(i))]
+            self._processes[process] = here, all_of([self._in_ops(i) for i in here])
+        here, ops = self._processes[process]
+        return EMPTY if here in ([], [lane]) else ops
+
+    def of_others(self, lane: int, begin: I64, end: I64) -> I64:
+        """How much of each [begin, end) `with_others` has beyond the last of `states`, ns. Shape of
+        `begin`."""
+        own, ops = self.states(lane)[-1], self.process_ops(lane)
+        low = np.searchsorted(ops.end, begin, side="right")
+        count = np.where(end > begin, np.maximum(np.searchsorted(ops.start, end) - low, 0), 0)
+        which = np.repeat(np.arange(len(begin)), count)
+        piece = np.arange(len(which)) + np.repeat(low - np.cumsum(count) + count, count)
+        start, over = np.maximum(ops.start[piece], begin[which]), np.minimum(ops.end[piece], end[which])
+        return sum_into(which, over - start - own.within(start, over), len(begin))
 
     @cached_property
     def ended(self) -> tuple[I64, I64, I64]:
