@@ -295,7 +295,7 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
         assert labels[:2] == ["idle", "by cause"]
         assert labels.index("idle") < labels.index("then") == labels.index("what it is") - 1
         then = sheet.lines[labels.index("then")]
-        assert then.text.endswith(", which ended it")
+        assert then.value.endswith(", which ended it")
         assert then.event == sheet.event
         assert "ran nothing for" in sheet_lines(app)[1]
         told = {}
