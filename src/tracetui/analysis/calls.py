@@ -162,8 +162,9 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     has_op = device_op >= 0
     own_device = sum_into(device_op[has_op], device_duration[has_op], n)
     own_device[apart] = 0
-    name = np.ascontiguousarray(trace.name)
-    start, duration = np.ascontiguousarray(trace.start), np.ascontiguousarray(trace.duration)
+    name = np.ascontiguousarray(trace.name, dtype=np.int32)
+    start, duration = (np.ascontiguousarray(one, dtype=np.int64) for one in (trace.start, trace.duration))
+    thread = np.ascontiguousarray(thread, dtype=np.int32)
     tree = _Tree(cpu, thread, name, start, duration, apart, own_device)
     made = _in_numpy(tree, trace, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
     parent, removed, innermost, top, self_cpu, total = made

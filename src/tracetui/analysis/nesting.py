@@ -134,7 +134,8 @@ def sum_at(index: I32, values: I64, at: I64, size: int) -> I64:
     if LIBRARY is None or not len(at):
         return sum_into(index.astype(np.int64), values[at], size)
     total = np.zeros(size, dtype=np.int64)
-    index, values, at = np.ascontiguousarray(index), np.ascontiguousarray(values), np.ascontiguousarray(at)
+    index = np.ascontiguousarray(index, dtype=np.int32)
+    values, at = (np.ascontiguousarray(column, dtype=np.int64) for column in (values, at))
     addresses = (column.ctypes.data for column in (index, values, at, total))
     of_index, of_values, of_at, of_total = addresses
     if not LIBRARY.sum_at(of_index, of_values, len(values), of_at, len(at), of_total, size):
