@@ -173,11 +173,16 @@ def _device_indices(devices: dict[str, tuple[str, str]]) -> dict[str, int]:
     own = [_number(rest)[0] for _, rest in devices.values()]
     ranked = any(rank for rank, _ in devices.values())
     clash = ranked and len(set(own)) < len(own)
+    taken: set[int] = set()
+    free = 0
     for pid in sorted(devices, key=lambda pid: (_by_value(devices[pid][0]), _number(devices[pid][1]))):
         value = _number(devices[pid][1])[0]
         if clash or not 0 <= value < 1 << 20:
-            value = next(i for i in range(len(devices) + 1) if i not in index.values())
+            while free in taken:  # never lower than before: what is taken stays so
+                free += 1
+            value = free
         index[pid] = value
+        taken.add(value)
     return index
 
 
