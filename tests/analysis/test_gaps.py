@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.kineto import cpu, kernel, launch, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, cause_totals, gap_causes, lead_in_cause
+from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, cause_totals, gap_causes, lead_in_causes
 from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.explain import explain
 from tracetui.analysis.gaps import clip, find_gaps, without_work_text
@@ -149,7 +149,7 @@ def test_lead_in_of_the_profiler() -> None:
     """The 2.5 ms in which CUPTI got its first buffer are no gap, and have their cause."""
     trace = load(DATA / "matmul_add_64_nosched_20.json.gz")
     (gaps,) = find_gaps(trace)
-    cause = lead_in_cause(trace, gaps)
+    cause = lead_in_causes(trace, [gaps]).get(gaps.device)
     assert cause is not None
     assert CAUSES[int(cause.cause[0])] == "profiler"
     assert gaps.lead_in > 2_400_000

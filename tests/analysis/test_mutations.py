@@ -15,7 +15,7 @@ from tests.recorded import load
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.calls import build_calls
-from tracetui.analysis.causes import cause_totals, gap_causes, lead_in_cause
+from tracetui.analysis.causes import cause_totals, gap_causes, lead_in_causes
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.groups import GROUPS
 from tracetui.analysis.launches import find_launches, short_kernels
@@ -103,7 +103,7 @@ def check(trace: Trace) -> None:
     for gaps in found:
         causes = gap_causes(trace, gaps)
         assert sum(t.duration for t in cause_totals(causes)) == gaps.idle == int(gaps.duration.sum())
-        lead_in_cause(trace, gaps)
+        lead_in_causes(trace, [gaps])
     steps = summarize_steps(trace)
     for name in ("busy", "idle", "compute", "copy", "set", "launches", "kernels", "copies"):
         parts = [getattr(row, name) for row in (*steps.rows, steps.outside)]

@@ -249,9 +249,7 @@ def test_the_profiler_at_work_in_a_first_op(tmp_path: Path) -> None:
         events += [cpu("aten::normal_", 3000 * n, 20), launch(3000 * n + 5, n), kernel(3000 * n + 12, 5, n)]
     trace = trace_of(tmp_path, *events)
     low, high = np.array([[0], [2_990_000]])
-    times = dict(
-        zip(CAUSES, Results(trace).split().devices[0].idle.within(low, high)[0].tolist(), strict=True)
-    )
+    times = dict(zip(CAUSES, Results(trace).split().idle_within(low, high)[0].tolist(), strict=True))
     assert (times["initialisation"], times["profiler"]) == (450_000, 2_500_000)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
 from tracetui.analysis.ancestors import covering, deepest_at
-from tracetui.analysis.causes import CAUSES, gap_causes, lead_in_cause
+from tracetui.analysis.causes import CAUSES, gap_causes, lead_in_causes
 from tracetui.analysis.exposed_time import exposed_communication, host_copies_alone
 from tracetui.analysis.gaps import clip, find_gaps
 from tracetui.analysis.launches import find_launches, short_kernels
@@ -142,14 +142,14 @@ def test_the_lead_in(tmp_path: Path) -> None:
         15_000,
         10_000,
     )
-    found = lead_in_cause(trace, gaps)
+    found = lead_in_causes(trace, [gaps]).get(gaps.device)
     assert found is not None
     assert CAUSES[int(found.cause[0])] == "dispatch"  # 60 of the 80 us until the launch
     assert trace.name_of(int(found.event[0])) == "k1"
     early = trace_of(tmp_path, kernel(100, 10, 1), cpu("aten::mm", 100, 60))
     (gaps,) = find_gaps(early)
     assert gaps.lead_in == 0
-    assert lead_in_cause(early, gaps) is None
+    assert lead_in_causes(early, [gaps]).get(gaps.device) is None
 
 
 def test_gaps_between_overlapping_streams(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_what_nothing_hides(tmp_path: Path) -> None:
     low, high = np.array([0, 25, 40, 80]) * 1000, np.array([200, 45, 55, 85]) * 1000
     assert (exposed_communication(trace).within(low, high) // 1000).tolist() == [20, 15, 10, 0]
     assert (host_copies_alone(trace).within(low, high) // 1000).tolist() == [20, 0, 0, 5]
-    assert exposed_communication(trace_of(tmp_path, kernel(0, 1, 1))).devices == ()
+    assert not exposed_communication(trace_of(tmp_path, kernel(0, 1, 1))).any
 
 
 def split(**parts: int) -> I64:

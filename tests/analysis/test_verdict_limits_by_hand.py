@@ -88,9 +88,9 @@ def test_before_the_first_work(tmp_path: Path) -> None:
 
 def test_the_lead_of_a_range(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 100), kernel(10, 10, 1), kernel(50, 10, 2))
-    (device,) = Split(trace).devices
+    (devices,) = Split(trace).times
     low, high = times(0, 0, 0, 15, 20, 60, 5), times(5, 10, 10.001, 30, 60, 99, 60)
-    assert (device.lead(low, high) / 1000).tolist() == [0, 0, 10, 0, 30, 0, 5]
+    assert (devices.lead(low, high)[0] / 1000).tolist() == [0, 0, 10, 0, 30, 0, 5]
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,15 @@ cause is that of its largest piece.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 
 import numpy as np
 
 from tracetui.analysis.ancestors import blocks_of_slices, covering, op_around
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS, CpuTime
-from tracetui.analysis.gaps import DeviceGaps, device_of, work_of_devices
+from tracetui.analysis.devices import device_of, work_of_devices
+from tracetui.analysis.gaps import DeviceGaps
 from tracetui.analysis.parts import CAUSES as CAUSES
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.select import distinct, has
@@ -116,6 +117,10 @@ class Causes:
     others: I64
     """How much of the `host` piece another thread of the process was in ops, ns."""
 
+    def part(self, at: slice) -> Causes:
+        """Those of some of the stretches."""
+        return Causes(*(getattr(self, column.name)[at] for column in fields(self)))
+
     def parts(self, i: int) -> list[tuple[str, int]]:
         """The causes of stretch i and their times in ns, largest first: the main one, and those from `NAMED`
         on."""
@@ -189,24 +194,23 @@ def gap_causes(trace: Trace, gaps: DeviceGaps) -> Causes:
     """The causes of a device's gaps, in their order; of a clipped gap, those of the part that is left."""
     begin = trace.start[gaps.before] + trace.duration[gaps.before]
     idle = IdleTime(trace, begin, trace.start[gaps.after], gaps.after, gaps.before)
-    return idle.of_gaps(gaps, find_steps(trace))
+    return idle.causes(np.arange(len(gaps)), gaps.start, gaps.end, find_steps(trace))
 
 
-def lead_in_cause(trace: Trace, gaps: DeviceGaps, cpu: CpuTime | None = None) -> Causes | None:
-    """The cause of the idle time before the device's first event, of length 1; None where there is none.
+def lead_in_causes(
+    trace: Trace, devices: Sequence[DeviceGaps], cpu: CpuTime | None = None
+) -> dict[int, Causes]:
+    """The cause of the idle time before each device's first event, of length 1; none where there is none.
 
     The lead-in is not a gap and counts in no total.
     """
-    if gaps.lead_in <= 0:
-        return None
-    begin, end = gaps.first - gaps.lead_in, gaps.first
-    first = first_event(trace, work_of_devices(trace)[gaps.device])
-    return explain(trace, np.array([begin]), np.array([end]), np.array([first]), cpu=cpu)
-
-
-def first_event(trace: Trace, work: I64) -> int:
-    """The first of a device's events."""
-    return int(work[np.argmin(trace.start[work])])
+    late = [gaps for gaps in devices if gaps.lead_in > 0]
+    work = work_of_devices(trace)
+    end = np.array([gaps.first for gaps in late], dtype=np.int64)
+    begin = end - np.array([gaps.lead_in for gaps in late], dtype=np.int64)
+    first = np.array([work[gaps.device][0] for gaps in late], dtype=np.int64)
+    found = explain(trace, begin, end, first, cpu=cpu)
+    return {gaps.device: found.part(slice(i, i + 1)) for i, gaps in enumerate(late)}
 
 
 def cause_totals(causes: Causes) -> list[CauseTotal]:
@@ -234,9 +238,8 @@ def explain(
     """The causes of idle stretches [start, end) in ns, each ended by the device event `event`, and begun by
     `before`."""
     idle = IdleTime(trace, start, end, event, before, cpu=cpu)
-    return idle.causes(
-        slice(0, len(idle.start)), idle.start, idle.end, find_steps(trace) if steps is None else steps
-    )
+    steps = find_steps(trace) if steps is None else steps
+    return idle.causes(np.arange(len(idle.start)), idle.start, idle.end, steps)
 
 
 def _pieces(count: int) -> I64:
@@ -254,22 +257,25 @@ def _largest(pieces: I64) -> I8:
 
 
 class IdleTime:
-    """Idle stretches of a device, by time, and where in each one cause gives way to the next."""
+    """Idle stretches of devices, and where in each one cause gives way to the next."""
 
     def __init__(
         self, trace: Trace, start: I64, end: I64, event: I64, before: I64 | None = None,
-        thread: int = -1, cpu: CpuTime | None = None,
+        thread: I64 | None = None, cpu: CpuTime | None = None, shift: I64 | None = None,
     ) -> None:  # fmt: skip
         """`event`: the device event that ends each stretch; -1 for none, and then what the lane `thread` did
-        counts. `before`: the one that began it, -1 (or None) for none."""
+        counts. `before`: the one that began it, -1 (or None) for none. `shift`: how much later they are on
+        the axis on which they are sorted (`Devices`), 0 by default."""
         self.trace = trace
         self.cpu = cpu if cpu is not None else CpuTime(trace)
         self.start, self.end = start.astype(np.int64), end.astype(np.int64)
         self.event = event.astype(np.int64)
         self.before = np.full(len(event), -1) if before is None else before.astype(np.int64)
+        self._on_axis = self.start if shift is None else self.start + shift
         count = len(self.event)
         self.launch, self.lane = np.empty(count, np.int64), np.empty(count, np.int64)
-        in_blocks(count, lambda some: self._link(some, thread))
+        threads = np.broadcast_to(np.int64(-1), count) if thread is None else thread
+        in_blocks(count, lambda some: self._link(some, threads[some]))
         self.unlinked: Bool = self.lane < 0
         self.launched, self.called, self.arrived, self.drained = (np.empty(count, np.int64) for _ in range(4))
         """The start of L within the stretch. The end of L. When the launch is no longer on its way. The end
@@ -281,7 +287,7 @@ class IdleTime:
         self._threads(self.lane)
         in_blocks(count, self._cut)
 
-    def _link(self, some: slice, thread: int) -> None:
+    def _link(self, some: slice, thread: I64) -> None:
         """Find L and its lane."""
         trace, ended = self.trace, self.event[some] >= 0
         launch = self.launch[some] = np.where(ended, trace.launch[self.event[some]], -1)
@@ -386,38 +392,36 @@ class IdleTime:
             np.cumsum(self._every[:, cause], out=sums[1:, cause])
         return sums
 
-    def main_causes(self, start: I64) -> I64:
-        """The main cause of the stretches that start at these times. Shape of `start`."""
-        return self._main[np.searchsorted(self.start, start)].astype(np.int64)
+    @property
+    def main(self) -> I8:
+        """The main cause of each stretch."""
+        return self._main
 
     def until(self, time: I64) -> I64:
-        """The idle time of each cause before each time. Shape (len(time), len(CAUSES))."""
+        """The idle time of each cause before each time on the axis. Shape (len(time), len(CAUSES))."""
         time = np.asarray(time, dtype=np.int64)
-        after = np.searchsorted(self.start, time)
+        after = np.searchsorted(self._on_axis, time)
         found: I64 = self._sums[after]
-        cut = np.flatnonzero((after > 0) & (time < self.end[after - 1])) if len(self.start) else after[:0]
-        at = after[cut] - 1
-        if len(cut):
-            found[cut] += self.pieces(at, self.start[at], time[cut]) - self._every[at]
+        if len(self.start):
+            left = time - self._on_axis[after - 1]
+            cut = np.flatnonzero((after > 0) & (left < self.end[after - 1] - self.start[after - 1]))
+            at = after[cut] - 1
+            found[cut] += self.pieces(at, self.start[at], self.start[at] + left[cut]) - self._every[at]
         return found
 
     def within(self, low: I64, high: I64) -> I64:
-        """The idle time of each cause in each [low, high); 0 where high <= low. Shape (len(low),
+        """The idle time of each cause in each [low, high) on the axis; 0 where high <= low. Shape (len(low),
         len(CAUSES))."""
         low = np.asarray(low, dtype=np.int64)
         return self.until(np.maximum(low, high)) - self.until(low)
 
-    def of_gaps(self, gaps: DeviceGaps, steps: StepTable) -> Causes:
-        """Everything about the gaps, which are among the stretches; of clipped ones, about what is left."""
-        begin = self.trace.start[gaps.before[:1]] + self.trace.duration[gaps.before[:1]]
-        first = int(np.searchsorted(self.start, begin)[0]) if len(gaps) else 0
-        return self.causes(slice(first, first + len(gaps)), gaps.start, gaps.end, steps)
-
-    def causes(self, at: slice, low: I64, high: I64, steps: StepTable) -> Causes:
-        """Everything about the part [low, high) of each stretch of `at`."""
-        trace, launch, event, n = self.trace, self.launch[at], self.event[at], len(low)
+    def causes(self, every: I64, low: I64, high: I64, steps: StepTable) -> Causes:
+        """Everything about the part [low, high) of each stretch of `every`."""
+        n = len(low)
+        in_turn = n > 0 and int(every[-1]) - int(every[0]) == n - 1
+        at = slice(int(every[0]), int(every[-1]) + 1) if in_turn else every
+        trace, launch, event = self.trace, self.launch[at], self.event[at]
         whole = np.array_equal(low, self.start[at]) and np.array_equal(high, self.end[at])
-        every = np.arange(at.start, at.stop)
         pieces = self._every[at] if whole else self.pieces(every, low, high)
         op, activity, others = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
         cause, step = self._main[at] if whole else np.empty(n, np.int8), np.empty(n, np.int32)
@@ -425,7 +429,7 @@ class IdleTime:
         several = [lane for lane in threads if len(self.cpu.process_ops(lane))]
 
         def look(some: slice) -> None:
-            mine = slice(at.start + some.start, at.start + some.stop)
+            mine = every[some]
             linked = launch[some] >= 0
             op[some] = np.where(linked, trace.op[launch[some]], -1)
             lost = some.start + np.flatnonzero(linked & (op[some] < 0))
@@ -467,8 +471,9 @@ class IdleTime:
         if len(left) and len(self.cpu.work) > 1:
             work, over, before = self.cpu.ended
             at = np.searchsorted(over, self.end[left], side="right") - 1
-            mine = device_of(trace)[trace.lane[event[0]]]
-            same = (at >= 0) & (device_of(trace)[trace.lane[work[at]]] == mine)
+            device = device_of(trace)
+            mine = device[trace.lane[self.event[left]]]
+            same = (at >= 0) & (device[trace.lane[work[at]]] == mine)
             at = np.where(same, before[at], at)
             near = (
                 (at >= 0) & (over[at] > self.start[left]) & (self.end[left] - over[at] <= LONGEST_LATENCY_NS)

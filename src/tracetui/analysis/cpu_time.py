@@ -11,7 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tracetui.analysis.gaps import DeviceGaps, busy_union, device_of, find_gaps, work_of_devices
+from tracetui.analysis.devices import device_of, work_of_devices
+from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
@@ -236,12 +237,13 @@ def blocking_copies(trace: Trace, work: I64, most: float = NEARLY_ALL) -> tuple[
 
 
 def _latency(trace: Trace, gaps: Sequence[DeviceGaps]) -> int:
-    seen = []
-    for device in gaps:
-        launch = trace.launch[device.after].astype(np.int64)
-        launched = launch >= 0
-        late = launched & (trace.start[launch] >= device.start)
-        end = trace.start[launch] + trace.duration[launch]
-        seen.append(np.maximum(device.end - end, 0)[late])
-    values = np.concatenate([np.zeros(0, np.int64), *seen])
+    none = np.zeros(0, np.int64)
+    after, start, length = (
+        np.concatenate([none, *(getattr(device, field) for device in gaps)])
+        for field in ("after", "start", "duration")
+    )
+    launch = trace.launch[after].astype(np.int64)
+    late = (launch >= 0) & (trace.start[launch] >= start)
+    end = trace.start[launch] + trace.duration[launch]
+    values = np.maximum(start + length - end, 0)[late]
     return min(int(np.median(values)), LONGEST_LATENCY_NS) if len(values) else LATENCY_NS

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.gaps import by_start, work_of_devices
+from tracetui.analysis.devices import by_start, work_of_devices
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.select import distinct, named, plausible

@@ -11,10 +11,10 @@ import numpy as np
 from tracetui.analysis import causes
 from tracetui.analysis.chain import launched_by
 from tracetui.analysis.device_work import has_tf32, op_behind
+from tracetui.analysis.devices import device_of, work_of_devices
 from tracetui.analysis.efficiency import computing_type, peak_of
 from tracetui.analysis.flops import Work, work_of
 from tracetui.analysis.flow import place_of
-from tracetui.analysis.gaps import device_of, work_of_devices
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.letters import letters

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.gaps import busy_union, work_of_devices
+from tracetui.analysis.devices import side_by_side
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.select import pick
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Sum, sum_of
 from tracetui.trace.model import I64, Bool
 
 _WITHIN = re.compile(r"DtoD|DeviceToDevice|\bD2D\b")
@@ -21,17 +21,18 @@ _WITHIN = re.compile(r"DtoD|DeviceToDevice|\bD2D\b")
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """One kind of work against another, device by device."""
+    """One kind of work against another, on each device."""
 
-    devices: tuple[tuple[Union, Union], ...]
-    """Per device, the union of both kinds, and the union of the other kind alone."""
+    both: Sum
+    """While a device runs either kind."""
+    other: Sum
+    """While it runs the other kind."""
+    any: bool
+    """Whether there is any of the one kind."""
 
     def within(self, start: I64, end: I64) -> I64:
         """Time within each [start, end) with the one kind and not the other, in ns, over all devices."""
-        total = np.zeros(np.shape(start), dtype=np.int64)
-        for both, other in self.devices:
-            total += both.within(start, end) - other.within(start, end)
-        return total
+        return self.both.within(start, end) - self.other.within(start, end)
 
 
 def exposed_communication(trace: Trace) -> Alone:
@@ -67,9 +68,10 @@ def host_copies_alone(trace: Trace) -> Alone:
 
 def _alone(trace: Trace, kinds: Callable[[I64], tuple[Bool, Bool]]) -> Alone:
     """`kinds`: which of the slices it is given are of the one kind, and which of the other."""
-    found = []
-    for at in work_of_devices(trace).values():
-        one, other = kinds(at)
-        if one.any():
-            found.append((busy_union(trace, at[one | other]), busy_union(trace, at[other])))
-    return Alone(tuple(found))
+    both, other, some = [], [], False
+    for devices in side_by_side(trace):
+        one, another = kinds(devices.work)
+        some |= bool(one.any())
+        both.append(devices.on_clock(devices.union(one | another)))
+        other.append(devices.on_clock(devices.union(another)))
+    return Alone(sum_of(both), sum_of(other), some)

@@ -6,11 +6,13 @@ begins the next. Implausible slices (`Trace.implausible`) are left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.select import called, plausible
+from tracetui.analysis.devices import Devices, side_by_side
+from tracetui.analysis.select import called
 from tracetui.copying import replace
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
 from tracetui.trace.intervals import Union, union_of
@@ -89,33 +91,6 @@ class DeviceGaps:
         return order[self.duration[order] >= minimum]
 
 
-def device_of(trace: Trace) -> I64:
-    """The device of each lane, -1 for a CPU lane. Shape (number of lanes,)."""
-    return np.array([lane.device for lane in trace.lanes], dtype=np.int64)
-
-
-def work_of_devices(trace: Trace) -> dict[int, I64]:
-    """Each device's plausible kernels, copies and sets (slices), by time; those that start together by lane.
-    Made once: read-only."""
-    if "work" not in trace.derived:
-        at = plausible(trace, *DEVICE_WORK)
-        low, high = np.searchsorted(at, [(lane.first, lane.last) for lane in trace.lanes]).reshape(-1, 2).T
-        parts: dict[int, list[I64]] = {}
-        for i in np.flatnonzero(low < high).tolist():
-            parts.setdefault(trace.lanes[i].device, []).append(at[low[i] : high[i]])
-        trace.derived["work"] = {
-            device: some[0] if len(some) == 1 else by_start(trace, np.concatenate(some))
-            for device, some in sorted(parts.items())
-        }
-    work: dict[int, I64] = trace.derived["work"]
-    return work
-
-
-def by_start(trace: Trace, at: I64) -> I64:
-    """The slices `at` by start; those that start together as they are."""
-    return at[np.argsort(trace.start[at], kind="stable")]
-
-
 _NO_WORK = "No event here has the category of a kernel, a copy or a memset."
 
 
@@ -191,7 +166,7 @@ def find_gaps(trace: Trace) -> list[DeviceGaps]:
         return []
     first = (_first_of_cpu(trace, lane) for lane in trace.lanes)
     begun = min((int(trace.start[i]) for i in first if i >= 0), default=None)
-    return [_gaps_of(trace, device, at, begun) for device, at in work_of_devices(trace).items()]
+    return [gaps for devices in side_by_side(trace) for gaps in _gaps_of(devices, begun)]
 
 
 def _first_of_cpu(trace: Trace, lane: Lane) -> int:
@@ -204,8 +179,10 @@ def _first_of_cpu(trace: Trace, lane: Lane) -> int:
     return -1
 
 
-def _gaps_of(trace: Trace, device: int, at: I64, begun: int | None) -> DeviceGaps:
-    start = trace.start[at]
+def _gaps_of(devices: Devices, begun: int | None) -> Iterator[DeviceGaps]:
+    trace, at = devices.trace, devices.work
+    shift = np.repeat(devices.shift, devices.events)
+    start = trace.start[at] + shift
     end = start + trace.duration[at]
     reach = np.maximum.accumulate(end)
     opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
@@ -213,16 +190,24 @@ def _gaps_of(trace: Trace, device: int, at: I64, begun: int | None) -> DeviceGap
     grows = np.ones(len(at), dtype=np.bool_)
     grows[1:] = end[1:] > reach[:-1]
     furthest = np.maximum.accumulate(np.where(grows, np.arange(len(at)), 0))
-    gap_start = reach[opens - 1]
-    firsts = np.concatenate([start[:1], start[opens]])
-    lasts = np.append(gap_start, reach[-1:])
-    blocks = Union(firsts, lasts, np.concatenate([np.zeros(1, np.int64), np.cumsum(lasts - firsts)]))
-    first = int(start[0])
-    lead_in = max(0, first - begun) if begun is not None else 0
-    return DeviceGaps(
-        device, len(at), first, int(reach[-1]), blocks.total, lead_in, gap_start, start[opens] - gap_start,
-        at[furthest[opens - 1]], at[opens], np.arange(len(opens)), blocks,
-    )  # fmt: skip
+    before, after = at[furthest[opens - 1]], at[opens]
+    opened = np.concatenate([np.zeros(1, np.int64), opens])
+    firsts = start[opened] - shift[opened]
+    lasts = np.append(reach[opens - 1], reach[-1:]) - shift[opened]
+    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(lasts - firsts)])
+    # Each device's work opens a block of its own: what lies between those of two devices is no gap.
+    borders = np.searchsorted(opened, devices.first).tolist()
+    for device, events, low, high in zip(
+        devices.index, devices.events.tolist(), borders, borders[1:], strict=False
+    ):
+        blocks = Union(firsts[low:high], lasts[low:high], total[low : high + 1] - total[low])
+        gap, begin = slice(low, high - 1), lasts[low : high - 1]
+        first = int(firsts[low])
+        lead_in = max(0, first - begun) if begun is not None else 0
+        yield DeviceGaps(
+            device, events, first, int(lasts[high - 1]), blocks.total, lead_in, begin,
+            firsts[low + 1 : high] - begin, before[gap], after[gap], np.arange(high - low - 1), blocks,
+        )  # fmt: skip
 
 
 def clip(gaps: DeviceGaps, start: int, end: int) -> DeviceGaps:

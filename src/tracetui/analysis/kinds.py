@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.gaps import work_of_devices
+from tracetui.analysis.devices import Devices, side_by_side
 from tracetui.analysis.kernels.communication import is_communication as is_communication
 from tracetui.analysis.launches import Launches, find_launches
 from tracetui.analysis.nesting import sum_into
@@ -86,10 +86,10 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
             add(time[f"exposed_{name}"], of.step[mine], high - low - hidden)
 
     def of_devices() -> None:
-        for at in work_of_devices(trace).values():
-            of = _work(trace, table, at)
+        for devices in side_by_side(trace):
+            of = _work(trace, table, devices)
             kernel, copy = of.kind == int(Kind.KERNEL), of.kind == int(Kind.MEMCPY)
-            talk = kernel & collective[trace.name[at]]
+            talk = kernel & collective[trace.name[devices.work]]
             count(kernels, of.step[kernel])
             count(copies, of.step[~kernel])
             each: list[Callable[[], None]] = [
@@ -98,7 +98,7 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
                 partial(of_kind, of, "copy", copy, kernel),
                 partial(of_kind, of, "set", of.kind == int(Kind.MEMSET)),
             ]
-            together(each, threads_for(len(at)))
+            together(each, threads_for(len(devices.work)))
 
     def of_launches() -> None:
         found = find_launches(trace) if launches is None else launches
@@ -118,7 +118,7 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
 
 
 class _Work(NamedTuple):
-    """The work of a device, by time."""
+    """The work of devices, of each by time. Times on their axis."""
 
     step: I64
     """The number of steps for what belongs to none."""
@@ -127,13 +127,14 @@ class _Work(NamedTuple):
     kind: I8
 
 
-def _work(trace: Trace, table: StepTable, at: I64) -> _Work:
+def _work(trace: Trace, table: StepTable, devices: Devices) -> _Work:
+    at, shift = devices.work, np.repeat(devices.shift, devices.events)
     step, start, end = (np.empty(len(at), np.int64) for _ in range(3))
 
     def look(part: slice) -> None:
         found = step_of(table, launch_times(trace, at[part]))
         step[part] = np.where(found >= 0, found, len(table))
-        start[part] = trace.start[at[part]]
+        start[part] = trace.start[at[part]] + shift[part]
         end[part] = start[part] + trace.duration[at[part]]
 
     in_blocks(len(at), look)

@@ -214,18 +214,18 @@ class Results:
         return Split(self.trace, self.gaps().devices, self.cpu_time())
 
     @once
-    def device_causes(self) -> tuple[Causes, ...]:
-        """The causes of the gaps, device by device."""
-        steps, times = self.step_table(), self.split().devices
-        pairs = zip(self.gaps().devices, times, strict=True)
-        return tuple(time.idle.of_gaps(device, steps) for device, time in pairs)
-
-    @once
     def causes(self) -> Causes:
         """The causes of all gaps, in the order of `gaps`."""
-        from tracetui.analysis.gap_list import join_causes
+        return self.split().causes(self.gaps(), self.step_table())
 
-        return join_causes(self.device_causes())
+    @once
+    def device_causes(self) -> tuple[Causes, ...]:
+        """The same, device by device."""
+        found, first = [], 0
+        for device in self.gaps().devices:
+            found.append(self.causes().part(slice(first, first + len(device))))
+            first += len(device)
+        return tuple(found)
 
     @once
     def small_ops(self) -> SmallOps:
@@ -309,15 +309,15 @@ class Results:
     @once
     def earlier_share(self) -> float:
         """The share of the busy time, 0 to 1, of what the verdict is about, in which such work runs."""
-        from tracetui.analysis.gaps import busy_union, device_of
+        from tracetui.analysis.devices import busy_in
 
-        at, low, high = self.earlier_work(), *map(np.array, self.judged_range())
-        if not len(at):
+        at, (low, high) = self.earlier_work(), self.judged_range()
+        if not len(at) or not self.whole.gaps().devices:
             return 0.0
-        busy = sum(int(device.blocks.within(low, high)) for device in self.whole.gaps().devices)
-        device = device_of(self.trace)[self.trace.lane[at]]
-        of_each = (busy_union(self.trace, at[device == d]) for d in np.unique(device))
-        return sum(int(one.within(low, high)) for one in of_each) / busy if busy else 0.0
+        early = np.zeros(len(self.trace), dtype=np.bool_)
+        early[at] = True
+        busy = busy_in(self.trace, low, high)
+        return busy_in(self.trace, low, high, early) / busy if busy else 0.0
 
     @of_trace
     def cpu_work(self) -> CpuWork | None:

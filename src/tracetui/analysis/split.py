@@ -6,21 +6,21 @@ last one. The parts of a range add up to its length.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tracetui.analysis.causes import AT, CAUSES, IdleTime, first_event
+from tracetui.analysis.causes import AT, CAUSES, Causes, IdleTime
 from tracetui.analysis.cpu_time import CpuTime
+from tracetui.analysis.devices import Devices, side_by_side
 from tracetui.analysis.exposed_time import host_copies
-from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
+from tracetui.analysis.gap_list import GapList, join_causes
+from tracetui.analysis.gaps import DeviceGaps, find_gaps
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.parts import BUSY_PARTS as BUSY_PARTS
-from tracetui.analysis.scope import NEVER, launch_times
+from tracetui.analysis.scope import NEVER, StepTable, launch_times
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 from tracetui.trace.nesting import first_places
 
@@ -33,47 +33,13 @@ COLUMNS = (*BUSY_PARTS, *CAUSES, IN_FLIGHT)
 BUSY = slice(0, len(BUSY_PARTS))
 IDLE = slice(len(BUSY_PARTS), len(COLUMNS))
 _MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
+_CAUSES_IN_FLIGHT = [len(BUSY_PARTS) + cause for cause in _MAYBE_IN_FLIGHT]
 CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
 
 
 _NEVER_AGAIN = (1 << 63) - 1
 USED_SHARE = 0.01
 """A device takes part if it is busy for this share of the time of the busiest, over the whole recording."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceTime:
-    """One device over the whole recording."""
-
-    gaps: DeviceGaps
-    idle: IdleTime
-    """The gaps, and the time before the first event and after the last."""
-    in_flight: IdleTime | None
-    """Those of them that end with work as in `IN_FLIGHT`; None for none."""
-    computing: Union
-    kernels: Union
-    own: Union
-    """Kernels, memsets and copies within the device's memory."""
-
-    def within(self, low: I64, high: I64) -> I64:
-        """Shape (len(low), len(COLUMNS)), ns."""
-        computing, kernels, own, all_ = (
-            one.within(low, high) for one in (self.computing, self.kernels, self.own, self.gaps.blocks)
-        )
-        busy = np.stack([computing + own - kernels, kernels - computing, all_ - own], axis=1)
-        idle, in_flight = self.idle.within(low, high), np.zeros((len(low), 2), np.int64)
-        if self.in_flight is not None:
-            in_flight = self.in_flight.within(low, high)[:, _MAYBE_IN_FLIGHT]
-        idle[:, _MAYBE_IN_FLIGHT] -= in_flight
-        return np.concatenate([busy, idle, in_flight.sum(1, keepdims=True)], axis=1)
-
-    def lead(self, low: I64, high: I64) -> I64:
-        """From the start of each [low, high) to the device's first event in it; 0 if it has none. Shape of
-        `low`."""
-        blocks = self.gaps.blocks
-        at = np.searchsorted(blocks.end, low, side="right")
-        begun = np.append(blocks.start, _NEVER_AGAIN)[at]
-        return np.where(begun < high, np.maximum(begun - low, 0), 0)
 
 
 class Split:
@@ -84,86 +50,219 @@ class Split:
     ) -> None:
         """`gaps`: those of every device, if already at hand."""
         self.trace = trace
-        gaps = find_gaps(trace) if gaps is None else gaps
-        self.cpu = CpuTime(trace, gaps) if cpu is None else cpu
-        self.devices = tuple(_device_time(trace, device, self.cpu) for device in gaps)
-        busy = np.array([device.busy for device in gaps], dtype=np.int64)
+        self.gaps = tuple(find_gaps(trace) if gaps is None else gaps)
+        self.cpu = CpuTime(trace, self.gaps) if cpu is None else cpu
+        axes = side_by_side(trace) if self.gaps else ()
+        first = np.concatenate(
+            [np.zeros(1, np.int64), np.cumsum([len(devices) for devices in axes])]
+        ).tolist()
+        self.times = tuple(
+            DeviceTimes(devices, self.gaps[low:high], self.cpu)
+            for devices, low, high in zip(axes, first, first[1:], strict=False)
+        )
+        """Most often one has all devices."""
+        busy = np.array([device.busy for device in self.gaps], dtype=np.int64)
         self._used = busy >= USED_SHARE * busy.max(initial=0)
 
     def within(self, low: I64, high: I64) -> I64:
         """Per device and range. Shape (devices, len(low), len(COLUMNS)), ns."""
         low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
         none = np.zeros((0, len(low), len(COLUMNS)), np.int64)
-        return np.stack([device.within(low, high) for device in self.devices]) if self.devices else none
+        return _joined([some.within(low, high) for some in self.times], none)
 
     def judged(self, time: I64) -> I64:
         """The time that a verdict is about, from that of all devices (shape (devices, ..., len(COLUMNS))): 0
         for devices that hardly take part, such as one that a single copy went to."""
+        if self._used.all():
+            return time
         return np.where(self._used.reshape(-1, *[1] * (time.ndim - 1)), time, 0)
 
+    def idle_within(self, low: I64, high: I64) -> I64:
+        """The idle time in each range, over all devices, by cause. Shape (len(low), len(CAUSES)), ns."""
+        found = np.zeros((len(low), len(CAUSES)), np.int64)
+        for some in self.times:
+            some.add_idle(found, low, high)
+        return found
+
     def gaps_within(self, low: I64, high: I64) -> I64:
-        """The gaps in each range, over all devices, by cause. Shape (len(low), len(CAUSES)), ns."""
-        total = np.zeros((len(low), len(CAUSES)), np.int64)
-        for device in self.devices:
-            first, last = device.gaps.first, device.gaps.last
-            total += device.idle.within(np.clip(low, first, last), np.clip(high, first, last))
-        return total
+        """The gaps alone of it."""
+        found = np.zeros((len(low), len(CAUSES)), np.int64)
+        for some in self.times:
+            some.add_idle(found, low, high, gaps=True)
+        return found
+
+    def main_causes(self) -> I64:
+        """The main cause of each gap, by device and then by time."""
+        found = [some.idle.main[some.gap].astype(np.int64) for some in self.times]
+        return _joined(found, np.zeros(0, np.int64))
+
+    def stretches(self, i: int) -> tuple[I64, I64, I64]:
+        """(starts, ends, the slices that end them) of the i-th device's idle stretches; -1 for no end."""
+        for some in self.times:
+            if i < len(some):
+                rows = slice(*some.stretches[i : i + 2].tolist())
+                return some.idle.start[rows], some.idle.end[rows], some.idle.event[rows]
+            i -= len(some)
+        raise IndexError(i)
+
+    def causes(self, gaps: GapList, steps: StepTable) -> Causes:
+        """Everything about the gaps of all devices; of clipped ones, about what is left."""
+        found, first, events = [], 0, np.array([len(device) for device in gaps.devices])
+        for some in self.times:
+            many = events[first : first + len(some)]
+            low, first = int(events[:first].sum()), first + len(some)
+            rows = slice(low, low + int(many.sum()))
+            start, end = gaps.start[rows], gaps.start[rows] + gaps.duration[rows]
+            every = np.repeat(some.gap_first, many) + gaps.index[rows]
+            found.append(some.idle.causes(every, start, end, steps))
+        return join_causes(found)
 
     def lead_ins(self, low: I64, high: I64) -> I64:
         """What a pipeline needs to fill in the first range: the time before each device's first event in it,
         where the ranges that follow do not show as much. Split like `within`; shape (devices,
         len(COLUMNS))."""
-        found = np.zeros((len(self.devices), len(COLUMNS)), np.int64)
+        none = np.zeros((0, len(COLUMNS)), np.int64)
         if len(low) < 2:
-            return found
-        for i, device in enumerate(self.devices):
-            lead = device.lead(low, high)
-            if 2 * float(np.median(lead[1:])) < lead[0]:
-                found[i] = device.within(low[:1], low[:1] + lead[:1])[0]
+            return np.zeros((len(self.gaps), len(COLUMNS)), np.int64)
+        found = []
+        for some in self.times:
+            lead = some.lead(low, high)
+            counts = 2 * np.median(lead[:, 1:], axis=1) < lead[:, 0]
+            until = low[0] + np.where(counts, lead[:, 0], 0)
+            found.append(some.within(low[:1], until[:, None])[:, 0])
+        return _joined(found, none)
+
+
+def _joined(parts: list[I64], none: I64) -> I64:
+    return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
+
+
+class DeviceTimes:
+    """Devices over the whole recording, on one axis."""
+
+    def __init__(self, devices: Devices, gaps: Sequence[DeviceGaps], cpu: CpuTime) -> None:
+        self.devices = devices
+        trace, at = devices.trace, devices.work
+        kernel = trace.kind[at] == Kind.KERNEL
+        talk = kernel & communicates(trace)[trace.name[at]]
+        unions = [
+            lambda: devices.union(~host_copies(trace, at)),
+            lambda: devices.union(kernel & ~talk),
+            *([lambda: devices.union(kernel)] if talk.any() else []),
+            *([devices.union] if len(gaps) > 1 else []),
+        ]
+        made = together(unions, threads_for(len(at)))
+        self._own, self._computing = made[:2]
+        """While a device ran kernels, memsets and copies within its memory; kernels that compute."""
+        self._kernels = made[2] if talk.any() else self._computing
+        self._busy = made[-1] if len(gaps) > 1 else gaps[0].blocks
+        self._first, self._last = (
+            np.array([getattr(device, of) for device in gaps])[:, None] for of in ("first", "last")
+        )
+        self._idle_times(gaps, cpu)
+
+    def __len__(self) -> int:
+        return len(self.devices)
+
+    def _idle_times(self, gaps: Sequence[DeviceGaps], cpu: CpuTime) -> None:
+        """Find the idle stretches: the gaps, and the time before the first event and after the last."""
+        devices, trace, at, (low, high) = (
+            self.devices,
+            self.devices.trace,
+            self.devices.work,
+            self.devices.span,
+        )
+        first, last = self._first[:, 0], self._last[:, 0]
+        before, after = np.flatnonzero(first > low), np.flatnonzero(last < high)
+        many = np.array([len(device) for device in gaps])
+        everyone = np.arange(len(gaps))
+        which = np.concatenate([before, np.repeat(everyone, many), after])
+
+        def all_gaps(field: str) -> list[I64]:
+            return [getattr(device, field) for device in gaps]
+
+        start = np.concatenate([np.full(len(before), low), *all_gaps("start"), last[after]])
+        end = np.concatenate([first[before], *all_gaps("end"), np.full(len(after), high)])
+        event = np.concatenate([at[devices.first[before]], *all_gaps("after"), np.full(len(after), -1)])
+        ended_by = np.concatenate([np.full(len(before), -1), *all_gaps("before"), np.full(len(after), -1)])
+        thread = np.concatenate([np.full(len(start) - len(after), -1), self._last_threads()[after]])
+        shift = devices.shift[which]
+        order = np.argsort(start + shift, kind="stable") if len(gaps) > 1 else slice(None)
+        which, start, end, event, ended_by, thread, shift = (
+            column[order] for column in (which, start, end, event, ended_by, thread, shift)
+        )
+        self.idle = IdleTime(trace, start, end, event, ended_by, thread, cpu, shift)
+        self.of = which
+        """The place of the device of each stretch."""
+        self.gap = ended_by >= 0
+        """Which of the stretches are gaps."""
+        begins = np.searchsorted(which, np.append(everyone, len(gaps)))
+        self.stretches = begins
+        """Where the stretches of each begin, and the end."""
+        self.gap_first = begins[:-1] + (first > low)
+        """Where its gaps begin."""
+        places = first_places(trace.lane[at], len(trace.lanes))
+        opens = np.sort(at[places[places >= 0]])
+        opened = opens[np.minimum(np.searchsorted(opens, event), len(opens) - 1)] == event
+        # Where no work has a launch, none is known to come from before the recording.
+        linked = np.logical_or.reduceat(trace.launch[at] >= 0, devices.first[:-1])[which]
+        maybe = np.flatnonzero((event >= 0) & ((self.idle.launch < 0) | opened) & linked)
+        early = maybe[opened[maybe] | (launch_times(trace, event[maybe]) == NEVER)]
+        self._in_flight = None
+        """Those of them that end with work as in `IN_FLIGHT`; None for none."""
+        if len(early):
+            start, end, event, ended_by, shift = (
+                column[early] for column in (start, end, event, ended_by, shift)
+            )
+            self._in_flight = IdleTime(trace, start, end, event, ended_by, None, cpu, shift)
+
+    def _last_threads(self) -> I64:
+        """The lane of the thread that launched last, of each device; -1 for none."""
+        trace, devices = self.devices.trace, self.devices
+        launch = trace.launch[devices.work].astype(np.int64)
+        launched = np.where(launch >= 0, trace.start[launch], NEVER)
+        latest = np.maximum.reduceat(launched, devices.first[:-1])
+        hit = np.flatnonzero(launched == np.repeat(latest, devices.events))
+        last = launch[hit[np.searchsorted(hit, devices.first[:-1])]]
+        return np.where(last >= 0, trace.lane[last], -1).astype(np.int64)
+
+    def within(self, low: I64, high: I64) -> I64:
+        """Per device and range. `low`, `high`: of shape (n,), or (devices, n) where they differ. Shape
+        (devices, n, len(COLUMNS)), ns."""
+        ranges = np.broadcast_shapes(np.shape(low), np.shape(high))[-1]
+        found = np.empty((len(self), ranges, len(COLUMNS)), np.int64)
+        for some, begin, end in self._on_axis(low, high, ranges):
+            computing, kernels, own, all_ = (
+                one.within(begin, end) for one in (self._computing, self._kernels, self._own, self._busy)
+            )
+            of = found[some].reshape(-1, len(COLUMNS))
+            of[:, 0], of[:, 1], of[:, 2] = computing + own - kernels, kernels - computing, all_ - own
+            of[:, CAUSED], of[:, -1] = self.idle.within(begin, end), 0
+            if self._in_flight is not None:
+                in_flight = self._in_flight.within(begin, end)[:, _MAYBE_IN_FLIGHT]
+                of[:, _CAUSES_IN_FLIGHT] -= in_flight
+                of[:, -1] = in_flight.sum(1)
         return found
 
+    def add_idle(self, found: I64, low: I64, high: I64, gaps: bool = False) -> None:
+        """Add the idle time of each range and cause, that of the gaps or all of it."""
+        if gaps:
+            low, high = (np.clip(time, self._first, self._last) for time in (low, high))
+        for _, begin, end in self._on_axis(low, high, len(found)):
+            found += self.idle.within(begin, end).reshape(-1, *found.shape).sum(0)
 
-def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
-    at = cpu.work[gaps.device]
-    kernel = trace.kind[at] == Kind.KERNEL
-    talk = kernel & communicates(trace)[trace.name[at]]
-    own, computing, *rest = together(
-        [
-            lambda: busy_union(trace, at[~host_copies(trace, at)]),
-            lambda: busy_union(trace, at[kernel & ~talk]),
-            *([lambda: busy_union(trace, at[kernel])] if talk.any() else []),
-        ],
-        threads_for(len(at)),
-    )
-    kernels = rest[0] if rest else computing
-    low, high = trace.span
-    before, after = (low, gaps.first), (gaps.last, high)
-    last = at[trace.launch[at] >= 0]
-    thread = -1
-    if len(last):  # after its last work: the thread that launched last
-        launch = trace.launch[last]
-        thread = int(trace.lane[launch[np.argmax(trace.start[launch])]])
-    edges = [(first_event(trace, at), -1, *before)] if before[1] > before[0] else []
-    after_all = [(-1, -1, *after)] if after[1] > after[0] else []
-    event, ended_by, start, end = (
-        np.concatenate(
-            [
-                np.array([edge[i] for edge in edges], np.int64),
-                of_gaps,
-                np.array([edge[i] for edge in after_all], np.int64),
-            ]
-        )
-        for i, of_gaps in enumerate((gaps.after, gaps.before, gaps.start, gaps.end))
-    )
-    idle = IdleTime(trace, start, end, event, ended_by, thread, cpu)
-    places = first_places(trace.lane[at], len(trace.lanes))
-    opens = np.sort(at[places[places >= 0]])
-    opened = opens[np.minimum(np.searchsorted(opens, event), len(opens) - 1)] == event
-    # Where no work has a launch, none is known to come from before the recording.
-    maybe = np.flatnonzero((event >= 0) & ((idle.launch < 0) | opened)) if len(last) else last[:0]
-    early = maybe[opened[maybe] | (launch_times(trace, event[maybe]) == NEVER)]
-    in_flight = None
-    if len(early):
-        start, end, event, ended_by = (column[early] for column in (start, end, event, ended_by))
-        in_flight = IdleTime(trace, start, end, event, ended_by, thread, cpu)
-    return DeviceTime(gaps, idle, in_flight, computing, kernels, own)
+    def _on_axis(self, low: I64, high: I64, ranges: int) -> Iterator[tuple[slice, I64, I64]]:
+        """So many devices at a time as are looked at at once, and the ranges of each in turn."""
+        shape = len(self), ranges
+        low, high = np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+        for some in self.devices.parts(ranges):
+            begin, end = (self.devices.on_axis(time[some], some).ravel() for time in (low, high))
+            yield some, begin, end
+
+    def lead(self, low: I64, high: I64) -> I64:
+        """From the start of each [low, high) to each device's first event in it; 0 if it has none. Shape
+        (devices, len(low))."""
+        shift = self.devices.shift[:, None]
+        at = np.searchsorted(self._busy.end, low + shift, side="right")
+        begun = np.append(self._busy.start, _NEVER_AGAIN)[at] - shift
+        return np.where(begun < high, np.maximum(begun - low, 0), 0)

@@ -21,7 +21,8 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
 from tracetui.analysis.cpu_verdict import cpu_work
-from tracetui.analysis.gaps import without_work_text, work_of_devices
+from tracetui.analysis.devices import work_of_devices
+from tracetui.analysis.gaps import without_work_text
 from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.launches import Launches
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times
@@ -174,14 +175,13 @@ def summarize_steps(
     kinds, time, idle = together(tasks, threads_for(len(trace)))
     lead_in = split.judged(split.lead_ins(low, high))
     gaps = np.zeros((count + 1, len(CAUSES)), np.int64)
-    for device in split.devices:
-        ends, cause = device.gaps.end, device.idle.main_causes(device.gaps.start)
-        # A gap cut by a window's border counts in the window where it ends; its length is split.
-        at = np.searchsorted(low, ends) - 1
-        inside = (at >= 0) & (ends <= high[at]) if count else np.zeros(len(ends), np.bool_)
-        place = at[inside] * len(CAUSES) + cause[inside]
-        gaps += np.bincount(place, minlength=gaps.size).reshape(gaps.shape)
-        gaps[count] += np.bincount(cause, minlength=len(CAUSES))
+    ends, cause = np.concatenate([low[:0], *(device.end for device in split.gaps)]), split.main_causes()
+    # A gap cut by a window's border counts in the window where it ends; its length is split.
+    at = np.searchsorted(low, ends) - 1
+    inside = (at >= 0) & (ends <= high[at]) if count else np.zeros(len(ends), np.bool_)
+    place = at[inside] * len(CAUSES) + cause[inside]
+    gaps += np.bincount(place, minlength=gaps.size).reshape(gaps.shape)
+    gaps[count] += np.bincount(cause, minlength=len(CAUSES))
 
     unusual = unusual_lengths(table.end - table.start)
 
@@ -222,7 +222,7 @@ def summarize_steps(
         verdict = partial(judge, of_steps.sum(0).tolist(), whole.verdict.launch_delay, table.base, left[0])
         whole = replace(whole, judged_by=verdict, judged=of_steps, own_share=whole.busy_share)
     found = Steps(table, rows, outside, whole)
-    return found if split.devices else _of_the_cpu(trace, found)
+    return found if split.gaps else _of_the_cpu(trace, found)
 
 
 def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.device_work import decoded_names
+from tracetui.analysis.devices import by_start, device_of
 from tracetui.analysis.findings.ops import recomputation
-from tracetui.analysis.gaps import by_start, device_of
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracetui.analysis.devices import device_of
 from tracetui.analysis.flow import is_device, launches_work, partner, path, place_of, work_within
-from tracetui.analysis.gaps import device_of, without_work_text
+from tracetui.analysis.gaps import without_work_text
 from tracetui.analysis.graphs import module_of
 from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.memory import change

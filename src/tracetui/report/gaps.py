@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.activity import activity_text
-from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, cause_words, lead_in_cause
+from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, cause_words, lead_in_causes
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS
-from tracetui.analysis.findings.compiled import compile_phases
+from tracetui.analysis.findings.compiled import compile_time
 from tracetui.analysis.findings.idle import loading_time
-from tracetui.analysis.gaps import DeviceGaps, busy_union, without_work_text
+from tracetui.analysis.gaps import DeviceGaps, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
 from tracetui.report.facts import Fact
@@ -72,17 +72,19 @@ class GapReport:
 
 def gap_report(results: Results) -> list[GapReport]:
     """The gaps of every device; for a step, those within its window (see `summarize_steps`)."""
-    reports, first = [], 0
-    for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
-        lead_in = lead_in_cause(results.trace, gaps, results.cpu_time()) if results.is_whole else None
-        first_event = lead_in.event if lead_in is not None else np.zeros(0, np.int64)
-        in_flight = bool((launch_times(results.trace, first_event) == NEVER).any())
-        name = device_name(results.trace, gaps.device)
-        rank = results.trace.rank_of(gaps.device)
+    reports, first, devices = [], 0, results.gaps().devices
+    lead_ins = lead_in_causes(results.trace, devices, results.cpu_time()) if results.is_whole else {}
+    names = device_names(results.trace)
+    events = np.array([found.event[0] for found in lead_ins.values()], dtype=np.int64)
+    early = dict(zip(lead_ins, launch_times(results.trace, events) == NEVER, strict=True))
+    for gaps, causes in zip(devices, results.device_causes(), strict=True):
+        lead_in = lead_ins.get(gaps.device)
+        in_flight = bool(early.get(gaps.device))
         begun = np.array([gaps.first - gaps.lead_in]), np.array([gaps.first])
         words = _words(results, causes, gaps.start, gaps.end)
         lead_in_words = _words(results, lead_in, *begun) if lead_in is not None else {}
-        totals = cause_totals(causes)
+        totals, rank = cause_totals(causes), results.trace.rank_of(gaps.device)
+        name = names.get(gaps.device, "")
         reports.append(GapReport(gaps, totals, words, lead_in, lead_in_words, in_flight, name, first, rank))
         first += len(gaps)
     return reports
@@ -100,8 +102,8 @@ def _words(
 
     `idle`: the idle time that the words are for, by `CAUSES`; () for that of the gaps.
     """
-    words, phases = cause_words(results.trace, causes, at), compile_phases(results)
-    compiled = int(busy_union(results.trace, phases).within(start, end).sum()) if len(phases) else 0
+    words, phases = cause_words(results.trace, causes, at), compile_time(results)
+    compiled = int(phases.within(start, end).sum()) if len(phases) else 0
     idle = idle or causes.pieces[at].sum(0).tolist()
     dispatch, host = (idle[CAUSES.index(cause)] for cause in ("dispatch", "host"))
     if 2 * compiled > dispatch > 0:
@@ -126,15 +128,19 @@ def _words_of(results: Results, gap: int) -> dict[str, str]:
     return _words(results, results.causes(), gaps.start[at], gaps.start[at] + gaps.duration[at], at)
 
 
-def device_name(trace: Trace, device: int) -> str:
-    """The device's name from `deviceProperties`, safe to show; "" if there is none."""
-    pid = next((p.pid for p in trace.processes if p.device == device), "")
-    digits = re.search(r"\d{1,9}$", pid) if trace.rank_of(device) else None
-    own = int(digits[0]) if digits else device  # a rank counts its own devices
+def device_names(trace: Trace) -> dict[int, str]:
+    """The names of the devices from `deviceProperties`, safe to show."""
+    names: dict[object, str] = {}
     for entry in trace.info.devices:
-        if entry.get("id") == own and isinstance(entry.get("name"), str):
-            return plain(entry["name"], 60)
-    return ""
+        if isinstance(entry.get("name"), str) and isinstance(entry.get("id"), int | float):
+            names.setdefault(entry["id"], plain(entry["name"], 60))
+    found: dict[int, str] = {}
+    for process in reversed(trace.processes):
+        digits = re.search(r"\d{1,9}$", process.pid) if process.rank else None
+        own = int(digits[0]) if digits else process.device  # a rank counts its own devices
+        if process.device >= 0 and own in names:
+            found[process.device] = names[own]
+    return found
 
 
 def gaps_json(results: Results, minimum: int = 0) -> dict[str, Any]:

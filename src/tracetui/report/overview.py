@@ -15,7 +15,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.copying import replace
 from tracetui.report.findings import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
-from tracetui.report.gaps import device_name, words_of_all
+from tracetui.report.gaps import device_names, words_of_all
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.tables.averages import instances
 from tracetui.tables.names import told_apart
@@ -187,7 +187,7 @@ def _costs(results: Results) -> _Costs:
 
 def _devices(results: Results) -> Block:
     """How busy each device was, where there are several."""
-    trace, devices = results.trace, results.gaps().devices
+    trace, devices, names = results.trace, results.gaps().devices, device_names(results.trace)
     busy = [(device, device.busy / device.span if device.span else 0.0) for device in devices]
     entries = tuple(
         Entry(
@@ -195,7 +195,7 @@ def _devices(results: Results) -> Block:
             (busy_text(part),),
             part,
             "compute",
-            " ".join(filter(None, (trace.rank_of(device.device), device_name(trace, device.device)))),
+            " ".join(filter(None, (trace.rank_of(device.device), names.get(device.device, "")))),
             Target("gaps", span=(device.first, device.last)),
         )
         for device, part in busy

@@ -130,12 +130,12 @@ def evidence(results: Results, what: str) -> Target:
 def _until_first_work(results: Results, what: str) -> Target | None:
     """The time before the first work of a device: the lead-in, or where a cause has no gap elsewhere."""
     low, _ = results.judged_range()
-    found = [device for device in results.split().devices if device.gaps.first > low]
-    if not found:
+    begun = [gaps.first for gaps in results.split().gaps]
+    first = min((time for time in begun if time > low), default=None)
+    if first is None:
         return None
-    device = min(found, key=lambda device: device.gaps.first)
-    first = device.gaps.first
-    times = dict(zip(COLUMNS, device.within(np.array([low]), np.array([first]))[0].tolist(), strict=True))
+    spent = results.split().within(np.array([low]), np.array([first]))[begun.index(first), 0]
+    times = dict(zip(COLUMNS, spent.tolist(), strict=True))
     if what in CAUSES and not times[what]:
         return None
     longest = sorted((name for name in times if times[name]), key=lambda name: -times[name])

@@ -66,6 +66,36 @@ class Union(Struct, frozen=True):
         return np.where(end > start, self.before[high] - self.before[low], 0)
 
 
+class Sum(Struct, frozen=True):
+    """Sets of intervals, all of which count: what is in two of them counts twice. Arrays of one length."""
+
+    start: I64
+    """Sorted by itself, as `end` is."""
+    end: I64
+    starts: I64
+    """`starts[i]`: the sum of the first i of `start`. One entry more than the others. Where such sums
+    overflow, their differences are right."""
+    ends: I64
+
+    def until(self, time: I64) -> I64:
+        """How much lies before each time, in ns. Shape of `time`."""
+        time = np.asarray(time, dtype=np.int64)
+        begun, over = np.searchsorted(self.start, time), np.searchsorted(self.end, time)
+        return (begun - over) * time - (self.starts[begun] - self.ends[over])
+
+    def within(self, start: I64, end: I64) -> I64:
+        """How much lies in each [start, end), in ns; 0 where end <= start. Shape of `start`."""
+        inside: I64 = self.until(end) - self.until(start)
+        return np.maximum(inside, 0)
+
+
+def sum_of(sets: Sequence[tuple[I64, I64]]) -> Sum:
+    """The sum of sets of intervals: (starts, ends) of each."""
+    none = np.zeros(0, np.int64)
+    start, end = (np.sort(np.concatenate([none, *some])) for some in zip(*sets, (none, none), strict=True))
+    return Sum(start, end, *(np.concatenate([[0], np.cumsum(at)]) for at in (start, end)))
+
+
 def union(start: I64, end: I64) -> Union:
     """The union of intervals in any order. Those that touch are merged; an empty one stays separate."""
     if not len(start):

@@ -28,10 +28,8 @@ from tracetui.analysis.findings import (
     streams,
     use,
 )
-from tracetui.analysis.findings.model import SEVERITIES, Finding, Rule, first_of
+from tracetui.analysis.findings.model import SEVERITIES, Finding, Rule
 from tracetui.analysis.results import Results
-from tracetui.analysis.verdict import busy_text
-from tracetui.copying import replace
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace.unknown import idle_known
 
@@ -93,9 +91,6 @@ RULES: dict[str, Rule] = {
 }
 """Every rule, by name. Of findings of one severity that are of equal worth, this order decides."""
 
-MANY_DEVICES, MOST_LISTED = 3, 8
-"""From so many devices on, what they share is told once; so many of them are named."""
-
 OF_THE_CPU = ("compiling", "data_loading")
 """The rules that need neither launches nor what the device did: those of a file that is cut off."""
 
@@ -126,27 +121,4 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
 
 
 def _of_rule(rule: Callable[[Results], Iterator[Finding]], results: Results) -> list[Finding]:
-    return _of_many_devices(list(rule(results)))
-
-
-def _of_many_devices(findings: list[Finding]) -> list[Finding]:
-    """Findings of one rule, in which what many devices share is told once, of the worst of them."""
-    told: list[Finding] = []
-    for severity in dict.fromkeys(finding.severity for finding in findings):
-        alike = [finding for finding in findings if finding.severity == severity]
-        if len(alike) < MANY_DEVICES or not all(finding.device for finding in alike):
-            told += alike
-            continue
-        key, sign = ("busy_share", 1) if "busy_share" in alike[0].numbers else ("share", -1)
-        first, *others = sorted(alike, key=lambda finding: sign * finding.numbers[key])
-        listed = [f"{f.device} ({busy_text(f.numbers[key])})" for f in others[:MOST_LISTED]]
-        listed += ["..."] if len(others) > MOST_LISTED else []
-        told.append(
-            replace(
-                first,
-                title=f"{first.title}; {len(others)} others are alike",
-                text=f"{first.text} Alike: {', '.join(listed)}.",
-                evidence=first_of(chain(first.evidence, (f.evidence[0] for f in others))),
-            )
-        )
-    return told
+    return list(rule(results))

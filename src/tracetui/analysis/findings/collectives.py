@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.findings.model import MEDIUM, Finding, first_of, graded, longest_first
-from tracetui.analysis.gaps import busy_union, work_of_devices
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, members, step_of

@@ -17,6 +17,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.select import called
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb
 
@@ -51,6 +52,11 @@ def is_compiling(name: str) -> bool:
 def compile_phases(results: Results) -> I64:
     """The phases of torch.compile at work, those that overlap the scope (slices)."""
     return results.kept("compile phases", partial(_compile_phases, results))
+
+
+def compile_time(results: Results) -> Union:
+    """While they are."""
+    return results.kept("compile time", lambda: busy_union(results.trace, compile_phases(results)))
 
 
 def _compile_phases(results: Results) -> I64:

@@ -195,7 +195,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     """Copies from and to the host take more than a twentieth of a step while nothing computes."""
     trace = results.trace
     alone = host_copies_alone(trace)
-    if not alone.devices:
+    if not alone.any:
         return
     verdict, part = results.verdict(), results.verdict().share("copies")
     if part < EXPOSED_SHARE:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.analysis.devices import device_of
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, graded_kernels, longest_first
-from tracetui.analysis.gaps import device_of
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.occupancy import blocks_of
 from tracetui.analysis.results import Results

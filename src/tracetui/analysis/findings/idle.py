@@ -14,13 +14,13 @@ from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
 from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
 from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op
-from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.select import by_name
-from tracetui.analysis.split import BUSY, COLUMNS, DeviceTime
+from tracetui.analysis.split import BUSY, COLUMNS
 from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
@@ -341,8 +341,9 @@ def communication(results: Results) -> Iterator[Finding]:
     if (cpu := results.verdict().cpu) is not None:
         yield from _communication_of_cpu(results, cpu)
     low, high = results.judged_range()
-    for device, time in zip(results.split().devices, results.judged_times(), strict=True):
-        yield from _communication_of(results, device, time, low, high)
+    for gaps, time in zip(results.gaps().devices, results.judged_times(), strict=True):
+        if time[COLUMNS.index("communication")]:
+            yield from _communication_of(results, gaps, time, low, high)
 
 
 def _communication_of_cpu(results: Results, cpu: CpuTime) -> Iterator[Finding]:
@@ -397,11 +398,11 @@ def _communicating(verdict: Verdict) -> int:
 
 
 def _communication_of(
-    results: Results, device: DeviceTime, time: I64, low: int, high: int
+    results: Results, gaps: DeviceGaps, time: I64, low: int, high: int
 ) -> Iterator[Finding]:
     trace, verdict = results.trace, results.verdict()
     base = f"{verdict.base} that count" if verdict.noticeably_left_out else verdict.base
-    work = results.cpu_time().work[device.gaps.device]
+    work = results.cpu_time().work[gaps.device]
     talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
     at = work[talk]
     if not len(at):
@@ -416,7 +417,7 @@ def _communication_of(
     order = np.argsort(-trace.duration[at], kind="stable")
     shorts = {results.decoded(int(i)).short for i in at[order][:50].tolist()}
     many = len(results.gaps().devices) > 1
-    device_text = results.device_text(device.gaps)
+    device_text = results.device_text(gaps)
     where = f" on {device_text}" if many else ""
     late = "" if many else _late_step(results)
     yield Finding(

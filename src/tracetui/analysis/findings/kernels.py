@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.causes import cause_totals
+from tracetui.analysis.causes import AT
 from tracetui.analysis.device_work import has_tf32
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
@@ -178,12 +178,7 @@ def short_calls(results: Results) -> Iterator[Finding]:
     """Very many kernels that are over before their launch would be."""
     trace, launches = results.trace, results.launches()
     # Launches that the device never waits for cost nothing.
-    waited = sum(
-        total.duration
-        for causes in results.device_causes()
-        for total in cause_totals(causes)
-        if total.cause in ("dispatch", "launch")
-    )
+    waited = int(results.causes().pieces[:, [AT["dispatch"], AT["launch"]]].sum())
     if waited < WAITED_SHARE * sum(gaps.span for gaps in results.gaps().devices):
         return
     short = results.short_kernels()

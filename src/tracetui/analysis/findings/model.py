@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.results import Results
+from tracetui.analysis.verdict import busy_text
+from tracetui.copying import replace
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
 
@@ -26,6 +28,10 @@ HIGH, MEDIUM = 0.3, 0.1
 
 EVIDENCE = 20
 """A finding lists at most this many slices."""
+
+
+MANY_DEVICES, MOST_LISTED = 3, 8
+"""From so many devices on, what they share is told once; so many of them are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +91,50 @@ def outermost_op(results: Results, op: I64) -> I64:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class OfDevice:
+    """What a rule has found about a device. There may be very many: only what is told is put into words."""
+
+    severity: str
+    device: str
+    """As a sentence calls it."""
+    part: float
+    """The share that devices are compared by, 0 to 1."""
+    evidence: Callable[[], int]
+    """The first slice to jump to."""
+    tell: Callable[[], Finding]
+
+
+def of_devices(found: Iterable[OfDevice], worst: Callable[[Iterable[float]], float]) -> Iterator[Finding]:
+    """The findings about devices: what many of them share is told once, of the worst of them: that of the
+    least share, or of the largest (`min`, `max`)."""
+    by_severity: dict[str, list[OfDevice]] = {}
+    for one in found:
+        by_severity.setdefault(one.severity, []).append(one)
+    for alike in by_severity.values():
+        if len(alike) < MANY_DEVICES:
+            yield from (one.tell() for one in alike)
+            continue
+        first, *others = sorted(alike, key=lambda one: one.part, reverse=worst is max)
+        listed = [f"{one.device} ({busy_text(one.part)})" for one in others[:MOST_LISTED]]
+        listed += ["..."] if len(others) > MOST_LISTED else []
+        told = first.tell()
+        yield replace(
+            told,
+            title=f"{told.title}; {len(others)} others are alike",
+            text=f"{told.text} Alike: {', '.join(listed)}.",
+            evidence=first_of(chain(told.evidence, (one.evidence() for one in others))),
+        )
+
+
 def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
     """The first few of the slices, each once, for `Finding.evidence`."""
-    return tuple(islice(dict.fromkeys(int(i) for i in slices), EVIDENCE))
+    found: dict[int, None] = {}
+    for i in slices:
+        found[int(i)] = None
+        if len(found) == EVIDENCE:
+            break
+    return tuple(found)
 
 
 def largest(values: I64, count: int) -> I64:

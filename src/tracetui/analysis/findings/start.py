@@ -80,8 +80,7 @@ def initialisation(results: Results) -> Iterator[Finding]:
     """The device waited for what its first use makes slow."""
     trace = results.trace
     low, high = (np.array([time]) for time in _recorded(results))
-    devices = results.split().devices
-    lost = sum(int(device.idle.within(low, high)[0, FIRST_USE]) for device in devices)
+    lost = int(results.split().idle_within(low, high)[0, FIRST_USE])
     if lost < max(INITIALISATION_NS, INITIALISATION_SHARE * int(high[0] - low[0])):
         return
     at = np.union1d(results.cpu_time().first, loading(trace))
@@ -96,7 +95,7 @@ def initialisation(results: Results) -> Iterator[Finding]:
         f"{short_name(trace.names[int(names[i])], 'cuda_runtime')} ({duration(spent[i])})" for i in order
     )
     first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
-    part = lost / (len(devices) * int(high[0] - low[0]))
+    part = lost / (len(results.gaps().devices) * int(high[0] - low[0]))
     steps = _in_many_steps(results, lost)
     base = results.verdict().base if not results.is_whole else OF_RECORDING
     yield Finding(
@@ -117,7 +116,7 @@ def _in_many_steps(results: Results, lost: int) -> str:
     steps = results.step_table()
     if not results.is_whole or len(steps) < MANY_STEPS:
         return ""
-    idle = sum(device.idle.within(steps.start, steps.end)[:, FIRST_USE] for device in results.split().devices)
+    idle = results.split().idle_within(steps.start, steps.end)[:, FIRST_USE]
     many = int(np.count_nonzero((idle >= lost / len(steps) / 4) & (idle >= SLOW_NS)))
     loads = np.unique(step_of(steps, results.trace.start[loading(results.trace)]))
     if many < max(MANY_STEPS, len(steps) / 2) or np.count_nonzero(loads >= 0) < many:

@@ -16,7 +16,7 @@ from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.compiled import (
     COMPILED_GRAPH,
     COMPILED_REGION,
-    compile_phases,
+    compile_time,
     compiling_advice,
 )
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
@@ -30,11 +30,13 @@ from tracetui.analysis.findings.idle import (
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import (
     Finding,
+    OfDevice,
     can_be_fused,
     first_of,
     first_to_end,
     largest,
     longest_first,
+    of_devices,
     smi,
 )
 from tracetui.analysis.findings.slow_calls import SlowCalls, slow_calls_of
@@ -47,7 +49,7 @@ from tracetui.analysis.select import by_name, has
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.verdict import busy_text
 from tracetui.formats.machine import threads_for, together
-from tracetui.trace.intervals import all_of
+from tracetui.trace.intervals import Union, all_of
 from tracetui.trace.model import I32, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, share
 
@@ -117,9 +119,8 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         events += "launch on the CPU."
     low, high = results.judged_range()
     begin, end = np.clip(waits.start, low, high), np.clip(waits.end, low, high)
-    for idle in _idle(results):
-        if idle.busy_share > LITTLE_USE:
-            continue
+
+    def tell(idle: _Idle) -> Finding:
         # One gap or one step says nothing of the rest, nor does compiling.
         rare = idle.one_gap or bool(_one_step(results, idle)) or 2 * idle.compiling > idle.idle
         device = results.device_text(idle.gaps)
@@ -132,7 +133,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             text = f"CPU and GPU take turns: for {duration(waited)} the CPU waits for the GPU."
         if blocking:
             text = "CPU and GPU take turns: each launch waits for its kernel."
-        yield Finding(
+        return Finding(
             "overhead_bound",
             "low" if verdict.mostly_left_out else "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
@@ -143,6 +144,10 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             device,
         )
 
+    severity = "low" if verdict.mostly_left_out else "high"
+    found = (idle for idle in _idle(results) if idle.busy_share <= LITTLE_USE)
+    yield from of_devices((idle.found(severity, tell) for idle in found), min)
+
 
 def little_use(results: Results) -> Iterator[Finding]:
     """A device that is idle for more than half of its time, though not for overhead. Nothing where all of
@@ -150,41 +155,54 @@ def little_use(results: Results) -> Iterator[Finding]:
     verdict = results.verdict()
     if verdict.verdict in ("overhead-bound", "compute-bound"):
         return
-    for idle in _idle(results):
-        if idle.busy_share < LITTLE_USE:
-            device = capital(results.device_text(idle.gaps))
-            yield Finding(
-                "little_use",
-                "low" if verdict.mostly_left_out else "high",
-                f"{device} is busy only {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
-                _idle_text(results, idle),
-                _advice(results, idle),
-                idle.evidence,
-                idle.numbers,
-                results.device_text(idle.gaps),
-            )
+    severity = "low" if verdict.mostly_left_out else "high"
+
+    def tell(idle: _Idle) -> Finding:
+        device = results.device_text(idle.gaps)
+        return Finding(
+            "little_use",
+            severity,
+            f"{capital(device)} is busy only {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
+            _idle_text(results, idle),
+            _advice(results, idle),
+            idle.evidence,
+            idle.numbers,
+            device,
+        )
+
+    found = (idle for idle in _idle(results) if idle.busy_share < LITTLE_USE)
+    yield from of_devices((idle.found(severity, tell) for idle in found), min)
 
 
 def idle_time(results: Results) -> Iterator[Finding]:
     """A device that is idle for less than half of its time, but for enough of it to look at."""
     verdict = results.verdict()
-    for idle in _idle(results):
-        if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE:
-            device, part = capital(results.device_text(idle.gaps)), 1 - idle.busy_share
-            if idle.idle - idle.no_reason < IDLE_SHARE * idle.time:  # the rest is the time between kernels
-                continue
-            if idle.loading >= NEARLY_ALL * idle.idle:  # `data_loading` says it all
-                continue
-            yield Finding(
-                "idle_time",
-                "medium" if part >= MUCH_IDLE else "low",
-                f"{device} is idle {share(part)} {verdict.of(idle.time)}",
-                _idle_text(results, idle),
-                _advice(results, idle),
-                idle.evidence,
-                idle.numbers,
-                results.device_text(idle.gaps),
-            )
+
+    def severity(idle: _Idle) -> str:
+        return "medium" if 1 - idle.busy_share >= MUCH_IDLE else "low"
+
+    def tell(idle: _Idle) -> Finding:
+        device = results.device_text(idle.gaps)
+        return Finding(
+            "idle_time",
+            severity(idle),
+            f"{capital(device)} is idle {share(1 - idle.busy_share)} {verdict.of(idle.time)}",
+            _idle_text(results, idle),
+            _advice(results, idle),
+            idle.evidence,
+            idle.numbers,
+            device,
+        )
+
+    found = (
+        idle
+        for idle in _idle(results)
+        if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE
+        # Not where the rest is the time between kernels, or where `data_loading` says it all.
+        and idle.idle - idle.no_reason >= IDLE_SHARE * idle.time
+        and idle.loading < NEARLY_ALL * idle.idle
+    )
+    yield from of_devices((idle.found(severity(idle), tell) for idle in found), min)
 
 
 def allocations(results: Results) -> Iterator[Finding]:
@@ -217,58 +235,113 @@ def allocations(results: Results) -> Iterator[Finding]:
 def between_kernels(results: Results) -> Iterator[Finding]:
     """Work is queued, but the kernels are so short that the moment between two of them counts."""
     trace, verdict = results.trace, results.verdict()
-    for idle in _idle(results):
-        if idle.no_reason < IDLE_SHARE * idle.time:
-            continue
-        causes = next(
-            causes
-            for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True)
-            if gaps.device == idle.gaps.device
-        )
-        pause = causes.pieces[:, CAUSES.index(NO_REASON)]
-        order = np.argsort(-pause, kind="stable")
-        order = order[pause[order] > 0]
-        if not len(order):
-            continue
-        kernel = float(trace.duration[causes.event[order]].mean())
-        part = idle.no_reason / idle.time
-        yield Finding(
+
+    def tell(idle: _Idle) -> Finding:
+        pause, part = idle.pauses, idle.no_reason / idle.time
+        event = idle.why.event[np.argsort(-pause, kind="stable")[: np.count_nonzero(pause)]]
+        kernel, usual = float(trace.duration[event].mean()), float(pause[pause > 0].mean())
+        return Finding(
             "between_kernels",
             "medium" if part >= MUCH_IDLE else "low",
             f"The moments between kernels take {share(part)} {verdict.of(idle.time)}",
             f"The next kernel is queued, and still {duration(idle.no_reason)} pass between the end of one "
-            f"and the start of another: {duration(float(pause[order].mean()))} each on average, next to "
+            f"and the start of another: {duration(usual)} each on average, next to "
             f"kernels of {duration(kernel)}. An earlier launch does not change that.",
             "Fewer, longer kernels: torch.compile fuses elementwise chains, larger batches lengthen every "
             "kernel.",
-            first_of(causes.event[order]),
+            first_of(event),
             {"share": part, "idle_ns": float(idle.no_reason), "kernel_ns": kernel},
             results.device_text(idle.gaps),
         )
+
+    found = [
+        OfDevice(
+            "medium" if idle.no_reason / idle.time >= MUCH_IDLE else "low",
+            results.device_text(idle.gaps),
+            idle.no_reason / idle.time,
+            lambda idle=idle: int(idle.why.event[np.argmax(idle.pauses)]),  # type: ignore[misc]
+            partial(tell, idle),
+        )
+        for idle in _idle(results)
+        if idle.no_reason >= IDLE_SHARE * idle.time and idle.pauses.any()
+    ]
+    yield from of_devices(found, max)
 
 
 @dataclass(frozen=True)
 class _Idle:
     """How much a device was used in the time that the verdict is about."""
 
+    results: Results
     gaps: DeviceGaps
+    scoped: DeviceGaps
+    """Its gaps in the scope."""
+    why: Causes
+    """Of those."""
+    stretches: tuple[I64, I64, I64]
+    """(starts, ends, the slices that end them) of all idle time, -1 where it has no end."""
     busy: int
     causes: I64
     """The idle time of each cause in ns, without what the verdict leaves out."""
-    loading: int
-    """The idle time while the program waited for a `DataLoader`, in ns."""
-    compiling: int
-    """The idle time while torch.compile compiled, in ns."""
-    evidence: tuple[int, ...]
-    """The slices that ended the longest stretches, longest first."""
-    longest_length: int
-    """The longest gap, ns."""
-    within: str
-    """The annotation in which the CPU was for most of `host`, as it ran little else; "" for none."""
-    within_time: int
-    on_cpu: str
-    """The op that does its work on the CPU for much of `dispatch`; "" for none."""
-    on_cpu_time: int
+
+    @cached_property
+    def evidence(self) -> tuple[int, ...]:
+        """The slices that ended the longest stretches, longest first."""
+        (start, end, event), (low, high) = self.stretches, self.results.judged_range()
+        length = np.minimum(end, high) - np.maximum(start, low)
+        length[event < 0] = 0
+        longest = largest(length, 5)
+        ended_by = event[longest[length[longest] > 0]]
+        return first_of(ended_by if len(ended_by) else self.results.work()[-1:])  # nothing ran after it
+
+    @cached_property
+    def loading(self) -> int:
+        """The idle time while the program waited for a `DataLoader`, in ns."""
+        return self._while(loading_time(self.results))
+
+    @cached_property
+    def compiling(self) -> int:
+        """The idle time while torch.compile compiled, in ns."""
+        return self._while(compile_time(self.results))
+
+    def _while(self, of: Union) -> int:
+        if not len(of):
+            return 0
+        low, high = self.results.judged_range()
+        without_lead_in = "lead-in" in dict(self.results.verdict().left_out)
+        counts_from = max(low, self.gaps.first) if without_lead_in else low
+        begin, end = (np.clip(at, counts_from, high) for at in self.stretches[:2])
+        cpu = sum(int(self.causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
+        return min(int(of.within(begin, end).sum()), cpu)
+
+    @cached_property
+    def longest_length(self) -> int:
+        """The longest gap, ns; 0 where there are few."""
+        low, high = self.results.judged_range()
+        counts = (self.scoped.start >= low) & (self.scoped.end <= high)
+        counts &= ~self.why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
+        return int(self.scoped.duration[counts].max()) if counts.sum() >= SEVERAL_GAPS else 0
+
+    @cached_property
+    def within(self) -> tuple[str, int]:
+        """The annotation in which the CPU was for most of `host`, as it ran little else, "" for none; and for
+        how long."""
+        return _within(self.results, self.scoped, self.why)
+
+    @cached_property
+    def on_cpu(self) -> tuple[str, int]:
+        """The op that does its work on the CPU for much of `dispatch`, "" for none; and for how long."""
+        return _on_cpu(self.results, self.gaps, self.dispatch)
+
+    @property
+    def pauses(self) -> I64:
+        """How much of each gap has no reason, ns."""
+        return self.why.pieces[:, CAUSES.index(NO_REASON)]
+
+    def found(self, severity: str, tell: Callable[[_Idle], Finding]) -> OfDevice:
+        """A finding about it."""
+        device = self.results.device_text(self.gaps)
+        return OfDevice(severity, device, self.busy_share, lambda: self.evidence[0], partial(tell, self))
 
     @property
     def one_gap(self) -> bool:
@@ -318,48 +391,15 @@ def _idle(results: Results) -> tuple[_Idle, ...]:
 
 
 def _look_at_idle(results: Results) -> Iterator[_Idle]:
-    low, high = results.judged_range()
-    loader = loading_time(results)
-    compiler = busy_union(results.trace, compile_phases(results))
-    without_lead_in = "lead-in" in dict(results.verdict().left_out)
-    gaps = zip(results.gaps().devices, results.device_causes(), strict=True)
-    for device, time, (gap, why) in zip(results.split().devices, results.judged_times(), gaps, strict=True):
-        causes = time[CAUSED].copy()
-        causes[[CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
-        if not time[BUSY].any() or not causes.any():
-            continue
-        stretches = device.idle
-        length = np.minimum(stretches.end, high) - np.maximum(stretches.start, low)
-        length[stretches.event < 0] = 0
-        longest = largest(length, 5)
-        ended_by = stretches.event[longest[length[longest] > 0]]
-        last = results.work()[-1:]  # nothing ran after it
-        evidence = first_of(ended_by if len(ended_by) else last)
-        counts_from = max(low, device.gaps.first) if without_lead_in else low
-        begin, end = (np.clip(at, counts_from, high) for at in (stretches.start, stretches.end))
-        cpu = sum(int(causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
-        loading, compiling = (min(int(of.within(begin, end).sum()), cpu) for of in (loader, compiler))
-        counts = (gap.start >= low) & (gap.end <= high)
-        counts &= ~why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
-        top = int(np.argmax(np.where(counts, gap.duration, 0))) if counts.sum() >= SEVERAL_GAPS else -1
-        each: list[Callable[[], tuple[str, int]]] = [
-            partial(_within, results, gap, why),
-            partial(_on_cpu, results, device.gaps, int(causes[CAUSES.index("dispatch")])),
-        ]
-        (within, within_time), (on_cpu, on_cpu_time) = together(each, threads_for(len(results.trace)))
-        yield _Idle(
-            device.gaps,
-            int(time[BUSY].sum()),
-            causes,
-            loading,
-            compiling,
-            evidence,
-            int(gap.duration[top]) if top >= 0 else 0,
-            within,
-            within_time,
-            on_cpu,
-            on_cpu_time,
-        )
+    left_out = [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]
+    split, times = results.split(), results.judged_times()
+    idle = times[:, CAUSED].copy()
+    idle[:, left_out] = 0
+    busy = times[:, BUSY]
+    scoped, why = results.gaps().devices, results.device_causes()
+    for i in np.flatnonzero(busy.any(1) & idle.any(1)).tolist():
+        stretches, spent = split.stretches(i), int(busy[i].sum())
+        yield _Idle(results, split.gaps[i], scoped[i], why[i], stretches, spent, idle[i])
 
 
 def _within(results: Results, gaps: DeviceGaps, causes: Causes) -> tuple[str, int]:
@@ -388,19 +428,22 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading = f" For {duration(idle.loading)} of the idle time the program waited for its DataLoader."
     if idle.compiling >= 0.1 * idle.idle:
         loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
-    if idle.within and not loading:
-        loading = f" The CPU was in {idle.within} for {duration(idle.within_time)} of it."
+    within, within_time = ("", 0) if loading else idle.within
+    if within:
+        loading = f" The CPU was in {within} for {duration(within_time)} of it."
     if not loading and (slow := _slow(results, idle)):
         spent, calls = sum(each.idle for each in slow), sum(len(each.at) for each in slow)
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
         loading += f"{plural(calls, 'long call')} of {' and '.join(e.name(results.trace) for e in slow)}."
     if not loading and "host" in (CAUSES[i] for i in idle.largest):
         loading = _same_place(results, idle)
-    if idle.on_cpu and not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
-        loading = f" For {duration(idle.on_cpu_time)} of the idle time the CPU ran {idle.on_cpu}, which "
-        loading += "launch nothing." if idle.on_cpu.startswith("ops ") else "launches nothing."
+    if not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
+        ops, time_in_ops = idle.on_cpu
+        if ops:
+            loading = f" For {duration(time_in_ops)} of the idle time the CPU ran {ops}, which "
+            loading += "launch nothing." if ops.startswith("ops ") else "launches nothing."
     if idle.main == "queued" and not waits_for_others(results.trace):
-        loading += _turns(results, idle)
+        loading += _turns(idle)
     if where := _one_step(results, idle) or _without_launches(results):
         loading += where
     elif 2 * (first := _before_all(results, idle)) > idle.idle:
@@ -507,13 +550,9 @@ def _slow(results: Results, idle: _Idle) -> tuple[SlowCalls, ...]:
     return slow if 2 * sum(each.idle for each in slow) > idle.dispatch else ()
 
 
-def _turns(results: Results, idle: _Idle) -> str:
+def _turns(idle: _Idle) -> str:
     """A sentence on the gaps with work queued, where most of that time is in several of one length."""
-    each = zip(results.gaps().devices, results.device_causes(), strict=True)
-    queued = CAUSES.index("queued")
-    length, held = next(
-        (gaps.duration, why.pieces[:, queued]) for gaps, why in each if gaps.device == idle.gaps.device
-    )
+    length, held = idle.scoped.duration, idle.why.pieces[:, CAUSES.index("queued")]
     long = np.sort(length[held > TURN_SHARE * held.max(initial=0)])
     if len(long) < TURNS or 2 * long.sum() < held.sum():
         return ""
@@ -592,8 +631,8 @@ def _advice(results: Results, idle: _Idle) -> str:
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
         return SAVED_ADVICE
-    if main == "dispatch" and 2 * idle.on_cpu_time >= idle.dispatch > 0:
-        return f"Run {idle.on_cpu} on the GPU, or while the GPU has other work."
+    if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch > 0:
+        return f"Run {idle.on_cpu[0]} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
         return slow[0].advice(trace)
     if main == "dispatch" and _is_compiled(results):
