@@ -13,6 +13,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named
 from tracetui.trace import Kind, Trace
+from tracetui.trace.indices import places
 from tracetui.trace.model import I64, Bool
 from tracetui.units import plural
 
@@ -69,8 +70,7 @@ def _count(
     lane = trace.lane[launch]
     low, high = start[wanted], np.minimum(trace.start[launch], end[wanted])
     dispatch = causes.cause[wanted] == CAUSES.index("dispatch")
-    for i in np.unique(lane).tolist():
-        mine = np.flatnonzero(lane == i)
+    for i, mine in places(lane, len(trace.lanes)):
         which, ops, spent = _overlaps(trace, _outermost(trace, i, kind, names), low[mine], high[mine])
         fill = 2 * sum_into(which, spent, len(mine)) > (high - low)[mine]
         fill |= dispatch[mine] | (kind != Kind.CPU_OP)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracetui.analysis.nesting import top_of
 from tracetui.trace import Kind, Trace
+from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I32, I64, Bool
 
@@ -37,9 +38,10 @@ def deepest_at(trace: Trace, lane: I64, time: I64) -> I64:
     Shapes (n,). Follows `Trace.parent`, so it is exact where a lane's slices nest.
     """
     found = np.full(len(time), -1, dtype=np.int64)
-    for i in np.unique(lane[lane >= 0]):
-        this = trace.lanes[int(i)]
-        mine = np.flatnonzero(lane == i)
+    for i, mine in places(lane, len(trace.lanes)):
+        if i < 0:
+            continue
+        this = trace.lanes[i]
         at = np.searchsorted(trace.start[this.first : this.last], time[mine], side="right") - 1
         found[mine] = np.where(at >= 0, at + this.first, -1)
     return first_up(trace, found, lambda at, of: trace.start[at] + trace.duration[at] > time[of], steady=True)
@@ -100,8 +102,8 @@ def children_of(trace: Trace, at: I64) -> I64:
     """The slices whose parent is one of the slices `at`, in order. Looks at all that starts within those."""
     stop = np.empty(len(at), dtype=np.int64)
     over = trace.start[at] + np.maximum(trace.duration[at], 1)
-    for lane in np.unique(trace.lane[at]).tolist():
-        mine, first = trace.lane[at] == lane, trace.lanes[lane].first
+    for lane, mine in places(trace.lane[at], len(trace.lanes)):
+        first = trace.lanes[lane].first
         stop[mine] = first + np.searchsorted(trace.start[first : trace.lanes[lane].last], over[mine])
     wanted = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1
     wanted[at] = True

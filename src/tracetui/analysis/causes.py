@@ -41,6 +41,7 @@ from tracetui.analysis.select import distinct, has
 from tracetui.analysis.stream_waits import waits_of
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.indices import places
 from tracetui.trace.model import I8, I32, I64, Bool
 
 CAUSE_TEXT = {
@@ -319,11 +320,10 @@ class IdleTime:
     def _waited(self, start: I64, launched: I64, launch: I64, lane: I64) -> I64:
         """How long each stretch's thread had waited before it, since its launch before L. Shape (n,)."""
         waited = np.zeros(len(start), dtype=np.int64)
-        late = (launch >= 0) & (launched > start)
-        for i in distinct(lane[late], len(self.trace.lanes)).tolist():
-            waits = self.cpu.waits(i)
+        late = np.flatnonzero((launch >= 0) & (launched > start))
+        for i, of in places(lane[late], len(self.trace.lanes)):
+            waits, mine = self.cpu.waits(i), late[of]
             if len(waits):
-                mine = np.flatnonzero(late & (lane == i))
                 last = self.cpu.launched_before(launch[mine], i)
                 none = int(self.trace.start[self.trace.lanes[i].first])
                 since = np.where(last >= 0, self.trace.start[last], none)
@@ -337,19 +337,18 @@ class IdleTime:
         in_blocks(len(at), lambda some: self._fill(found[some], at[some], low[some], high[some]))
         return found
 
-    def _threads(self, lane: I64) -> list[int]:
-        """The distinct lanes, each looked at by `cpu`: here, not by the threads that all need them."""
-        lanes: list[int] = (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist()
+    def _threads(self, lane: I64) -> None:
+        """Let `cpu` look at each lane: here, not in the threads that all need them."""
+        lanes = (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist()
         together([partial(self.cpu.states, one) for one in lanes], threads_for(len(self.trace)))
-        return lanes
 
     def _fill(self, found: I64, at: I64 | slice, low: I64, high: I64) -> None:
         lane = self.lane[at]
         cuts = [self.drained[at], self.launched[at], self.called[at], self.arrived[at]]
         drained, launched, called, arrived = (np.clip(cut, low, high) for cut in cuts)
-        lanes = (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist()
-        for i in lanes:
-            of = np.flatnonzero(lane == i) if len(lanes) > 1 else slice(None)
+        lanes = places(lane, len(self.trace.lanes))
+        for i, where in lanes:
+            of = where if len(lanes) > 1 else slice(None)
             begin, d, c, e = low[of], drained[of], launched[of], called[of]
             started, profiled, waited, allocated, worked = self.cpu.states(i)
 
@@ -425,8 +424,7 @@ class IdleTime:
         pieces = self._every[at] if whole else self.pieces(every, low, high)
         op, activity, others = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
         cause, step = self._main[at] if whole else np.empty(n, np.int8), np.empty(n, np.int32)
-        threads = [lane for lane in self._threads(self.lane[at]) if lane >= 0]
-        several = [lane for lane in threads if len(self.cpu.process_ops(lane))]
+        self._threads(self.lane[at])
 
         def look(some: slice) -> None:
             mine = every[some]
@@ -442,9 +440,9 @@ class IdleTime:
             if not whole:
                 cause[some] = _largest(pieces[some])
             begin, end = (np.clip(cut[mine], low[some], high[some]) for cut in (self.drained, self.launched))
-            for i in several:
-                of = np.flatnonzero(lane == i)
-                others[some.start + of] = self.cpu.of_others(i, begin[of], end[of])
+            for i, of in places(lane, len(trace.lanes)):
+                if i >= 0 and len(self.cpu.process_ops(i)):
+                    others[some.start + of] = self.cpu.of_others(i, begin[of], end[of])
 
         in_blocks(n, look, blocks_of_slices(trace))
         waited_for = self._waited_for(every[pieces[:, AT["queued"]] > 0])[at]

@@ -329,18 +329,23 @@ class Results:
     @once
     def judged_times(self) -> I64:
         """What the verdict is about, by device (`split.COLUMNS`, ns). Shape (devices, len(COLUMNS))."""
-        if self.is_whole:
-            return self.steps().whole.judged
-        if self.scope.kind == "step":
-            return self.steps().rows[self.scope.step].judged
-        low, high = self.judged_range()
-        return self.split().judged(self.split().within(np.array([low]), np.array([high]))[:, 0])
+        split, (low, high) = self.split(), (np.array([time]) for time in self.judged_range())
+        time = split.judged(split.within(low, high)[:, 0])
+        if self._judged_by_steps or (self.scope.kind == "step" and not self.scope.step):
+            time = time - split.judged(split.lead_ins(*self.step_windows()))
+        return time
+
+    @property
+    def _judged_by_steps(self) -> bool:
+        """Whether the verdict on the trace is the one on its steps."""
+        if not self.is_whole or not len(self.step_table()):
+            return False
+        return self.cpu_work() is not None or self.steps().whole.own_share is not None
 
     def judged_range(self) -> tuple[int, int]:
         """(start, end) of it, in ns, with the lead-in."""
         low, high = self.step_windows()
-        steps = self.is_whole and len(low) > 0
-        if steps and (self.cpu_work() is not None or any(row.busy for row in self.steps().rows)):
+        if self._judged_by_steps:
             return int(low[0]), int(high[-1])
         (begin, end), (start, stop) = self.trace.span, self.window
         return min(max(begin, start), end), min(max(begin, stop), end)

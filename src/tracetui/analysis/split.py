@@ -70,6 +70,20 @@ class Split:
         none = np.zeros((0, len(low), len(COLUMNS)), np.int64)
         return _joined([some.within(low, high) for some in self.times], none)
 
+    def of_all(self, low: I64, high: I64) -> tuple[I64, I64]:
+        """(the time of all devices together in each range; that of those that `judged` counts). Shapes
+        (len(low), len(COLUMNS)), ns."""
+        every, judged = (np.zeros((len(low), len(COLUMNS)), np.int64) for _ in range(2))
+        first = 0
+        for some in self.times:
+            for rows, time in some.by_range(low, high):
+                counts = self._used[first : first + len(some)][rows]
+                together = time.sum(0)
+                every += together
+                judged += together if counts.all() else time[counts].sum(0)
+            first += len(some)
+        return every, judged
+
     def judged(self, time: I64) -> I64:
         """The time that a verdict is about, from that of all devices (shape (devices, ..., len(COLUMNS))): 0
         for devices that hardly take part, such as one that a single copy went to."""
@@ -229,20 +243,23 @@ class DeviceTimes:
     def within(self, low: I64, high: I64) -> I64:
         """Per device and range. `low`, `high`: of shape (n,), or (devices, n) where they differ. Shape
         (devices, n, len(COLUMNS)), ns."""
+        return np.concatenate([time for _, time in self.by_range(low, high)])
+
+    def by_range(self, low: I64, high: I64) -> Iterator[tuple[slice, I64]]:
+        """(some of the devices, the same of these): so many at a time that it takes little memory."""
         ranges = np.broadcast_shapes(np.shape(low), np.shape(high))[-1]
-        found = np.empty((len(self), ranges, len(COLUMNS)), np.int64)
         for some, begin, end in self._on_axis(low, high, ranges):
             computing, kernels, own, all_ = (
                 one.within(begin, end) for one in (self._computing, self._kernels, self._own, self._busy)
             )
-            of = found[some].reshape(-1, len(COLUMNS))
+            of = np.empty((len(begin), len(COLUMNS)), np.int64)
             of[:, 0], of[:, 1], of[:, 2] = computing + own - kernels, kernels - computing, all_ - own
             of[:, CAUSED], of[:, -1] = self.idle.within(begin, end), 0
             if self._in_flight is not None:
                 in_flight = self._in_flight.within(begin, end)[:, _MAYBE_IN_FLIGHT]
                 of[:, _CAUSES_IN_FLIGHT] -= in_flight
                 of[:, -1] = in_flight.sum(1)
-        return found
+            yield some, of.reshape(-1, ranges, len(COLUMNS))
 
     def add_idle(self, found: I64, low: I64, high: I64, gaps: bool = False) -> None:
         """Add the idle time of each range and cause, that of the gaps or all of it."""

@@ -93,8 +93,7 @@ class StepRow:
     unusual: bool
     """The step takes much longer or shorter on the CPU than the other steps."""
     judged: I64 = field(repr=False, compare=False)
-    """What the verdict is about, by device (`split.COLUMNS`, ns): all but the lead-in. Shape (devices,
-    len(COLUMNS))."""
+    """What the verdict is about, over all devices (`split.COLUMNS`, ns): all but the lead-in."""
     own_share: float | None = None
     """Of `whole`: the busy share of the recording, where the verdict is about the steps."""
 
@@ -169,11 +168,10 @@ def summarize_steps(
     # Per step, then (at `count`) over the whole trace.
     tasks: list[Callable[[], Any]] = [
         partial(time_by_kind, trace, table, launches),
-        partial(split.within, lows, highs),
+        partial(split.of_all, lows, highs),
         partial(split.gaps_within, lows, highs),
     ]
-    kinds, time, idle = together(tasks, threads_for(len(trace)))
-    lead_in = split.judged(split.lead_ins(low, high))
+    kinds, (every, judged), idle = together(tasks, threads_for(len(trace)))
     gaps = np.zeros((count + 1, len(CAUSES)), np.int64)
     ends, cause = np.concatenate([low[:0], *(device.end for device in split.gaps)]), split.main_causes()
     # A gap cut by a window's border counts in the window where it ends; its length is split.
@@ -186,17 +184,17 @@ def summarize_steps(
     unusual = unusual_lengths(table.end - table.start)
 
     # What lies outside: the whole minus all steps.
-    time = np.insert(time, count, time[:, -1] - time[:, :-1].sum(1), axis=1)
-    idle = np.insert(idle, count, idle[-1] - idle[:-1].sum(0), axis=0)
-    gaps = np.insert(gaps, count, gaps[-1] - gaps[:-1].sum(0), axis=0)
-    left_out = np.zeros_like(time)
+    every, judged, idle, gaps = (
+        np.insert(of, count, of[-1] - of[:-1].sum(0), axis=0) for of in (every, judged, idle, gaps)
+    )
+    left_out = np.zeros_like(judged)
     if count:
-        left_out[:, 0] = lead_in
-    judged = split.judged(time - left_out)
-    of_judged: list[Any] = judged.sum(0).tolist() if len(time) else [None] * (count + 2)
+        left_out[0] = split.judged(split.lead_ins(low, high)).sum(0)
+    judged -= left_out
+    of_judged: list[Any] = judged.tolist() if split.gaps else [None] * (count + 2)
     delays = [delay if delay >= 0 else None for delay in kinds.delay.tolist()]
-    bases, left = [*[OF_STEP] * count, OUTSIDE, OF_RECORDING], left_out.sum(0).tolist()
-    every, of_each = time.sum(0), zip(low.tolist(), high.tolist(), strict=True)
+    bases, left = [*[OF_STEP] * count, OUTSIDE, OF_RECORDING], left_out.tolist()
+    of_each = zip(low.tolist(), high.tolist(), strict=True)
     columns: list[Iterable[Any]] = [  # in the order of the fields: there may be very many rows
         [*(f"{annotation or 'step'} {n}" for n in table.number.tolist()), "outside", "whole"],
         [*table.number.tolist(), NO_STEP, NO_STEP],
@@ -212,14 +210,14 @@ def summarize_steps(
         *(getattr(kinds, field).tolist() for field in OF_KINDS),
         map(partial, repeat(judge), of_judged, delays, bases, left),
         [*unusual.tolist(), False, False],
-        judged.transpose(1, 0, 2),
+        judged,
     ]
     with no_collections():
         *steps, outside, whole = starmap(StepRow, zip(*columns, strict=True))
     rows = tuple(steps)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
-        of_steps = judged[:, :count].sum(1)
-        verdict = partial(judge, of_steps.sum(0).tolist(), whole.verdict.launch_delay, table.base, left[0])
+        of_steps = judged[:count].sum(0)
+        verdict = partial(judge, of_steps.tolist(), whole.verdict.launch_delay, table.base, left[0])
         whole = replace(whole, judged_by=verdict, judged=of_steps, own_share=whole.busy_share)
     found = Steps(table, rows, outside, whole)
     return found if split.gaps else _of_the_cpu(trace, found)

@@ -115,6 +115,6 @@ class _Streams:
         if lane not in self._kept:
             trace, this = self._trace, self._trace.lanes[lane]
             at = np.arange(this.first, this.last)
-            at = at[trace.is_kind(*DEVICE_WORK)[at] & (trace.launch[at] >= 0) & ~trace.implausible[at]]
+            at = at[np.isin(trace.kind[at], DEVICE_WORK) & (trace.launch[at] >= 0) & ~trace.implausible[at]]
             self._kept[lane] = at, np.maximum.accumulate(trace.start[trace.launch[at]])
         return self._kept[lane]

@@ -7,6 +7,7 @@ import numpy as np
 from tracetui.formats.columns import TIME_LIMIT, extremes
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.machine import in_blocks
+from tracetui.trace.indices import places
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, Bool, Kind
 
 _SECOND = 1_000_000_000
@@ -45,11 +46,14 @@ def _clip(kind: I8, lane: I32, start: I64, duration: I64, implausible: Bool, ove
     clipped = np.zeros(len(start), dtype=np.bool_)
     if not overlong.any():
         return clipped
-    work = np.isin(kind, DEVICE_WORK)
-    for stream in sorted(set(lane[overlong & work].tolist())):
-        here = work & (lane == stream)
-        starts = np.sort(start[here & (overlong | ~implausible)])
-        at = np.flatnonzero(here & overlong)
+    work, size = np.isin(kind, DEVICE_WORK), int(lane.max()) + 1
+    wanted = np.zeros(size, dtype=np.bool_)
+    wanted[lane[overlong & work]] = True
+    here = np.flatnonzero(work & wanted[lane])
+    for _, some in places(lane[here], size):
+        stream = here[some]
+        starts = np.sort(start[stream[overlong[stream] | ~implausible[stream]]])
+        at = stream[overlong[stream]]
         after = np.searchsorted(starts, start[at], side="right")
         at, after = at[after < len(starts)], after[after < len(starts)]
         duration[at] = starts[after] - start[at]

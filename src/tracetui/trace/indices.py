@@ -117,3 +117,18 @@ def index(values: I32) -> Index:
     first, at = positions(values, int(values.max(initial=-1)) + 1)
     value = np.flatnonzero(first[1:] > first[:-1])
     return Index(value.astype(np.int32), np.append(first[value], len(at)), at)
+
+
+_FEW = 8
+"""For so many values a pass for each is faster than to sort."""
+
+
+def places(values: I64 | I32, size: int) -> list[tuple[int, I64]]:
+    """(each value that there is, where), by value; all are in [-1, size)."""
+    there = np.zeros(size + 1, dtype=np.bool_)
+    there[values] = True  # the last for -1
+    found = [*([-1] if there[-1] else []), *np.flatnonzero(there[:-1]).tolist()]
+    if len(found) <= _FEW:
+        return [(value, np.flatnonzero(values == value)) for value in found]
+    order = np.argsort(values, kind="stable")
+    return list(zip(found, np.split(order, np.searchsorted(values[order], found[1:])), strict=True))

@@ -10,10 +10,13 @@ import numpy as np
 
 from tracetui.formats.columns import blocks, extremes, looked_up
 from tracetui.formats.machine import in_blocks, threads_for, together
+from tracetui.trace.indices import places
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
 
 _PAGE, _SPARSE = 10, 4
 """A table with more than so many places for each id takes more memory than sorting."""
+
+_MANY_LANES = 64
 
 
 def _kinds(kind: I8, *wanted: Kind) -> Bool:
@@ -277,8 +280,12 @@ def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequen
     found = np.full(len(ends.flow), -1, dtype=np.int32)
     lanes, times = ends.lane, ends.time
 
+    used = np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist()
+    # A pass for each takes no memory to speak of, but very long for very many.
+    many = dict(places(lanes, len(firsts))) if len(used) > _MANY_LANES else {}
+
     def within(lane: int) -> None:
-        at = np.flatnonzero(lanes == lane).astype(np.int32)
+        at = (many[lane] if many else np.flatnonzero(lanes == lane)).astype(np.int32)
         # Searching for sorted times is several times as fast.
         at = at[np.argsort(times[at], kind="stable")]
         for low, high in blocks(0, len(at)):
@@ -299,7 +306,6 @@ def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequen
             left = left[around[left] >= 0]
         found[own] = around
 
-    used = np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist()
     together([partial(within, lane) for lane in used], threads_for(len(lanes)))
     return found
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracetui.formats.columns import looked_up
 from tracetui.formats.machine import in_blocks, threads_for, together
+from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
 
@@ -27,11 +28,14 @@ late."""
 
 def unknown_events(trace: Trace) -> I64:
     """The plausible slices of unknown categories on lanes of a device, by lane."""
-    lanes = [lane for lane in trace.lanes if lane.device >= 0]
-    found = [lane.first + np.flatnonzero(trace.kind[lane.first : lane.last] == Kind.OTHER) for lane in lanes]
-    at: I64 = np.concatenate([np.zeros(0, np.int64), *found])
-    good: I64 = at[~trace.implausible[at]]
-    return good
+    on_device = np.array([lane.device >= 0 for lane in trace.lanes], dtype=np.bool_)
+
+    def look(part: slice) -> I64:
+        at = np.flatnonzero((trace.kind[part] == int(Kind.OTHER)) & ~trace.implausible[part])
+        here: I64 = at[on_device[trace.lane[part][at]]] + part.start
+        return here
+
+    return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
 
 
 def idle_known(trace: Trace) -> bool:
@@ -152,19 +156,21 @@ def _calls(trace: Trace, part: str) -> I64:
 def _fills(trace: Trace, at: I64) -> bool:
     if not len(at):
         return False
-    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane]
-    end = trace.start + trace.duration
-    for one in np.unique(device[at]).tolist():
-        work = np.flatnonzero((device == one) & trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
-        other = at[device[at] == one]
-        # What has work of its own stream inside it is a range around that work, not other work.
-        for lane in np.unique(trace.lane[other]).tolist():
-            own = work[trace.lane[work] == lane]
-            beside = union(trace.start[own], end[own]).within(trace.start[other], end[other])
-            other = other[(trace.lane[other] != lane) | (beside == 0)]
-        both = np.concatenate([work, other])
-        if not len(work) or not len(other):
+    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)
+    end, lanes = trace.start + trace.duration, len(trace.lanes)
+    every = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
+    # What has work of its own stream inside it is a range around that work, not other work.
+    of_lane, beside = dict(places(trace.lane[every], lanes)), np.ones(len(at), dtype=np.bool_)
+    for lane, mine in places(trace.lane[at], lanes):
+        own, some = every[of_lane.get(lane, mine[:0])], at[mine]
+        beside[mine] = union(trace.start[own], end[own]).within(trace.start[some], end[some]) == 0
+    at, size = at[beside], int(device.max()) + 1
+    of_device = dict(places(device[trace.lane[every]], size))
+    for one, mine in places(device[trace.lane[at]], size):
+        if one not in of_device:
             continue
+        work, other = every[of_device[one]], at[mine]
+        both = np.concatenate([work, other])
         busy = union(trace.start[work], end[work]).total
         more = union(trace.start[both], end[both]).total - busy
         span = int(end[both].max() - trace.start[both].min())

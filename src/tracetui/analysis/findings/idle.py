@@ -23,6 +23,7 @@ from tracetui.analysis.select import by_name
 from tracetui.analysis.split import BUSY, COLUMNS
 from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
+from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 from tracetui.units import capital, duration, plural, share, significant, such, verb
@@ -329,10 +330,11 @@ def _is_loader(name: str) -> bool:
 def _launches_within(results: Results, at: I64) -> bool:
     """Whether anything is launched by the threads of these slices while they run."""
     trace, launch = results.trace, results.launch_calls()
+    starts = {lane: trace.start[launch[of]] for lane, of in places(trace.lane[launch], len(trace.lanes))}
     return any(
-        bool(busy_union(trace, at[lane == trace.lane[at]]).touching(start, start + 1).any())
-        for lane in np.unique(trace.lane[at])
-        if len(start := trace.start[launch[trace.lane[launch] == lane]])
+        bool(busy_union(trace, at[of]).touching(starts[lane], starts[lane] + 1).any())
+        for lane, of in places(trace.lane[at], len(trace.lanes))
+        if lane in starts
     )
 
 

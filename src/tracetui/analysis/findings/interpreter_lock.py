@@ -35,6 +35,8 @@ def interpreter_lock(results: Results) -> Iterator[Finding]:
     places = [np.searchsorted(at, borders).reshape(-1, 2).tolist() for at in kinds]
     before, length = kinds[0][:0], kinds[0][:0]
     for of_lane in zip(*places, strict=True):
+        if sum(high - low for low, high in of_lane) <= MANY:  # too few to have as many stretches between them
+            continue
         parts = [at[low:high] for at, (low, high) in zip(kinds, of_lane, strict=True)]
         after, waited = _turns(all_of([busy_union(trace, at) for at in parts]))
         if len(after) >= max(MANY, len(before) + 1):

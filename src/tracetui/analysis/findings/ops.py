@@ -18,7 +18,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
-from tracetui.trace.indices import index
+from tracetui.trace.indices import index, places
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, share, such, verb
@@ -323,12 +323,11 @@ def recomputation(results: Results) -> Iterator[Finding]:
     np.minimum.at(start, which, trace.start[at])
     np.maximum.at(end, which, trace.start[at] + trace.duration[at])
     begun, event = trace.start[launches.launch], [launches.event[:0]]
-    for lane in np.unique(trace.lane[nodes]).tolist():
-        mine = trace.lane[nodes] == lane
-        inside = union(start[mine], end[mine])
-        event.append(
-            launches.event[(trace.lane[launches.launch] == lane) & (inside.touching(begun, begun + 1) > 0)]
-        )
+    launched = dict(places(trace.lane[launches.launch], len(trace.lanes)))
+    for lane, mine in places(trace.lane[nodes], len(trace.lanes)):
+        some = launched.get(lane, mine[:0])
+        inside = union(start[mine], end[mine]).touching(begun[some], begun[some] + 1)
+        event.append(launches.event[some[inside > 0]])
     again = np.concatenate(event)
     spent, device = int((end - start).sum()), int(trace.duration[again].sum())
     span = results.span[1] - results.span[0]

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.devices import device_of
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind
+from tracetui.trace.indices import places
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural
 
@@ -34,9 +36,11 @@ def streams_in_turn(results: Results) -> Iterator[Finding]:
     trace, work = results.trace, results.work()
     kernels = work[trace.kind[work] == Kind.KERNEL]
     kernels = kernels[~np.isin(kernels, results.work_of_kind("collective"))]
-    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[kernels]]
-    for one in np.unique(device).tolist():
-        yield from _in_turn(results, kernels[device == one])
+    device = device_of(trace)
+    several = np.bincount(device[np.unique(trace.lane[kernels])], minlength=1) > 1
+    kernels = kernels[several[device[trace.lane[kernels]]]]
+    for _, mine in places(device[trace.lane[kernels]], len(several)):
+        yield from _in_turn(results, kernels[mine])
 
 
 def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
@@ -51,9 +55,8 @@ def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
     order = np.argsort(trace.start[at], kind="stable")
     turns = int(np.count_nonzero(np.diff(trace.lane[at][order])))
     any_of_them = _length(results, at)
-    together = (
-        sum(_length(results, at[trace.lane[at] == lane]) for lane in lanes[busy].tolist()) - any_of_them
-    )
+    each = [at[mine] for _, mine in places(trace.lane[at], len(trace.lanes))]
+    together = sum(_length(results, of_lane) for of_lane in each) - any_of_them
     if turns < TURNS or together >= AT_ONCE * any_of_them:
         return
     names = [trace.lanes[lane].name for lane in lanes[busy].tolist()]
@@ -72,7 +75,7 @@ def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
         f"{listed}: kernels run for {duration(any_of_them)} in all, with {plural(turns, 'change')} from one "
         f"stream to another, and at once for {duration(together)}. {why}",
         _LATE if late else _FULL,
-        first_of(np.concatenate([longest_first(trace, at[trace.lane[at] == i])[:2] for i in lanes[busy]])),
+        first_of(np.concatenate([longest_first(trace, of_lane)[:2] for of_lane in each])),
         {"together_ns": float(together), "kernel_ns": float(any_of_them), "streams": float(len(names))},
     )
 

@@ -49,6 +49,7 @@ from tracetui.analysis.select import by_name, has
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.verdict import busy_text
 from tracetui.formats.machine import threads_for, together
+from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union, all_of
 from tracetui.trace.model import I32, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, share
@@ -535,8 +536,8 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
 def _ends(trace: Trace, at: I64) -> I64:
     """The first slice after all that is within each of some slices: of its lane, that starts at its end."""
     found = np.empty(len(at), dtype=np.int64)
-    for lane in np.unique(trace.lane[at]).tolist():
-        mine, rows = trace.lane[at] == lane, slice(trace.lanes[lane].first, trace.lanes[lane].last)
+    for lane, mine in places(trace.lane[at], len(trace.lanes)):
+        rows = slice(trace.lanes[lane].first, trace.lanes[lane].last)
         over = trace.start[at[mine]] + trace.duration[at[mine]]
         found[mine] = rows.start + np.searchsorted(trace.start[rows], over)
     return found
@@ -567,7 +568,7 @@ def _one_step(results: Results, idle: _Idle) -> str:
     if not rows:
         return ""
     judged = np.array([row.judged for row in rows])
-    idle_of = judged[:, :, CAUSED].sum((1, 2)) - judged[:, :, _NOT_THE_PROGRAMS].sum((1, 2))
+    idle_of = judged[:, CAUSED].sum(1) - judged[:, _NOT_THE_PROGRAMS].sum(1)
     worst, most = rows[int(np.argmax(idle_of))], int(idle_of.max())
     # Of one that is mostly left out the length says nothing.
     if not worst.unusual or worst.verdict.mostly_left_out or 2 * most < idle.idle:
