@@ -246,7 +246,7 @@ def test_old_tools_have_thread_time_only(trace_of: Callable[..., Trace], event: 
 def test_devices_that_only_their_names_tell(
     trace_of: Callable[..., Trace], event: Callable[..., Event]
 ) -> None:
-    """As JAX, TensorFlow, rocprof and torch_npu write them, without categories, and with pids of their own."""
+    """As JAX, TensorFlow, rocprof and torch_npu write them: no categories, and pids of their own."""
     names = {
         1: ("/device:TPU:0", "", 0),
         2: ("/job:localhost/replica:0/task:0/device:GPU:3 Compute", "", 3),

@@ -1,4 +1,4 @@
-"""The kind of each category that Kineto writes, in PyTorch and in the forks of vendors, including older ones."""
+"""The kind of each category that Kineto writes, now and in the past, and in the forks of vendors."""
 
 from __future__ import annotations
 
