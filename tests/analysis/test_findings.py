@@ -65,7 +65,7 @@ OTHERS = {
     "mi210_gpu_only.json.gz": "idle_time memory_bound waiting_at_the_end layout_conversions",
     "mtia_inference.json.gz": "before_the_first_op",
     "resnet50_2020_bare_array.pt.trace.json.gz": "little_use fp32_products short_calls "
-    "pageable_memory data_loading",
+    "pageable_memory data_loading tensor_loops",
     "v100_overlapping_kernels_2022.json.gz": "blocking_calls cuda_graphs fp32_products",
     "vllm_mi300_graph.json.gz": "cuda_graphs hotspot",
     "dlrm_8ranks/worker0_step_12.1694128201545.pt.trace.json": "overhead_bound communication data_loading "

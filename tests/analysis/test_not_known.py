@@ -8,6 +8,7 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.gaps import without_work_text
 from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare
 from tracetui.report.summary import summarize, summary_lines
@@ -109,3 +110,41 @@ def test_old_traces_record_annotations_as_operators(tmp_path: Path) -> None:
     assert causes("save", "aten::mm")["dispatch"] == 80
     assert causes("save", "CudnnConvolutionBackward")["dispatch"] == 80
     assert causes("mylib::save", "detach_")["dispatch"] == 780
+
+
+def test_a_wait_in_an_annotation_of_an_old_trace_is_in_no_op(tmp_path: Path) -> None:
+    """PyTorch 1.8 records ProfilerStep as an operator."""
+
+    def findings(around: str) -> set[str]:
+        events: list[Event] = []
+        for n in range(4):
+            at = 1000 * n
+            events += [cpu(around, at, 990, "Operator"), cpu("aten::mm", at + 10, 20, "Operator")]
+            events += [launch(at + 15, n), kernel(at + 25, 300, n), cpu(SYNC, at + 40, 300, "Runtime")]
+        return {finding.rule for finding in Results(trace_of(tmp_path, *events)).findings()}
+
+    assert {"explicit_waits", "blocking_calls"} & findings("ProfilerStep#1") == {"explicit_waits"}
+    assert {"explicit_waits", "blocking_calls"} & findings("aten::item") == {"blocking_calls"}
+
+
+@pytest.mark.parametrize(
+    "call", ["synStreamSynchronize", "musaDeviceSynchronize", "aclrtSynchronizeStream", "cnrtQueueSync"]
+)
+def test_waits_of_other_backends(call: str, tmp_path: Path) -> None:
+    events = [cpu(call, 20, 400, "privateuse1_runtime"), launch(900, 2), kernel(910, 20, 2)]
+    verdict = Results(trace_of(tmp_path, launch(10, 1), kernel(20, 390, 1), *events)).verdict()
+    assert verdict.causes[CAUSES.index("sync")] > 0
+
+
+def test_events_that_may_be_a_devices(tmp_path: Path) -> None:
+    """Of another process, which the file does not call a device."""
+    ops = [cpu("aten::mm", 100 * n, 80) for n in range(4)]
+    other = [cpu("gemm", 100 * n, 50, "gpu_op") | {"pid": 2} for n in range(4)]
+    said = (
+        "No event here has the category of a kernel, a copy or a memset. Whether 4 events of other "
+        "categories (gpu_op) run on a device is not known."
+    )
+    only_cpu = Results(trace_of(tmp_path, *ops, cpu("x", 90, 5, "glow_thing"))).verdict()
+    assert only_cpu.reason.startswith("Only the CPU was recorded.")
+    assert Results(trace_of(tmp_path, *ops, *other)).verdict().reason.startswith(said)
+    assert without_work_text(trace_of(tmp_path, *other)) == said

@@ -22,6 +22,7 @@ from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.initialisation import is_loading, is_profilers
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
+from tracetui.analysis.select import is_op_name
 from tracetui.analysis.verdict import COMPUTE_SHARE, PART_SHARE
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 
@@ -75,7 +76,7 @@ class Plain:
             if i in first:
                 of["initialisation"].append(self.span(i))
             if self.kind[i] == Kind.CPU_OP:
-                if cpu_time.is_op_name(name):
+                if is_op_name(name):
                     of["dispatch"].append(self.span(i))
                 continue
             if cpu_time.is_synchronising(name) or self.blocks(i):

@@ -307,3 +307,17 @@ def test_a_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(TraceError, match="standard input: is closed"):
         source.open_source("-")
+
+
+@pytest.mark.parametrize("header", ['"displayTimeUnit": "us", ', ""])
+@pytest.mark.parametrize("end", [', "traceName": "x.json"', ""])
+def test_several_objects_one_after_another(
+    header: str, end: str, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """Triton's Proton writes one a line, for each stream."""
+    some = [json.dumps([event(ts=i) for i in range(n, n + 3)]) for n in (0, 3, 6)]
+    text = "\n".join(f'{{{header}"traceEvents": {events}{end}}}' for events in some)
+    trace = trace_of(text.encode())
+    assert trace.start.tolist() == [i * 1000 for i in range(9)]
+    assert kinds(trace) == {"second_array": 2}
+    assert [trace.event(i)["ts"] for i in range(9)] == list(range(9))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tracetui.trace import Kind, Trace
 
 Event = dict[str, Any]
@@ -239,3 +241,50 @@ def test_old_tools_have_thread_time_only(trace_of: Callable[..., Trace], event: 
     two = event(ts=7)
     del two["dur"]
     assert trace_of([one, two]).duration.tolist() == [4000, 0]
+
+
+def test_devices_that_only_their_names_tell(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """As JAX, TensorFlow, rocprof and torch_npu write them: no categories, and pids of their own."""
+    names = {
+        1: ("/device:TPU:0", "", 0),
+        2: ("/job:localhost/replica:0/task:0/device:GPU:3 Compute", "", 3),
+        6: ("2 GPU4", "", 4),
+        449: ("Ascend Hardware", "NPU", 2),
+        450: ("Communication", "NPU", 2),
+        460: ("NPU", "Ascend NPU", 1),
+        701: ("/host:CPU", "", -1),
+        702: ("/job:localhost/replica:0/task:0/device:CPU:0 Compute", "", -1),
+        703: ("GPU Process", "", -1),
+        704: ("Renderer", "GPU documents - a page", -1),
+        705: ("python", "CPU", -1),
+    }
+    said = [meta(*one) for pid, (name, label, _) in names.items() for one in _called(pid, name, label)]
+    trace = trace_of([*said, *(event(pid=pid, tid=1, cat="") for pid in names)])
+    assert {int(p.pid): p.device for p in trace.processes} == {pid: of[2] for pid, of in names.items()}
+    assert {lane.kind for lane in trace.lanes if lane.device >= 0} == {"stream"}
+
+
+def _called(pid: int, name: str, label: str) -> list[tuple[str, int, str]]:
+    return [("process_name", pid, name), *([("process_labels", pid, label)] if label else [])]
+
+
+@pytest.mark.parametrize("backend", ["cuda", "hip", "xpu", "mtia", "musa", "npu", "mlu", "privateuse1"])
+def test_categories_of_a_backend(
+    backend: str, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    kinds = {"runtime": 4, "driver": 4, "kernel": 6, "memcpy": 7, "memset": 8}
+    trace = trace_of([event(pid=0, tid=n, cat=f"{backend}_{what}") for n, what in enumerate(kinds)])
+    assert sorted(trace.kind.tolist()) == sorted(kinds.values())
+    assert [lane.kind for lane in trace.lanes] == ["thread"] * 2 + ["stream"] * 3
+
+
+def test_pytorch_without_kineto_writes_no_categories(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    flow = {"ph": "s", "name": "mm", "ts": 1, "tid": 4, "pid": "CPU functions", "id": 0, "cat": "cpu_to_cuda"}
+    functions = [("CPU Functions", 3), ("CPU functions", 4), ("CUDA functions", 0)]
+    trace = trace_of([*(event(pid=pid, tid=tid, cat="") for pid, tid in functions), flow])
+    assert trace.kind.tolist() == [Kind.CPU_OP, Kind.CPU_OP, Kind.KERNEL]
+    assert shown(trace) == [("thread 3", "thread", -1), ("thread 4", "thread", -1), ("stream 0", "stream", 0)]

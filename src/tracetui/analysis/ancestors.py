@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.analysis.nesting import top_of
+from tracetui.analysis.select import OLD_OPERATOR, op_names
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
@@ -93,6 +94,8 @@ def _leaps(parent: I32) -> list[I32]:
 def op_around(trace: Trace, at: I64 | I32) -> I64:
     """The innermost CPU op around each slice, -1 for none. Shape of `at`."""
     op, around = int(Kind.CPU_OP), trace.parent[at]  # see `Trace.is_kind`
+    if OLD_OPERATOR in trace.categories:
+        return first_marked(trace, around, (trace.kind == op) & op_names(trace)[trace.name])
     if _deepest(trace) < _LEVELS:
         return first_up(trace, around, lambda up, _: trace.kind[up] == op)
     return first_marked(trace, around, trace.kind == op)

@@ -15,10 +15,10 @@ from tracetui.analysis.devices import device_of, work_of_devices
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.nesting import sum_into
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import named, op_names, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of, union
-from tracetui.trace.model import I64, Bool
+from tracetui.trace.model import I64
 
 LATENCY_NS = 5_000
 """The latency of a launch where the trace shows none."""
@@ -30,15 +30,9 @@ NEARLY_ALL = 0.95
 """Or after this share of its copy."""
 
 _SYNC = re.compile(
-    r"(cuda|hip)(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize"
-    r"|(cuda|hip)Memcpy(?!.*Async)|cuMemcpy(?!.*Async)|ze(Event|Fence|CommandList)HostSynchronize"
-    r"|zeCommandQueueSynchronize|urEventWait|urQueueFinish"
-    r"|synchronize(Stream|Device|Event)?$"
+    r"\w{0,40}Synchronize(?!d)|cn(rt)?QueueSync|cnrtSyncDevice|urEventWait|urQueueFinish"
+    r"|(cuda|hip|musa)Memcpy(?!.*Async)|cuMemcpy(?!.*Async)|synchronize(Stream|Device|Event)?$"
 )
-_ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
-"""Annotations that old traces record as operators."""
-OLD_OPERATOR = "Operator"
-_OLD_OP = re.compile(r"::|Backward|^detach_?$")
 _ALLOCATION = re.compile(
     r"(cuda|hip)(Malloc(?!.*Async)|Free(?!.*Async)|Host(Alloc|Malloc|Free|Register|Unregister)|ExtMalloc)"
     r"|cu(MemAlloc(?!.*Async)|MemFree(?!.*Async)|MemHost(Alloc|Register|Unregister)|MemCreate|MemRelease|MemMap"
@@ -55,20 +49,6 @@ def is_synchronising(name: str) -> bool:
 def is_allocation(name: str) -> bool:
     """Whether a runtime call of this name allocates or frees memory, other than in stream order."""
     return _ALLOCATION.match(name) is not None
-
-
-def is_op_name(name: str) -> bool:
-    """Whether the name of an event recorded as an operator is an operator's, not an annotation's."""
-    return _ANNOTATION.match(name) is None
-
-
-def op_names(trace: Trace) -> Bool:
-    """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there only
-    what is named like one is one."""
-    names = named(trace, is_op_name)
-    if OLD_OPERATOR in trace.categories:
-        names &= named(trace, lambda name: _OLD_OP.search(name) is not None)
-    return names
 
 
 class CpuTime:

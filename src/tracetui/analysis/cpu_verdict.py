@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
-from tracetui.analysis.cpu_time import op_names
+from tracetui.analysis.gaps import elsewhere_text
 from tracetui.analysis.nesting import sum_into
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import named, op_names, plausible
 from tracetui.analysis.verdict import OF_RECORDING, CpuTime, Verdict
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
@@ -118,7 +118,14 @@ class CpuWork:
         time = self.times(borders[:, 0], borders[:, 1])
         if not time.span:
             return Verdict("not known", None, None, "There are no GPU events here.", base=base)
-        return Verdict(CPU_ONLY, None, None, _reason(time, base), base=base, cpu=time)
+        return Verdict(
+            CPU_ONLY,
+            None,
+            None,
+            _reason(time, base, elsewhere_text(self.trace) or "Only the CPU was recorded."),
+            base=base,
+            cpu=time,
+        )
 
 
 def cpu_work(trace: Trace) -> CpuWork | None:
@@ -135,7 +142,7 @@ def cpu_work(trace: Trace) -> CpuWork | None:
     return None if launched.any() or trace.is_kind(*DEVICE_WORK).any() else CpuWork(trace)
 
 
-def _reason(time: CpuTime, base: str) -> str:
+def _reason(time: CpuTime, base: str, recorded: str) -> str:
     def part(length: int) -> str:
         return share(length / time.span)
 
@@ -150,7 +157,7 @@ def _reason(time: CpuTime, base: str) -> str:
     said[0] = f"{part(parts[0][0])} of the {duration(time.span)} {base} {parts[0][1]}"
     rest = "outside ops" if len(parts) == 1 else "none of these"
     said.append(f"{part(time.outside)} is {rest} (Python, waiting, work that was not recorded)")
-    text = f"Only the CPU was recorded. {', '.join(said)}."
+    text = f"{recorded} {', '.join(said)}."
     if time.top and time.top_self >= WORTH_NAMING * time.span:
         calls, took = plural(time.top_calls, "call"), duration(time.top_self)
         text += f" The op with the most self time is {time.top}: {took} in {calls}."

@@ -20,11 +20,12 @@ from tracetui.trace.model import I64, Lane
 from tracetui.trace.unknown import (
     CLOCKS_NS,
     clock_offset,
+    elsewhere,
     idle_known,
     missing_kernels,
     unknown_events,
 )
-from tracetui.units import duration, plural
+from tracetui.units import duration, plural, verb
 
 _OF_CPU = np.isin(
     np.arange(len(Kind)), (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
@@ -101,6 +102,13 @@ def _of_categories(trace: Trace, at: I64) -> str:
     return f"{plural(len(at), 'event')} {'without a category' if names == ['no category'] else which}"
 
 
+def elsewhere_text(trace: Trace) -> str:
+    """What to say of a trace without work of a device if some of its processes may be one; "" of others."""
+    at = elsewhere(trace)
+    said = f"Whether {_of_categories(trace, at)} {verb(len(at), 'run')} on a device is not known."
+    return f"{_NO_WORK} {said}" if len(at) else ""
+
+
 def _with_ids_of(trace: Trace, calls: I64) -> I64:
     """The slices of unknown categories that have the correlation of one of the `calls`."""
     ids = trace.correlation[calls]
@@ -137,7 +145,7 @@ def without_work_text(trace: Trace) -> str:
     if not len(at):
         calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
         if not len(calls) or work:
-            return "There are no GPU events here."
+            return (not work and elsewhere_text(trace)) or "There are no GPU events here."
         if len(ran := _with_ids_of(trace, calls)):
             have = "has the id of a launch" if len(ran) == 1 else "have the ids of launches"
             return f"{_NO_WORK} {_of_categories(trace, ran)} {have}: drawn, but not judged."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -14,10 +15,33 @@ from tracetui.trace.model import I8, I32, I64, Bool
 _FEW = 8
 """Where there are as many times more, to look at all is slower than to sort those that are wanted."""
 
+_ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
+"""Annotations that old traces record as operators."""
+OLD_OPERATOR = "Operator"
+"""The category of both, in those."""
+_OLD_OP = re.compile(r"::|Backward|^detach_?$")
+
 
 def named(trace: Trace, wanted: Callable[[str], bool]) -> Bool:
     """Mask over `trace.names`."""
     return np.fromiter(map(wanted, trace.names), np.bool_, len(trace.names))
+
+
+def is_op_name(name: str) -> bool:
+    """Whether the name of an event recorded as an operator is an operator's, not an annotation's."""
+    return _ANNOTATION.match(name) is None
+
+
+def op_names(trace: Trace) -> Bool:
+    """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there only
+    what is named like one is one. Made once: read-only."""
+    if "op names" not in trace.derived:
+        names = named(trace, is_op_name)
+        if OLD_OPERATOR in trace.categories:
+            names &= named(trace, lambda name: _OLD_OP.search(name) is not None)
+        trace.derived["op names"] = names
+    found: Bool = trace.derived["op names"]
+    return found
 
 
 def pick(trace: Trace, at: I64, wanted: Callable[[str], bool]) -> I64:

@@ -11,10 +11,15 @@ from msgspec import Struct, field
 
 from tracetui.formats.store import Head
 from tracetui.safe_text import plain
-from tracetui.trace.categories import CATEGORY_KINDS
+from tracetui.trace.categories import kind_of
 from tracetui.trace.model import DEVICE_WORK, I8, I32, Kind, Lane, Process
 
-_DEVICE_LABEL = re.compile(r"(?:GPU|MTIA|XPU|HPU|NPU|TPU|DEVICE)\b", re.IGNORECASE)
+_DEVICE = r"(?:GPU|MTIA|XPU|HPU|NPU|TPU|MLU|MUSA|DEVICE)"
+_DEVICE_LABEL = re.compile(rf"(?:\w+ )?{_DEVICE}(?:\W?(\d{{1,3}})\b.*)?", re.IGNORECASE | re.DOTALL)
+"""Of a whole label: "GPU 0", "Ascend NPU", and not the title of a page about GPUs, as Chrome has it."""
+_DEVICE_NAME = re.compile(rf"(?:\d+ )?{_DEVICE} ?(\d{{1,3}})", re.IGNORECASE)
+_XLA_DEVICE = re.compile(r"/device:(?!CPU:)\w{1,20}:(\d{1,3})\b")
+"""Within a name: "/device:TPU:0" of JAX, "/job:localhost/replica:0/task:0/device:GPU:0 Compute"."""
 _THREAD_KINDS = (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME)
 _OWN_LANES: dict[int, str] = {
     **dict.fromkeys(DEVICE_WORK, "stream"),
@@ -99,7 +104,7 @@ def _by_value(text: str) -> list[tuple[int, str]]:
 
 def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, Labels]) -> Plan:
     """Create lanes for the heads that slices use, and map the other heads to them."""
-    kinds = np.array([CATEGORY_KINDS.get(head[1].lower(), Kind.OTHER) for head in heads], dtype=np.int8)
+    kinds = np.array([kind_of(head[1], head[2]) for head in heads], dtype=np.int8)
     places = [(str(head[2]), str(head[3])) for head in heads]
     taken = [i for i, is_used in enumerate(used) if is_used]
     streams, threads, devices = set(), set(), set()
@@ -112,7 +117,9 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
                 streams.add(places[i])
         elif own == "thread":
             threads.add(places[i])
-    devices |= {pid for pid, entry in labels.items() if _DEVICE_LABEL.match(entry.labels)}
+    working = set(devices)
+    named = {pid: number for pid, entry in labels.items() if (number := _device_named(entry)) is not None}
+    devices |= named.keys()
 
     def lane_kind(i: int) -> str:
         if heads[i][0] in ("b", "n"):
@@ -129,7 +136,12 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
     nothing = Labels()
     ranks = {pid: _rank_of(pid, labels.get(pid, nothing)) for pid, _, _ in keys}
     used_devices = {pid for pid, _, kind in keys if kind in _DEVICE_LANES}
-    index = _device_indices({pid: ranks[pid] for pid in used_devices})
+    index = _device_indices(
+        {
+            pid: ranks[pid] if pid in working else (ranks[pid][0], named[pid] or labels[pid].labels)
+            for pid in used_devices
+        }
+    )
 
     def rank(key: tuple[str, str, str]) -> tuple[Any, ...]:
         pid, tid, kind = key
@@ -166,10 +178,18 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
     return Plan(made, tuple(lanes), lane_of_head, kinds, rank_of_lane)
 
 
+def _device_named(entry: Labels) -> str | None:
+    """The number of the device that a process is called by, "" without one; None where it is no device."""
+    label = _DEVICE_LABEL.fullmatch(entry.labels)
+    found = label or _DEVICE_NAME.fullmatch(entry.name) or _XLA_DEVICE.search(entry.name)
+    return found and (found[1] or "")
+
+
 def _device_indices(devices: dict[str, tuple[str, str]]) -> dict[str, int]:
-    """The pid (without its rank) of a device is its index; others, and those that another rank has taken, get
-    the lowest free ones. `devices`: (rank, rest) of each pid."""
+    """The pid (without its rank) of a device is its index, or the number that it is called by; others, and
+    those that another rank has taken, get the lowest free ones. `devices`: (rank, rest) of each pid."""
     index: dict[str, int] = {}
+    shared: dict[tuple[str, str], int] = {}
     own = [_number(rest)[0] for _, rest in devices.values()]
     ranked = any(rank for rank, _ in devices.values())
     clash = ranked and len(set(own)) < len(own)
@@ -180,7 +200,7 @@ def _device_indices(devices: dict[str, tuple[str, str]]) -> dict[str, int]:
         if clash or not 0 <= value < 1 << 20:
             while free in taken:  # never lower than before: what is taken stays so
                 free += 1
-            value = free
+            value = shared.setdefault(devices[pid], free)
         index[pid] = value
         taken.add(value)
     return index

@@ -38,6 +38,17 @@ def unknown_events(trace: Trace) -> I64:
     return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
 
 
+def elsewhere(trace: Trace) -> I64:
+    """The plausible slices of unknown categories in processes that have nothing of PyTorch: whether one of
+    those is a device, the file does not say."""
+    process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane]
+    other = trace.kind == int(Kind.OTHER)
+    ours = np.isin(process, process[~other])
+    threads = np.array([lane.kind == "thread" for lane in trace.lanes], dtype=np.bool_)[trace.lane]
+    found: I64 = np.flatnonzero(other & threads & ~ours & ~trace.implausible)
+    return found
+
+
 def idle_known(trace: Trace) -> bool:
     """Whether the trace shows when its devices were idle, and beside what: its end is not missing, nor are
     kernels, the clocks agree, and what is not known to be work does not fill the time between kernels, copies

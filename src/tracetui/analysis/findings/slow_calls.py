@@ -10,7 +10,6 @@ import numpy as np
 
 from tracetui.analysis.ancestors import children_of
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.cpu_time import is_op_name
 from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION, compile_phases
 from tracetui.analysis.findings.model import HIGH, Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
@@ -18,7 +17,7 @@ from tracetui.analysis.inputs import read_inputs
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.analysis.select import by_name, plausible
+from tracetui.analysis.select import by_name, is_op_name, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb

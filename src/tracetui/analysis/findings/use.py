@@ -11,7 +11,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes, cause_sentences, waits_for_others
-from tracetui.analysis.cpu_time import is_allocation, is_op_name
+from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.compiled import (
     COMPILED_GRAPH,
@@ -45,7 +45,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
-from tracetui.analysis.select import by_name, has
+from tracetui.analysis.select import by_name, has, is_op_name
 from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
 from tracetui.analysis.verdict import busy_text
 from tracetui.formats.machine import threads_for, together

@@ -30,6 +30,7 @@ from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, lea
 from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
 from tracetui.formats.window import Window
+from tracetui.patterns import pattern
 
 CHUNK = 1 << 18
 """Bytes to decode at once: small enough that the events of a chunk fit in a core's cache."""
@@ -41,6 +42,8 @@ _OVERLAP = 1 << 10
 """How long a border between two events may be where one is looked for after an event that is too long."""
 _ATTEMPTS = 16
 """How many further arrays of events to read, and how often to look for each."""
+_ANOTHER = pattern(rb"\}[ \t\r\n]*\{")
+"""Between two objects, such as Triton's Proton writes, one for each stream."""
 _PATIENCE = 16
 _BLANK = 1 << 12
 """White space before an event that is longer than this is skipped without reading on for its end."""
@@ -300,13 +303,14 @@ class Reader:
     # -- the end of the array, and broken text --------------------------------------------------------------
 
     def _second_array(self, window: Window, close: int) -> bool:
-        """Move to the events of another array if the file has one after the bracket at `close`."""
+        """Move to the events of another array if there is one after the bracket at `close`."""
         while not self.bare and self._arrays < _ATTEMPTS:
             found = KEY.finditer(window.buffer, close + 1, window.size + 1)
             for match in itertools.islice(found, _ATTEMPTS):
                 begin, end = match.span()
-                keys = ending_keys(bytes(window.buffer[close + 2 : begin]) + b'"traceEvents": []}')
-                if keys:
+                between = bytes(window.buffer[close + 2 : begin]) + b'"traceEvents": []}'
+                # In the same object, or in another that follows it.
+                if keys := ending_keys(between) or ending_keys(_ANOTHER.sub(b",", between, 1)):
                     self._arrays += 1
                     self._keys.update((k, v) for k, v in keys.items() if k != "traceEvents")
                     self.intake.store.diagnostics.note("second_array", window.offset + begin - 1)
