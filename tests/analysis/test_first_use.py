@@ -300,3 +300,11 @@ def test_waiting_for_the_first_batch_is_no_cold_start(tmp_path: Path) -> None:
     assert not found(trace_of(tmp_path, *events), "cold_start")
     other = [event | {"name": "prepare"} if event["name"] == name else event for event in events]
     assert found(trace_of(tmp_path, *other), "cold_start")
+
+
+def test_calls_of_a_hundred_years(tmp_path: Path) -> None:
+    """Ten times their median is more than 64 bits of nanoseconds hold."""
+    years = 3.2e15  # µs
+    calls = [launch(n * 1e15, n + 1, years) for n in range(4)]
+    trace = trace_of(tmp_path, *calls, kernel(years + 1e15, 100, 1))
+    assert not len(first_calls(trace))

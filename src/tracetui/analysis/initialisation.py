@@ -93,11 +93,11 @@ def first_calls(trace: Trace) -> I64:
     every = plausible(trace, Kind.RUNTIME)
     once = named(trace, lambda name: _ONCE.match(name) is not None)[trace.name[call]]
     allocating = named(trace, lambda name: _ALLOCATING.match(name) is not None)[trace.name[call]]
-    least = np.full(len(call), LONG_NS)
+    least = np.full(len(call), float(LONG_NS))
     for name in np.unique(trace.name[call]):
         length = trace.duration[every[trace.name[every] == name]]
         enough = FAR * float(np.median(length)) if len(length) >= FEW else ALONE_NS
-        least[trace.name[call] == name] = max(LONG_NS, int(enough))
+        least[trace.name[call] == name] = max(LONG_NS, enough)
     least[allocating] = np.maximum(least[allocating], ALLOCATION_NS)
     first = _first_of_name(trace, every, call) | _first_of_kernel(trace, call)
     return call[once | (first & (trace.duration[call] >= least))]

@@ -164,7 +164,7 @@ class _Work:
         """Whether those two threads make half of the process's work, or more."""
         total = self.by_lane[self.process == self.process[self.main]].sum()
         own = self.by_lane[self.main] + (self.by_lane[self.backward] if self.backward >= 0 else 0)
-        return bool(2 * own >= total)
+        return 2 * int(own) >= int(total)
 
 
 def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
