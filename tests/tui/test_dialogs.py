@@ -9,7 +9,8 @@ import pytest
 from textual import events
 from textual.widgets import Input
 
-from tracetui.capture import CaptureOptions, Failed, Phase, Progress
+from tracetui.capture.events import Failed, Phase, Progress
+from tracetui.capture.options import CaptureOptions
 from tracetui.session.samples import ABOUT, samples
 from tracetui.trace.model import Kind
 from tracetui.tui.app import TracetuiApp

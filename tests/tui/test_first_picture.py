@@ -11,7 +11,7 @@ DRAWN = f"""
 import sys
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.timeline import TimelineView
+from tracetui.tui.timeline.view import TimelineView
 
 task = LoadTask({str(ROOT / "sample_traces" / "train.json.gz")!r}).start()
 task.finished.wait()

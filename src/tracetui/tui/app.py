@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tracetui.capture import CaptureOptions, CaptureResult
+    from tracetui.capture.events import CaptureResult
     from tracetui.capture.live.model import Again, Recorded
+    from tracetui.capture.options import CaptureOptions
     from tracetui.session.folder import Found
     from tracetui.session.recording import Recording
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
-    from tracetui.tui.timeline import TimelineView
+    from tracetui.tui.timeline.view import TimelineView
 
 SETTLED = 0.05
 """Seconds between the last change of the terminal's size and a full repaint."""
@@ -378,7 +379,8 @@ class TracetuiApp(App):
     async def on_want_capture(self, message: WantCapture) -> None:
         if self.served:
             return
-        from tracetui.capture import WORKLOADS, CaptureOptions
+        from tracetui.capture.catalog import WORKLOADS
+        from tracetui.capture.options import CaptureOptions
         from tracetui.session.state import resolved
         from tracetui.tui.capture.form import earlier_options
 
@@ -405,7 +407,7 @@ class TracetuiApp(App):
             self.push_screen(CaptureScreen(options), self._captured)
 
     def _captured(self, result: CaptureResult | CaptureOptions | None) -> None:
-        from tracetui.capture import CaptureOptions
+        from tracetui.capture.options import CaptureOptions
 
         if isinstance(result, CaptureOptions):
             self._form(result)

@@ -12,7 +12,9 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.capture import Cancelled, CaptureEvent, CaptureOptions, CaptureResult, Done, Failed, start
+from tracetui.capture.events import Cancelled, CaptureEvent, CaptureResult, Done, Failed
+from tracetui.capture.options import CaptureOptions
+from tracetui.capture.run import start
 from tracetui.cells import cell
 from tracetui.tui.bindings import bind
 from tracetui.tui.capture.progress import Line, capture_lines

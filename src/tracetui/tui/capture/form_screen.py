@@ -10,7 +10,8 @@ from textual.app import ComposeResult
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.capture import WORKLOADS, CaptureOptions, Option
+from tracetui.capture.catalog import WORKLOADS, Option
+from tracetui.capture.options import CaptureOptions
 from tracetui.cells import cell, clip, wrap
 from tracetui.safe_text import plain
 from tracetui.tables.model import scrolled
