@@ -202,7 +202,7 @@ class TraceScreen(TimelineScreen):
         self.panes.show_span(message)
 
     def on_pane_area_has_keys(self, message: PaneArea.HasKeys) -> None:
-        self.footer.set_hints(TABLE_HINTS if message.has else self.hints)
+        self.footer.hints = TABLE_HINTS if message.has else self.hints
 
     def on_go_to_difference(self, message: GoToDifference) -> None:
         self.compare_keys.go_to_difference(message)
