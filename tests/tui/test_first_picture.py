@@ -14,7 +14,7 @@ from tracetui.tui.loading import LoadTask
 from tracetui.tui.timeline.view import TimelineView
 
 task = LoadTask({str(ROOT / "sample_traces" / "train.json.gz")!r}).start()
-task.finished.wait()
+task.ended.result()
 draw = TimelineView._render_frame
 
 def first(view):

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import wait
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -206,7 +207,7 @@ class TracetuiApp(App):
             import tracetui.tui.screens.trace  # noqa: F401  (meanwhile)
 
             for task in self.tasks:
-                task.finished.wait(NEARLY)
+                wait([task.ended], NEARLY)
         if any(task.trace is None for task in self.tasks):
             return LoadingScreen(*self.tasks)
         return self._trace_screen(self._recordings(self.tasks))

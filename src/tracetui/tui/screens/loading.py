@@ -40,7 +40,7 @@ class Progress(Drawn):
     def load_task(self) -> LoadTask:
         """The task to tell about: one that failed, else the first that still reads."""
         failed = (task for task in self.tasks if task.error is not None)
-        reading = (task for task in self.tasks if not task.finished.is_set())
+        reading = (task for task in self.tasks if not task.ended.done())
         return next(failed, None) or next(reading, self.tasks[0])
 
     @property
@@ -120,7 +120,7 @@ class LoadingScreen(Screen[None]):
     @property
     def finished(self) -> bool:
         """Whether all is read, or something cannot be."""
-        return any(task.error for task in self.tasks) or all(task.finished.is_set() for task in self.tasks)
+        return any(task.error for task in self.tasks) or all(task.ended.done() for task in self.tasks)
 
     def compose(self) -> ComposeResult:
         yield Progress(self.tasks)
@@ -128,7 +128,7 @@ class LoadingScreen(Screen[None]):
     def on_mount(self) -> None:
         self._timer = self.set_interval(1 / 10, self._tick)
         for task in self.tasks:
-            task.when_done(self._ended)
+            task.ended.add_done_callback(lambda _: self._ended())
         if len(self.tasks) == 1 and self.beside is None:
             self.tasks[0].beginning.add_done_callback(lambda _: self.begun())
 
