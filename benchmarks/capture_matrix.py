@@ -25,7 +25,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tracetui.capture import WORKLOADS, CaptureOptions, Done, start
+from tracetui.capture.catalog import WORKLOADS
+from tracetui.capture.events import Done
+from tracetui.capture.options import CaptureOptions
+from tracetui.capture.run import start
 
 SMALL = {"layers": 1, "heads": 4, "batch": 1}
 """Sizes on the CPU. Those of other names are at most 32."""

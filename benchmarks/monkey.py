@@ -117,7 +117,7 @@ def wrong_picture(app: App[Any]) -> str:
 async def rampage(path: Path, count: int, seed: int, size: tuple[int, int], warm: bool = True) -> Outcome:
     """Let the monkey loose on one trace. After a failure the app begins anew and the monkey goes on."""
     task = LoadTask(path).start()
-    task.finished.wait()
+    task.ended.result()
     if task.trace is None:
         raise SystemExit(task.error)
     outcome, doing, last = Outcome(), acts(seed), [Act("pause")] * 12

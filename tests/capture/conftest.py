@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
-from tracetui.capture import WORKLOADS, CaptureOptions, process
+from tracetui.capture import process
+from tracetui.capture.catalog import WORKLOADS
+from tracetui.capture.options import CaptureOptions
 
 from . import warm
 

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from tests.capture.conftest import alive, wait_until
 
-from tracetui.capture import Cancelled, CaptureOptions, Done, Failed, Output, Phase, Progress, start
+from tracetui.capture.events import Cancelled, Done, Failed, Output, Phase, Progress
+from tracetui.capture.options import CaptureOptions
+from tracetui.capture.run import start
 
 from . import warm
 

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.capture import CaptureOptions, Failed, interpreter, start
+from tracetui.capture import interpreter
+from tracetui.capture.events import Failed
+from tracetui.capture.options import CaptureOptions
 from tracetui.capture.process import StartError
+from tracetui.capture.run import start
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the Pythons here are shell scripts")
 

@@ -13,8 +13,9 @@ import click
 import pytest
 
 import tracetui.cli.capture as cli
-from tracetui.capture import OPTIONS, WORKLOADS, CaptureOptions, Option, OptionError, Workload
+from tracetui.capture.catalog import WORKLOADS, Option, Workload
 from tracetui.capture.files import make_scratch
+from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import pytest
 from tests.capture.conftest import events_of
 from tests.capture.test_workloads import same_rows
 
-from tracetui.capture import CaptureOptions, Done, Failed, Output, start
+from tracetui.capture.events import Done, Failed, Output
+from tracetui.capture.options import CaptureOptions
+from tracetui.capture.run import start
 
 from . import warm
 

@@ -14,17 +14,10 @@ import pytest
 from tests.capture.conftest import SMALL, events_of
 
 from tracetui.analysis.averages import averages
-from tracetui.capture import (
-    WORKLOADS,
-    Cancelled,
-    CaptureOptions,
-    Done,
-    Failed,
-    Phase,
-    Progress,
-    phase_times,
-    start,
-)
+from tracetui.capture.catalog import WORKLOADS
+from tracetui.capture.events import Cancelled, Done, Failed, Phase, Progress, phase_times
+from tracetui.capture.options import CaptureOptions
+from tracetui.capture.run import start
 from tracetui.trace import Kind, load
 
 from . import warm

@@ -24,7 +24,7 @@ STYLES = {"link", "blink", "conceal"}
 
 def app_of(path: Path) -> TracetuiApp:
     task = LoadTask(path).start()
-    assert task.finished.wait(60)
+    task.ended.result(60)
     return TracetuiApp(task)
 
 

@@ -110,7 +110,7 @@ def test_a_scope_follows_the_view_only_when_it_was_told_to() -> None:
 def test_only_a_quiet_change_of_the_range_is_not_told() -> None:
     walk = Session.open(EAGER).walk
     told: list[object] = []
-    walk.on_range = told.append
+    walk.on_range = lambda: told.append(walk.range_ns)
     walk.set_range(2000, 1000)
     walk.set_range(1000, 2000)  # the same
     walk.set_range(1000, 3000, quiet=True)

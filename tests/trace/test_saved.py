@@ -708,7 +708,7 @@ async def test_the_app_keeps_what_it_shows(path: Path, cache: Path, monkeypatch:
 
     monkeypatch.setattr(loading, "AFTER", 0.0)
     task = loading.LoadTask(path).start()
-    assert task.finished.wait(60)
+    task.ended.result(60)
     for thread in saved._threads:
         thread.join(60)
     assert saved.find(open_source(path)) is not None

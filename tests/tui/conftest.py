@@ -64,7 +64,7 @@ def small() -> Trace:
 def app_of(path: Path | str, pane: str = "ops") -> TracetuiApp:
     """The app on a trace that is loaded already, with a pane open."""
     task = LoadTask(path).start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     return TracetuiApp(task, Settings(pane=pane))
 
 

@@ -341,7 +341,7 @@ async def test_a_trace_that_arrives_under_the_palette_is_shown_when_that_has_lef
         await pilot.press("ctrl+p")
         await until(pilot, lambda: isinstance(app.screen, Palette))
         task.start()
-        await until(pilot, task.finished.is_set)
+        await until(pilot, task.ended.done)
         await pilot.pause(0.2)  # its end is told to the app, which must leave the palette as it is
         assert isinstance(app.screen, Palette)
         await pilot.press("escape")
@@ -386,7 +386,7 @@ def test_a_cancelled_load_ends() -> None:
     task = LoadTask(LLAMA)
     task.cancel()
     task.start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     assert task.error is None
 
 

@@ -108,10 +108,10 @@ async def test_a_failure_is_shown_and_can_be_tried_again(
         failing = telling(News(Stage.ASKING, "it"), AttachError("process 4711 ended \x1b[2J before"))
         sheet = AttachSheet(failing)
         app.push_screen(sheet)
-        await until(pilot, lambda: sheet.line.role == "error")
+        await until(pilot, lambda: sheet.line.role == "bad")
         assert sheet.line.text == "process 4711 ended ␛[2J before"
         await pilot.press("enter")
-        await until(pilot, lambda: sheet.line.role == "error" and sheet.recorder is None)
+        await until(pilot, lambda: sheet.line.role == "bad" and sheet.recorder is None)
         broken = AttachSheet(telling(ValueError("a fault of ours")))
         app.push_screen(broken)
         await until(pilot, lambda: broken.line.text == "internal error: ValueError: a fault of ours")

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.capture import WORKLOADS, Cancelled, CaptureOptions, Failed, Note, Output, Phase, Progress
+from tracetui.capture.catalog import WORKLOADS
+from tracetui.capture.events import Cancelled, Failed, Note, Output, Phase, Progress
+from tracetui.capture.options import CaptureOptions
 from tracetui.session.recent import ago, recent_traces, remember
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.capture.capture_screen import CaptureScreen

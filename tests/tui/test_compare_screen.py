@@ -32,7 +32,8 @@ USUAL = (120, 36)
 
 def two(a: Path = EAGER, b: Path = COMPILED, **settings: object) -> TracetuiApp:
     tasks = [LoadTask(path).start() for path in (a, b)]
-    assert all(task.finished.wait(30) for task in tasks)
+    for task in tasks:
+        task.ended.result(30)
     return TracetuiApp(tasks[0], Settings(**settings), other=tasks[1])  # type: ignore[arg-type]
 
 

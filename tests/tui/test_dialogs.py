@@ -9,7 +9,8 @@ import pytest
 from textual import events
 from textual.widgets import Input
 
-from tracetui.capture import CaptureOptions, Failed, Phase, Progress
+from tracetui.capture.events import Failed, Phase, Progress
+from tracetui.capture.options import CaptureOptions
 from tracetui.session.samples import ABOUT, samples
 from tracetui.trace.model import Kind
 from tracetui.tui.app import TracetuiApp
@@ -61,7 +62,7 @@ def test_what_was_typed_finds_the_nearest_choice_first() -> None:
 
 async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen() -> None:
     task = LoadTask(MLP).start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     app = TracetuiApp(task, Settings(keys={"help": "f1"}))
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+p", *"all keys")
@@ -291,7 +292,7 @@ async def test_a_file_that_is_no_trace_tells_where_more_is_said(tmp_path: Path) 
     path = tmp_path / "text.json"
     path.write_text("not a trace")
     task = LoadTask(path).start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     app = TracetuiApp(task)
     async with app.run_test(size=SIZE) as pilot:
         await until(pilot, lambda: "tracetui check FILE" in text(app))

@@ -11,10 +11,10 @@ DRAWN = f"""
 import sys
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.timeline import TimelineView
+from tracetui.tui.timeline.view import TimelineView
 
 task = LoadTask({str(ROOT / "sample_traces" / "train.json.gz")!r}).start()
-task.finished.wait()
+task.ended.result()
 draw = TimelineView._render_frame
 
 def first(view):

@@ -25,7 +25,7 @@ from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.trace import Kind, load
 from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.overview import OverviewPane
-from tracetui.tui.timeline import SelectionBar
+from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.verdict_line import VerdictLine, bar_cells
 from tracetui.units import duration
 

@@ -49,7 +49,7 @@ async def test_after_random_keys_and_clicks_it_can_still_be_used(
     monkey: ModuleType, name: str, seed: int
 ) -> None:
     task = LoadTask(ROOT / f"{name}.json.gz").start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     app: Any = monkey.Tame(task)
     failures: list[str] = []
     with monkey.failed_workers(failures):

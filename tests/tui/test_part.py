@@ -175,7 +175,7 @@ async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size:
         await pilot.press("e")
         await until(pilot, lambda: "whole file is read" in "".join(sheet_lines(app)))
         task.may.set()
-        await until(pilot, task.finished.is_set)
+        await until(pilot, task.ended.done)
         assert isinstance(app.screen, ExplainScreen)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
@@ -222,13 +222,13 @@ async def test_reading_is_stopped_from_the_part() -> None:
         assert task.cancelled
         task.may.set()
     assert app.return_code == 0
-    assert task.finished.wait(30)
+    task.ended.result(30)
     assert task.trace is None
 
 
 async def test_stopped_beside_an_open_trace_one_is_back_there(monkeypatch: pytest.MonkeyPatch) -> None:
     first = LoadTask(LLAMA).start()
-    assert first.finished.wait(30)
+    first.ended.result(30)
     app = TracetuiApp(first)
     async with app.run_test(size=(80, 24)) as pilot:
         shown = screen_of(app)

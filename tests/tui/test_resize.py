@@ -64,7 +64,7 @@ async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     task = LoadTask(DATA / "mlp_eager.json.gz").start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     app = Watched(task)
     async with app.run_test(size=(WIDE.width, WIDE.height)) as pilot:
         screen = screen_of(app)

@@ -45,7 +45,7 @@ def test_ascii_keeps_every_cell() -> None:
 
 async def test_ascii_reaches_the_panes_and_the_footer() -> None:
     task = LoadTask(MLP).start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     app = TracetuiApp(task, Settings(ascii=True))
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
@@ -86,7 +86,7 @@ def test_settings_are_all_optional_and_a_wrong_one_is_named(tmp_path: Path) -> N
 
 async def test_keys_from_the_settings_work_and_are_in_the_help() -> None:
     task = LoadTask(MLP).start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     app = TracetuiApp(task, Settings(keys={"zoom_in": "i"}, pane="none", minimum_gap=60_000))
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)

@@ -159,7 +159,7 @@ async def test_a_sheet_is_no_higher_than_what_it_says() -> None:
 async def test_a_sheet_in_ascii_and_without_colors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     task = LoadTask(MLP).start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     app = TracetuiApp(task, Settings(ascii=True))
     async with app.run_test(size=SMALL) as pilot:
         await begin(pilot)
@@ -200,7 +200,7 @@ class Seen(OnTerminal, TracetuiApp):
 
 async def test_the_terminal_shows_the_timeline_as_a_sheet_walks_it() -> None:
     task = LoadTask(MLP).start()
-    assert task.finished.wait(30)
+    task.ended.result(30)
     app = Seen(task, USUAL)
     async with app.run_test(size=USUAL) as pilot:
         await begin(pilot)

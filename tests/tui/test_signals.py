@@ -125,7 +125,7 @@ import sys
 from tracetui.cli import main
 from tracetui.tui.verdict_line import VerdictLine
 
-VerdictLine.DEFAULT_CSS += "VerdictLine > .verdict--text { color: $nothing; }"
+VerdictLine.DEFAULT_CSS += "VerdictLine > .drawn--text { color: $nothing; }"
 sys.argv = ["tracetui", sys.argv[1]]
 main()
 """

@@ -18,8 +18,9 @@ from tracetui.session.session import Session
 from tracetui.timeline.canvas import BOLD, INK, PAPER, UNDERLINE, Canvas, Packed
 from tracetui.trace import Trace
 from tracetui.tui.textual_private import SentLines, draw_less
-from tracetui.tui.timeline import SelectionBar, TimelineView
+from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
+from tracetui.tui.timeline.view import TimelineView
 
 from .conftest import until
 from .terminal import OnTerminal, Terminal

@@ -21,8 +21,9 @@ from tracetui.timeline.layout import Of
 from tracetui.timeline.scene import TOP, Idle
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN
 from tracetui.trace import Trace, load
-from tracetui.tui.timeline import GapClicked, GapId, RangeChanged, SelectionBar, TimelineView
-from tracetui.tui.timeline.messages import SelectionChanged, ViewportChanged
+from tracetui.tui.timeline.bar import SelectionBar
+from tracetui.tui.timeline.messages import GapClicked, RangeChanged, SelectionChanged, ViewportChanged
+from tracetui.tui.timeline.view import TimelineView
 
 from .conftest import until
 
@@ -57,6 +58,8 @@ class Shell(App[None]):
         self.view.walk.set_gaps({0: Idle(end[:-1], trace.start[kernels][1:])})
         self.bar = self.view.bar = SelectionBar()
         self.told: list[Message] = []
+        self.selections: list[tuple[int, int] | None] = []
+        """What was selected at each `SelectionChanged`."""
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -67,6 +70,7 @@ class Shell(App[None]):
 
     def on_selection_changed(self, message: SelectionChanged) -> None:
         self.told.append(message)
+        self.selections.append(self.view.walk.scene.event)
 
     def on_viewport_changed(self, message: ViewportChanged) -> None:
         self.told.append(message)
@@ -137,7 +141,7 @@ async def test_keys_of_selection(shell: Shell) -> None:
         assert not view.walk.move("up")
         await pilot.pause()
         assert "aten::op1" in shell.bar.render_lines(shell.bar.size.region)[0].text
-        assert shell.heard(SelectionChanged)[-1].event.slice == ops[4]
+        assert shell.selections[-1] == (0, ops[4])
         view.walk.select(ops[0])
         assert not view.walk.move("previous")
         seen = set()
@@ -254,8 +258,8 @@ async def test_click_on_a_gap(shell: Shell) -> None:
         x, y = cell_of(view, kernel)
         await pilot.click(TimelineView, offset=(x + 2, y))
         await pilot.pause()
-        gap = shell.heard(GapClicked)[0].gap
-        assert gap == GapId(0, 6)
+        gap = shell.heard(GapClicked)[0]
+        assert (gap.device, gap.index) == (0, 6)
         view.walk.set_gap(gap.device, gap.index)
         await pilot.pause()
         assert "70.0 µs" in text_of(view)
@@ -303,10 +307,12 @@ async def test_a_drag_selects_a_range(shell: Shell) -> None:
         await pilot.pause()
         assert view.walk.range_ns == (view.walk.view.time(20), view.walk.view.time(40))
         assert view.walk.selected is None
-        assert shell.heard(RangeChanged)[-1].range_ns == view.walk.range_ns
+        told = len(shell.heard(RangeChanged))
+        assert told
         view.walk.set_range(None)
         await pilot.pause()
-        assert shell.heard(RangeChanged)[-1].range_ns is None
+        assert len(shell.heard(RangeChanged)) == told + 1
+        assert view.walk.range_ns is None
 
 
 async def test_hovering_draws_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,7 +498,7 @@ async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
         await pilot.pause()
         assert (view.walk.selected, view.walk.scene.active) == (target, 1)
         assert view.walk.view.contains(int(trace.start[target]) + 3_000_000)
-        assert shell.heard(SelectionChanged)[-1].event == (1, target)
+        assert shell.selections[-1] == (1, target)
         bar = shell.bar.render_lines(shell.bar.size.region)[0].text
         assert bar.startswith(" trace.json aten::op1  at ")
         assert f"at {(int(trace.start[target]) + 3_000_000) / 1e6:.3f}" in bar
@@ -501,7 +507,7 @@ async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
         assert [int(s.matches.sum()) for s in view.walk.scene.sources if s.matches is not None] == [10, 10]
         view.walk.select(None)
         await pilot.pause()
-        assert (shell.heard(SelectionChanged)[-1].event, view.walk.scene.active) == (None, 1)
+        assert (shell.selections[-1], view.walk.scene.active) == (None, 1)
 
 
 async def test_the_mouse_on_the_second_of_two_recordings(tmp_path: Path) -> None:
@@ -527,7 +533,7 @@ async def test_the_mouse_on_the_second_of_two_recordings(tmp_path: Path) -> None
         await pilot.click(TimelineView, offset=(x + 3, y))
         await pilot.pause()
         clicked = shell.heard(GapClicked)[-1]
-        assert (clicked.gap, clicked.of) == (GapId(0, 6), 1)
+        assert (clicked.device, clicked.index, clicked.of) == (0, 6, 1)
         view.walk.set_gap(0, 6)
         assert view.walk.scene.gap == (1, 0, 6)
         before = view.walk.scene.layout

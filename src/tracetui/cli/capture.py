@@ -10,26 +10,20 @@ from typing import Any, NoReturn
 
 import click
 
-from tracetui.capture import (
-    OPTIONS,
-    WORKLOADS,
+from tracetui.capture.catalog import WORKLOADS, Option, Workload
+from tracetui.capture.events import (
     Cancelled,
-    Capture,
     CaptureEvent,
-    CaptureOptions,
     CaptureResult,
     Done,
     Failed,
     Note,
-    Option,
-    OptionError,
     Output,
     Phase,
     Progress,
-    Workload,
-    launched_rank,
-    start,
 )
+from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError, launched_rank
+from tracetui.capture.run import Capture, start
 from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, looks, stop_signals
 from tracetui.cli.completion import words_or_files
 from tracetui.safe_text import plain

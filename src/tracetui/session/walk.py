@@ -54,12 +54,12 @@ class Walk:
         self._history = History()
         self.on_change: Callable[[], object] = nothing
         """Called after every change of the scene."""
-        self.on_select: Callable[[Event | None], object] = nothing
-        """Called with the new selection, or None."""
+        self.on_select: Callable[[], object] = nothing
+        """Called when another event was selected, or none."""
         self.after_select: Callable[[], object] = nothing
         """Called once a selected event has been brought into view."""
-        self.on_range: Callable[[tuple[int, int] | None], object] = nothing
-        """Called with the new range (ns), or None."""
+        self.on_range: Callable[[], object] = nothing
+        """Called when another range was selected, or none."""
 
     @property
     def trace(self) -> Trace:
@@ -193,7 +193,7 @@ class Walk:
         self.show_scene(scene)
         self.returned = place
         if scene.event != before:
-            self.on_select(scene.event)
+            self.on_select()
 
     # Selecting
 
@@ -202,7 +202,7 @@ class Walk:
         of = self.active if of is None else of
         if (None if slice_index is None else Event(of, slice_index)) != self.scene.event:
             self.go(moves.chosen(self.scene, -1 if slice_index is None else slice_index, of))
-            self.on_select(self.scene.event)
+            self.on_select()
         if slice_index is not None and reveal:
             self.reveal(slice_index)
         self.after_select()
@@ -224,7 +224,7 @@ class Walk:
         if band != self.scene.band:
             self.change(band=band)
             if not quiet:
-                self.on_range(band)
+                self.on_range()
 
     # Overlays
 

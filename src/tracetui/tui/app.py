@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import wait
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tracetui.capture import CaptureOptions, CaptureResult
+    from tracetui.capture.events import CaptureResult
     from tracetui.capture.live.model import Again, Recorded
+    from tracetui.capture.options import CaptureOptions
     from tracetui.session.folder import Found
     from tracetui.session.recording import Recording
     from tracetui.timeline.themes import Theme as Palette
     from tracetui.tui.screens.trace import TraceScreen
-    from tracetui.tui.timeline import TimelineView
+    from tracetui.tui.timeline.view import TimelineView
 
 SETTLED = 0.05
 """Seconds between the last change of the terminal's size and a full repaint."""
@@ -203,7 +205,7 @@ class TracetuiApp(App):
             import tracetui.tui.screens.trace  # noqa: F401  (meanwhile)
 
             for task in self.tasks:
-                task.finished.wait(NEARLY)
+                wait([task.ended], NEARLY)
         if any(task.trace is None for task in self.tasks):
             return LoadingScreen(*self.tasks)
         return self._trace_screen(self._recordings(self.tasks))
@@ -376,7 +378,8 @@ class TracetuiApp(App):
     async def on_want_capture(self, message: WantCapture) -> None:
         if self.served:
             return
-        from tracetui.capture import WORKLOADS, CaptureOptions
+        from tracetui.capture.catalog import WORKLOADS
+        from tracetui.capture.options import CaptureOptions
         from tracetui.session.state import resolved
         from tracetui.tui.capture.form import earlier_options
 
@@ -403,7 +406,7 @@ class TracetuiApp(App):
             self.push_screen(CaptureScreen(options), self._captured)
 
     def _captured(self, result: CaptureResult | CaptureOptions | None) -> None:
-        from tracetui.capture import CaptureOptions
+        from tracetui.capture.options import CaptureOptions
 
         if isinstance(result, CaptureOptions):
             self._form(result)

@@ -27,153 +27,136 @@ class Action(Struct, frozen=True):
     """What the help says instead, where neighbouring actions share a line."""
 
 
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The words of a text, in pairs."""
+    words = text.split()
+    return zip(words[::2], words[1::2], strict=True)
+
+
+KEY_NAMES: Mapping[str, str] = dict(
+    _pairs(
+        """
+        left ←  right →  up ↑  down ↓  escape Esc  tab Tab  home Home  enter Enter  backspace Backspace
+        comma ,  full_stop .  colon :  slash /  question_mark ?  plus +  minus -  equals_sign =
+        left_curly_bracket {  right_curly_bracket }  left_square_bracket [  right_square_bracket ]
+        greater_than_sign >  less_than_sign <  left_parenthesis (  right_parenthesis )  ampersand &
+        """
+    )
+)
+"""How to write the keys whose Textual name is a word."""
+_KEYS = {shown: key for key, shown in KEY_NAMES.items()}
+
 PANES = "Panes"
 DITTO = "″"
 """The same `line` as in the row above."""
 
-_ROWS: Mapping[str, Iterable[tuple[str, ...]]] = {
-    # group: (id, keys, action, text, and sometimes line)
-    "Moving": (
-        ("zoom_in", "w", "zoom(1.4)", "zoom in at the cursor", "zoom in, out"),
-        ("zoom_out", "s", "zoom(-1.4)", "zoom out at the cursor", DITTO),
-        ("pan_left", "a", "pan(-0.1)", "pan left", "pan left, right"),
-        ("pan_right", "d", "pan(0.1)", "pan right", DITTO),
-        ("zoom_in_fast", "W", "zoom(4)", "zoom in, faster", "the same, faster"),
-        ("zoom_out_fast", "S", "zoom(-4)", "zoom out, faster", DITTO),
-        ("pan_left_fast", "A", "pan(-0.5)", "pan left, faster", DITTO),
-        ("pan_right_fast", "D", "pan(0.5)", "pan right, faster", DITTO),
-        ("centre", "f", "centre", "center the selection; again: fit it", "center; again: fit it"),
-        ("fit", "0,home", "fit", "fit the whole trace"),
-        ("back", "backspace", "back", "back to the last view", "views: back, forward"),
-        ("forward", "B", "forward", "forward again, after going back", DITTO),
-    ),
-    "Selecting": (
-        ("previous", "left,comma", "move('previous')", "previous event in the row", "previous, next event"),
-        ("next", "right,full_stop", "move('next')", "next event in the row", DITTO),
-        ("up", "up", "move('up')", "to the parent, or the row above", "parent, child, next row"),
-        ("down", "down", "move('down')", "to a child, or the row below", DITTO),
-        ("flow_next", "right_square_bracket", "flow(1)", "op → launch → kernel"),
-        ("flow_back", "left_square_bracket", "flow(-1)", "kernel → launch → op"),
-        (
-            "backward",
-            "right_curly_bracket,left_curly_bracket",
-            "backward",
-            "forward op ↔ its backward op",
-            "forward ↔ backward op",
-        ),
-        ("explain", "e", "explain", "explain the selected event or gap", "explain the selection"),
-        (
-            "part_next",
-            "h",
-            "part(1)",
-            "next part of a step's time, with an example",
-            "parts of a step's time",
-        ),
-        ("part_previous", "H", "part(-1)", "previous part of a step's time", DITTO),
-        ("clear", "escape", "clear", "clear search, range, scope, selection", "clear one thing at a time"),
-    ),
-    "Finding": (
-        ("time", "colon", "time", "go to a time"),
-        ("gap_next", "g", "gap(1)", "next gap", "next, previous gap"),
-        ("gap_previous", "G", "gap(-1)", "previous gap", DITTO),
-        ("gap_order", "o", "gap_order", "gaps by size or by time"),
-        ("search", "slash", "search", "search names and categories"),
-        ("match_next", "n", "match(1)", "next match", "next, previous match"),
-        ("match_previous", "N", "match(-1)", "previous match", DITTO),
-        ("matches", "L", "matches", "list all matches"),
-    ),
-    "Ranges and marks": (
-        ("range", "r", "range", "select the range of the selection, for tables", "range from the selection"),
-        ("scope", "u", "scope", "tables: all (range), in view, the step", "tables: all, in view, the step"),
-        ("mark", "m", "mark", "mark the selection, with a label", "mark the selection"),
-        ("note", "T", "note", "write a note on the selection"),
-        ("next_mark", "M", "next_mark", "to the next mark, and read it"),
-        ("marks", "l", "marks", "list marks and notes"),
-    ),
-    PANES: (
-        *(
-            (f"pane_{pane.key}", key, f"pane('{pane.key}')", f"pane: {pane.text}", "show or hide a pane")
-            for key, pane in panes.keyed(panes.PANES)
-        ),
-        ("focus", "tab", "focus_other", "arrows: to the table, to the timeline", "to the table, and back"),
-        ("sort_next", "greater_than_sign", "sort(1)", "sort by the next column", "sort by another column"),
-        ("sort_previous", "less_than_sign", "sort(-1)", "sort by the previous column", DITTO),
-        ("sort_reverse", "R", "sort(0)", "reverse the sort order"),
-        ("pane_taller", "plus", "pane_size(3)", "pane: taller", "pane: taller, lower"),
-        ("pane_lower", "minus", "pane_size(-3)", "pane: lower", DITTO),
-        ("pane_maximise", "v", "pane_maximise", "pane: full screen, and back"),
-        ("pane_side", "V", "pane_side", "pane: beside the timeline, or below", "pane: beside, or below"),
-        ("group", "b", "group", "ops, kernels: by name, shape, module", "group ops, kernels"),
-        ("filter", "F", "filter", "filter the table"),
-    ),
-    "Comparing two": (
-        (
-            "compare",
-            "C",
-            "compare",
-            "compare with another trace; with two: what differs",
-            "compare, averages of both",
-        ),
-        ("compare_averages", "P", "pair_pane('averages')", "averages of A and B side by side", DITTO),
-        (
-            "difference_next",
-            "right_parenthesis",
-            "difference(1)",
-            "next difference",
-            "next, previous difference",
-        ),
-        ("difference_previous", "left_parenthesis", "difference(-1)", "previous difference", DITTO),
-        (
-            "partner",
-            "equals_sign",
-            "partner",
-            "the same event of the other; steps pane: why it differs",
-            "its partner; a step: why",
-        ),
-        ("align", "ampersand", "align", "align A and B at the selection", "align both there"),
-        (
-            "compare_end",
-            "Q",
-            "end_comparison",
-            "go on with B alone (Esc twice: with A)",
-            "go on with B alone",
-        ),
-    ),
-    "Lanes": (
-        ("fold", "z", "fold", "fold or unfold the selection's lane", "fold or unfold the lane"),
-        ("fold_all", "Z", "fold_all", "fold or unfold every lane"),
-        ("hide_lane", "x", "hide_lane", "hide the selection's lane", "hide the lane"),
-        ("show_lanes", "X", "show_lanes", "show the hidden lanes again"),
-        ("pin_lane", "p", "pin_lane", "pin the selection's lane at the top", "pin the lane at the top"),
-        ("lane_up", "K", "lane_move(-1)", "move the selection's lane up", "move the lane up, down"),
-        ("lane_down", "J", "lane_move(1)", "move the selection's lane down", DITTO),
-        ("lanes_reset", "O", "lanes_reset", "reset the lanes"),
-    ),
-    "Capture and files": (
-        ("capture", "c", "capture", "capture again, or something else", "capture again"),
-        ("attach", "j", "attach", "record a job that is running", "record a running job"),
-        ("open", "ctrl+o", "app.open", "open another trace"),
-        ("next_trace", "t", "next_trace", "next open trace"),
-        ("export", "E", "export", "export the table or the picture", "export table or picture"),
-        ("copy", "y", "copy", "copy the event's details"),
-        ("copy_table", "Y", "copy_table", "copy the table as Markdown"),
-    ),
-    "The app": (
-        ("help", "question_mark", "help", "all keys"),
-        ("glossary", "I", "glossary", "glossary: what the words mean", "what the words mean"),
-        ("palette", "ctrl+p", "app.command_palette", "find a command"),
-        ("redraw", "ctrl+l", "app.redraw", "redraw the screen"),
-        ("quit", "q,ctrl+c", "app.quit", "quit"),
-    ),
-}
+_TABLE = """
+Moving
+    zoom_in | w | zoom(1.4) | zoom in at the cursor | zoom in, out
+    zoom_out | s | zoom(-1.4) | zoom out at the cursor | ″
+    pan_left | a | pan(-0.1) | pan left | pan left, right
+    pan_right | d | pan(0.1) | pan right | ″
+    zoom_in_fast | W | zoom(4) | zoom in, faster | the same, faster
+    zoom_out_fast | S | zoom(-4) | zoom out, faster | ″
+    pan_left_fast | A | pan(-0.5) | pan left, faster | ″
+    pan_right_fast | D | pan(0.5) | pan right, faster | ″
+    centre | f | centre | center the selection; again: fit it | center; again: fit it
+    fit | 0 home | fit | fit the whole trace
+    back | backspace | back | back to the last view | views: back, forward
+    forward | B | forward | forward again, after going back | ″
+Selecting
+    previous | left , | move('previous') | previous event in the row | previous, next event
+    next | right . | move('next') | next event in the row | ″
+    up | up | move('up') | to the parent, or the row above | parent, child, next row
+    down | down | move('down') | to a child, or the row below | ″
+    flow_next | ] | flow(1) | op → launch → kernel
+    flow_back | [ | flow(-1) | kernel → launch → op
+    backward | } { | backward | forward op ↔ its backward op | forward ↔ backward op
+    explain | e | explain | explain the selected event or gap | explain the selection
+    part_next | h | part(1) | next part of a step's time, with an example | parts of a step's time
+    part_previous | H | part(-1) | previous part of a step's time | ″
+    clear | escape | clear | clear search, range, scope, selection | clear one thing at a time
+Finding
+    time | : | time | go to a time
+    gap_next | g | gap(1) | next gap | next, previous gap
+    gap_previous | G | gap(-1) | previous gap | ″
+    gap_order | o | gap_order | gaps by size or by time
+    search | / | search | search names and categories
+    match_next | n | match(1) | next match | next, previous match
+    match_previous | N | match(-1) | previous match | ″
+    matches | L | matches | list all matches
+Ranges and marks
+    range | r | range | select the range of the selection, for tables | range from the selection
+    scope | u | scope | tables: all (range), in view, the step | tables: all, in view, the step
+    mark | m | mark | mark the selection, with a label | mark the selection
+    note | T | note | write a note on the selection
+    next_mark | M | next_mark | to the next mark, and read it
+    marks | l | marks | list marks and notes
+Panes
+    focus | tab | focus_other | arrows: to the table, to the timeline | to the table, and back
+    sort_next | > | sort(1) | sort by the next column | sort by another column
+    sort_previous | < | sort(-1) | sort by the previous column | ″
+    sort_reverse | R | sort(0) | reverse the sort order
+    pane_taller | + | pane_size(3) | pane: taller | pane: taller, lower
+    pane_lower | - | pane_size(-3) | pane: lower | ″
+    pane_maximise | v | pane_maximise | pane: full screen, and back
+    pane_side | V | pane_side | pane: beside the timeline, or below | pane: beside, or below
+    group | b | group | ops, kernels: by name, shape, module | group ops, kernels
+    filter | F | filter | filter the table
+Comparing two
+    compare | C | compare | compare with another trace; with two: what differs | compare, averages of both
+    compare_averages | P | pair_pane('averages') | averages of A and B side by side | ″
+    difference_next | ) | difference(1) | next difference | next, previous difference
+    difference_previous | ( | difference(-1) | previous difference | ″
+    partner | = | partner | the same event of the other; steps pane: why it differs | its partner; a step: why
+    align | & | align | align A and B at the selection | align both there
+    compare_end | Q | end_comparison | go on with B alone (Esc twice: with A) | go on with B alone
+Lanes
+    fold | z | fold | fold or unfold the selection's lane | fold or unfold the lane
+    fold_all | Z | fold_all | fold or unfold every lane
+    hide_lane | x | hide_lane | hide the selection's lane | hide the lane
+    show_lanes | X | show_lanes | show the hidden lanes again
+    pin_lane | p | pin_lane | pin the selection's lane at the top | pin the lane at the top
+    lane_up | K | lane_move(-1) | move the selection's lane up | move the lane up, down
+    lane_down | J | lane_move(1) | move the selection's lane down | ″
+    lanes_reset | O | lanes_reset | reset the lanes
+Capture and files
+    capture | c | capture | capture again, or something else | capture again
+    attach | j | attach | record a job that is running | record a running job
+    open | ctrl+o | app.open | open another trace
+    next_trace | t | next_trace | next open trace
+    export | E | export | export the table or the picture | export table or picture
+    copy | y | copy | copy the event's details
+    copy_table | Y | copy_table | copy the table as Markdown
+The app
+    help | ? | help | all keys
+    glossary | I | glossary | glossary: what the words mean | what the words mean
+    palette | ctrl+p | app.command_palette | find a command
+    redraw | ctrl+l | app.redraw | redraw the screen
+    quit | q ctrl+c | app.quit | quit
+"""
+"""Groups, and below each a row per action: id | keys | action | text | line, where that is another. Keys are
+written as people do, or as Textual does."""
+
+
+def _rows() -> Iterator[tuple[str, list[str]]]:
+    """(group, row) of all actions: the keys of the panes come first in their group."""
+    group = ""
+    for line in _TABLE.strip().splitlines():
+        if line.startswith(" "):
+            yield group, line.strip().split(" | ")
+            continue
+        group = line
+        for key, pane in panes.keyed(panes.PANES) if group == PANES else ():
+            told = f"pane: {pane.text}", "show or hide a pane"
+            yield group, [f"pane_{pane.key}", key, f"pane('{pane.key}')", *told]
 
 
 def _actions() -> Iterator[Action]:
     line = ""
-    for group, rows in _ROWS.items():
-        for id, keys, action, text, *shared in rows:
-            line = line if shared == [DITTO] else "".join(shared)
-            yield Action(id, tuple(keys.split(",")), action, text, group, line)
+    for group, (id, keys, action, text, *shared) in _rows():
+        line = line if shared == [DITTO] else "".join(shared)
+        yield Action(id, tuple(_KEYS.get(key, key) for key in keys.split()), action, text, group, line)
 
 
 ACTIONS: tuple[Action, ...] = tuple(_actions())
@@ -238,28 +221,9 @@ TABLE_HINTS: tuple[tuple[str, str, str], ...] = (
 """The hints while a table has the keys."""
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """The words of a text, in pairs."""
-    words = text.split()
-    return zip(words[::2], words[1::2], strict=True)
-
-
 def bind(text: str, priority: bool = False) -> list[BindingType]:
     """Textual's bindings from keys and actions in turn: `bind("up move(-1)  escape,q leave")`."""
     return [Binding(keys, action, show=False, priority=priority) for keys, action in _pairs(text)]
-
-
-KEY_NAMES: Mapping[str, str] = dict(
-    _pairs(
-        """
-        left ←  right →  up ↑  down ↓  escape Esc  tab Tab  home Home  enter Enter  backspace Backspace
-        comma ,  full_stop .  colon :  slash /  question_mark ?  plus +  minus -  equals_sign =
-        left_curly_bracket {  right_curly_bracket }  left_square_bracket [  right_square_bracket ]
-        greater_than_sign >  less_than_sign <  left_parenthesis (  right_parenthesis )  ampersand &
-        """
-    )
-)
-"""How to write the keys whose Textual name is a word."""
 
 
 def key_text(key: str) -> str:

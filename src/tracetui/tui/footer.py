@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
 
 from rich.segment import Segment
 from textual import events, messages
+from textual.reactive import reactive
 from textual.strip import Strip
 from textual.timer import Timer
-from textual.widget import Widget
 
 from tracetui.cells import cell, clauses
 from tracetui.session.state import served
 from tracetui.tui.bindings import HINTS, NOT_SERVED, find, footer
+from tracetui.tui.drawn import Drawn
 
 MESSAGE_SECONDS = 4.0
 
+Hints = Sequence[tuple[str, str, str]]
+"""(keys, text, action) of each: the id of one in the table of bindings, or the screen's own; "" for none."""
 
-class Footer(Widget):
+
+class Footer(Drawn):
     """One line of key hints, made from the table of bindings."""
 
-    DEFAULT_CSS = """
-    Footer { height: 1; width: 1fr; background: $panel; }
-    Footer > .footer--key { color: $accent; background: $panel; text-style: bold; }
-    Footer > .footer--word { color: $foreground; background: $panel; }
-    Footer > .footer--message { color: $foreground; background: $panel; text-style: bold; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"footer--key", "footer--word", "footer--message"}
+    DEFAULT_CSS = "Footer { height: 1; width: 1fr; background: $panel; }"
 
-    def __init__(self, hints: tuple[tuple[str, str, str], ...] = HINTS) -> None:
+    hints: reactive[Hints] = reactive(HINTS)
+    message = reactive("")
+
+    def __init__(self, hints: Hints = HINTS) -> None:
         super().__init__()
         self.hints = hints
-        self.message = ""
         self._timer: Timer | None = None
         self._old = False
 
@@ -43,14 +43,11 @@ class Footer(Widget):
             self._timer = None
         if message:
             self._timer = self.set_timer(MESSAGE_SECONDS, self._expire)
-        if message != self.message:
-            self.message = message
-            self.refresh()
+        self.message = message
 
     def _expire(self) -> None:
         self._timer = None
         self.message = ""
-        self.refresh()
 
     def grow_old(self) -> bool:
         """Mark the current message as old, as a new key comes in: unless the key shows another message,
@@ -64,11 +61,6 @@ class Footer(Widget):
             self.say("")
             # In this frame: a key is answered only when its last line has been sent.
             self.screen.post_message(messages.Update(self))
-
-    def set_hints(self, hints: tuple[tuple[str, str, str], ...]) -> None:
-        if hints != self.hints:
-            self.hints = hints
-            self.refresh()
 
     @property
     def room(self) -> int:
@@ -88,11 +80,10 @@ class Footer(Widget):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        word = self.get_component_rich_style("footer--word")
         if self.message:
-            style = self.get_component_rich_style("footer--message")
-            return Strip([Segment(cell(" " + clauses(self.message, width - 1), width), style)], width)
-        key = self.get_component_rich_style("footer--key")
+            text = cell(" " + clauses(self.message, width - 1), width)
+            return Strip([Segment(text, self.look("head"))], width)
+        word, key = self.look("text"), self.look("accent")
         segments = [Segment(" ", word)]
         for keys, text, _ in self.shown:
             segments += [Segment(keys, key), Segment(f" {text}  ", word)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
 
 from rich.segment import Segment
 from textual.geometry import Size
@@ -68,16 +67,13 @@ def remember_seen(folder: Path | None = None) -> None:
 class Hint(Widget):
     """The two lines."""
 
-    DEFAULT_CSS = """
-    Hint { height: auto; width: 1fr; background: $panel; }
-    Hint > .hint--text { color: $foreground; background: $panel; text-style: bold; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"hint--text"}
+    DEFAULT_CSS = (
+        "Hint { height: auto; width: 1fr; background: $panel; color: $foreground; text-style: bold; }"
+    )
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(LINES) if viewport.height >= MIN_HEIGHT else 0
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        text = cell(fitted(LINES[y], width), width)
-        return Strip([Segment(text, self.get_component_rich_style("hint--text"))], width)
+        return Strip([Segment(cell(fitted(LINES[y], width), width), self.rich_style)], width)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from importlib import import_module
 from pathlib import Path
@@ -32,9 +31,7 @@ class LoadTask:
         self.error: str | None = None
         """Why the file could not be loaded, in one safe line."""
         self.cancelled = False
-        self.finished = threading.Event()
-        self._callbacks: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
+        self.ended: Future[None] = Future()
 
     def start(self) -> LoadTask:
         """Start the thread. It is a daemon: it does not keep the program alive."""
@@ -44,14 +41,6 @@ class LoadTask:
     def cancel(self) -> None:
         """Ask the load to stop; it does at its next progress report."""
         self.cancelled = True
-
-    def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back from the loading thread when it ends, or right now if it has ended."""
-        with self._lock:
-            if not self.finished.is_set():
-                self._callbacks.append(callback)
-                return
-        callback()
 
     @property
     def share(self) -> float:
@@ -104,11 +93,7 @@ class LoadTask:
 
             self.error = plain(f"{self.name}: could not be loaded ({type(error).__name__}: {error})", 400)
         finally:
-            with self._lock:
-                self.finished.set()
-                callbacks, self._callbacks = self._callbacks, []
-            for callback in callbacks:
-                callback()
+            self.ended.set_result(None)
 
     @property
     def name(self) -> str:

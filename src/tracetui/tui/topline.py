@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual.reactive import reactive
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tracetui.cells import cell, clauses, middle
 from tracetui.safe_text import plain
 from tracetui.session.recording import trace_name
 from tracetui.trace.model import Trace
+from tracetui.tui.drawn import Drawn
 from tracetui.units import duration, plural
 
 
@@ -79,16 +79,12 @@ def warning(trace: Trace) -> str:
     return ""
 
 
-class TopLine(Widget):
+class TopLine(Drawn):
     """The trace's name, its size, and on the right a warning."""
 
-    DEFAULT_CSS = """
-    TopLine { height: 1; background: $panel; }
-    TopLine > .top--name { color: $accent; background: $panel; text-style: bold; }
-    TopLine > .top--facts { color: $foreground; background: $panel; }
-    TopLine > .top--warning { color: $warning; background: $panel; text-style: bold; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"top--name", "top--facts", "top--warning"}
+    DEFAULT_CSS = "TopLine { height: 1; background: $panel; }"
+
+    _facts = reactive("")
 
     def __init__(self, trace: Trace, other: Trace | None = None, titles: Sequence[str] = ()) -> None:
         """`other`: the trace that this one is compared with; `titles`: what the two are called."""
@@ -103,18 +99,15 @@ class TopLine(Widget):
     def say(self, text: str) -> None:
         """Show a text instead of facts about the trace."""
         self._facts = text
-        self.refresh()
 
     def set_steps(self, steps: Sequence[int]) -> None:
         """Show how many steps there are, and how long: their lengths, ns."""
         self._facts = facts(self._trace, steps)
-        self.refresh()
 
     def set_both_steps(self, steps: Sequence[Sequence[int]]) -> None:
         """The same of two recordings."""
         if self._other is not None:
             self._facts = both_facts(self._trace, self._other, steps)
-            self.refresh()
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
@@ -127,9 +120,9 @@ class TopLine(Widget):
         facts = fitting(self._facts, room - 2)
         strip = Strip(
             [
-                Segment(f" {name} ", self.get_component_rich_style("top--name")),
-                Segment(cell(" " + facts, room), self.get_component_rich_style("top--facts")),
-                Segment(warning, self.get_component_rich_style("top--warning")),
+                Segment(f" {name} ", self.look("accent")),
+                Segment(cell(" " + facts, room), self.look("text")),
+                Segment(warning, self.look("warn")),
             ]
         )
         return strip.adjust_cell_length(width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.color import Color
@@ -10,11 +10,12 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tracetui.cells import clauses, clip
 from tracetui.timeline.color import legible
+from tracetui.tui.drawn import Drawn
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 from tracetui.units import duration, share
 
@@ -135,19 +136,17 @@ def bar_cells(parts: tuple[TimePart, ...], width: int) -> list[tuple[int, int, i
     return found
 
 
-class VerdictLine(Widget):
+class VerdictLine(Drawn):
     """The verdict on the trace, in one line. A part of the bar can be clicked, or chosen by key."""
 
     DEFAULT_CSS = """
     VerdictLine { height: 1; background: $panel; }
-    VerdictLine > .verdict--text { color: $foreground; background: $panel; text-style: bold; }
-    VerdictLine > .verdict--dim { color: $text-muted; background: $panel; }
-    VerdictLine > .verdict--good { color: $success; background: $panel; text-style: bold; }
-    VerdictLine > .verdict--warn { color: $warning; background: $panel; text-style: bold; }
-    VerdictLine > .verdict--bad { color: $error; background: $panel; text-style: bold; }
-    VerdictLine > .verdict--accent { color: $accent; background: $panel; text-style: bold; }
+    VerdictLine > .drawn--text { text-style: bold; }
     """ + component_css("VerdictLine")
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"verdict--{role}" for role in ROLES} | COMPONENTS
+    COMPONENT_CLASSES = COMPONENTS
+
+    chosen: reactive[int | None] = reactive(None)
+    """The part that is looked at, by its place in `parts`."""
 
     class Picked(Message):
         """A part was clicked, by its place in `parts`."""
@@ -160,8 +159,6 @@ class VerdictLine(Widget):
         super().__init__()
         self.verdict: Verdict | None = None
         self.parts: tuple[TimePart, ...] = ()
-        self.chosen: int | None = None
-        """The part that is looked at."""
         self._told: tuple[Span, ...] = ()
         """Of two recordings: the texts in place of the verdict."""
         self._places: list[tuple[int, int, int]] = []
@@ -184,17 +181,12 @@ class VerdictLine(Widget):
         self._told = answer_texts(comparison)
         self.refresh()
 
-    def choose(self, part: int | None) -> None:
-        """Mark a part; None takes the mark away."""
-        if part != self.chosen:
-            self.chosen = part
-            self.refresh()
-
     def _style(self, role: str) -> Style:
-        name = f"verdict--{role}" if role in ROLES else f"part--{css_name(role)}"
-        if name not in self.COMPONENT_CLASSES:
-            name = "verdict--dim"
-        style = self.get_component_rich_style(name)
+        part = f"part--{css_name(role)}"
+        if part in COMPONENTS:
+            style = self.get_component_rich_style(part)
+        else:
+            style = self.look(role if role in ROLES else "dim")
         return style + Style(bgcolor=self.background_colors[1].rich_color)
 
     def _word(self, part: str) -> Style:

@@ -13,6 +13,7 @@ from typing import ClassVar, TypeVar
 from rich.segment import Segment
 from textual.binding import BindingType
 from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -24,6 +25,7 @@ from tracetui.copying import replace
 from tracetui.safe_text import plain
 from tracetui.tables.jobs import jobs_table
 from tracetui.tui.bindings import bind
+from tracetui.tui.drawn import Drawn
 from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.tables.view import TableView
 
@@ -48,30 +50,22 @@ RECORDING = (("Esc", "cancel", "leave"),)
 FAILED = (("Esc", "close", "leave"), ("Enter", "again", "choose"))
 
 
-class Line(Widget):
+class Line(Drawn):
     """What will be recorded, or what happens."""
 
-    DEFAULT_CSS = """
-    Line { height: 1; }
-    Line > .line--text { color: $foreground; }
-    Line > .line--now { color: $accent; text-style: bold; }
-    Line > .line--error { color: $error; text-style: bold; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"line--text", "line--now", "line--error"}
+    DEFAULT_CSS = "Line { height: 1; }"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.text, self.role = "", "text"
+    text = reactive("")
+    role = reactive("text")
 
     def show(self, text: str, role: str = "text") -> None:
-        if (text, role) != (self.text, self.role):
-            self.text, self.role = text, role
-            self.refresh()
+        """`role`: how it looks."""
+        self.text, self.role = text, role
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        style = self.get_component_rich_style(f"line--{self.role}")
-        return Strip([Segment(cell(" " + clauses(self.text, width - 2), width), style)], width)
+        text = cell(" " + clauses(self.text, width - 2), width)
+        return Strip([Segment(text, self.look(self.role))], width)
 
 
 class AttachSheet(Sheet[tuple[Again, Recorded]]):
@@ -116,7 +110,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
         self.table.focus()
         self.fit(4)
         if sys.platform != "linux":
-            self.line.show("Linux only: elsewhere PyTorch cannot be asked for a trace", "error")
+            self.line.show("Linux only: elsewhere PyTorch cannot be asked for a trace", "bad")
             return
         self._describe()
         self._look()
@@ -202,11 +196,10 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
         try:
             FOLDER.mkdir(exist_ok=True)
         except OSError as error:
-            self.line.show(f"cannot write to {FOLDER}: {error.strerror or error}", "error")
+            self.line.show(f"cannot write to {FOLDER}: {error.strerror or error}", "bad")
             return
         self.again, self.begun = again, time.monotonic()
-        self.head.set_title(again.label)
-        self.head.set_hints(RECORDING)
+        self.head.title, self.head.hints = again.label, RECORDING
         self.recorder = Recorder(again, self)
 
     def on_attach_sheet_told(self, message: Told) -> None:
@@ -217,11 +210,11 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
             self.dismiss((self.again, event))
         elif isinstance(event, AttachError):
             self.recorder = None
-            self.line.show(plain(str(event)), "error")
-            self.head.set_hints(FAILED)
+            self.line.show(plain(str(event)), "bad")
+            self.head.hints = FAILED
         else:
             words = f"{event.stage.value} {event.detail}".rstrip()
-            self.line.show(f"{time.monotonic() - self.begun:5.1f} s  {words}", "now")
+            self.line.show(f"{time.monotonic() - self.begun:5.1f} s  {words}", "accent")
 
 
 class Recorder:

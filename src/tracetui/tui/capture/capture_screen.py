@@ -4,78 +4,35 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rich.segment import Segment
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
-from textual.strip import Strip
-from textual.widget import Widget
 
-from tracetui.capture import Cancelled, CaptureEvent, CaptureOptions, CaptureResult, Done, Failed, start
-from tracetui.cells import cell
+from tracetui.capture.events import Cancelled, CaptureEvent, CaptureResult, Done, Failed
+from tracetui.capture.options import CaptureOptions
+from tracetui.capture.run import start
 from tracetui.tui.bindings import bind
 from tracetui.tui.capture.progress import Line, capture_lines
+from tracetui.tui.drawn import ScrolledLines
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
-from tracetui.tui.tables.drawing import scroll_bar
 
 RUNNING = (("Esc", "cancel", "cancel"),)
 FAILED = (("Enter", "change and try again", "again"), ("Esc", "back", "cancel"), ("↑↓", "scroll", ""))
+LOOKS = {
+    "title": "accent", "done": "text", "now": "accent", "note": "warn", "output": "dim", "error": "bad"
+}  # fmt: skip
+"""Of the lines, by their role."""
 
 
-class CaptureView(Widget):
+class CaptureView(ScrolledLines):
     """The lines of a capture."""
 
-    DEFAULT_CSS = """
-    CaptureView { height: 1fr; }
-    CaptureView > .capture--title { color: $accent; text-style: bold; }
-    CaptureView > .capture--done { color: $foreground; }
-    CaptureView > .capture--now { color: $accent; text-style: bold; }
-    CaptureView > .capture--note { color: $warning; }
-    CaptureView > .capture--output { color: $text-muted; }
-    CaptureView > .capture--error { color: $error; text-style: bold; }
-    CaptureView > .capture--bar { color: $scrollbar; background: $scrollbar-background; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"capture--{role}" for role in ("title", "done", "now", "note", "output", "error", "bar")
-    }
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[Line] = []
-        self.top = 0
+    DEFAULT_CSS = "CaptureView > .drawn--warn { text-style: none; }"
 
     def show(self, lines: list[Line]) -> None:
-        if lines != self.lines:
-            self.lines = lines
-            self.scroll_lines(0)
-            self.refresh()
-
-    def scroll_lines(self, lines: int) -> None:
-        """Scroll, if there is more than fits the screen."""
-        top = max(0, min(self.top + lines, len(self.lines) + 1 - self.size.height))
-        if top != self.top:
-            self.top = top
-            self.refresh()
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.scroll_lines(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.scroll_lines(-3)
-
-    def render_line(self, y: int) -> Strip:
-        width, height = self.size
-        at, style = self.top + y - 1, self.get_component_rich_style
-        bar = scroll_bar(y, self.top, height, len(self.lines) + 1, style("capture--bar"), self.rich_style)
-        if not 0 <= at < len(self.lines):
-            return Strip([Segment(" " * (width - 1), self.rich_style), bar], width)
-        line = self.lines[at]
-        text = Segment(cell(f"  {line.text}", width - 1), style(f"capture--{line.role}"))
-        return Strip([text, bar], width)
+        self.lines = [[], *([(line.text, LOOKS[line.role])] for line in lines)]
+        self.scroll_rows(0)
 
 
 class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):
@@ -128,7 +85,7 @@ class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):
         elif isinstance(event, Cancelled):
             self.dismiss(None)
         elif isinstance(event, Failed):
-            self.footer.set_hints(FAILED)
+            self.footer.hints = FAILED
             self.footer.say("")
 
     def action_cancel(self) -> None:
@@ -145,7 +102,7 @@ class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):
             self.dismiss(self.options)
 
     def action_read(self, lines: int) -> None:
-        self.view.scroll_lines(lines)
+        self.view.scroll_rows(lines)
 
     def action_leave(self) -> None:
         if self.capture.end is not None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from tracetui.capture import OPTIONS, WORKLOADS, CaptureOptions, Option, OptionError
+from tracetui.capture.catalog import WORKLOADS, Option
+from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
 from tracetui.copying import replace
 from tracetui.session.paths import meta_file
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.strip import Strip
-from textual.widget import Widget
 
-from tracetui.capture import WORKLOADS, CaptureOptions, Option
+from tracetui.capture.catalog import WORKLOADS, Option
+from tracetui.capture.options import CaptureOptions
 from tracetui.cells import cell, clip, wrap
 from tracetui.safe_text import plain
 from tracetui.tables.model import scrolled
 from tracetui.tui.bindings import bind
 from tracetui.tui.capture.form import form_fields, problem, rubbed, stepped, text_of, typed
+from tracetui.tui.drawn import Drawn
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_bar
@@ -25,23 +24,13 @@ WIDE = 110
 """With this many cells, every option has its help beside it; with fewer, only the one at the cursor."""
 
 
-class Form(Widget, can_focus=True):
+class Form(Drawn, can_focus=True):
     """The options, one per line."""
 
     DEFAULT_CSS = """
     Form { height: 1fr; }
-    Form > .form--title { color: $accent; background: $panel; text-style: bold; }
-    Form > .form--text { color: $foreground; }
-    Form > .form--help { color: $text-muted; }
-    Form > .form--cursor {
-        background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
-    }
-    Form > .form--error { color: $error; text-style: bold; }
-    Form > .form--bar { color: $scrollbar; background: $scrollbar-background; }
+    Form > .drawn--accent { background: $panel; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"form--{role}" for role in ("title", "text", "help", "cursor", "error", "bar")
-    }
 
     def __init__(self, options: CaptureOptions) -> None:
         super().__init__()
@@ -102,7 +91,6 @@ class Form(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size
-        style = self.get_component_rich_style
         wrong = problem(self.options)
         below = wrap(wrong, max(20, width - 4), 3) if wrong else self.command()
         if width < WIDE:
@@ -112,15 +100,15 @@ class Form(Widget, can_focus=True):
         if y == 0:
             workload = WORKLOADS.get(self.options.target)
             about = workload.text if workload else "your own code: its steps are profiled"
-            return Strip([Segment(cell(f" Capture: {about}", width), style("form--title"))])
+            return Strip([Segment(cell(f" Capture: {about}", width), self.look("accent"))])
         if y >= height - len(below):
             line = y - height + len(below)
-            role = "help" if line == 0 and width < WIDE else "error" if wrong else "text"
-            return Strip([Segment(cell("  " + below[line], width), style(f"form--{role}"))])
+            look = "dim" if line == 0 and width < WIDE else "bad" if wrong else "text"
+            return Strip([Segment(cell("  " + below[line], width), self.look(look))])
         at = self.top + y - 2
         if y < 2 or y - 2 >= room or at >= len(self.fields):
             return Strip.blank(width, self.rich_style)
-        bar = scroll_bar(y - 2, self.top, room, len(self.fields), style("form--bar"), self.rich_style)
+        bar = scroll_bar(y - 2, self.top, room, len(self.fields), self.look("bar"), self.rich_style)
         return Strip([*self._field(self.fields[at], at == self.cursor, width - 1), bar], width)
 
     def _field(self, field: Option, here: bool, width: int) -> Strip:
@@ -130,8 +118,8 @@ class Form(Widget, can_focus=True):
         arrows = ("◂ ", " ▸") if here else ("  ", "  ")
         value = cell(f"{arrows[0]}{clip(shown, VALUE - 4)}{arrows[1]}", VALUE)
         label = cell(f" {field.label or field.name.replace('_', ' ')}", LABEL)
-        style = self.get_component_rich_style("form--cursor" if here else "form--text")
-        faint = self.get_component_rich_style("form--help")
+        style = self.look("cursor" if here else "text")
+        faint = self.look("dim")
         text_beside = field.help if width >= WIDE else ""
         help = cell(f"  {text_beside}", max(0, width - LABEL - VALUE - 1))
         strip = Strip([Segment(" ", faint), Segment(label + value, style), Segment(help, faint)])

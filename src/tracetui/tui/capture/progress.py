@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tracetui.capture import CaptureEvent, Failed, Note, Output, Phase, Progress, phase_times
+from tracetui.capture.events import CaptureEvent, Failed, Note, Output, Phase, Progress, phase_times
 from tracetui.cells import clip, wrap
 from tracetui.safe_text import plain
 

@@ -20,7 +20,7 @@ from tracetui.trace.model import Trace
 from tracetui.tui.footer import Footer
 from tracetui.tui.panes.area import PaneArea
 from tracetui.tui.panes.scoped import ScopedPane
-from tracetui.tui.timeline import TimelineView
+from tracetui.tui.timeline.view import TimelineView
 
 
 class Escape(Struct, frozen=True):

@@ -9,7 +9,7 @@ from tracetui.trace.indices import prepare
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.screens.once import LeaveOnce
-from tracetui.tui.timeline import GapClicked
+from tracetui.tui.timeline.messages import GapClicked
 
 if TYPE_CHECKING:
     from tracetui.analysis.examples import Example
@@ -154,6 +154,6 @@ class Navigation:
 
     def gap_clicked(self, message: GapClicked) -> None:
         gaps = self.host.walk.recordings[message.of].results.gaps()
-        gap = gaps.find(message.gap.device, message.gap.index)
+        gap = gaps.find(message.device, message.index)
         if gap is not None:
             self.show(gap, message.of)

@@ -32,7 +32,7 @@ class VerdictKeys:
         """Of the parts, once it is known."""
         self.words: Mapping[str, str] = {}
         """Of the causes of idle time, once they are known."""
-        host.escapes.append(Escape(lambda: line.chosen is not None, lambda: line.choose(None)))
+        host.escapes.append(Escape(lambda: line.chosen is not None, lambda: setattr(line, "chosen", None)))
 
     def judge(self) -> None:
         """Find the verdict in a thread, then show it."""
@@ -70,7 +70,7 @@ class VerdictKeys:
         from tracetui.report.parts import evidence
         from tracetui.tui.panes.overview import OverviewPane
 
-        self.line.choose(part)
+        self.line.chosen = part
         what = self.line.parts[part]
         of = f"{share(what.share)} " if what.share is not None else ""
         target = self.evidence.get(what.what)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import chain
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -13,11 +12,12 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tracetui.cells import cell, clauses, clip
 from tracetui.session.session import Session
+from tracetui.tui.drawn import Drawn
 from tracetui.tui.panes import PAIR_PANES, PANES, PaneSpec, keyed
 from tracetui.tui.panes.base import Noted, Pane
 
@@ -29,17 +29,18 @@ LONGEST = "annotations"
 """The pane whose title takes the room of two others."""
 
 
-class PaneTabs(Widget):
+class PaneTabs(Drawn):
     """The panes with their keys, with the open one marked; on the right the open pane's note."""
 
     DEFAULT_CSS = """
     PaneTabs { height: 1; background: $panel; }
-    PaneTabs > .tabs--tab { color: $text-muted; background: $panel; }
-    PaneTabs > .tabs--open { color: $accent; background: $surface; text-style: bold; }
-    PaneTabs > .tabs--keys { color: $panel; background: $accent; text-style: bold; }
-    PaneTabs > .tabs--note { color: $text-muted; background: $panel; }
+    PaneTabs > .drawn--accent { background: $surface; }
+    PaneTabs > .drawn--cursor { color: $panel; background: $accent; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tabs--{role}" for role in ("tab", "open", "keys", "note")}
+
+    open: reactive[str | None] = reactive(None)
+    keys = reactive(False)
+    """Whether the open pane has the focus."""
 
     class Picked(Message):
         """A tab was clicked."""
@@ -53,21 +54,8 @@ class PaneTabs(Widget):
         super().__init__()
         self.specs: tuple[tuple[str, PaneSpec], ...] = (*keyed(PAIR_PANES if pair else ()), *keyed(PANES))
         """The panes with their keys."""
-        self.open: str | None = None
-        self.keys = False
-        """Whether the open pane has the focus."""
         self.note = self.needed = ""
         self.counts: dict[str, str] = {}
-
-    def set_open(self, pane: str | None) -> None:
-        if pane != self.open:
-            self.open = pane
-            self.refresh()
-
-    def set_keys(self, keys: bool) -> None:
-        if keys != self.keys:
-            self.keys = keys
-            self.refresh()
 
     def set_note(self, note: str, needed: str = "") -> None:
         """The open pane's note; `needed`: its beginning, for which tabs may lose their titles."""
@@ -103,8 +91,7 @@ class PaneTabs(Widget):
         return next((one for one in made if sum(len(text) for _, text in one) <= room), labels([], False))
 
     def render_line(self, y: int) -> Strip:
-        tab = self.get_component_rich_style("tabs--tab")
-        marked = self.get_component_rich_style("tabs--keys" if self.keys else "tabs--open")
+        tab, marked = self.look("dim"), self.look("cursor" if self.keys else "accent")
         labels = self.labels()
         segments: list[Segment] = []
         for key, text in labels:
@@ -115,9 +102,7 @@ class PaneTabs(Widget):
         cut = note != self.note and self.note[len(note) - 1 : len(note)] not in (",", ";", ":")
         if cut or not note:  # "idle 24.947 …" says less than nothing
             note = clip(self.needed, max(0, room - 2))
-        segments.append(
-            Segment(cell(f"{note} ", max(0, room), True), self.get_component_rich_style("tabs--note"))
-        )
+        segments.append(Segment(cell(f"{note} ", max(0, room), True), tab))
         return Strip(segments).adjust_cell_length(self.size.width, tab)
 
     def on_click(self, event: events.Click) -> None:
@@ -192,11 +177,11 @@ class PaneArea(Vertical):
             pane.focus()
 
     def on_descendant_focus(self) -> None:
-        self.tabs.set_keys(True)
+        self.tabs.keys = True
         self.post_message(self.HasKeys(True))
 
     def on_descendant_blur(self) -> None:
-        self.tabs.set_keys(False)
+        self.tabs.keys = False
         self.post_message(self.HasKeys(False))
 
     def grow(self, by: int) -> None:
@@ -226,7 +211,7 @@ class PaneArea(Vertical):
         """Open a pane; None closes the open one. `before`: the pane that is shown, if it is not the open one
         of the active recording."""
         before = before or self.open
-        self.tabs.set_open(key)
+        self.tabs.open = key
         self.set_class(key is None, "closed")
         if key is None:
             if before is not None:

@@ -15,7 +15,6 @@ from tracetui.session.session import Session
 from tracetui.tables.findings import FindingLine, finding_lines, findings_table
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
-from tracetui.tui.tables.view import TableView
 from tracetui.units import plural
 
 
@@ -28,9 +27,7 @@ class FindingsPane(ScopedPane):
     FindingsPane > .finding--low { color: $primary; }
     FindingsPane > .finding--info { color: $text-muted; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = TableView.COMPONENT_CLASSES | {
-        f"finding--{severity}" for severity in SEVERITIES
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"finding--{severity}" for severity in SEVERITIES}
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.segment import Segment
@@ -17,19 +17,17 @@ from tracetui.copying import replace
 from tracetui.session.session import Session
 from tracetui.tables.model import Column, Table, scrolled
 from tracetui.tui.bindings import bind
+from tracetui.tui.drawn import Drawn
 from tracetui.tui.panes.base import Follow
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.tui.part_styles import COMPONENTS, component_css, css_name, texture
 from tracetui.tui.tables import drawing
-from tracetui.tui.tables.view import TableView
 
 if TYPE_CHECKING:
     from tracetui.report.overview import Entry, Overview
     from tracetui.report.overview_lines import Piece
     from tracetui.tables.lines import Line
 
-TEXTS = ("head", "good", "warn", "bad", "accent", "track")
-"""Styles of texts that the table itself does not have."""
 TRACK = "|track"
 """See `report.overview_lines`, which is imported when there is something to lay out."""
 
@@ -47,17 +45,13 @@ class OverviewPane(ScopedPane):
     """Blocks of lines in one column or two. Enter goes to what a line speaks of."""
 
     DEFAULT_CSS = """
-    OverviewPane > .overview--head { color: $foreground; text-style: bold; }
-    OverviewPane > .overview--good { color: $success; }
-    OverviewPane > .overview--warn { color: $warning; text-style: bold; }
-    OverviewPane > .overview--bad { color: $error; text-style: bold; }
-    OverviewPane > .overview--accent { color: $primary; }
+    OverviewPane > .drawn--head { background: transparent; }
+    OverviewPane > .drawn--good { text-style: none; }
+    OverviewPane > .drawn--accent { color: $primary; background: transparent; text-style: none; }
     OverviewPane > .overview--track { background: $panel; }
     OverviewPane > .part--kernels { color: $part-compute; }
     """ + component_css("OverviewPane")
-    COMPONENT_CLASSES: ClassVar[set[str]] = (
-        TableView.COMPONENT_CLASSES | {f"overview--{text}" for text in TEXTS} | COMPONENTS | {"part--kernels"}
-    )
+    COMPONENT_CLASSES = COMPONENTS | {"overview--track", "part--kernels"}
     BINDINGS = bind("left side(-1)  right side(1)")
 
     def __init__(self, session: Session, key: str) -> None:
@@ -245,11 +239,11 @@ class OverviewPane(ScopedPane):
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        width, style, base = self.size.width, self.get_component_rich_style, self.ground
+        width, base = self.size.width, self.ground
         lines, at = self.lines(), self.top + y
         if self.table is None or not len(self.order):
             return super().render_line(y + 1 if self.table is not None else y)
-        bar = drawing.scroll_bar(y, self.top, self.page, len(lines), style("table--bar"), base)
+        bar = drawing.scroll_bar(y, self.top, self.page, len(lines), self.look("bar"), base)
         if at >= len(lines):
             return self._blank() if bar.text == " " else Strip([Segment(" " * (width - 1), base), bar])
         segments: list[Segment] = []
@@ -268,7 +262,7 @@ class OverviewPane(ScopedPane):
 
     def _under_cursor(self, piece: Piece, width: int, mark: str) -> list[Segment]:
         """A line under the cursor: all of its cells, the bar in its own colors."""
-        cursor = self.get_component_rich_style("table--cursor")
+        cursor = self.look("cursor")
         (margin, _), *rest = piece.line
         segments = [Segment(mark + margin[1:], cursor)]
         segments += [Segment(t, self._style(role) if role.endswith(TRACK) else cursor) for t, role in rest]
@@ -278,6 +272,7 @@ class OverviewPane(ScopedPane):
         if role.endswith(TRACK):
             track = self.get_component_rich_style("overview--track", partial=True)
             return self._style(role.removesuffix(TRACK)) + track
-        names = (f"part--{css_name(role)}", f"overview--{role}", f"table--{role}")
-        name = next((name for name in names if name in self.COMPONENT_CLASSES), "table--row")
-        return self.get_component_rich_style(name)
+        part = f"part--{css_name(role)}"
+        if part in self.COMPONENT_CLASSES:
+            return self.get_component_rich_style(part)
+        return self.look(role if f"drawn--{role}" in Drawn.COMPONENT_CLASSES else "text")

@@ -170,7 +170,7 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
         title = explanation.title
         if self.gap is not None:
             title = f"idle {duration(int(self.results.gaps().duration[self.gap]))}, then {title}"
-        self.head.set_title(f"Explain: {title}")
+        self.head.title = f"Explain: {title}"
         self.wrap()
 
     def wrap(self) -> None:

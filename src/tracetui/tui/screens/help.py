@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
-from typing import ClassVar
 
-from rich.segment import Segment
-from textual import events
-from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import cell, wrap
 from tracetui.tui.bindings import ACTIONS, PANES, Action, bind, groups, key_text
+from tracetui.tui.drawn import Run, ScrolledLines
 from tracetui.tui.screens.sheet import Sheet
-from tracetui.tui.tables.drawing import scroll_bar
 
 WIDE, NARROW, KEYS, GAP = 56, 34, 17, 3
 """Cells of a column whose lines need not be wrapped, of the narrowest one, of the keys in it, between two."""
@@ -38,9 +34,6 @@ HINTS = (
     ("I", "glossary", "glossary"),
     ("^p", "find a command", "app.command_palette"),
 )
-
-Run = tuple[str, str]
-"""A text and its role: "group", "key" or "text"."""
 
 
 def sections(
@@ -89,11 +82,11 @@ def help_lines(
 def _block(group: str, lines: list[tuple[str, str]], size: int) -> list[list[Run]]:
     """A group of keys as lines of `size` cells, and an empty one below."""
     wide = min(KEYS, max(len(keys) for keys, _ in lines) + 4) if size < WIDE else KEYS
-    block: list[list[Run]] = [[(cell(group, size), "group")]]
+    block: list[list[Run]] = [[(cell(group, size), "accent")]]
     for keys, text in lines:
         for n, part in enumerate(wrap(text, size - wide)):
             head = cell(f"  {keys}" if n == 0 else "", wide)
-            block.append([(head, "key"), (cell(part, size - wide), "text")])
+            block.append([(head, "head"), (cell(part, size - wide), "text")])
     return [*block, [(" " * size, "text")]]
 
 
@@ -123,17 +116,9 @@ def _columns(blocks: list[list[list[Run]]], count: int) -> list[list[list[Run]]]
     return columns
 
 
-class HelpView(Widget, can_focus=True):
+class HelpView(ScrolledLines, can_focus=True):
     """The lines of the help, scrolled."""
 
-    DEFAULT_CSS = """
-    HelpView { height: 1fr; }
-    HelpView > .help--group { color: $accent; text-style: bold; }
-    HelpView > .help--key { color: $foreground; text-style: bold; }
-    HelpView > .help--text { color: $foreground; }
-    HelpView > .help--bar { color: $scrollbar; background: $scrollbar-background; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"help--{role}" for role in ("group", "key", "text", "bar")}
     BINDINGS = bind(
         "up,k scroll_lines(-1)  down,j scroll_lines(1)  pageup,b page(-1)  pagedown,space page(1)"
         "  home scroll_lines(-1000)  end scroll_lines(1000)"
@@ -142,8 +127,6 @@ class HelpView(Widget, can_focus=True):
     def __init__(self, actions: Iterable[Action], in_table: bool) -> None:
         super().__init__()
         self.actions, self.in_table = tuple(actions), in_table
-        self.top = 0
-        self.lines: list[list[Run]] = []
 
     def lay_out(self, width: int, height: int) -> int:
         """Arrange the keys for a view of this size. Returns the number of lines."""
@@ -151,34 +134,13 @@ class HelpView(Widget, can_focus=True):
         return len(self.lines)
 
     def on_resize(self) -> None:
-        self.action_scroll_lines(0)
+        self.scroll_rows(0)
 
     def action_scroll_lines(self, lines: int) -> None:
-        top = max(0, min(self.top + lines, len(self.lines) - self.size.height))
-        if top != self.top:
-            self.top = top
-            self.refresh()
+        self.scroll_rows(lines)
 
     def action_page(self, pages: int) -> None:
-        self.action_scroll_lines(pages * max(1, self.size.height - 1))
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.action_scroll_lines(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.action_scroll_lines(-3)
-
-    def render_line(self, y: int) -> Strip:
-        width, height = self.size
-        style = self.get_component_rich_style
-        if self.top + y >= len(self.lines):
-            return Strip.blank(width, self.rich_style)
-        segments = [Segment(text, style(f"help--{role}")) for text, role in self.lines[self.top + y]]
-        line = Strip([Segment("  ", self.rich_style), *segments])
-        bar = scroll_bar(y, self.top, height, len(self.lines), style("help--bar"), self.rich_style)
-        return Strip([*line.adjust_cell_length(width - 1, self.rich_style), bar], width)
+        self.scroll_rows(pages * max(1, self.size.height - 1))
 
 
 class HelpScreen(Sheet[None]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from textual import events
@@ -12,10 +12,10 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.screen import Screen
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tracetui.cells import cell, wrap
 from tracetui.tui.bindings import bind
+from tracetui.tui.drawn import Drawn, Run
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.textual_private import forget_drawn
 from tracetui.units import size
@@ -24,17 +24,13 @@ if TYPE_CHECKING:
     from tracetui.session.recording import Recording
 
 
-class Progress(Widget):
+class Progress(Drawn):
     """What is being read, how far it is, and the key to cancel; or why it failed."""
 
     DEFAULT_CSS = """
     Progress { width: 100%; height: 100%; }
-    Progress > .progress--text { color: $foreground; }
-    Progress > .progress--bar { color: $accent; }
-    Progress > .progress--hint { color: $text-muted; }
-    Progress > .progress--error { color: $error; text-style: bold; }
+    Progress > .drawn--accent { text-style: none; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"progress--{role}" for role in ("text", "bar", "hint", "error")}
 
     def __init__(self, tasks: Sequence[LoadTask]) -> None:
         super().__init__()
@@ -44,7 +40,7 @@ class Progress(Widget):
     def load_task(self) -> LoadTask:
         """The task to tell about: one that failed, else the first that still reads."""
         failed = (task for task in self.tasks if task.error is not None)
-        reading = (task for task in self.tasks if not task.finished.is_set())
+        reading = (task for task in self.tasks if not task.ended.done())
         return next(failed, None) or next(reading, self.tasks[0])
 
     @property
@@ -52,49 +48,38 @@ class Progress(Widget):
         """Whether there is a screen to go back to."""
         return len(self.app.screen_stack) > 1
 
-    def lines(self, width: int) -> list[tuple[str, str]]:
-        """(text, style) of each line."""
+    def lines(self, width: int) -> list[Run]:
+        """The lines from the first to the last."""
         task = self.load_task
         if task.error is not None:
             advice = "tracetui check FILE tells you more, and can repair some files."
             return [
-                *((line, "error") for line in wrap(task.error, width)),
+                *((line, "bad") for line in wrap(task.error, width)),
                 ("", "text"),
                 *((line, "text") for line in wrap(advice, width)),
                 ("", "text"),
-                ("Esc  back" if self.back else "Esc  quit", "hint"),
+                ("Esc  back" if self.back else "Esc  quit", "dim"),
             ]
-        if not task.total:
-            done = f", {size(task.done)} so far" if task.done else ""
-            return [
-                (f"reading {task.name}{done}", "text"),
-                ("", "bar"),
-                ("", "text"),
-                ("Esc  cancel", "hint"),
-            ]
-        done = f"{size(task.done)} of {size(task.total)}"
-        bar = width - 6
-        filled = "█" * round(task.share * bar)
-        return [
-            (f"reading {task.name}, {done}", "text"),
-            (f"{filled.ljust(bar, '░')} {task.share:4.0%}", "bar"),
-            ("", "text"),
-            ("Esc  cancel", "hint"),
-        ]
+        done, bar = f", {size(task.done)} so far" if task.done else "", ""
+        if task.total:
+            done, cells = f", {size(task.done)} of {size(task.total)}", width - 6
+            bar = f"{('█' * round(task.share * cells)).ljust(cells, '░')} {task.share:4.0%}"
+        said = f"reading {task.name}{done}"
+        return [(said, "text"), (bar, "accent"), ("", "text"), ("Esc  cancel", "dim")]
 
     def advance(self) -> None:
         """Draw the two lines that show the progress."""
         self.refresh(Region(0, (self.size.height - 4) // 2, self.size.width, 2))
 
-    def line_at(self, y: int, inner: int) -> tuple[str, str] | None:
-        """(text, style) of line `y` of the screen."""
+    def line_at(self, y: int, inner: int) -> Run | None:
+        """Line `y` of the screen."""
         lines = self.lines(inner)
         at = y - (self.size.height - len(lines)) // 2
         return lines[at] if 0 <= at < len(lines) else None
 
     async def on_click(self, event: events.Click) -> None:
         line = self.line_at(event.y, self.inner)
-        if line is not None and line[1] == "hint":
+        if line is not None and line[1] == "dim":
             await self.screen.run_action("cancel")
 
     @property
@@ -107,9 +92,8 @@ class Progress(Widget):
         line = self.line_at(y, inner)
         if line is None:
             return Strip.blank(width, self.rich_style)
-        text, kind = line
-        left = (width - inner) // 2
-        style = self.get_component_rich_style(f"progress--{kind}")
+        text, look = line
+        left, style = (width - inner) // 2, self.look(look)
         return Strip([Segment(" " * left, style), Segment(cell(text, width - left), style)], width)
 
 
@@ -136,7 +120,7 @@ class LoadingScreen(Screen[None]):
     @property
     def finished(self) -> bool:
         """Whether all is read, or something cannot be."""
-        return any(task.error for task in self.tasks) or all(task.finished.is_set() for task in self.tasks)
+        return any(task.error for task in self.tasks) or all(task.ended.done() for task in self.tasks)
 
     def compose(self) -> ComposeResult:
         yield Progress(self.tasks)
@@ -144,7 +128,7 @@ class LoadingScreen(Screen[None]):
     def on_mount(self) -> None:
         self._timer = self.set_interval(1 / 10, self._tick)
         for task in self.tasks:
-            task.when_done(self._ended)
+            task.ended.add_done_callback(lambda _: self._ended())
         if len(self.tasks) == 1 and self.beside is None:
             self.tasks[0].beginning.add_done_callback(lambda _: self.begun())
 

@@ -150,7 +150,7 @@ class MarksScreen(WalkingSheet[Mark]):
         place = self.list.cursor
         self.rows = list(self.marks.all)
         table = marks_table(self.rows, self.size.width - 3, self.marks.is_here)
-        self.head.set_title(plural(len(self.rows), "mark").capitalize() if self.rows else "Marks")
+        self.head.title = plural(len(self.rows), "mark").capitalize() if self.rows else "Marks"
         note = min(LONGEST_NOTE, max((m.note.count("\n") + 2 for m in self.rows), default=1))
         self.box.styles.height = note
         self.fit(max(1, len(self.rows)) + 2 + note)

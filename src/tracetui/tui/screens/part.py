@@ -21,7 +21,8 @@ from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.textual_private import draw_less
-from tracetui.tui.timeline import SelectionBar, TimelineView
+from tracetui.tui.timeline.bar import SelectionBar
+from tracetui.tui.timeline.view import TimelineView
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 from tracetui.units import size

@@ -11,8 +11,9 @@ from textual.widget import Widget
 
 from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
+from tracetui.tui.footer import Hints
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.screens.sheet import Hints, ListSheet, Rows
+from tracetui.tui.screens.sheet import ListSheet, Rows
 from tracetui.tui.tables.view import TableView
 
 HINTS = (("Esc", "close", "leave"), ("Enter", "run", "choose"), ("↑↓", "choose", ""))
@@ -65,8 +66,8 @@ class PickList(Rows, can_focus=False):
     """The choices. The line above keeps the focus, and one click chooses."""
 
     DEFAULT_CSS = """
-    PickList > .table--cursor {
-        background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+    PickList:blur > .drawn--cursor {
+        background: $block-cursor-background; color: $block-cursor-foreground;
     }
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -13,6 +13,7 @@ from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.geometry import Region
+from textual.reactive import reactive
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.strip import Strip
 from textual.widget import Widget
@@ -21,7 +22,7 @@ from tracetui.cells import clauses, middle
 from tracetui.session.session import Session
 from tracetui.session.walk import Place, Walk, nothing
 from tracetui.tui.bindings import bind
-from tracetui.tui.footer import Footer
+from tracetui.tui.footer import Footer, Hints
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.view import TableView
@@ -29,8 +30,6 @@ from tracetui.tui.textual_private import lines_between
 
 LEAST_PICTURE = 6
 """Lines of the timeline and the line below it; with fewer, it is just covered."""
-
-Hints = Sequence[tuple[str, str, str]]
 
 
 class TimelineScreen(Screen[None]):
@@ -42,21 +41,12 @@ class TimelineScreen(Screen[None]):
 class SheetHead(Footer):
     """The sheet's first line: its title, and on the right the keys, or for a few seconds a message."""
 
-    DEFAULT_CSS = """
-    SheetHead { height: 1; width: 1fr; background: $panel; }
-    SheetHead > .footer--rule { color: $text-muted; background: $panel; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"footer--rule"}
+    title = reactive("")
 
     def __init__(self, title: str, hints: Hints) -> None:
         """`title`: plain, safe text."""
-        super().__init__(tuple(hints))
+        super().__init__(hints)
         self.title = title
-
-    def set_title(self, title: str) -> None:
-        if title != self.title:
-            self.title = title
-            self.refresh()
 
     @property
     def room(self) -> int:
@@ -69,11 +59,11 @@ class SheetHead(Footer):
         return self.size.width - 2 - sum(len(keys) + len(text) + 3 for keys, text, _ in self.shown) + 2
 
     def render_line(self, y: int) -> Strip:
-        style, width = self.get_component_rich_style, self.size.width
-        rule, word, key = (style(f"footer--{role}") for role in ("rule", "word", "key"))
+        width = self.size.width
+        rule, word, key = (self.look(name) for name in ("dim", "text", "accent"))
         if self.message:
             room = max(self.room, self.size.width * 2 // 3)
-            right = [Segment(clauses(self.message, room), style("footer--message"))]
+            right = [Segment(clauses(self.message, room), self.look("head"))]
         else:
             right = []
             for keys, text, _ in self.shown:

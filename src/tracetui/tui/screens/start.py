@@ -10,12 +10,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tracetui import __version__
 from tracetui.cells import cell
 from tracetui.session.folder import Found
 from tracetui.tui.bindings import bind
+from tracetui.tui.drawn import Drawn
 from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import OpenTrace, WantAttach, WantCapture
@@ -34,23 +34,18 @@ HINTS = (
 TYPING = (("Enter", "open", "choose"), ("Tab", "complete", "complete"), ("Esc", "back", "close_prompt"))
 
 
-class Welcome(Widget):
+class Welcome(Drawn):
     """Two lines above the choices."""
 
-    DEFAULT_CSS = """
-    Welcome { height: 2; }
-    Welcome > .welcome--title { color: $accent; text-style: bold; }
-    Welcome > .welcome--text { color: $text-muted; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"welcome--title", "welcome--text"}
+    DEFAULT_CSS = "Welcome { height: 2; }"
+    LINES = (
+        (f" tracetui {__version__}", "accent"),
+        (" Open a trace of torch.profiler, capture one here, or record a running job.", "dim"),
+    )
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        if y == 0:
-            title = f" tracetui {__version__}"
-            return Strip([Segment(cell(title, width), self.get_component_rich_style("welcome--title"))])
-        text = " Open a trace of torch.profiler, capture one here, or record a running job."
-        return Strip([Segment(cell(text, width), self.get_component_rich_style("welcome--text"))])
+        text, look = self.LINES[y]
+        return Strip([Segment(cell(text, self.size.width), self.look(look))])
 
 
 class StartScreen(Screen[None]):
@@ -100,11 +95,11 @@ class StartScreen(Screen[None]):
     def action_open_file(self) -> None:
         """Ask for a path, or for a word to search for."""
         self.traces.ask()
-        self.footer.set_hints(TYPING)
+        self.footer.hints = TYPING
 
     def action_close_prompt(self) -> None:
         self.traces.stop_asking()
-        self.footer.set_hints(HINTS)
+        self.footer.hints = HINTS
 
     def on_prompt_left(self, message: Prompt.Left) -> None:
         self.action_close_prompt()

@@ -39,14 +39,9 @@ from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import NextTrace, WantAttach, WantCapture
 from tracetui.tui.screens.sheet import TimelineScreen
 from tracetui.tui.textual_private import draw_less, once_drawn
-from tracetui.tui.timeline import (
-    GapClicked,
-    RangeChanged,
-    SelectionBar,
-    SelectionChanged,
-    TimelineView,
-    ViewportChanged,
-)
+from tracetui.tui.timeline.bar import SelectionBar
+from tracetui.tui.timeline.messages import GapClicked, RangeChanged, SelectionChanged, ViewportChanged
+from tracetui.tui.timeline.view import TimelineView
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 
@@ -207,7 +202,7 @@ class TraceScreen(TimelineScreen):
         self.panes.show_span(message)
 
     def on_pane_area_has_keys(self, message: PaneArea.HasKeys) -> None:
-        self.footer.set_hints(TABLE_HINTS if message.has else self.hints)
+        self.footer.hints = TABLE_HINTS if message.has else self.hints
 
     def on_go_to_difference(self, message: GoToDifference) -> None:
         self.compare_keys.go_to_difference(message)

@@ -12,6 +12,7 @@ from textual.strip import Strip
 
 from tracetui.tables.model import I64, Column, Table, arrange, fit, next_sort, scrolled
 from tracetui.tui.bindings import bind
+from tracetui.tui.drawn import Scrolled
 from tracetui.tui.tables import drawing
 from tracetui.tui.tables.delta_table import DeltaLines
 
@@ -36,27 +37,17 @@ def no_wider(table: Table, columns: list[tuple[Column, int]]) -> list[tuple[Colu
     return found
 
 
-class TableView(DeltaLines, can_focus=True):
+class TableView(Scrolled, DeltaLines, can_focus=True):
     """A table with a cursor, sorted by key or by a click on a title, and filtered by a text."""
 
     DEFAULT_CSS = """
     TableView { height: 1fr; width: 1fr; }
-    TableView > .table--header { background: $panel; color: $foreground; text-style: bold; }
-    TableView > .table--sorted { background: $panel; color: $accent; text-style: bold; }
-    TableView > .table--row { color: $foreground; }
-    TableView > .table--dim { color: $text-muted; }
-    TableView > .table--cursor {
+    TableView > .drawn--head { background: $panel; }
+    TableView > .drawn--accent { background: $panel; }
+    TableView:blur > .drawn--cursor {
         background: $block-cursor-blurred-background; color: $block-cursor-blurred-foreground;
-        text-style: bold;
     }
-    TableView:focus > .table--cursor {
-        background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
-    }
-    TableView > .table--bar { color: $scrollbar; background: $scrollbar-background; }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"table--{role}" for role in ("header", "sorted", "row", "dim", "cursor", "bar")
-    }
     BINDINGS = bind(
         "up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)  home first  end last  enter choose"
     )
@@ -225,14 +216,6 @@ class TableView(DeltaLines, can_focus=True):
         self.top = max(0, min(self.top + rows, len(self.order) - self.page))
         self.redraw()
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.scroll_rows(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.scroll_rows(-3)
-
     def on_click(self, event: events.Click) -> None:
         event.stop()
         if event.y < self.HEADER:
@@ -290,26 +273,25 @@ class TableView(DeltaLines, can_focus=True):
         return Strip.blank(self.size.width, self.ground)
 
     def render_line(self, y: int) -> Strip:
-        width, style = self.size.width, self.get_component_rich_style
+        width = self.size.width
         if self.table is None:
-            return drawing.message(self.waiting, y, width, style("table--dim")) or self._blank()
+            return drawing.message(self.waiting, y, width, self.look("dim")) or self._blank()
         if y < self.HEADER:
             order = (self.sort, self.descending)
-            return drawing.header(
-                self._columns(), order, self._chip, width, style("table--header"), style("table--sorted")
-            )
+            looks = self.look("head"), self.look("accent")
+            return drawing.header(self._columns(), order, self._chip, width, *looks)
         if not len(self.order):
             nothing = f"no row contains “{self.needle}”" if self.needle else self.table.empty
-            return drawing.message(nothing, y - self.HEADER, width, style("table--dim")) or self._blank()
+            return drawing.message(nothing, y - self.HEADER, width, self.look("dim")) or self._blank()
         if self._foot and y == self.size.height - 1:
-            look, filtered = style("table--header"), bool(self.needle)
+            look, filtered = self.look("head"), bool(self.needle)
             return drawing.foot(self.table, self._columns(), self._chip, width, look, filtered)
         at = self.top + y - self.HEADER
         if at >= len(self.order):
             return self._blank()
         place = y - self.HEADER, self.top, self.page, len(self.order)
-        bar = drawing.scroll_bar(*place, style("table--bar"), self.ground)
+        bar = drawing.scroll_bar(*place, self.look("bar"), self.ground)
         row, here = int(self.order[at]), at == self.cursor
         faint = self.table.dim is not None and self.table.dim(row)
-        look = style("table--cursor" if here else "table--dim" if faint else "table--row")
+        look = self.look("cursor" if here else "dim" if faint else "text")
         return drawing.row(self.table, row, here, self._columns(), self._chip, width, look, bar)

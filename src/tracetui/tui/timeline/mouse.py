@@ -10,7 +10,7 @@ from tracetui.timeline.gap_cells import gap_at
 from tracetui.timeline.layout import Of
 from tracetui.timeline.navigate import event_at
 from tracetui.timeline.scene import TOP
-from tracetui.tui.timeline.messages import GapClicked, GapId, RangeChanged
+from tracetui.tui.timeline.messages import GapClicked, RangeChanged
 
 WHEEL_LINES = 3
 WHEEL_PAN = 0.1
@@ -80,7 +80,7 @@ class Mouse:
         pressed, self._pressed = self._pressed, None
         self._widget.release_mouse()
         if pressed is not None and self._dragged:
-            self._widget.post_message(RangeChanged(self._walk.scene.band))
+            self._widget.post_message(RangeChanged())
         elif pressed is not None and pressed[1] > 0:
             self._click(*pressed)
 
@@ -112,6 +112,6 @@ class Mouse:
         elif (found := event_at(local, line, column)) is not None:
             self._walk.select(found, of=line.source, reveal=False)
         elif (gap := gap_at(local, line, column)) is not None:
-            self._widget.post_message(GapClicked(GapId(*gap), line.source))
+            self._widget.post_message(GapClicked(*gap, line.source))
         else:
             self._walk.select(None)

@@ -53,8 +53,8 @@ class TimelineView(Widget, can_focus=True):
         """Decides when to draw."""
         self._shown: Viewport | None = None
         walk.on_change = self._wake
-        walk.on_select = lambda event: self.post_message(SelectionChanged(event))
-        walk.on_range = lambda band: self.post_message(RangeChanged(band))
+        walk.on_select = lambda: self.post_message(SelectionChanged())
+        walk.on_range = lambda: self.post_message(RangeChanged())
 
     def set_theme(self, theme: Theme) -> None:
         """Change the colors."""
@@ -90,7 +90,7 @@ class TimelineView(Widget, can_focus=True):
             self.screen.post_message(messages.Update(barred))
         if self._shown != self.walk.view:
             self._shown = self.walk.view
-            self.post_message(ViewportChanged(self.walk.view))
+            self.post_message(ViewportChanged())
 
     def _render_frame(self) -> list[Region]:
         """Paint the scene. Returns the lines that changed, as regions."""
