@@ -109,6 +109,10 @@ def test_an_event_within_one_that_was_begun_is_kept(begun: bytes, trace_of: Call
     """As where two threads write at once: the first event goes on after the second one."""
     trace = trace_of(file_with(begun + broken_event() + b"}"))
     assert sorted(trace.names[n] for n in trace.name) == ["first", "last", "x"]
+    # Also among others that are mended together.
+    mended = broken_event(value=b"nan")
+    trace = trace_of(file_with(b", ".join((mended, begun + broken_event() + b"}", mended))))
+    assert sorted(trace.names[n] for n in trace.name) == ["first", "last", "x", "x", "x"]
 
 
 @pytest.mark.parametrize("between", [b" ", b",,", b";", b"\x00,", b"},", b"],["])
