@@ -296,6 +296,14 @@ def test_copies_of_roctracer_and_attention_in_triton(name: str, short: str, kind
     assert (decode(name).short, decode(name).kind) == (short, kind)
 
 
+def test_an_annotation_has_a_shadow_on_the_gpu_and_an_op_of_its_name_has_none(tmp_path: Path) -> None:
+    shadow = kernel(10, 5, 0, name="mine::forward", cat="gpu_user_annotation")
+    noted = cpu("mine::forward", 0, 9, "user_annotation")
+    trace = trace_of(tmp_path, noted, cpu("mine::forward", 2, 5), shadow)
+    said = [" ".join(explain(trace, i).what) for i in range(2)]
+    assert ["is in its shadow" in text for text in said] == [True, False]
+
+
 def test_an_annotation_is_told_from_an_op_and_from_python(tmp_path: Path) -> None:
     kinds = ("user_annotation", "python_function", "cpu_op")
     told = [" ".join(explain(trace_of(tmp_path, cpu("mine", 0, 9, kind)), 0).what) for kind in kinds]

@@ -115,6 +115,10 @@ def test_attention() -> None:
     # Sequences of several lengths in one batch: the shapes do not say how much there is to do.
     ragged = recorded(*([1, 4096, 12, 64] for _ in range(3)), [9], [9])
     assert work_of("aten::_flash_attention_forward", ragged) is None
+    # Of an input that is a list of tensors, no shape is recorded.
+    several: list[Any] = [q, [q, q], q]
+    for shapes in (several, several[1:], several[::-1][:2]):
+        assert work_of("aten::_scaled_dot_product_flash_attention", recorded(*shapes)) is None
 
 
 def test_elementwise() -> None:

@@ -157,6 +157,13 @@ def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
     assert {(int(trace.op[i]), int(trace.launch[i]), int(trace.source[i])) for i in first} == {(-1, -1, -1)}
 
 
+def test_modules_have_a_lane_where_no_launch_was_recorded(tmp_path: Path) -> None:
+    """As with ProfilerActivity.CUDA alone, or where the recording began after the launch."""
+    events = [e for e in replay(10, 30) if e["cat"] == "kernel"]
+    trace = with_module_lanes(trace_of(tmp_path, *events, cudaGraphInlineAnnotated=True))
+    assert TITLE in [lane.name for lane in trace.lanes]
+
+
 def test_a_module_alone_in_each_replay(tmp_path: Path) -> None:
     """What follows in the next replay, or on another device, is another call of it."""
     events = [

@@ -162,6 +162,9 @@ def test_what_runs_on_tensor_cores() -> None:
     plain = decode("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x16_stage3_warpsize2x2x1_ff")
     assert (plain.tensor_cores, plain.dtype) == (False, "fp32")
     assert decode(ADD).tensor_cores is None
+    assert decode(FLASH).tensor_cores is True
+    # What sums up the parts of an attention multiplies nothing.
+    assert decode(FLASH.replace("fwd_kernel", "fwd_splitkv_combine_kernel")).tensor_cores is None
     # A plain "gemm" says nothing of the units.
     assert decode("sm80_xmma_gemm_tn_n_tilesize32x32x16").tensor_cores is None
     complex_ = decode("sm80_xmma_gemm_cf32cf32_f32f32_cf32_nn_n_tilesize64x64x8_stage3_warpsize2x2x1_ffma")

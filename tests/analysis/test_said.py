@@ -307,6 +307,19 @@ def test_what_makes_steps_slow(tmp_path: Path, extra: int, inside: bool, advice:
     assert finding.severity == ("info" if extra == 100 else "medium")
 
 
+@pytest.mark.parametrize(("ops", "same"), [(50, True), (51, True), (52, False)])
+def test_slow_steps_that_run_the_same_ops(tmp_path: Path, ops: int, same: bool) -> None:
+    """One op in fifty more is nothing else; each takes eleven times as long."""
+    events: list[Event] = []
+    for n in range(6):
+        many, each = (ops, 110) if n == 3 else (50, 10)
+        events.append(step(n, 10_000 * n, many * each))
+        events += [cpu("aten::mm", 10_000 * n + each * i, each) for i in range(many)]
+    finding = found(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert ("run as many ops as the others, and these take longer" in finding.text) is same
+
+
 @pytest.mark.parametrize("name", ["cudaEventSynchronize", "cudaDeviceSynchronize"])
 def test_waits_for_events(tmp_path: Path, name: str) -> None:
     """Who times with events already is not told to."""
@@ -316,6 +329,14 @@ def test_waits_for_events(tmp_path: Path, name: str) -> None:
     finding = found(trace_of(tmp_path, *events), "explicit_waits")
     assert finding is not None
     assert ("To time a part of it" in finding.advice) is (name == "cudaDeviceSynchronize")
+
+
+@pytest.mark.parametrize(("busy", "told"), [(400, False), (600, True)])
+def test_a_closing_wait_is_explained_where_the_gpu_works_for_most_of_it(
+    tmp_path: Path, busy: int, told: bool
+) -> None:
+    events = [*run(10, busy + 10, 1), cpu("cudaDeviceSynchronize", 20, 1000, "cuda_runtime")]
+    assert (found(trace_of(tmp_path, *events), "waiting_at_the_end") is not None) is told
 
 
 @pytest.mark.parametrize("way", ["HtoD (Pageable -> Device)", "DtoH (Device -> Pageable)"])

@@ -9,6 +9,7 @@ from tests.analysis.test_rules import found
 from tests.analysis.test_said import found as found_whole
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
+from tracetui.analysis.findings import slow_calls
 from tracetui.analysis.initialisation import first_calls, first_ops
 from tracetui.analysis.results import Results
 from tracetui.trace import Trace
@@ -82,6 +83,14 @@ def test_shapes_that_came_before_are_no_reason(tmp_path: Path) -> None:
         for event in decode()
     ]
     assert "first with its shapes" not in told(trace_of(tmp_path, *events), "slow_calls")
+
+
+def test_of_very_many_calls_the_shapes_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = trace_of(tmp_path, *decode(shapes=True))  # 16 calls
+    monkeypatch.setattr(slow_calls, "MOST_CALLS", 16)
+    assert "first with its shapes" in told(trace, "slow_calls")
+    monkeypatch.setattr(slow_calls, "MOST_CALLS", 15)
+    assert "first with its shapes" not in told(trace_of(tmp_path, *decode(shapes=True)), "slow_calls")
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,19 @@ def test_parts_none_of_which_launches_most_are_a_step_too(tmp_path: Path) -> Non
     assert found(tmp_path, *close([*parts, *copies])).source == "annotation load to log"
 
 
+@pytest.mark.parametrize(("outside", "steps"), [(0, True), (3, True), (4, False)])
+def test_the_parts_of_a_loop_hold_most_of_all_launches(tmp_path: Path, outside: int, steps: bool) -> None:
+    """They make 12 in a round; with less than four fifths of all they are no steps."""
+    events: list[Event] = []
+    for n in range(3):
+        at = 1_000 * n
+        for k, kernels in enumerate(("a", "bcdef", "ghijk", "l")):
+            events.append(note(f"part {'ABCD'[k]}", at + 100 * k, 80))
+            events += launched(kernels, at + 100 * k, at + 10 * k + 1)
+        events += launched("mnop"[:outside], at + 450, at + 90)
+    assert (found(tmp_path, *events).source == "annotation part A to part D") is steps
+
+
 def test_parts_that_do_not_come_in_turn_are_none(tmp_path: Path) -> None:
     events = rounds("encode", "rerank", "respond")
     swapped = [

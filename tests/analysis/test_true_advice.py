@@ -108,6 +108,20 @@ def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
     assert finding.advice.startswith("Look at what the program does only there")
 
 
+@pytest.mark.parametrize(("length", "told"), [(4_000, False), (4_001, True)])
+def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_more(
+    tmp_path: Path, length: int, told: bool
+) -> None:
+    """A step of 9 ms among steps of 1 ms."""
+    events: list[Event] = []
+    for n in range(5):
+        events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + 100, 50, n + 1)]
+    events.append(cpu("save_checkpoint", 31_000, length, "user_annotation"))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert ("Only there is save_checkpoint" in finding.text) is told
+
+
 def allocating(frees: int) -> list[Event]:
     """60 ops, each of which makes a tensor with a cudaMalloc of 60 us; so many of them are freed."""
     events: list[Event] = []
@@ -191,6 +205,22 @@ def test_what_a_recurrent_network_copies(tmp_path: Path) -> None:
     assert told("aten::bmm")
     assert not told("aten::_cudnn_rnn_backward")
     assert not told("aten::miopen_rnn")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("aten::addmm", "computes C = A·B + C"),
+        ("aten::baddbmm", "computes C = A·B + C"),
+        ("aten::bmm", "prepares what the matmul reads"),
+    ],
+)
+def test_why_an_op_copies_before_it_multiplies(tmp_path: Path, name: str, said: str) -> None:
+    events = [cpu(name, 0, 30), launch(5, 1), memcpy(20, 10, 1, "DtoD (Device -> Device)")]
+    events += [launch(15, 2), kernel(31, 50, 2, name=GEMM)]
+    finding = found(trace_of(tmp_path, *events), "copy_before_product")
+    assert finding is not None
+    assert said in finding.text
 
 
 def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:

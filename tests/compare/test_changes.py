@@ -479,6 +479,17 @@ def test_a_copy_that_became_a_memset_is_one_change(tmp_path):
     assert text.startswith("memcpy DtoD became memset: ")
 
 
+def test_copies_are_told_by_the_ops_that_make_them(tmp_path):
+    """Two of one name, but of two ops, are two changes."""
+    a = Program(("mm", "gemm"), ("add", "plus"), ("sum", "t"))
+    b = Program(("mm", "gemm"), ("aten::clone", "x"), ("add", "plus"), ("aten::contiguous", "x"), ("sum", "t"))
+    for event in b.events:
+        if event["name"] == "x":
+            event.update(name="Memcpy DtoD (Device -> Device)", cat="gpu_memcpy")
+    told = [text.partition(" is new: ")[0] for text in texts(both(tmp_path, a, b))]
+    assert told == ["memcpy DtoD (aten::clone)", "memcpy DtoD (aten::contiguous)"]
+
+
 def test_kernels_on_another_stream_are_told_as_that(tmp_path):
     """Three of ten run on a second stream, whatever its number is in the other recording."""
     names = [f"k{n}" for n in range(10)]

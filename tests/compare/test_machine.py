@@ -96,6 +96,20 @@ def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path: Path):
     assert [one.kind for one in found.explanations] == ["sizes"]
 
 
+@pytest.mark.parametrize(("same", "told"), [(35, True), (25, False)])
+def test_programs_that_are_mostly_different_say_nothing_of_the_machine(
+    tmp_path: Path, same: int, told: bool
+):
+    """So many of 60 calls a step are the same, and take half as long again."""
+
+    def mine(events: list[Event], side: str) -> list[Event]:
+        others = [f"aten::op{k}" for k in range(same, 60)]
+        return [e | {"name": f"{e['name']}_{side}"} if e["name"] in others else e for e in events]
+
+    found = sided(tmp_path, mine(steps(), "a"), mine(steps(1.5, 1.5), "b"))
+    assert ("machine" in [one.kind for one in found.explanations]) is told
+
+
 @pytest.mark.parametrize("stacks", [0, 1])
 def test_what_was_recorded_may_slow_single_calls(tmp_path: Path, stacks: int):
     """A sixth of the calls takes half as long again, the rest as long as before."""

@@ -196,6 +196,9 @@ def test_one_step_and_the_others(tmp_path):
     for step_, against in ((4, None), (-1, None), (0, 4), (0, -1)):
         with pytest.raises(IndexError):
             compare_steps(results, step_, against)
+    both(tmp_path, recording([OPS[0]]), recording([OPS[0]]))
+    with pytest.raises(IndexError):  # a single step has no others
+        compare_steps(Results(load(tmp_path / "a.json")), 0)
 
 
 def test_what_has_another_size(tmp_path):

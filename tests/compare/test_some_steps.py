@@ -288,3 +288,18 @@ def test_forward_ops_in_the_backward_pass_of_one_side(tmp_path: Path) -> None:
         (note,) = [note for note in both(tmp_path, a, b).notes if "forward ops" in note]
         assert note.startswith(f"the backward pass of {letter} runs forward ops again, for 220 µs on the CPU")
     assert not [note for note in both(tmp_path, again, again).notes if "forward ops" in note]
+
+
+def test_memory_that_is_known_of_some_steps_alone_is_not_compared(tmp_path):
+    def peak(first: float) -> float | None:
+        args = {"Total Allocated": 4_000, "Total Reserved": 9_000, "Device Type": 1, "Device Id": 0}
+        events: list[Event] = [step(n, 100 * n, 90) for n in range(2)]
+        events += [cpu("aten::mm", 100 * n + 5, 50) for n in range(2)]
+        for at in (first, 150):
+            record = {"ph": "i", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": at}
+            events.append(record | {"args": {"Addr": 1, "Bytes": 1_000} | args})
+        (tmp_path / "a.json").write_text(json.dumps({"traceEvents": events}))
+        return compared(tmp_path / "a.json", tmp_path / "a.json").metrics["peak_allocated_bytes"].a
+
+    assert peak(50) == 4_000
+    assert peak(120) is None

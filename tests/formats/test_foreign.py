@@ -177,6 +177,8 @@ def test_only_certain_bytes_are_refused_unread() -> None:
         assert advice(head, "a.md", certain=True) == ""
     # The first packets of a longer trace.
     assert advice(packets[: len(packets) - 3], "", certain=True)
+    # What is read of it may end within the length of a packet.
+    assert advice(field(1, field(10, 1)) + b"\x0a\x80", "", certain=True)
 
 
 def test_packets_of_any_length_are_known() -> None:

@@ -104,6 +104,17 @@ def test_what_is_dropped_takes_nothing_with_it(
     assert [trace.event(i)["name"] for i in range(2)] == ["first", "last"]
 
 
+@pytest.mark.parametrize("begun", [b"{", b'{"name": "half"', b'{"ph": "X", "name": "half"'])
+def test_an_event_within_one_that_was_begun_is_kept(begun: bytes, trace_of: Callable[..., Trace]) -> None:
+    """As where two threads write at once: the first event goes on after the second one."""
+    trace = trace_of(file_with(begun + broken_event() + b"}"))
+    assert sorted(trace.names[n] for n in trace.name) == ["first", "last", "x"]
+    # Also among others that are mended together.
+    mended = broken_event(value=b"nan")
+    trace = trace_of(file_with(b", ".join((mended, begun + broken_event() + b"}", mended))))
+    assert sorted(trace.names[n] for n in trace.name) == ["first", "last", "x", "x", "x"]
+
+
 @pytest.mark.parametrize("between", [b" ", b",,", b";", b"\x00,", b"},", b"],["])
 def test_between_two_events(
     between: bytes, trace_of: Callable[..., Trace], event: Callable[..., Event]
@@ -311,6 +322,25 @@ def test_events_that_are_all_broken_are_not_taken_one_by_one(
     (notice,) = trace.notices
     assert notice.count == 3000
     assert len(trace) == 3001
+    assert len(asked) < 30
+
+
+def test_broken_events_among_sound_ones_are_not_taken_one_by_one(
+    trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    plain = recover_text._value
+
+    def counted(text: bytes, view: memoryview, begin: int) -> tuple[int, int, str]:
+        asked.append(begin)
+        return plain(text, view, begin)
+
+    monkeypatch.setattr(recover_text, "_value", counted)
+    sound = b'{"ph":"X","name":"b","pid":1,"tid":1,"ts":1,"dur":1}'
+    broken = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":-}'
+    trace = trace_of(b'{"traceEvents":[' + b",".join([sound, broken] * 3000) + b"]}")
+    (notice,) = trace.notices
+    assert (notice.kind, notice.count, len(trace)) == ("broken_event", 3000, 3000)
     assert len(asked) < 30
 
 

@@ -65,6 +65,14 @@ def test_integers_in_microseconds_and_in_nanoseconds() -> None:
     assert duration.tolist() == [13_000, 5_000, 7_000, NO_TIME]
 
 
+def test_integers_out_of_range() -> None:
+    """Microseconds whose nanoseconds are too many for 64 bits, but too few to be nanoseconds themselves."""
+    starts, durations = np.array([9 * 10**16, -9 * 10**16]), np.array([1_000, 1_000])
+    start, duration = from_integers(starts, durations)
+    assert (start // 1000).tolist() == [TIME_LIMIT // 1000, -(TIME_LIMIT // 1000)]
+    assert duration.tolist() == [1_000, 1_000]
+
+
 @given(
     st.lists(
         st.tuples(st.integers(-(4 * 10**15), 4 * 10**15), st.integers(0, 3), st.integers(0, 999)), max_size=30

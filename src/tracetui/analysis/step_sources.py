@@ -281,7 +281,7 @@ def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64)
     def launches(group: I64) -> int:
         return int(_count(times, trace.start[group], trace.start[group] + trace.duration[group]).sum())
 
-    if not main or not len(mine):
+    if not main:
         return None
     found = _rounds(trace, max(main, key=launches), groups, of_name)
     if found is None:

@@ -61,7 +61,7 @@ def find_again(sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], words
         known[side.trace.name[tree.at[top]]]
         for side, tree, top, known in zip(sides, trees, tops, (words.a, words.b), strict=True)
     ]
-    size, rounds = max((int(one.max(initial=-1)) for one in names), default=-1) + 1, sides[0].rounds
+    size, rounds = len(words), sides[0].rounds
     counts = [
         sum_into(name * rounds + tree.round[top], np.ones(len(top), np.int64), size * rounds)
         for name, tree, top in zip(names, trees, tops, strict=True)

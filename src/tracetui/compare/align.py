@@ -77,8 +77,6 @@ def _inner(a: I64, b: I64) -> tuple[I64, I64]:
 
 def _edits(a: I64, b: I64) -> tuple[I64, I64]:
     """As `align`, in time proportional to the product of the lengths."""
-    if not len(a) or not len(b):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     distinct, number = np.unique(np.concatenate([a, b]), return_inverse=True)
     if len(distinct) > _TOP:  # more than a text can tell apart: a false match is taken out below
         number %= _TOP

@@ -353,7 +353,7 @@ def _same_path(
     before_a, before_b = (tree.since[at[same]] for tree, at in zip(trees, places, strict=True))
     follows = partner[before_a] == before_b
     after, ahead = (trace.name[trees[0].at[at]] for at in (places[0][same], np.maximum(before_a, 0)))
-    _, what = np.unique((after.astype(np.int64) << 32) + ahead, return_inverse=True)
+    kinds, what = np.unique((after.astype(np.int64) << 32) + ahead, return_inverse=True)
     own, by_place = [], []
     for tree, at in zip(trees, places, strict=True):
         place = at[same]
@@ -361,7 +361,7 @@ def _same_path(
         own.append(sum_into(tree.round[place[keep]], tree.own[place[keep]], rounds).astype(np.float64))
         keep &= follows
         which = what[keep] * rounds + tree.round[place[keep]]
-        sums = sum_into(which, tree.before[place[keep]], (int(what.max(initial=-1)) + 1) * rounds)
+        sums = sum_into(which, tree.before[place[keep]], len(kinds) * rounds)
         by_place.append(sums.reshape(-1, rounds).astype(np.float64))
     spent = [float(np.median(one)) for one in own]
     slower = spent[1] / spent[0] if spent[0] else 1.0

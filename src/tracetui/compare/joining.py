@@ -217,7 +217,7 @@ def _told_alike(sides: Sides, changes: Sequence[Change]) -> list[Change]:
         ops = [ops_told(side, part) for side, part in zip(sides, (one.a, one.b), strict=True)]
         parts = list(zip(sides, (one.a, one.b), ops, strict=True))
         # Copies are told by what makes them: alone they say nothing.
-        copies = not any(ops) and all(moves(side.trace, part.events) for side, part, _ in parts)
+        copies = all(moves(side.trace, part.events) for side, part, _ in parts)
         told = not (one.what or one.block or copies) and one.kind != "order"
         names = [its or tuple(sorted(shorts(side.trace, part.events))) for side, part, its in parts]
         by_ops.setdefault(tuple(names) if told else id(one), []).append(one)

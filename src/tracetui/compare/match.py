@@ -72,6 +72,9 @@ class Vocabulary:
         self._numbers: dict[str, int] = {}
         self.a, self.b = self._of(a), self._of(b)
 
+    def __len__(self) -> int:
+        return len(self._numbers)
+
     def _of(self, trace: Trace) -> I64:
         return np.array([self._number(name) for name in trace.names], dtype=np.int64)
 

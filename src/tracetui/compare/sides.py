@@ -121,8 +121,8 @@ class Side:
         works[trace.lane[at[trace.kind[at] == Kind.CPU_OP]]] = True
         launch = trace.launch[plausible(trace, *DEVICE_WORK)]
         works[trace.lane[launch[launch >= 0]]] = True
-        if not works.any():  # only launches of kernels that are not recorded
-            works[trace.lane[at[named(trace, lambda name: "LaunchKernel" in name)[trace.name[at]]]]] = True
+        # What they launch may not be recorded.
+        works[trace.lane[at[named(trace, lambda name: "LaunchKernel" in name)[trace.name[at]]]]] = True
         at = at[works[trace.lane[at]]]
         noted = np.flatnonzero(trace.kind[at] == Kind.ANNOTATION)
         own = ~named(trace, is_collective)[trace.name[at[noted]]] & (op_around(trace, at[noted]) >= 0)

@@ -632,7 +632,7 @@ def _advice(results: Results, idle: _Idle) -> str:
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
         return SAVED_ADVICE
-    if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch > 0:
+    if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
         return f"Run {idle.on_cpu[0]} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
         return slow[0].advice(trace)

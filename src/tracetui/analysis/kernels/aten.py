@@ -122,7 +122,7 @@ def decode_aten(name: str, function: cxx.Function) -> KernelName | None:
 
 
 def _elementwise(name: str, base: str, args: tuple[str, ...]) -> KernelName:
-    width = args[0] if args and args[0].isdigit() and len(args[0]) < 3 else ""
+    width = args[0] if args and len(args[0]) < 3 else ""
     functor = next((arg for arg in args if not arg.isdigit() and cxx.dtype_of(arg) is None), "")
     op, dtype, size = _functor(functor)
     style = _ELEMENTWISE[base].format(width) if width or "{" not in _ELEMENTWISE[base] else ""

@@ -48,7 +48,7 @@ def decode_library(name: str, function: cxx.Function) -> KernelName | None:
     """Decode a name of CUTLASS 4, trtllm-gen, Marlin or DeepGEMM, or None."""
     if name.startswith("kernel_cutlass_"):
         return _dsl(name)
-    words = name[:300].split("_")
+    words = name[: cxx.LIMIT].split("_")
     if words[0] in ("bmm", "gemm") and words[3:4] == ["Fp32"] and (types := _GEN_TYPE.match(words[2])):
         return _generated(name, words, types.group())
     if found := _FMHA.match(name[:300]):

@@ -206,10 +206,9 @@ def _is_sound(piece: bytes) -> bool:
 
 
 def _holds_none(text: bytes, begin: int, end: int) -> bool:
-    """Whether a broken object can hold no event: its only phase is its own."""
-    phase = text.find(b'"ph"', begin, end)
-    inner = text.find(b"{", begin + 1, end)
-    return phase >= 0 and not 0 <= inner < phase and text.find(b'"ph"', phase + 1, end) < 0
+    """Whether a broken object can hold no event: its only phase, if any, is its own."""
+    phase, inner = text.find(b'"ph"', begin, end), text.find(b"{", begin + 1, end)
+    return text.count(b'"ph"', begin, end) < 2 and not 0 <= inner < phase
 
 
 def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int, str]:

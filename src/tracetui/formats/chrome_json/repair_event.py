@@ -67,12 +67,11 @@ def repair_event(text: bytes) -> tuple[bytes | None, list[str]]:
         note("comma")
     if lettered:
         outside = WORD.sub(word, outside)
-    if "\\" in chars or not chars.isprintable():
-        for i in range(1, len(parts), 2):
-            if "\\" in parts[i]:
-                parts[i] = ESCAPE.sub(escape, parts[i])
-            if not parts[i].isprintable():
-                parts[i] = CONTROL.sub(control, parts[i])
+    for i in range(1, len(parts), 2):
+        if "\\" in parts[i]:
+            parts[i] = ESCAPE.sub(escape, parts[i])
+        if not parts[i].isprintable():
+            parts[i] = CONTROL.sub(control, parts[i])
     if not kinds:
         return None, []
     parts[::2] = outside.split("\0")
