@@ -13,10 +13,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from tests.capture.warm import TRACETUI, Popen, job_of
 
+from tracetui.cli.main import COMMANDS, main
+
 WARM = sys.platform == "linux"
+
+
+def parameters(command: str) -> set[str | None]:
+    found = main.get_command(click.Context(main), command)
+    assert found is not None
+    return {parameter.name for parameter in found.params}
+
+
+READING = [command for command in COMMANDS if {"trace", "json"} <= parameters(command)]
+"""The commands that print what is in one trace, as text, Markdown and JSON."""
 
 
 def on_terminal(

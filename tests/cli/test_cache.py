@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from tests.conftest import SAMPLES
+from tests.program import READING
 
 from tracetui.cli.main import COMMANDS, main
 from tracetui.trace import load, saved
@@ -80,10 +81,7 @@ def test_nothing_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("cache").stdout.endswith("this folder cannot be written to: nothing is kept\n")
 
 
-READING = ["summary", "table", "gaps", "steps", "findings", "efficiency", "check", "open"]
-
-
-@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("command", [*READING, "check", "open"])
 def test_commands_keep_what_they_read_and_without_cache_do_not(
     command: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

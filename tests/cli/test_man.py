@@ -1,4 +1,4 @@
-"""The man page has every command and option, and is what docs/man.py writes."""
+"""The man page has every command and option, and is what docs/man.py writes; the commands' other lists."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import ModuleType
 
 import click
 import pytest
+from tests.program import READING
 
 from tracetui.cli.main import COMMANDS, main
 
@@ -39,6 +40,16 @@ def test_every_command_and_option_is_in_it(man: ModuleType) -> None:
                     assert man.plain(option.opts[-1]) in page, "run: python docs/man.py"
             for line in (command.help or "").splitlines():
                 assert man.plain(line.strip("\b ")) in page, "run: python docs/man.py"
+
+
+def test_every_command_is_in_its_lists() -> None:
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+    both = (DOCS.parent / "benchmarks" / "same_json.py").read_text(encoding="utf-8")
+    for name in set(COMMANDS) - {"open"}:
+        assert f"| `tracetui {name}" in page, "it needs a row in the table of commands in docs/commands.md"
+    for name in READING:
+        assert f"| `{name}` |" in page, "its fields need a row in the table of JSON in docs/commands.md"
+        assert f'["{name}"' in both, "it needs a line in COMMANDS of benchmarks/same_json.py"
 
 
 def test_nothing_in_it_is_taken_for_a_request(man: ModuleType) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from tests.program import output
+from tests.program import READING, output
 
 from tracetui.cli.main import main
 from tracetui.cli.scopes import parse_duration
@@ -31,7 +31,6 @@ def has_overhead(path: Path) -> bool:
 
 
 TABLES = [p for p in sorted([*DATA.glob("*.txt"), *SAMPLES.glob("*.txt")]) if not has_overhead(p)]
-COMMANDS = ("table", "gaps", "steps", "summary", "findings")
 ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -274,7 +273,7 @@ def bad_files(tmp_path: Path) -> dict[str, Path]:
     return files | {"missing": tmp_path / "missing\x1b[31m", "directory": tmp_path}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", READING)
 @pytest.mark.parametrize("bad", ["empty", "png", "json", "text", "gz", "missing", "directory"])
 def test_what_is_no_trace_is_one_line_and_1(tmp_path: Path, command: str, bad: str) -> None:
     result = run(command, str(bad_files(tmp_path)[bad]))
@@ -323,7 +322,7 @@ def hostile(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("form", [(), ("--json",), ("--markdown",)])
 @pytest.mark.parametrize(
-    "command", [*((c,) for c in COMMANDS), *(("table", "--group", g) for g in ("shape", "annotation", "op"))]
+    "command", [*((c,) for c in READING), *(("table", "--group", g) for g in ("shape", "annotation", "op"))]
 )
 def test_no_control_character_gets_out(
     hostile: Path, command: tuple[str, ...], form: tuple[str, ...]
@@ -459,7 +458,7 @@ def test_times_that_are_none(text: str) -> None:
 
 
 def test_help_of_every_command() -> None:
-    for command in COMMANDS:
+    for command in READING:
         result = run(command, "--help")
         assert result.exit_code == 0
         assert click.unstyle(result.output).startswith("Usage: ")

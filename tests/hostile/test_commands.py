@@ -10,23 +10,19 @@ import pytest
 from click.testing import CliRunner
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from tests.program import READING
 
 from tracetui.cli import main
 from tracetui.report import terminal
 
 from .texts import KINDS, unsafe, without_colors, write
 
-READING = [
-    ("table",),
+ASKED = [
+    *((name,) for name in READING),
     ("table", "--group", "shape"),
     ("table", "--group", "annotation"),
     ("table", "--group", "op"),
     ("table", "--name-width", "30"),
-    ("gaps",),
-    ("steps",),
-    ("summary",),
-    ("findings",),
-    ("efficiency",),
 ]
 
 
@@ -57,7 +53,7 @@ def markdown(out: str) -> tuple[list[Token], list[Token]]:
 def test_no_control_comes_through(
     kind: str, trace_file: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for arguments in READING:
+    for arguments in ASKED:
         if form == "terminal":
             monkeypatch.setattr(terminal, "is_terminal", lambda: True)
         options = [form] if form.startswith("--") else []
@@ -80,7 +76,7 @@ def test_text_fits_its_columns(kind: str, trace_file: Path) -> None:
         assert cell_len(widest) <= 80, (command, widest[:200])
 
 
-@pytest.mark.parametrize("arguments", READING, ids=" ".join)
+@pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
 def test_markdown_tables_hold(kind: str, trace_file: Path, arguments: tuple[str, ...]) -> None:
     """Tables of full rows, names whole and as code, and nothing else."""
     tokens, inline = markdown(run(*arguments, str(trace_file), "--markdown")[1])
@@ -103,7 +99,7 @@ def file_name(kind: str) -> bytes:
     return KINDS[kind].replace("\0", "").replace("/", "|").encode()[:200].decode("utf-8", "ignore").encode()
 
 
-@pytest.mark.parametrize("command", ["open", "check", *dict.fromkeys(arguments[0] for arguments in READING)])
+@pytest.mark.parametrize("command", ["open", "check", *READING])
 def test_paths_are_shown_harmlessly(command: str, tmp_path: Path) -> None:
     trace = write(tmp_path, "harmless").read_bytes()
     for kind in KINDS:

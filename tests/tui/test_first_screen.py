@@ -154,8 +154,8 @@ async def test_the_parts_on_a_small_screen_look_as_in_the_bar(
 async def test_the_findings_have_their_title_on_a_small_screen() -> None:
     app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
     async with app.run_test(size=(80, 24)) as pilot:
-        tabs = " 1 overview  2 details 3 ops 4 kernels 5 6 gaps 7 steps 8 findings 9 efficiency "
-        await until(pilot, lambda: tabs in text(app))
+        await until(pilot, lambda: " 1 overview  2 details 3 ops 4 kernels 5 " in text(app))
+        assert " 8 findings " in text(app)
         await pilot.press("5")
         await until(pilot, lambda: " 5 annotations  6 gaps " in text(app))
 
