@@ -20,8 +20,7 @@ from tracetui.safe_text import plain
 
 BLOCK = 1 << 20
 _SEARCHED = 1 << 26
-"""Bytes of a stream without a brace or a digit after which it is no trace: events have times."""
-_PROMISING = re.compile(rb"[{\d]")
+"""Bytes of a stream without a brace after which it is no trace."""
 _GIGABYTES = "TRACETUI_SPOOL_GB"
 """The variable that says how many gigabytes of a stream are copied to a temporary file at most."""
 _MOST = 8.0
@@ -132,8 +131,7 @@ def _spool(stream: IO[bytes], progress: Report | None) -> IO[bytes]:
         while block := stream.read(BLOCK):
             file.write(block)
             done += len(block)
-            encoded = done == len(block) and not _encoding(block).IN_PLACE
-            promising = promising or encoded or bool(_PROMISING.search(block))
+            promising = promising or b"{" in block or (done == len(block) and not _encoding(block).IN_PLACE)
             if done >= _SEARCHED and not promising:
                 raise OSError(errno.EINVAL, "is not a trace")
             if done > limit:
