@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, run, step
 
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.report.summary import metric, summarize, summary_lines
@@ -44,6 +45,6 @@ def test_what_the_gpu_did_is_not_known(tmp_path: Path, work: tuple[Event, ...]) 
 
 def test_what_the_cpu_did_is(tmp_path: Path) -> None:
     trace = cut(tmp_path, *OPS, LOADER | {"dur": 280}, *WORK[:2])
-    (finding,) = Results(trace).findings()
+    (finding,) = find_findings(Results(trace))
     assert finding.title == "Data loading takes 7.1% of the steps"
     assert "launches" not in finding.text

@@ -14,7 +14,7 @@ from tracetui.analysis.averages import averages
 from tracetui.analysis.calls import build_calls, is_collective
 from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
-from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.findings.start import _what_it_interrupts
 from tracetui.analysis.flow import follow, partner, unfollow
 from tracetui.analysis.gaps import find_gaps
@@ -30,7 +30,7 @@ TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 
 
 def found(trace: Trace, rule: str, scope: Scope | None = None) -> Finding | None:
-    every = Results(trace).within(scope).findings()
+    every = find_findings(Results(trace).within(scope))
     return next((finding for finding in every if finding.rule == rule), None)
 
 

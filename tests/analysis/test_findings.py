@@ -14,7 +14,7 @@ from tests.recorded import load
 
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.explain import explain
-from tracetui.analysis.findings import RULES, SEVERITIES, Finding
+from tracetui.analysis.findings import RULES, SEVERITIES, Finding, find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.trace import Kind, Trace
@@ -79,7 +79,7 @@ OTHERS = {
 @cache
 def recorded(name: str, folder: Path = DATA) -> tuple[Trace, tuple[Finding, ...]]:
     trace = load(folder / f"{name}.json.gz")
-    return trace, Results(trace).findings()
+    return trace, find_findings(Results(trace))
 
 
 @cache
@@ -87,7 +87,7 @@ def wild_findings(name: str) -> tuple[Trace, tuple[Finding, ...]]:
     if not (WILD / name).is_file():
         pytest.skip(f"traces of other tools, under their own licences, are not in {WILD}")
     trace = load(WILD / name)
-    return trace, Results(trace).findings()
+    return trace, find_findings(Results(trace))
 
 
 def one(found: tuple[Finding, ...], rule: str) -> Finding:
@@ -253,7 +253,7 @@ def test_graphs_and_their_kernels() -> None:
 def test_findings_of_a_step() -> None:
     trace, _ = recorded("matmul_add_4096_warm_compile")
     step = step_scope(trace, 3)
-    found = Results(trace).within(step).findings()
+    found = find_findings(Results(trace).within(step))
     check_all(trace, found)
     copy = one(found, "copy_before_product")
     assert copy.numbers["calls"] == 1
@@ -263,7 +263,7 @@ def test_findings_of_a_step() -> None:
 
 def test_findings_of_a_stretch_without_events() -> None:
     trace, _ = recorded("matmul_add_64_cold_eager")
-    assert Results(trace).within(range_scope(0, 1_000)).findings() == ()
+    assert find_findings(Results(trace).within(range_scope(0, 1_000))) == ()
 
 
 VALUES: tuple[Any, ...] = (None, -1, 0, 1e18, 1.5, "x", "", [], {}, True, 2**40, [[1, 2], [2, 3]], [-5])
@@ -310,9 +310,9 @@ def test_damaged_traces_have_findings_without_an_error(name: str, tmp_path: Path
         path.write_text(json.dumps(damaged))
         trace = load(path)
         results = Results(trace)
-        check_all(trace, results.findings())
+        check_all(trace, find_findings(results))
         low, high = trace.span
-        check_all(trace, results.within(range_scope(low, low + (high - low) // 2 + 1)).findings())
+        check_all(trace, find_findings(results.within(range_scope(low, low + (high - low) // 2 + 1))))
         efficiency(trace)
         for i in rng.sample(range(len(trace)), min(10, len(trace))):
             assert explain(trace, i, results.self_time()).what

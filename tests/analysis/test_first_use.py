@@ -9,7 +9,7 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
 from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.explain import explain
-from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops
 from tracetui.analysis.launches import find_launches
@@ -20,7 +20,7 @@ from tracetui.trace import Kind, Trace
 
 
 def found(trace: Trace, rule: str) -> list[Finding]:
-    return [finding for finding in Results(trace).findings() if finding.rule == rule]
+    return [finding for finding in find_findings(Results(trace)) if finding.rule == rule]
 
 
 def pieces(trace: Trace) -> dict[str, int]:
@@ -146,7 +146,7 @@ def test_marks_of_synchronisation_are_no_device_work(tmp_path: Path) -> None:
     told = summary_json(summarize(Results(trace)))
     assert [top["name"] for top in told["top"]] == ["gemm"]
     assert told["whole"]["busy_ns"] == 10_000
-    for finding in Results(trace).findings():
+    for finding in find_findings(Results(trace)):
         assert "Sync" not in finding.text + finding.title
 
 
@@ -260,7 +260,7 @@ def test_who_else_is_on_the_gpu_is_asked_by_its_own_command(tmp_path: Path, name
     events = [step(0, 0, 1000)]
     for n in range(8):
         events += [launch(5 + n, n, 1, name), kernel(20 + 120 * n, 20, n)]
-    (finding,) = (f for f in Results(trace_of(tmp_path, *events)).findings() if f.rule == "little_use")
+    (finding,) = (f for f in find_findings(Results(trace_of(tmp_path, *events))) if f.rule == "little_use")
     assert said in finding.advice
 
 
@@ -281,7 +281,7 @@ def test_the_steps_of_one_of_two_processes(tmp_path: Path) -> None:
     results = Results(trace_of(tmp_path, *one, *other))
     assert [row.number for row in results.steps().rows] == [0, 1, 2]
     assert results.step_table().source == "ProfilerStep"
-    assert not [finding for finding in results.findings() if "idle" in finding.rule]
+    assert not [finding for finding in find_findings(results) if "idle" in finding.rule]
 
 
 def test_of_steps_that_overlap_nobody_says_which_launched_what(tmp_path: Path) -> None:

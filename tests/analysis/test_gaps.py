@@ -16,6 +16,7 @@ from tests.recorded import load
 from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, cause_totals, gap_causes, lead_in_causes
 from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.explain import explain
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.gaps import clip, find_gaps, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.report.gaps import cause_text, causes_markdown, gap_report, gaps_lines
@@ -228,7 +229,7 @@ def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
     longer = (
         "launching thread was outside any op, while another thread of the process was in ops for some of it"
     )
-    (finding,) = [f for f in results.findings() if f.rule == "overhead_bound"]
+    (finding,) = [f for f in find_findings(results) if f.rule == "overhead_bound"]
     assert (longer in finding.text) is said
     why = " ".join(explain(results.trace, int(results.gaps().after[0])).why)
     assert (longer in why) is said

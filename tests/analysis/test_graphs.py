@@ -15,6 +15,7 @@ from tests.recorded import load
 from tracetui.analysis.averages import averages
 from tracetui.analysis.chain import launch_chain
 from tracetui.analysis.explain import explain
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.flow import place_of
 from tracetui.analysis.graphs import TITLE, is_annotated, module_of, with_module_lanes
 from tracetui.analysis.launches import find_launches
@@ -196,9 +197,9 @@ def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
 
 def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) -> None:
     by_module = "the averages by module split its time"
-    found = {finding.rule: finding for finding in Results(annotated(tmp_path)).findings()}
+    found = {finding.rule: finding for finding in find_findings(Results(annotated(tmp_path)))}
     assert by_module in found["cuda_graphs"].advice
-    sample = Results(load(SAMPLES / "mlp_cuda_graph.json.gz")).findings()
+    sample = find_findings(Results(load(SAMPLES / "mlp_cuda_graph.json.gz")))
     advice = next(finding.advice for finding in sample if finding.rule == "cuda_graphs")
     assert by_module not in advice
     assert "Per-op tables cannot split a graph's time" in advice

@@ -8,6 +8,7 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.gaps import without_work_text
 from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare
@@ -41,7 +42,7 @@ def test_a_clock_that_is_off_leaves_no_verdict(tmp_path: Path, late: float, page
     verdict = results.verdict()
     assert (verdict.verdict, verdict.busy_share, verdict.parts) == ("not known", None, ())
     assert "the clocks of CPU and GPU differ" in verdict.reason
-    assert not results.findings()
+    assert not find_findings(results)
     assert not results.gaps().devices
     text = plain_text(summary_lines(summarize(results), 100))
     assert "dispatch" not in text
@@ -69,7 +70,7 @@ def test_kernels_that_are_missing_leave_no_verdict(tmp_path: Path) -> None:
         "40 launches of kernels, but not what they ran: those kernels are missing from the trace. So how "
         "busy the GPU was is not known."
     )
-    assert not results.findings()
+    assert not find_findings(results)
 
 
 def test_what_is_captured_or_still_to_run_is_not_missing(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_a_wait_in_an_annotation_of_an_old_trace_is_in_no_op(tmp_path: Path) -> 
             at = 1000 * n
             events += [cpu(around, at, 990, "Operator"), cpu("aten::mm", at + 10, 20, "Operator")]
             events += [launch(at + 15, n), kernel(at + 25, 300, n), cpu(SYNC, at + 40, 300, "Runtime")]
-        return {finding.rule for finding in Results(trace_of(tmp_path, *events)).findings()}
+        return {finding.rule for finding in find_findings(Results(trace_of(tmp_path, *events)))}
 
     assert {"explicit_waits", "blocking_calls"} & findings("ProfilerStep#1") == {"explicit_waits"}
     assert {"explicit_waits", "blocking_calls"} & findings("aten::item") == {"blocking_calls"}

@@ -19,6 +19,7 @@ from tracetui.analysis import causes as rules
 from tracetui.analysis import cpu_time
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
 from tracetui.analysis.cpu_time import CpuTime
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.initialisation import is_loading, is_profilers
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
@@ -212,7 +213,7 @@ def check_the_verdict(results: Results) -> None:
         named = [idle_for_the_cpu >= PART_SHARE, communication >= PART_SHARE, copies >= PART_SHARE]
         assert (word == "communication-bound") == (named[:2] == [False, True])
         assert (word == "copy-bound") == (named == [False, False, True])
-    findings = {finding.rule for finding in results.findings()}
+    findings = {finding.rule for finding in find_findings(results)}
     assert ("overhead_bound" in findings) <= (word == "overhead-bound")
     assert not ({"overhead_bound", "little_use"} & findings and word == "compute-bound")
     assert len({"overhead_bound", "little_use"} & findings) <= 1
@@ -241,7 +242,7 @@ def test_recorded_traces(path: Path) -> None:
     check(results)
     for part in scopes(results):
         check_the_verdict(part)
-        for finding in part.findings():
+        for finding in find_findings(part):
             check_shares(part, finding)
 
 
@@ -251,7 +252,7 @@ def test_wild_traces(wild: Path) -> None:
         check(results, 20)
         check_the_verdict(results)
         for part in scopes(results):
-            for finding in part.findings():
+            for finding in find_findings(part):
                 check_shares(part, finding)
 
 
@@ -311,7 +312,7 @@ def test_random_traces(
     whole, *parts = scopes(results)
     for part in (whole, *(parts if which is None else parts[which : which + 1])):
         check_the_verdict(part)
-        for finding in part.findings() if len(results.gaps().devices) == 1 else ():
+        for finding in find_findings(part) if len(results.gaps().devices) == 1 else ():
             check_shares(part, finding)
     rows = results.steps()
     for field in ("busy", "idle", "window_idle"):

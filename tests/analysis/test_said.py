@@ -9,7 +9,7 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.trace import Trace
@@ -23,7 +23,7 @@ OUT = "DtoH (Device -> Pageable)"
 
 
 def found(trace: Trace, rule: str) -> Finding | None:
-    return next((finding for finding in Results(trace).findings() if finding.rule == rule), None)
+    return next((finding for finding in find_findings(Results(trace)) if finding.rule == rule), None)
 
 
 def saving(steps: int, every: int) -> list[Event]:

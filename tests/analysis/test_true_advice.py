@@ -9,7 +9,7 @@ from tests.analysis.test_rules import found
 from tests.analysis.test_said import found as found_whole
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
-from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.results import Results
 
 
@@ -237,7 +237,7 @@ def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
             events.append(kernel(begin + long - 10, 50, 2 * n + k + 1))
         at += 2 * long + 200
     trace = trace_of(tmp_path, *events)
-    told = [finding for finding in Results(trace).findings() if finding.rule == "slow_calls"]
+    told = [finding for finding in find_findings(Results(trace)) if finding.rule == "slow_calls"]
     assert {finding.title.split(": ")[0] for finding in told} == set(names)
     bound = found(trace, "overhead_bound")
     assert bound is not None
@@ -260,7 +260,7 @@ def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
                     launch(1000 * n + 6 * device, number),
                     event,
                 ]
-        every = Results(trace_of(tmp_path, *events)).findings()
+        every = find_findings(Results(trace_of(tmp_path, *events)))
         return [f for f in every if f.rule in ("overhead_bound", "little_use")]
 
     (one,) = told((100, 50, 200, 980))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.recorded import load
 
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
@@ -91,7 +92,7 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
     steps = summarize_steps(trace)
     # The second step begins when the first one's time is over, at 11,000 us.
     assert [row.window_length for row in steps.rows] == [11_000_000, 1_000_000]
-    (finding,) = [f for f in Results(trace).findings() if f.rule == "overhead_bound"]
+    (finding,) = [f for f in find_findings(Results(trace)) if f.rule == "overhead_bound"]
     assert finding.title == "Overhead-bound: the GPU is busy 1.7% of the steps"
     reason = steps.whole.verdict.reason
     assert reason.startswith("The GPU is busy 1.7% of the steps; for 98.3% it waits for the CPU. Meanwhile ")
@@ -114,7 +115,7 @@ def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
     ):
         results = Results(trace).within(scope)
         assert f"% {base}; for " in results.verdict().reason
-        (finding,) = [f for f in results.findings() if f.rule == "overhead_bound"]
+        (finding,) = [f for f in find_findings(results) if f.rule == "overhead_bound"]
         assert finding.title.endswith(base)
         assert re.match(rf"The GPU is busy for 100 µs of the [\d.]+ ms {base}\. ", finding.text)
     plain = trace_of(tmp_path, launch(100, 1), kernel(100, 300, 1))
@@ -228,7 +229,7 @@ def test_unknown_work_beside_kernels_is_no_idle_time(
     assert (verdict.busy_share is not None) is known
     assert bool(results.gaps().devices) is known
     assert ("So when the device was idle is not known." in verdict.reason) is not known
-    assert known or not [f for f in results.findings() if f.rule in ("little_use", "idle_time")]
+    assert known or not [f for f in find_findings(results) if f.rule in ("little_use", "idle_time")]
     text = plain_text(summary_lines(summarize(results), 80))
     assert ("GPU busy" in text) is known
 
@@ -250,8 +251,8 @@ def test_clocks_that_differ_are_said(tmp_path: Path) -> None:
     assert verdict.launch_delay is None
     assert "Nothing is queued" not in verdict.reason
     assert "starts before its launch, by 2.00 ms: the clocks of CPU and GPU differ" in verdict.reason
-    assert "blocking_launches" not in [finding.rule for finding in results.findings()]
-    assert not any("sets the pace" in finding.text for finding in results.findings())
+    assert "blocking_launches" not in [finding.rule for finding in find_findings(results)]
+    assert not any("sets the pace" in finding.text for finding in find_findings(results))
 
 
 def test_without_launches_nothing_is_known_to_be_in_flight(tmp_path: Path) -> None:

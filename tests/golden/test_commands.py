@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from tests.golden.made import write_made
 from tests.recorded import load
 
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import WHOLE, find_steps, step_scope
 from tracetui.cli.main import main
@@ -137,7 +138,7 @@ def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
     trace = load(path)
     told = []
     for scope in (WHOLE, *(step_scope(trace, int(number)) for number in find_steps(trace).number[:2])):
-        for finding in Results(trace).within(scope).findings():
+        for finding in find_findings(Results(trace).within(scope)):
             numbers = {key: float(f"{value:.7g}") for key, value in finding.numbers.items()}
             told.append(f"{scope.label}: {finding.severity} {finding.rule}: {finding.title}")
             if scope is WHOLE:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.recorded import load
 
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import WHOLE, range_scope
 from tracetui.tables import averages, efficiency, findings, gaps, steps
@@ -36,7 +37,7 @@ def every_table(results: Results) -> list[tuple[ModuleType, Columns]]:
     return [
         (averages, averages.average_columns(results.averages("op"), memory, results.trace)),
         (efficiency, efficiency.efficiency_columns(results.efficiency().ops)),
-        (findings, findings.finding_columns(results.trace, results.findings())),
+        (findings, findings.finding_columns(results.trace, find_findings(results))),
         (gaps, gaps.gap_columns(results)),
         (steps, steps.step_columns(results.steps().rows)),
     ]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tracetui.analysis.results import Results
 from tracetui.trace import Trace
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.command_palette import Palette
@@ -411,13 +412,12 @@ async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) ->
         assert screen.walk.selected == launch
 
 
-async def test_a_failed_analysis_costs_its_pane_and_not_the_app() -> None:
-    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
+async def test_a_failed_analysis_costs_its_pane_and_not_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(results: Results) -> None:
+        raise ValueError("[bold]no\x1b[2J")
 
-        def broken() -> None:
-            raise ValueError("[bold]no\x1b[2J")
-
-        screen.session.active.results.findings = broken  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr("tracetui.tui.panes.findings.find_findings", broken)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, _):
         await pilot.press("8")
         await until(pilot, lambda: "could not be computed (ValueError: [bold]no␛[2J)" in text(app))
         await pilot.press("3")

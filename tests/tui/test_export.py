@@ -11,6 +11,7 @@ import pytest
 
 from tracetui.analysis.averages import averages
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps import summarize_steps
 from tracetui.report.gaps import gaps_json
@@ -91,7 +92,7 @@ async def test_a_finding_is_one_row_whatever_the_width() -> None:
         assert pane.table is not None
         assert len(pane.order) > 2 * len(pane.findings or ())
         records = json.loads(as_json(pane.table, pane.order))
-        expected = findings_json(screen.trace, Results(screen.trace).findings())
+        expected = findings_json(screen.trace, find_findings(Results(screen.trace)))
         keys = ("rule", "severity", "title", "text", "advice")
         assert [[r[k] for k in keys] for r in records] == [[e[k] for k in keys] for e in expected]
         assert [r["evidence_start_ns"] for r in records] == [e["evidence"][0]["start_ns"] for e in expected]

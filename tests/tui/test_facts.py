@@ -15,6 +15,7 @@ from tests.kineto import cpu, run, trace_of
 from tracetui.analysis import flow
 from tracetui.analysis.averages import averages
 from tracetui.analysis.explain import explain
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_scope
 from tracetui.analysis.steps import summarize_steps
@@ -322,6 +323,6 @@ def test_the_details_tell_shapes_and_strides_in_words() -> None:
 
 
 def test_a_cold_start_says_that_warming_up_hides_the_cost() -> None:
-    findings = Results(load(SAMPLES / "matmul_add_64_cold.json.gz")).findings()
+    findings = find_findings(Results(load(SAMPLES / "matmul_add_64_cold.json.gz")))
     advice = next(finding.advice for finding in findings if finding.rule == "cold_start")
     assert "does not remove it" in advice

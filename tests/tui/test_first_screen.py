@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import Verdict
@@ -528,7 +529,7 @@ async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys() ->
     app = app_of(SAMPLES / "train.json.gz", "overview")
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: "Try: " in text(app))
-        first = next(f for f in results_of("train").findings() if f.severity in ("high", "medium"))
+        first = next(f for f in find_findings(results_of("train")) if f.severity in ("high", "medium"))
         assert " ".join(first.advice.split()[:4]) in text(app)
         assert "wasd move" in text(app).split("\n")[-1]
         await pilot.press("tab")

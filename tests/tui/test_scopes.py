@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tracetui.analysis.averages import Averages, averages
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import Scope, range_scope, step_scope
 from tracetui.analysis.steps import summarize_steps
@@ -123,17 +124,17 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         await until(pilot, lambda: "in view: 1 of 2 steps" in text(app))
         await pilot.press("8")
         findings = pane_of(screen, FindingsPane)
-        expected = Results(llama).within(in_view(screen)).findings()
-        assert expected != Results(llama).findings()
+        expected = find_findings(Results(llama).within(in_view(screen)))
+        assert expected != find_findings(Results(llama))
         await until(pilot, lambda: findings.findings == expected)
         found = f"{len(expected)} finding"
         await until(pilot, lambda: re.search(f"in view: {found}", text(app)) is not None)
         await pilot.press("u")
-        expected = Results(llama).within(step_scope(llama, 3)).findings()
+        expected = find_findings(Results(llama).within(step_scope(llama, 3)))
         await until(pilot, lambda: findings.findings == expected)
         await until(pilot, lambda: "in step 3: " in text(app))
         await pilot.press("escape", "escape")
-        await until(pilot, lambda: findings.findings == Results(llama).findings())
+        await until(pilot, lambda: findings.findings == find_findings(Results(llama)))
 
 
 async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama: Trace) -> None:
@@ -141,7 +142,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         await pilot.press("8", "u")
         pane = pane_of(screen, FindingsPane)
         scope = in_view(screen)
-        expected = Results(llama).within(scope).findings()
+        expected = find_findings(Results(llama).within(scope))
         evidence = expected[0].evidence
         assert len(evidence) > 2
         await until(pilot, lambda: pane.findings == expected)
@@ -160,7 +161,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         await pilot.press("d")
         moved = in_view(screen)
         await until(pilot, lambda: screen.session.scopes.scope == moved)
-        await until(pilot, lambda: pane.findings == Results(llama).within(moved).findings())
+        await until(pilot, lambda: pane.findings == find_findings(Results(llama).within(moved)))
         assert pane.note.startswith("in view: ")
 
 
@@ -174,7 +175,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await until(pilot, lambda: screen.session.scopes.frozen)
         await pilot.press("8")
         findings = pane_of(screen, FindingsPane)
-        await until(pilot, lambda: findings.findings == Results(llama).within(before).findings())
+        await until(pilot, lambda: findings.findings == find_findings(Results(llama).within(before)))
         assert findings.note.startswith("in earlier view: ")
         assert pane.note.startswith("earlier view of ")
         # Asked anew, what is in view is what is shown.
@@ -183,7 +184,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await until(pilot, lambda: "view" not in findings.note)
         await pilot.press("u")
         assert screen.session.scopes.scope == in_view(screen)
-        await until(pilot, lambda: findings.findings == Results(llama).within(in_view(screen)).findings())
+        await until(pilot, lambda: findings.findings == find_findings(Results(llama).within(in_view(screen))))
         assert findings.note.startswith("in view: ")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tracetui.analysis.causes import AT
 from tracetui.analysis.exposed_time import exposed_communication
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.select import named, plausible
 from tracetui.trace import Kind, Trace
@@ -102,7 +103,7 @@ def finding(*rules: str) -> Find:
     """The evidence of the first finding of these rules."""
 
     def find(results: Results) -> Example | None:
-        found = (f for f in results.whole.findings() if f.rule in rules and len(f.evidence))
+        found = (f for f in find_findings(results.whole) if f.rule in rules and len(f.evidence))
         return next((Example(int(f.evidence[0])) for f in found), None)
 
     return find

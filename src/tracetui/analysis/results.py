@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from tracetui.analysis.cpu_time import CpuTime
     from tracetui.analysis.cpu_verdict import CpuWork
     from tracetui.analysis.efficiency import EfficiencyTable
-    from tracetui.analysis.findings import Finding
     from tracetui.analysis.gap_list import GapList
     from tracetui.analysis.gaps import DeviceGaps
     from tracetui.analysis.kernels.model import KernelName
@@ -244,7 +243,7 @@ class Results:
     def _busy(self) -> int:
         return sum(device.busy for device in self.gaps().devices)
 
-    # Verdict and findings
+    # Launches and the verdict
 
     @once
     def launches(self) -> Launches:
@@ -349,13 +348,6 @@ class Results:
             return int(low[0]), int(high[-1])
         (begin, end), (start, stop) = self.trace.span, self.window
         return min(max(begin, start), end), min(max(begin, stop), end)
-
-    @once
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings of all rules, the most severe first."""
-        from tracetui.analysis.findings import find_findings
-
-        return find_findings(self)
 
     @once
     def efficiency(self) -> EfficiencyTable:

@@ -282,11 +282,12 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
 def findings_command(trace: str, scope: str) -> None:
     """Print the findings: what to notice, why it matters, what to try, and the events that show it."""
     results = load_scope(trace, scope)
+    from tracetui.analysis.findings import find_findings
     from tracetui.report.findings import findings_lines, findings_markdown
     from tracetui.tables.findings import findings_json
 
     write(
-        lambda: {"findings": findings_json(results.trace, results.findings())},
+        lambda: {"findings": findings_json(results.trace, find_findings(results))},
         lambda: findings_markdown(results),
         lambda width: findings_lines(results, width),
     )

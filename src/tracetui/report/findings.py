@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.findings.model import EVIDENCE
 from tracetui.analysis.results import Results
 from tracetui.cells import fit
@@ -75,10 +75,10 @@ def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[
 def findings_lines(results: Results, width: int) -> list[Line]:
     """Each finding with its explanation, advice, and the first pieces of evidence."""
     width = min(width, 100)
-    if not results.findings():
+    if not find_findings(results):
         return paragraph(_nothing(results), width)
     lines: list[Line] = []
-    for f in results.findings():
+    for f in find_findings(results):
         lines += [[]] if lines else []
         lines += paragraph(f.title, width, "title", [(f"{f.severity:<8} ", SEVERITY_STYLE[f.severity])])
         lines += paragraph(f.text, width, head=INDENT)
@@ -88,10 +88,10 @@ def findings_lines(results: Results, width: int) -> list[Line]:
 
 
 def findings_markdown(results: Results) -> str:
-    if not results.findings():
+    if not find_findings(results):
         return f"{_nothing(results)}\n"
     text = ""
-    for f in results.findings():
+    for f in find_findings(results):
         text += f"- **{f.severity}: {markdown.cell(f.title)}**. {markdown.cell(f.text)}\n"
         text += f"  *Try:* {markdown.cell(f.advice)}\n" if f.advice else ""
         text += "".join(f"  - {markdown.cell(e)}\n" for e in _evidence(results.trace, f))

@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from tracetui.analysis.findings import Finding
+from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -95,7 +95,7 @@ def overviews(results: Results) -> Iterator[Overview]:
     first, second = (ops, kernels) if verdict.verdict in CPU_FIRST else (kernels, ops)
     found = replace(found, right=(first, second, *found.right))
     yield found
-    advice = next((f.advice for f in results.findings() if f.severity in WORTH_TRYING and f.advice), "")
+    advice = next((f.advice for f in find_findings(results) if f.severity in WORTH_TRYING and f.advice), "")
     found = replace(found, advice=advice, left=(time, _findings(results), notices))
     yield found
     if (kernels_with_peaks := _with_peaks(results, kernels)) != kernels:
@@ -322,6 +322,6 @@ def _findings(results: Results) -> Block:
         return Entry(finding.severity, (), None, SEVERITY_STYLE[finding.severity], finding.title, target)
 
     # The verdict, and its reason above, say it already.
-    others = (finding for finding in results.findings() if finding.rule != "overhead_bound")
+    others = (finding for finding in find_findings(results) if finding.rule != "overhead_bound")
     found = tuple(entry(finding) for finding in islice(others, FINDINGS))
     return Block("findings", "Findings", "", found)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tracetui.analysis.averages import Averages
 from tracetui.analysis.causes import CauseTotal, cause_totals
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels
 from tracetui.analysis.results import Results
@@ -76,7 +78,7 @@ class Summary:
 def summarize(results: Results) -> Summary:
     """Compute everything that the summary shows."""
     trace = results.trace
-    at_once: list[Callable[[], object]] = [results.findings, results.averages]
+    at_once: list[Callable[[], object]] = [partial(find_findings, results), results.averages]
     together(at_once, threads_for(len(trace)))
     table, reports = results.averages(), gap_report(results)
     if reports:
@@ -195,7 +197,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         ],
         "self_cpu_us": us(table.total_self_cpu),
         "self_device_us": us(table.total_self_device),
-        "findings": findings_json(trace, summary.results.findings()),
+        "findings": findings_json(trace, find_findings(summary.results)),
         "short_kernels": {"events": summary.short.events, "of": summary.short.of},
     }
 
@@ -237,7 +239,7 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         lines += [[], *head_lines(report, width)]
         if len(summary.gaps) > 1:
             lines += cause_lines(report, width)
-    if findings := results.findings():
+    if findings := find_findings(results):
         lines += [[], [("Findings", "head")], *finding_titles(findings, width, FINDINGS_SHOWN)]
     if summary.steps.rows:
         lines += [[], [("Steps", "head")], *steps_lines(summary.steps, width, STEPS_SHOWN)]
@@ -354,7 +356,7 @@ def summary_markdown(summary: Summary) -> str:
     if rows:
         text += "\n" + markdown.heading("Where the time goes", 3) + "\n"
         text += markdown.table(["Share", "Time", "Calls", "Name"], rows, ">>><")
-    if results.findings():
+    if find_findings(results):
         text += "\n" + markdown.heading("Findings", 3) + "\n" + findings_markdown(results)
     if trace.notices:
         text += "\n" + markdown.heading("About the file", 3) + "\n"

@@ -97,8 +97,12 @@ OF_THE_CPU = ("compiling", "data_loading")
 
 def find_findings(results: Results) -> tuple[Finding, ...]:
     """The findings of all rules on a trace or a part of it: the most severe first, and of these the one with
-    the largest share of the time.
+    the largest share of the time. The results keep them: later calls are free.
     """
+    return results.kept("findings", partial(_find, results))
+
+
+def _find(results: Results) -> tuple[Finding, ...]:
     span = sum(gaps.span for gaps in results.gaps().devices)
 
     def worth(finding: Finding) -> tuple[int, float]:

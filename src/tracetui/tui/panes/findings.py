@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from textual.message import Message
 
-from tracetui.analysis.findings import SEVERITIES, Finding
+from tracetui.analysis.findings import SEVERITIES, Finding, find_findings
 from tracetui.analysis.verdict import communication_text
 from tracetui.cells import same_place
 from tracetui.session.session import Session
@@ -38,7 +38,7 @@ class FindingsPane(ScopedPane):
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         results = self.results.within(self.scope)
-        findings, verdict, where = results.findings(), results.verdict(), within(self.scope)
+        findings, verdict, where = find_findings(results), results.verdict(), within(self.scope)
         note = plural(len(findings), "finding")
         if communication := communication_text(verdict):
             note += f"; {communication}"
