@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tracetui.analysis.results import Results
 from tracetui.trace import Trace
