@@ -161,11 +161,11 @@ def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pyte
     Recording.prepare(first)
     Recording.keep_prepared(first)
     with monkeypatch.context() as patch:
-        for made in ("analysis.roles._roles", "trace.unknown.missing_kernels", "trace.unknown.clock_offset"):
+        for made in ("analysis.roles._has", "trace.unknown.missing_kernels", "trace.unknown.clock_offset"):
             patch.setattr(f"tracetui.{made}", None)
         Recording.prepare(again)
     assert again.derived["drawn"][2] == roles(first) == roles(other)
-    assert again.derived["idle known"] is idle_known(first) is idle_known(other)
+    assert again.derived["idle_known"] is idle_known(first) is idle_known(other)
     kept = saved.answer(first.reader.source, "prepared", Prepared)
     assert kept == Prepared(len(first), other.span, idle_known(first), roles(first))
     for wrong in (replace(kept, slices=1), replace(kept, roles=kept.roles[1:])):

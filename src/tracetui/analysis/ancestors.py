@@ -12,7 +12,7 @@ from tracetui.analysis.select import OLD_OPERATOR, op_names
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
-from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace.model import I32, I64, Bool, kept_by_trace
 
 _LEVELS = 64
 """How many levels are tried one by one, which is fast where a trace is not deeper."""
@@ -26,11 +26,9 @@ def blocks_of_slices(trace: Trace) -> int:
     return 1 << 16 if _deepest(trace) < _LEVELS else len(trace)
 
 
+@kept_by_trace
 def _deepest(trace: Trace) -> int:
-    if "deepest" not in trace.derived:
-        trace.derived["deepest"] = int(trace.depth.max(initial=0))
-    deepest: int = trace.derived["deepest"]
-    return deepest
+    return int(trace.depth.max(initial=0))
 
 
 def deepest_at(trace: Trace, lane: I64, time: I64) -> I64:

@@ -42,7 +42,7 @@ from tracetui.analysis.stream_waits import waits_of
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import places
-from tracetui.trace.model import I8, I32, I64, Bool
+from tracetui.trace.model import I8, I32, I64, Bool, kept_by_trace
 
 CAUSE_TEXT = {
     "initialisation": "first use: loading, set-up",
@@ -157,16 +157,10 @@ def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
     return said | {"host": f"the launching thread was outside any op, {beside}"}
 
 
+@kept_by_trace
 def waits_for_others(trace: Trace) -> bool:
     """Whether the trace leaves anything of this process that queued work can wait for: another stream or
     device, or work from before the recording."""
-    if "waits for others" not in trace.derived:
-        trace.derived["waits for others"] = _waits_for_others(trace)
-    known: bool = trace.derived["waits for others"]
-    return known
-
-
-def _waits_for_others(trace: Trace) -> bool:
     working = 0
     for lane in trace.lanes:
         if lane.device >= 0 and lane.first < lane.last:

@@ -18,7 +18,7 @@ from tracetui.analysis.select import distinct
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import F64, I8, I64, Bool
+from tracetui.trace.model import F64, I8, I64, Bool, kept_by_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,13 @@ class TimeByKind:
     """Median launch delay, of a graph that of its first node; below 0: none, or the clocks differ."""
 
 
+@kept_by_trace
 def communicates(trace: Trace) -> Bool:
     """Mask over `trace.names`: the kernels that exchange data with other devices."""
-    if "communicates" not in trace.derived:
-        mask = np.zeros(len(trace.names), dtype=np.bool_)
-        kernels = distinct(trace.name[trace.kind == int(Kind.KERNEL)], len(mask))
-        mask[kernels] = [is_communication(trace.names[i]) for i in kernels.tolist()]
-        trace.derived["communicates"] = mask
-    known: Bool = trace.derived["communicates"]
-    return known
+    mask = np.zeros(len(trace.names), dtype=np.bool_)
+    kernels = distinct(trace.name[trace.kind == int(Kind.KERNEL)], len(mask))
+    mask[kernels] = [is_communication(trace.names[i]) for i in kernels.tolist()]
+    return mask
 
 
 def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = None) -> TimeByKind:

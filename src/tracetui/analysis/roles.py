@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.formats.columns import blocks
-from tracetui.trace.model import Bool, Kind, Lane, Trace
+from tracetui.trace.model import Bool, Kind, Lane, Trace, kept_by_trace
 
 _THREAD = re.compile(r"(?:\[[^\]]*\] )?thread \S+ \((?P<name>.+)\)")
 _NOTHING = re.compile(r"python[\d.]*|pt_main_thread|pt_autograd_\d+", re.IGNORECASE)
@@ -18,20 +18,14 @@ _AUTOGRAD = re.compile(r".*\(pt_autograd_\d+\)")
 _BACKWARD = "autograd::engine::evaluate_function"
 
 
+@kept_by_trace
 def roles(trace: Trace) -> tuple[str, ...]:
     """What each lane is called, safe to show: `CPU main`, `CPU autograd`, `pt_data_worker`, `NCCL`. Ids are
     there only where several lanes of a device or process are alike.
 
     The main thread is that of the `ProfilerStep`s; else the process's first (its tid is the pid), if it ran
     ops; else the one with most ops that ran no backward pass, or, if each ran one, with most ops. PyTorch
-    names its autograd threads: none of them is the main one. Found once."""
-    if "roles" not in trace.derived:
-        trace.derived["roles"] = _roles(trace)
-    known: tuple[str, ...] = trace.derived["roles"]
-    return known
-
-
-def _roles(trace: Trace) -> tuple[str, ...]:
+    names its autograd threads: none of them is the main one."""
     found = [lane.name for lane in trace.lanes]
     backward = np.array([name.startswith(_BACKWARD) for name in trace.names], dtype=np.bool_)
     step = np.array([name.startswith("ProfilerStep") for name in trace.names], dtype=np.bool_)

@@ -17,7 +17,7 @@ from tracetui.analysis.select import plausible
 from tracetui.copying import replace
 from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace.model import I32, I64, Bool, kept_by_trace
 from tracetui.units import instant
 
 if TYPE_CHECKING:
@@ -96,13 +96,15 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     """
     if annotation is not None:
         return _annotated(trace, annotation)
-    if "steps" not in trace.derived:
-        table = _annotated(trace, None)
-        if not len(table) and (found := _other_steps(trace)) is not None:
-            table = StepTable(found.event, found.number, found.start, found.end, found.name, found.source)
-        trace.derived["steps"] = table
-    steps: StepTable = trace.derived["steps"]
-    return steps
+    return _steps(trace)
+
+
+@kept_by_trace
+def _steps(trace: Trace) -> StepTable:
+    table = _annotated(trace, None)
+    if not len(table) and (found := _other_steps(trace)) is not None:
+        table = StepTable(found.event, found.number, found.start, found.end, found.name, found.source)
+    return table
 
 
 def _other_steps(trace: Trace) -> Found | None:
@@ -195,17 +197,15 @@ def launch_times(trace: Trace, at: I64) -> I64:
     return time
 
 
+@kept_by_trace
 def _first_launched(trace: Trace) -> I64:
     """Per lane, when its first event with a launch starts; `NEVER` where it has none."""
-    if "first launched" not in trace.derived:
-        first = np.full(len(trace.lanes), NEVER, dtype=np.int64)
-        for i, lane in enumerate(trace.lanes):
-            linked = trace.launch[lane.first : lane.last] >= 0
-            if linked.any():
-                first[i] = trace.start[lane.first + int(np.argmax(linked))]
-        trace.derived["first launched"] = first
-    found: I64 = trace.derived["first launched"]
-    return found
+    first = np.full(len(trace.lanes), NEVER, dtype=np.int64)
+    for i, lane in enumerate(trace.lanes):
+        linked = trace.launch[lane.first : lane.last] >= 0
+        if linked.any():
+            first[i] = trace.start[lane.first + int(np.argmax(linked))]
+    return first
 
 
 def _annotation_with_id(trace: Trace, ids: I64) -> I64:

@@ -10,7 +10,7 @@ import numpy as np
 from tracetui.formats.machine import in_blocks
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import index_of
-from tracetui.trace.model import I8, I32, I64, Bool
+from tracetui.trace.model import I8, I32, I64, Bool, kept_by_trace
 
 _FEW = 8
 """Where there are as many times more, to look at all is slower than to sort those that are wanted."""
@@ -32,16 +32,14 @@ def is_op_name(name: str) -> bool:
     return _ANNOTATION.match(name) is None
 
 
+@kept_by_trace
 def op_names(trace: Trace) -> Bool:
     """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there only
-    what is named like one is one. Made once: read-only."""
-    if "op names" not in trace.derived:
-        names = named(trace, is_op_name)
-        if OLD_OPERATOR in trace.categories:
-            names &= named(trace, lambda name: _OLD_OP.search(name) is not None)
-        trace.derived["op names"] = names
-    found: Bool = trace.derived["op names"]
-    return found
+    what is named like one is one."""
+    names = named(trace, is_op_name)
+    if OLD_OPERATOR in trace.categories:
+        names &= named(trace, lambda name: _OLD_OP.search(name) is not None)
+    return names
 
 
 def pick(trace: Trace, at: I64, wanted: Callable[[str], bool]) -> I64:
@@ -74,9 +72,12 @@ def by_name(trace: Trace, at: I64) -> tuple[I64, I64]:
 
 def has(trace: Trace, *kinds: Kind) -> bool:
     """Whether the trace has any slice of these kinds."""
-    if "kinds" not in trace.derived:
-        trace.derived["kinds"] = frozenset(distinct(trace.kind, len(Kind)).tolist())
-    return not trace.derived["kinds"].isdisjoint(kinds)
+    return not _kinds(trace).isdisjoint(kinds)
+
+
+@kept_by_trace
+def _kinds(trace: Trace) -> frozenset[int]:
+    return frozenset(distinct(trace.kind, len(Kind)).tolist())
 
 
 def plausible(trace: Trace, *kinds: Kind) -> I64:

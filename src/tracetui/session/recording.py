@@ -130,8 +130,7 @@ class Recording:
         def told() -> Sequence[str]:
             known = answer(trace.reader.source, "prepared", Prepared)
             if known is not None and (known.slices, len(known.roles)) == (len(trace), len(lanes)):
-                trace.derived.update({"idle known": known.idle_known, "span": known.span})
-                trace.derived["roles"] = known.roles
+                trace.derived |= {"idle_known": known.idle_known, "span": known.span, "roles": known.roles}
             others: list[Callable[[], Any]] = [partial(idle_known, trace), lambda: trace.span]
             together(others, threads_for(len(trace)))
             return roles(trace)

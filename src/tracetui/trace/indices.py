@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.formats import machine
-from tracetui.trace.model import I32, I64, Trace
+from tracetui.trace.model import I32, I64, Trace, kept_by_trace
 from tracetui.trace.nesting import first_places, positions
 
 COLUMNS = ("name", "launch", "op", "flow_from", "flow_to")
@@ -65,12 +65,10 @@ def index_of(trace: Trace, column: str) -> Index:
     return found
 
 
+@kept_by_trace
 def first_of_names(trace: Trace) -> I32:
-    """The first slice of each name, -1 if there is none. Made on the first call."""
-    found: I32 | None = trace.derived.get("first of names")
-    if found is None:
-        found = trace.derived["first of names"] = first_places(trace.name, len(trace.names))
-    return found
+    """The first slice of each name, -1 if there is none."""
+    return first_places(trace.name, len(trace.names))
 
 
 def prepare(trace: Trace) -> None:

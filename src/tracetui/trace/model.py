@@ -7,10 +7,11 @@ Names, categories and lanes are indices into `Trace.names`, `Trace.categories`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -130,6 +131,24 @@ class TraceInfo(Struct, frozen=True):
     """Every other top-level key whose value is small: record_shapes, with_stack, ..."""
 
 
+T = TypeVar("T")
+
+
+def kept_by_trace(make: Callable[[Trace], T]) -> Callable[[Trace], T]:
+    """A function of a whole trace, whose result the trace keeps under the function's name: later calls are
+    free. What it returns is shared: read-only."""
+
+    @wraps(make)
+    def kept(trace: Trace) -> T:
+        name = make.__name__
+        if name not in trace.derived:
+            trace.derived[name] = make(trace)
+        found: T = trace.derived[name]
+        return found
+
+    return kept
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trace:
     """One profile. The columns have one row per slice, sorted by (lane, start, longest first)."""
@@ -185,8 +204,7 @@ class Trace:
     clipped: frozenset[int] = frozenset()
     """Device work whose duration in the file cannot be: cut where the next of its stream begins."""
     derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-    """What analyses of the whole trace need again and again, by name: the steps, the span, the names
-    of kernels that communicate."""
+    """What is asked of the whole trace again and again, by name: see `kept_by_trace`."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -202,20 +220,18 @@ class Trace:
         return self.start + self.duration
 
     @property
+    @kept_by_trace
     def span(self) -> tuple[int, int]:
         """First start and last end of all plausible slices; (0, 0) if there are none."""
-        if "span" not in self.derived:
 
-            def ends(part: slice) -> tuple[int, int] | None:
-                start, duration, odd = self.start[part], self.duration[part], self.implausible[part]
-                if odd.any():
-                    start, duration = start[~odd], duration[~odd]
-                return (int(start.min()), int((start + duration).max())) if len(start) else None
+        def ends(part: slice) -> tuple[int, int] | None:
+            start, duration, odd = self.start[part], self.duration[part], self.implausible[part]
+            if odd.any():
+                start, duration = start[~odd], duration[~odd]
+            return (int(start.min()), int((start + duration).max())) if len(start) else None
 
-            found = [one for one in in_blocks(len(self), ends) if one]
-            self.derived["span"] = (min(a for a, _ in found), max(b for _, b in found)) if found else (0, 0)
-        span: tuple[int, int] = self.derived["span"]
-        return span
+        found = [one for one in in_blocks(len(self), ends) if one]
+        return (min(a for a, _ in found), max(b for _, b in found)) if found else (0, 0)
 
     @property
     def cut_off(self) -> bool:
@@ -225,10 +241,11 @@ class Trace:
 
     def rank_of(self, device: int) -> str:
         """The rank whose device it is, in a file merged from those of several ranks; "" in others."""
-        if "ranks" not in self.derived:
-            self.derived["ranks"] = {p.device: p.rank for p in reversed(self.processes)}
-        rank: str = self.derived["ranks"].get(device, "")
-        return rank
+        return self._ranks().get(device, "")
+
+    @kept_by_trace
+    def _ranks(self) -> dict[int, str]:
+        return {p.device: p.rank for p in reversed(self.processes)}
 
     def is_kind(self, *kinds: Kind) -> Bool:
         """Mask of the slices of any of these kinds. Shape (len(self),)."""

@@ -11,7 +11,7 @@ from tracetui.formats.columns import looked_up
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
-from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
+from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace, kept_by_trace
 
 IDLE_SHARE, SPAN_SHARE = 0.1, 0.01
 """Events of unknown categories that fill at least these shares of a device's idle time, and of the time
@@ -49,20 +49,19 @@ def elsewhere(trace: Trace) -> I64:
     return found
 
 
+@kept_by_trace
 def idle_known(trace: Trace) -> bool:
     """Whether the trace shows when its devices were idle, and beside what: its end is not missing, nor are
     kernels, the clocks agree, and what is not known to be work does not fill the time between kernels, copies
-    and sets. Found once."""
-    if "idle known" not in trace.derived:
-        _linked(trace)  # for both
-        tests: list[Callable[[], bool]] = [
-            lambda: missing_kernels(trace) > 0,
-            lambda: abs(clock_offset(trace)) >= CLOCKS_NS,
-            lambda: _fills(trace, unknown_events(trace)),
-        ]
-        trace.derived["idle known"] = not (trace.cut_off or any(together(tests, threads_for(len(trace)))))
-        trace.derived.pop("linked work", None)  # 16 bytes for each
-    known: bool = trace.derived["idle known"]
+    and sets."""
+    _linked(trace)  # for both
+    tests: list[Callable[[], bool]] = [
+        lambda: missing_kernels(trace) > 0,
+        lambda: abs(clock_offset(trace)) >= CLOCKS_NS,
+        lambda: _fills(trace, unknown_events(trace)),
+    ]
+    known = not (trace.cut_off or any(together(tests, threads_for(len(trace)))))
+    trace.derived.pop(_linked.__name__, None)  # 16 bytes for each
     return known
 
 
@@ -131,21 +130,19 @@ def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
     return found
 
 
+@kept_by_trace
 def _linked(trace: Trace) -> tuple[I64, I64]:
-    """The plausible device work whose launch is in the trace, and the launches. Found once."""
-    found: tuple[I64, I64] | None = trace.derived.get("linked work")
-    if found is None:
+    """The plausible device work whose launch is in the trace, and the launches."""
 
-        def look(part: slice) -> tuple[I64, I64]:
-            launch, kind = trace.launch[part], trace.kind[part]
-            work = np.logical_or.reduce([kind == int(one) for one in DEVICE_WORK])
-            at: I64 = np.flatnonzero(work & (launch >= 0) & ~trace.implausible[part])
-            return at + part.start, launch[at].astype(np.int64)
+    def look(part: slice) -> tuple[I64, I64]:
+        launch, kind = trace.launch[part], trace.kind[part]
+        work = np.logical_or.reduce([kind == int(one) for one in DEVICE_WORK])
+        at: I64 = np.flatnonzero(work & (launch >= 0) & ~trace.implausible[part])
+        return at + part.start, launch[at].astype(np.int64)
 
-        none = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        work, launch = zip(none, *in_blocks(len(trace), look), strict=True)
-        found = trace.derived["linked work"] = np.concatenate(work), np.concatenate(launch)
-    return found
+    none = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    work, launch = zip(none, *in_blocks(len(trace), look), strict=True)
+    return np.concatenate(work), np.concatenate(launch)
 
 
 def _named(trace: Trace, part: str) -> Bool:
