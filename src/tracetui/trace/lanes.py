@@ -118,7 +118,7 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         elif own == "thread":
             threads.add(places[i])
     working = set(devices)
-    named = {pid: number for pid, entry in labels.items() if (number := _device_named(entry)) is not None}
+    named = {pid: called for pid, entry in labels.items() if (called := _device_named(entry)) is not None}
     devices |= named.keys()
 
     def lane_kind(i: int) -> str:
