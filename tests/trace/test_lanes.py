@@ -300,3 +300,13 @@ def test_what_a_device_is_called(trace_of: Callable[..., Trace], event: Callable
         ]
     )
     assert [trace.device_called(n) for n in (0, 1, 2, 3, 5)] == ["GPU 0", "NPU 1", "HPU 2", "GPU 3", "TPU 5"]
+
+
+def test_what_has_the_profilers_pid_comes_after_the_threads(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """The waits of threads on XPU."""
+    waits = [event(pid=-1, tid=400, cat="xpu_sync"), event(pid=-1, tid=400, cat="overhead")]
+    trace = trace_of([*waits, event(pid=400, tid=400)])
+    assert [(p.pid, p.device) for p in trace.processes] == [("400", -1), ("-1", -1)]
+    assert [lane.kind for lane in trace.lanes] == ["thread", "overhead", "thread"]
