@@ -84,6 +84,29 @@ def test_table_is_the_text_of_a_live_profile(tmp_path: Path) -> None:
     assert result.stdout == expected
 
 
+@pytest.mark.parametrize(
+    ("runtime", "label", "header"),
+    [("cuda_runtime", "GPU 0", "CUDA"), ("xpu_runtime", "GPU 0", "XPU"), ("hpu_runtime", "HPU 0", "HPU")],
+)
+def test_table_names_the_backend_as_pytorch_does(
+    runtime: str, label: str, header: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(
+        json.dumps(
+            [
+                {"ph": "M", "name": "process_labels", "pid": 0, "args": {"labels": label}},
+                {"ph": "X", "name": "run", "cat": runtime, "pid": 9, "tid": 9, "ts": 0, "dur": 1},
+                {"ph": "X", "name": "k", "cat": "kernel", "pid": 0, "tid": 7, "ts": 2, "dur": 1},
+            ]
+        )
+    )
+    text = run("table", str(path)).stdout
+    found = ("Self {}", "Self {} %", "{} total", "{} time avg", "Self {} time total: 1.000us")
+    assert all(f" {word.format(header)} " in text.replace("\n", " ") for word in found)
+    assert header == "CUDA" or "CUDA" not in text
+
+
 def test_table_json() -> None:
     rows = loads(run("table", EAGER, "--json").stdout)
     recorded = json.loads((DATA / "mlp_eager.averages.json").read_text())

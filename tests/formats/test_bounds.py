@@ -321,3 +321,18 @@ def test_several_objects_one_after_another(
     assert trace.start.tolist() == [i * 1000 for i in range(9)]
     assert kinds(trace) == {"second_array": 2}
     assert [trace.event(i)["ts"] for i in range(9)] == list(range(9))
+
+
+def test_events_alone_have_no_header(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    """One a line, without commas and brackets."""
+    trace = trace_of("\n".join(json.dumps(event(ts=i)) for i in range(4)).encode())
+    assert (len(trace), kinds(trace)) == (4, {"separator": 3, "open_array": 1})
+
+
+@pytest.mark.parametrize("key", ["", ', "traceName": "x.json"'])
+def test_a_comma_after_the_last_key(
+    key: str, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    trace = trace_of(f'{{"traceEvents": {json.dumps([event()])}{key},\n}}\n'.encode())
+    assert (len(trace), kinds(trace)) == (1, {"comma": 1})
+    assert trace.info.properties == ({"traceName": "x.json"} if key else {})

@@ -84,6 +84,8 @@ FILES = {
     "a Perfetto protobuf trace": perfetto(),
     "an XPlane profile": b"\x0a\x0d\x08\x01\x12\x09/host:CPU" + b"\x0a\x0f\x08\x02\x12\x0b/device:GPU",
     "a PyTorch execution trace": b'{\n  "schema": "1.1.1-chakra.0.0.4", "pid": 9,\n  "nodes": []}',
+    "a pointer of Git LFS": b"version https://git-lfs.github.com/spec/v1\noid sha256:76\nsize 870601265\n",
+    "a CPU profile of V8": b'{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"}}],"samples":[1]}',
     "the printed table of key_averages()": b"%s  %s\n%s Name  Self CPU %%  CPU total\n%s\nmm  9%%  1us"
     % (b"-" * 40, b"-" * 12, b" " * 30, b"-" * 40),
     "a PyTorch memory snapshot": snapshot(),
@@ -121,10 +123,21 @@ def test_a_known_file_is_named(
 
 
 def test_all_of_them_are_tried() -> None:
-    assert len(FILES) == len(FOREIGN)
+    assert len(FILES) + 1 == len(FOREIGN)  # reports of Nsight are known by their names
+
+
+def test_execution_traces_before_chakra(tmp_path: Path) -> None:
+    path = tmp_path / "et.json"
+    path.write_text('{"schema": "1.0.1", "pid": 4, "time": "x", "start_ts": 3, "nodes": []}')
+    with pytest.raises(TraceError, match="is a PyTorch execution trace"):
+        load(path)
 
 
 def test_markdown_and_more_by_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "train.nsys-rep"
+    path.write_bytes(b"\x00\x01 a report")
+    with pytest.raises(TraceError, match="is a report of NVIDIA Nsight"):
+        load(path)
     path = tmp_path / "README.md"
     path.write_text("Nothing but words.\n")
     with pytest.raises(TraceError, match="is Markdown"):

@@ -459,3 +459,13 @@ def test_a_block_device_is_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(source.stat, "S_ISBLK", lambda mode: True)
     with pytest.raises(TraceError, match="is a device, not a trace"):
         load(path)
+
+
+def test_an_event_without_a_duration_is_told(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """Of the thread's time, which old tools write, it is known."""
+    bare = {key: value for key, value in event(ts=9).items() if key != "dur"}
+    trace = trace_of([event(ts=1), bare, bare | {"ts": 12, "tdur": 2}])
+    assert trace.duration.tolist() == [event()["dur"] * 1000, 0, 2000]
+    assert [(notice.kind, notice.count) for notice in trace.notices] == [("no_duration", 1)]

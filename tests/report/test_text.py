@@ -72,6 +72,10 @@ def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None
     known = Results(trace_of(tmp_path, cpu("aten::mm", 0, 10)))
     nothing = plain_text(findings_lines(known, 120))
     assert nothing == "No findings in this trace.\n"
+    device = [{"ph": "M", "name": "process_labels", "pid": 3, "args": {"labels": "MTIA 3"}}]
+    device.append(cpu("run", 20, 10, "mtia_ccp_events") | {"pid": 3})
+    not_judged = Results(trace_of(tmp_path, cpu("aten::mm", 0, 10), *device))
+    assert "not judged" in plain_text(findings_lines(not_judged, 120))
     assert "Nothing could be analysed" not in plain_text(summary_lines(summarize(known), 120))
 
 

@@ -288,3 +288,25 @@ def test_pytorch_without_kineto_writes_no_categories(
     trace = trace_of([*(event(pid=pid, tid=tid, cat="") for pid, tid in functions), flow])
     assert trace.kind.tolist() == [Kind.CPU_OP, Kind.CPU_OP, Kind.KERNEL]
     assert shown(trace) == [("thread 3", "thread", -1), ("thread 4", "thread", -1), ("stream 0", "stream", 0)]
+
+
+def test_what_a_device_is_called(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    labels = {0: "GPU 0", 1: "Ascend NPU", 2: "HPU 2", 3: ""}
+    trace = trace_of(
+        [
+            *(meta("process_labels", pid, label) for pid, label in labels.items() if label),
+            meta("process_name", 5, "/device:TPU:5"),
+            *(event(pid=pid, tid=7, cat="kernel") for pid in (*labels, 5)),
+        ]
+    )
+    assert [trace.device_called(n) for n in (0, 1, 2, 3, 5)] == ["GPU 0", "NPU 1", "HPU 2", "GPU 3", "TPU 5"]
+
+
+def test_what_has_the_profilers_pid_comes_after_the_threads(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """The waits of threads on XPU."""
+    waits = [event(pid=-1, tid=400, cat="xpu_sync"), event(pid=-1, tid=400, cat="overhead")]
+    trace = trace_of([*waits, event(pid=400, tid=400)])
+    assert [(p.pid, p.device) for p in trace.processes] == [("400", -1), ("-1", -1)]
+    assert [lane.kind for lane in trace.lanes] == ["thread", "overhead", "thread"]

@@ -232,6 +232,24 @@ def test_no_gaps_no_walk(tmp_path: Path) -> None:
     assert any("Only the CPU was recorded" in f.value for f in trace_facts(trace))
 
 
+def test_what_the_devices_are_called(tmp_path: Path) -> None:
+    def called(*events: tuple[int, str, str]) -> str:
+        found: list[dict[str, object]] = []
+        for pid, label, category in events:
+            found.append({"ph": "M", "name": "process_labels", "pid": pid, "args": {"labels": label}})
+            found.append({"ph": "X", "name": "a", "cat": category, "pid": pid, "tid": 1, "ts": 0, "dur": 1})
+        path = tmp_path / "t.json"
+        path.write_text(json.dumps(found))
+        return device_names(load(path))
+
+    assert called((1, "GPU 1", "kernel")) == "GPU 1"
+    assert called((0, "HPU 0", "kernel")) == "HPU 0"
+    assert called((0, "NPU 0", "kernel"), (1, "NPU 1", "kernel")) == "2 NPUs"
+    assert called((0, "GPU 0", "kernel"), (1, "NPU 1", "kernel")) == "2 devices"
+    assert called((9, "CPU", "cpu_op"), (8, "", "odd")) == ""
+    assert called((8, "", "odd")) == ""
+
+
 def test_the_file_s_own_facts(llama: Trace) -> None:
     facts = {f.label: f.value for f in trace_facts(llama)}
     assert facts["device 0"].startswith("NVIDIA H200, sm_90, 132 SMs")

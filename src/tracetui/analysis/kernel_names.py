@@ -24,10 +24,10 @@ from tracetui.analysis.kernels.others import (
 )
 from tracetui.analysis.kernels.rocm import decode_rocm
 from tracetui.copying import replace
+from tracetui.trace.categories import CATEGORY_KINDS
+from tracetui.trace.model import DEVICE_WORK
 
-DEVICE_CATEGORIES = frozenset(
-    {"kernel", "concurrent_kernel", "mtia_kernel", "gpu_memcpy", "memcpy", "gpu_memset", "memset"}
-)
+DEVICE_CATEGORIES = frozenset(name for name, kind in CATEGORY_KINDS.items() if kind in DEVICE_WORK)
 """Categories, in lower case, whose names `decode` understands."""
 
 LONGEST = 40

@@ -435,4 +435,4 @@ class Results:
         """What a sentence calls a device."""
         rank = self.trace.rank_of(gaps.device)
         of = f" of {rank}" if rank else ""
-        return f"GPU {gaps.device}{of}" if len(self.gaps().devices) > 1 else "the GPU"
+        return f"{self.trace.device_called(gaps.device)}{of}" if len(self.gaps().devices) > 1 else "the GPU"

@@ -134,7 +134,7 @@ def table_command(
     """
     results = load_scope(trace, scope)
     from tracetui.analysis.pytorch_times import pytorch_times
-    from tracetui.report.pytorch_table import FULL_NAME_WIDTH, pytorch_table, sort_rows
+    from tracetui.report.pytorch_table import FULL_NAME_WIDTH, device_header, pytorch_table, sort_rows
     from tracetui.report.terminal import is_terminal
     from tracetui.tables.averages import averages_json, averages_markdown
 
@@ -149,7 +149,8 @@ def table_command(
     def text(width: int) -> str:
         fit = width if is_terminal() and name_width is None else None
         widest = name_width or FULL_NAME_WIDTH
-        return pytorch_table(table, times, order, memory=memory, name_width=widest, fit=fit)
+        device = device_header(results.trace)
+        return pytorch_table(table, times, order, memory=memory, name_width=widest, fit=fit, device=device)
 
     write(lambda: averages_json(table, order, memory), lambda: averages_markdown(table, order, memory), text)
     if chosen_format() == "text" and not len(table):

@@ -46,6 +46,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "unopened": ("odd", "an end event without a start: ignored"),
     "async_unclosed": ("odd", "an asynchronous start without an end: drawn to the end of the trace"),
     "async_unopened": ("odd", "an asynchronous end without a start: ignored"),
+    "no_duration": ("odd", "an event without a duration: drawn as zero"),
     "negative_duration": ("odd", "a negative duration: drawn as zero, left out of the averages"),
     "impossible_duration": ("odd", "a duration far beyond the rest of the trace: left out of the averages"),
     "clipped_duration": (

@@ -10,6 +10,10 @@ _COMPRESSED = b"\x92\x03"
 """The key of `compressed_packets` in a Perfetto packet; those can be larger than the sniffed head."""
 
 
+_EXECUTION = rb'\s*\{\s*"schema":\s*"(?:[^"]*chakra|\d+\.\d+\.\d+",\s*"pid")'
+"""The beginning of an execution trace; before it followed Chakra, only its version was there."""
+
+
 class Foreign(NamedTuple):
     """An unsupported format."""
 
@@ -36,6 +40,10 @@ def _is_html(head: bytes, name: str) -> bool:
 
 def _is_markdown(head: bytes, name: str) -> bool:
     return name.lower().endswith((".md", ".markdown")) or bool(re.match(rb"\s*#{1,6} \w", head))
+
+
+def _is_report(head: bytes, name: str) -> bool:
+    return name.lower().endswith((".nsys-rep", ".qdrep", ".ncu-rep"))
 
 
 def _is_snapshot(head: bytes, name: str) -> bool:
@@ -107,6 +115,7 @@ FOREIGN = (
         "is an SQLite database, perhaps an Nsight Systems export: open the .nsys-rep in Nsight Systems",
         True,
     ),
+    Foreign(_is_report, "is a report of NVIDIA Nsight: open it there"),
     Foreign(_is_snapshot, "is a PyTorch memory snapshot: open it at pytorch.org/memory_viz", True),
     Foreign(
         _is_xplane, "is an XPlane profile, of JAX or TensorFlow: open it with xprof or TensorBoard", True
@@ -125,7 +134,7 @@ FOREIGN = (
         "is a speedscope profile: open it at speedscope.app",
     ),
     Foreign(
-        lambda head, name: re.match(rb'\s*\{\s*"schema":\s*"[^"]*chakra', head) is not None,
+        lambda head, name: re.match(_EXECUTION, head) is not None,
         "is a PyTorch execution trace, which has no times: record one with torch.profiler's "
         "export_chrome_trace",
     ),
@@ -137,6 +146,16 @@ FOREIGN = (
     Foreign(
         lambda head, name: head.startswith((b"\xff\xfe", b"\xfe\xff")),
         "is UTF-16 or UTF-32 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)",
+    ),
+    Foreign(
+        _starts(b"version https://git-lfs.github.com/spec/"),
+        "is a pointer of Git LFS, not the file itself: run git lfs pull",
+    ),
+    Foreign(
+        lambda head, name: (
+            re.match(rb'\s*\{\s*"nodes":\s*\[\s*\{\s*"id":\s*\d+,\s*"callFrame"', head) is not None
+        ),
+        "is a CPU profile of V8 (Node.js, Chrome): open it in Chrome's DevTools",
     ),
     Foreign(_is_html, "is an HTML page: open it in a browser"),
     Foreign(_is_markdown, "is Markdown text, not a trace: open the .json or .json.gz file instead"),

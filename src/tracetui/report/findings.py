@@ -45,8 +45,9 @@ def unknown_events(results: Results) -> str | None:
 def _nothing(results: Results) -> str:
     if unknown := unknown_events(results):
         return unknown
-    none = "No findings in this trace."
-    return none if idle_known(results.trace) else f"{none} {results.whole.verdict().reason}"
+    none, verdict = "No findings in this trace.", results.whole.verdict()
+    known = verdict.verdict != "not known" and idle_known(results.trace)
+    return none if known else f"{none} {verdict.reason}"
 
 
 def _evidence(trace: Trace, finding: Finding, width: int = 200) -> list[str]:

@@ -51,6 +51,8 @@ class GapReport:
     lead_in_words: Mapping[str, str]
     in_flight: bool
     """Whether its first event was launched before the recording."""
+    called: str
+    """What the trace calls the device, with its index."""
     name: str
     """The device's name, safe to show; "" if the trace does not have it."""
     first: int
@@ -83,9 +85,12 @@ def gap_report(results: Results) -> list[GapReport]:
         begun = np.array([gaps.first - gaps.lead_in]), np.array([gaps.first])
         words = _words(results, causes, gaps.start, gaps.end)
         lead_in_words = _words(results, lead_in, *begun) if lead_in is not None else {}
-        totals, rank = cause_totals(causes), results.trace.rank_of(gaps.device)
+        totals, trace = cause_totals(causes), results.trace
+        called, rank = trace.device_called(gaps.device), trace.rank_of(gaps.device)
         name = names.get(gaps.device, "")
-        reports.append(GapReport(gaps, totals, words, lead_in, lead_in_words, in_flight, name, first, rank))
+        reports.append(
+            GapReport(gaps, totals, words, lead_in, lead_in_words, in_flight, called, name, first, rank)
+        )
         first += len(gaps)
     return reports
 
@@ -179,7 +184,7 @@ def headline(report: GapReport) -> str:
     name = f" ({report.name})" if report.name else ""
     idle = f"idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
     rank = f"[{report.rank}] " if report.rank else ""
-    return f"{rank}GPU {gaps.device}{name}: span {duration(gaps.span)}, {idle}"
+    return f"{rank}{report.called}{name}: span {duration(gaps.span)}, {idle}"
 
 
 def lead_in_line(report: GapReport) -> str | None:
@@ -262,12 +267,8 @@ def gap_facts(results: Results, gap: int) -> list[Fact]:
     the events around it. `gap`: index in `Results.gaps`."""
     trace, gaps, causes = results.trace, results.gaps(), results.causes()
     start, length, step = int(gaps.start[gap]), int(gaps.duration[gap]), int(causes.step[gap])
-    facts = [
-        Fact(
-            "idle",
-            f"GPU {int(gaps.device[gap])} ran nothing for {exact(length)}, starting at {instant(start)}",
-        )
-    ]
+    device = trace.device_called(int(gaps.device[gap]))
+    facts = [Fact("idle", f"{device} ran nothing for {exact(length)}, starting at {instant(start)}")]
     row, words = causes.pieces[gap], _words_of(results, gap)
     order = [at for at in np.argsort(-row, kind="stable").tolist() if row[at]]
     wide = max((len(CAUSES[at]) for at in order), default=0)

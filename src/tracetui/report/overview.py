@@ -191,7 +191,7 @@ def _devices(results: Results) -> Block:
     busy = [(device, device.busy / device.span if device.span else 0.0) for device in devices]
     entries = tuple(
         Entry(
-            f"GPU {device.device}",
+            trace.device_called(device.device),
             (busy_text(part),),
             part,
             "compute",

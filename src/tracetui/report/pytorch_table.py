@@ -16,7 +16,7 @@ from tracetui.analysis.calls import is_collective
 from tracetui.analysis.memory import MemoryUse
 from tracetui.analysis.pytorch_times import Times
 from tracetui.tables.averages import GROUP_HEADERS, format_memory, format_share, format_time, has_cpu
-from tracetui.trace.model import F64, I64
+from tracetui.trace.model import F64, I64, Trace
 
 NAME_WIDTH = 55
 """PyTorch's default limit for the name column."""
@@ -35,7 +35,7 @@ class _Column:
 
 
 def _columns(
-    table: Averages, times: Times, memory: MemoryUse | None, all_cpu: float, all_device: float
+    table: Averages, times: Times, memory: MemoryUse | None, all_cpu: float, all_device: float, device: str
 ) -> list[_Column]:
     def time(header: str, rank: int, values: F64) -> _Column:
         return _Column(header, rank, lambda i: format_time(float(values[i])))
@@ -65,15 +65,18 @@ def _columns(
         ]
     if (times.self_device > 0).any():
         columns += [
-            time("Self CUDA", 0, times.self_device),
-            share("Self CUDA %", 1, times.self_device, all_device),
-            time("CUDA total", 3, times.device_total),
-            average("CUDA time avg", times.device_total),
+            time(f"Self {device}", 0, times.self_device),
+            share(f"Self {device} %", 1, times.self_device, all_device),
+            time(f"{device} total", 3, times.device_total),
+            average(f"{device} time avg", times.device_total),
         ]
     if memory is not None:
         columns += [size("CPU Mem", 6, memory.host), size("Self CPU Mem", 6, memory.self_host)]
         if (memory.self_device > 0).any():
-            columns += [size("CUDA Mem", 3, memory.device), size("Self CUDA Mem", 3, memory.self_device)]
+            columns += [
+                size(f"{device} Mem", 3, memory.device),
+                size(f"Self {device} Mem", 3, memory.self_device),
+            ]
     return [*columns, _Column("# of Calls", 0, lambda i: str(int(table.calls[i])))]
 
 
@@ -119,6 +122,15 @@ def sort_rows(table: Averages, times: Times, column: str, memory: MemoryUse | No
     return [int(i) for i in np.argsort(-values, kind="stable")]
 
 
+def device_header(trace: Trace) -> str:
+    """What PyTorch calls the devices of a trace in its headers: the backend, which for ROCm is CUDA, too."""
+    if any(category.startswith("xpu_") for category in trace.categories):
+        return "XPU"
+    used = next((lane.device for lane in trace.lanes if lane.kind == "stream"), -1)
+    word = trace.device_called(used).partition(" ")[0]
+    return "CUDA" if word == "GPU" else word
+
+
 def pytorch_table(
     table: Averages,
     times: Times,
@@ -127,12 +139,13 @@ def pytorch_table(
     memory: MemoryUse | None = None,
     name_width: int = NAME_WIDTH,
     fit: int | None = None,
+    device: str = "CUDA",
 ) -> str:
     """The rows of `order` as text ending in a newline; "" for an empty table.
 
     `times`: those of the table's rows, see `tracetui.analysis.pytorch_times`; `memory`: if it was recorded.
     `name_width`: the limit of the name column (PyTorch's `max_name_column_width`). `fit`: drop columns and
-    cut names until a line has at most this many characters, for a terminal.
+    cut names until a line has at most this many characters, for a terminal. `device`: see `device_header`.
     """
     if not len(table):
         return ""
@@ -141,7 +154,7 @@ def pytorch_table(
     all_device = sum(
         float(times.self_device[i]) for i in every if table.device[i] and not table.annotation[i]
     )
-    columns = _columns(table, times, memory, all_cpu, all_device)
+    columns = _columns(table, times, memory, all_cpu, all_device, device)
     # PyTorch measures the names of all rows, even of those beyond the limit.
     name_column = min(max(map(len, table.names)) + 4, name_width)
     grouped = GROUP_HEADERS.get(table.grouped_by)
@@ -170,5 +183,5 @@ def pytorch_table(
     if has_cpu(table):
         lines.append(f"Self CPU time total: {format_time(all_cpu)}")
     if (times.self_device > 0).any():
-        lines.append(f"Self CUDA time total: {format_time(all_device)}")
+        lines.append(f"Self {device} time total: {format_time(all_device)}")
     return "\n".join(lines) + "\n"

@@ -130,7 +130,8 @@ class Recording:
         def told() -> Sequence[str]:
             known = answer(trace.reader.source, "prepared", Prepared)
             if known is not None and (known.slices, len(known.roles)) == (len(trace), len(lanes)):
-                trace.derived |= {"idle_known": known.idle_known, "span": known.span, "roles": known.roles}
+                found = {"idle_known": known.idle_known, "span": known.span, "roles": known.roles}
+                trace.derived.update(found)
             others: list[Callable[[], Any]] = [partial(idle_known, trace), lambda: trace.span]
             together(others, threads_for(len(trace)))
             return roles(trace)

@@ -118,7 +118,8 @@ def label_text(scene: Scene, line: Line) -> str:
         return whose(scene, line) + source.called(line.ref)
     if line.of is Of.RULE or line.of is Of.DEVICE:
         rank = source.trace.rank_of(line.ref)
-        name = f"[{rank}] GPU {line.ref}" if rank else f"GPU {line.ref}"
+        name = source.trace.device_called(line.ref)
+        name = f"[{rank}] {name}" if rank else name
         if line.of is Of.DEVICE:
             return f"{name} busy" if line.pinned else "busy"
         return f"{scene.letter(line.source)} · {name}" if len(scene.sources) > 1 else name
@@ -126,7 +127,8 @@ def label_text(scene: Scene, line: Line) -> str:
     if series is None:
         return ""
     docked = scene.layout.zone[line.track] > 1  # below the rule of its device
-    return series.name.removeprefix(f"GPU {series.device} ") if docked else series.name
+    device = source.trace.device_called(series.device)
+    return series.name.removeprefix(f"{device} ") if docked else series.name
 
 
 def whose(scene: Scene, line: Line) -> str:
@@ -139,7 +141,8 @@ def whose(scene: Scene, line: Line) -> str:
         above = (layout.source[first] == line.source) & (layout.device[first] == lane.device)
         if scene.foot and source.letter and not line.pinned and above.any():
             return f"{source.letter} "
-        return recording + (f"GPU {lane.device} " if line.pinned and len(source.devices) > 1 else "")
+        several = line.pinned and len(source.devices) > 1
+        return recording + (f"{trace.device_called(lane.device)} " if several else "")
     heading = (line.source, lane.process) in layout.headed
     if heading and not layout.below_own(line.track, lane.process):
         return f"{recording}{trace.processes[lane.process].name} "

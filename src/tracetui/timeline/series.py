@@ -119,7 +119,7 @@ def memory(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> list[Se
     for what, total in (("reserved", records.reserved), ("allocated", records.allocated)):
         for where in reversed(places):
             at = np.flatnonzero((records.where == where) & (total >= 0))
-            name = "CPU " if where == HOST else f"GPU {where} " if several else ""
+            name = "CPU " if where == HOST else f"{trace.device_called(where)} " if several else ""
             values = total[at].astype(np.float64)
             found.append(series(name + what, records.time[at], values, "bytes", where))
     found.sort(key=lambda one: one.name.startswith("CPU"))
@@ -140,7 +140,7 @@ def launches(trace: Trace) -> list[Series]:
     device = devices[trace.lane]
     used = sorted(set(devices[np.bincount(trace.lane[linked], minlength=len(devices)) > 0].tolist()))
     for one in used:
-        where = f"GPU {one} " if len(used) > 1 else ""
+        where = f"{trace.device_called(one)} " if len(used) > 1 else ""
         mine = np.flatnonzero(linked & (device == one))
         start, launched = trace.start[mine], trace.start[trace.launch[mine]]
         # All that one launch started, such as a CUDA graph's kernels, has the delay of the first of them.

@@ -30,6 +30,8 @@ _OWN_LANES: dict[int, str] = {
     **dict.fromkeys(_THREAD_KINDS, "thread"),
 }
 _DEVICE_LANES = ("gpu_annotation", "stream", "sync")
+_PROFILERS = "-1"
+"""The pid that Kineto keeps for the profiler's own work; on XPU the waits of threads have it, too."""
 _LABEL_LIMIT = 300
 _RANK = re.compile(r"\[([^\[\]]{1,60})\]|(rank[ _-]?\d{1,6})(?!\d)", re.IGNORECASE)
 """What tools that merge the files of several ranks put before the pid (SGLang: "[TP00-DP01] 7") or before the
@@ -118,7 +120,7 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         elif own == "thread":
             threads.add(places[i])
     working = set(devices)
-    named = {pid: number for pid, entry in labels.items() if (number := _device_named(entry)) is not None}
+    named = {pid: called for pid, entry in labels.items() if (called := _device_named(entry)) is not None}
     devices |= named.keys()
 
     def lane_kind(i: int) -> str:
@@ -148,7 +150,8 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         entry = labels.get(pid, nothing)
         if kind in _DEVICE_LANES:
             return (2, index[pid], _number(tid), _DEVICE_LANES.index(kind))
-        process = (kind in ("overhead", "span"), pid in devices, entry.sort_index, _number(pid))
+        last = kind in ("overhead", "span") or pid == _PROFILERS
+        process = (last, pid in devices, entry.sort_index, _number(pid))
         return (*process, kind, tid != pid, entry.order.get(tid, 0), _number(tid))
 
     ordered = sorted(keys, key=rank)

@@ -26,6 +26,7 @@ from tracetui.formats.columns import Bool as Bool
 from tracetui.formats.contents import EventReader
 from tracetui.formats.diagnostics import Notice
 from tracetui.formats.machine import in_blocks
+from tracetui.patterns import pattern
 
 
 class Kind(IntEnum):
@@ -47,6 +48,7 @@ class Kind(IntEnum):
 
 DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 """The kinds that count as a device being busy."""
+_DEVICE_WORD = pattern(r"\b(?:GPU|XPU|MTIA|HPU|NPU|TPU|MLU)\b")
 _CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
 """Notices of a file whose end is missing."""
 AT_ONCE = 2048
@@ -246,6 +248,16 @@ class Trace:
     @kept_by_trace
     def _ranks(self) -> dict[int, str]:
         return {p.device: p.rank for p in reversed(self.processes)}
+
+    def device_called(self, device: int) -> str:
+        """What its process calls a device, with its index: "GPU 0", "NPU 1"."""
+        if "device words" not in self.derived:
+            found: dict[int, str] = {}
+            for p in self.processes:
+                word = _DEVICE_WORD.search(p.labels) or _DEVICE_WORD.search(p.name)
+                found.setdefault(p.device, word[0] if word else "GPU")
+            self.derived["device words"] = found
+        return f"{self.derived['device words'].get(device, 'GPU')} {device}"
 
     def is_kind(self, *kinds: Kind) -> Bool:
         """Mask of the slices of any of these kinds. Shape (len(self),)."""

@@ -13,7 +13,8 @@ from textual.strip import Strip
 from tracetui.cells import cell, clauses, middle
 from tracetui.safe_text import plain
 from tracetui.session.recording import trace_name
-from tracetui.trace.model import Trace
+from tracetui.trace.model import Kind, Trace
+from tracetui.trace.unknown import elsewhere
 from tracetui.tui.drawn import Drawn
 from tracetui.units import duration, plural
 
@@ -28,13 +29,14 @@ def device_names(trace: Trace) -> str:
     """The devices in a few words: "NVIDIA H200", "2 GPUs", "CPU only"; "" without events."""
     found = devices(trace)
     if not found:
-        return "CPU only" if len(trace) else ""
+        return "CPU only" if trace.is_kind(Kind.CPU_OP).any() and not len(elsewhere(trace)) else ""
     if len(found) > 1:
-        return f"{len(found)} GPUs"
+        words = {trace.device_called(device).partition(" ")[0] for device in found}
+        return f"{len(found)} {words.pop() if len(words) == 1 else 'device'}s"
     names = [
         plain(str(d.get("name", "")), 40) for d in trace.info.devices if d.get("id", found[0]) == found[0]
     ]
-    return names[0] if names and names[0] else f"GPU {found[0]}"
+    return names[0] if names and names[0] else trace.device_called(found[0])
 
 
 def facts(trace: Trace, steps: Sequence[int] = ()) -> str:

@@ -165,6 +165,8 @@ class Intake(Struct):
             if phase == "X":
                 # Old tools wrote only the duration in thread time.
                 other = event.get("tdur")
+                if other is None and start != NO_TIME:
+                    store.diagnostics.note("no_duration", self.chunks[whole.source >> SOURCE_BITS].offset)
                 yield whole, max(0, exact(str(other))) if other is not None else 0
             elif phase == "M":
                 name = event.get("name")

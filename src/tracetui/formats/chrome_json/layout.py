@@ -67,8 +67,9 @@ def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) ->
     if not found.events:
         raise TraceError(_verdict(text) if window.ended else "is not a trace")
     begin = found.places[0][0]
-    diagnostics.note("bad_header", 0)
     head = text[:begin]
+    if head.strip(b"\xef\xbb\xbf \t\r\n"):  # else events alone, such as one a line
+        diagnostics.note("bad_header", 0)
     window.skip(begin)
     return Beginning(b'"traceEvents' not in head and b'"schemaVersion"' not in head, salvage(head))
 

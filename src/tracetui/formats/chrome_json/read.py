@@ -18,9 +18,11 @@ from tracetui.formats.machine import in_small_pieces, memory_for_events
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 from tracetui.formats.window import Window
+from tracetui.patterns import pattern
 
 _KNOWN_PHASES = frozenset("XBEiIRCMstfbneSTFNODPpVvc(),")
 _VALUE_LIMIT = 4096
+_LAST_COMMA = pattern(rb",[ \t\r\n]*\}[ \t\r\n\x00]*\Z")
 _ENOUGH = 1 << 17
 """Elements after which a file without a single event of a trace is read no further."""
 
@@ -144,8 +146,13 @@ def _judge_ending(
     file's top-level keys."""
     top = {**beginning.header, **ending.keys}
     if ending.kind == "closed":
-        if fits_end(ending.tail, beginning.bare):
-            top.update(ending_keys(ending.tail))
+        tail = ending.tail
+        closed = tail if fits_end(tail, beginning.bare) else _LAST_COMMA.sub(b"}", tail)
+        if closed != tail and fits_end(closed, beginning.bare):
+            diagnostics.note("comma", ending.offset)
+            tail = closed
+        if fits_end(tail, beginning.bare):
+            top.update(ending_keys(tail))
             if top.pop("traceEvents", None):
                 diagnostics.note(
                     "bad_header", ending.offset
