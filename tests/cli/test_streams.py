@@ -26,6 +26,15 @@ def test_no_standard_output_is_one_line_of_error(command: str) -> None:
     assert run(f"{command} >&- 2>&-").returncode == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("command", [f"summary {SAMPLE}", "--version", "capture --help", "cache"])
+def test_a_full_disk_is_one_line_of_error(command: str) -> None:
+    found = run(f"{command} >/dev/full")
+    assert found.returncode == 1
+    assert found.stderr == "tracetui: standard output: No space left on device\n"
+    assert run(f"{command} 2>/dev/full").returncode == 0
+
+
 def test_no_standard_error_costs_no_output() -> None:
     assert run(f"summary {SAMPLE} 2>&-").stdout == run(f"summary {SAMPLE}").stdout != ""
     assert run("summary /nowhere 2>&-").returncode == 1

@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
         try:
             return super().main(*args, **kwargs)
         except OSError as error:
-            if error.errno != errno.EBADF:
+            if error.errno not in (errno.EBADF, errno.ENOSPC, errno.EIO):
                 raise
             output_failed(error)
 
