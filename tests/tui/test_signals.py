@@ -74,6 +74,51 @@ def test_a_signal_leaves_the_terminal_as_it_was(name: str) -> None:
             assert sequence in terminal.written
 
 
+EARLY = """
+import os, signal, sys
+from textual.drivers.linux_driver import LinuxDriver
+from tracetui.cli import main
+
+start = LinuxDriver.start_application_mode
+def start_and_stop(driver):
+    start(driver)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+LinuxDriver.start_application_mode = start_and_stop
+sys.argv = ["tracetui", sys.argv[1]]
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_signal_before_the_first_screen_leaves_the_terminal_as_it_was() -> None:
+    import pty
+
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-c", EARLY, str(SAMPLE)])
+    terminal = Terminal(pid, descriptor)
+    try:
+        assert terminal.wait() == 128 + signal.SIGTERM
+        terminal.read_until_quiet(1)
+    finally:
+        os.close(descriptor)
+    for sequence in LEFT:
+        assert sequence in terminal.written
+
+
+@pytest.mark.parametrize("keys", [b"q5", b"q/gemm\r"])
+def test_keys_after_the_last_one(keys: bytes) -> None:
+    """Pasted, or typed in a hurry: what opens something meets screens that are going."""
+    with viewer("open", str(SAMPLE)) as terminal:
+        terminal.read_until_quiet()
+        os.write(terminal.descriptor, keys)
+        assert terminal.wait() == 0
+        assert b"Error" not in terminal.written
+        for sequence in LEFT:
+            assert sequence in terminal.written
+
+
 def test_bytes_that_are_no_text_are_ignored() -> None:
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()

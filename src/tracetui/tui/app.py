@@ -128,8 +128,6 @@ class TracetuiApp(App):
         if not gc.isenabled():
             self.set_timer(OPENED, collect_garbage)
         sys.setswitchinterval(SWITCHING)
-        if not self.is_headless:
-            self.catch_signals()
         self.set_keymap(self.settings.keys)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.settings.ascii:

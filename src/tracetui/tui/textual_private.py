@@ -47,6 +47,7 @@ from textual.css.scalar import Scalar
 from textual.css.styles import RenderStyles
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.screen import Screen
@@ -202,14 +203,21 @@ class App(textual.app.App[None]):
         """Until the next picture is sent."""
         _ignore_invalid_input()
 
-    def catch_signals(self) -> None:
+    def _build_driver(self, headless: bool, *args: Any, **kwargs: Any) -> Driver:
+        if not headless:  # the next that Textual does is to change the terminal
+            self._catch_signals()
+        return super()._build_driver(headless, *args, **kwargs)
+
+    def _catch_signals(self) -> None:
         """Let SIGTERM, SIGHUP and SIGQUIT end the app like `q`, with exit code 128 + n."""
         loop = asyncio.get_running_loop()
 
         def stop(number: int, frame: FrameType | None) -> None:
             signal.signal(number, signal.SIG_DFL)
             with suppress(RuntimeError):  # the loop has ended already
-                loop.call_soon_threadsafe(functools.partial(self.exit, return_code=128 + number))
+                # Not before all is mounted, for which an app that has ended does not wait.
+                leave = functools.partial(self.exit, return_code=128 + number)
+                loop.call_soon_threadsafe(self.call_later, leave)
             last = threading.Timer(PATIENCE, self._end, (128 + number,))
             last.daemon = True
             last.start()
@@ -255,6 +263,8 @@ class App(textual.app.App[None]):
                 go_on()
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        if self._exit:  # keys typed after `q`, while the screens go: nothing can be mounted any more
+            return True
         if not priority and self.take_key(key):
             return True
         return await super()._check_bindings(key, priority)
