@@ -15,6 +15,7 @@ from tests.recorded import load
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import WHOLE, range_scope
 from tracetui.tables import averages, efficiency, findings, gaps, steps
+from tracetui.tables.jsonable import dumps
 from tracetui.tables.lines import plain_text
 from tracetui.tables.model import Column, Columns, Table, by_key, fit, pick
 from tracetui.tables.writers import aligned, as_csv, as_json, as_markdown, cells, markdown_table, records
@@ -142,3 +143,9 @@ def test_a_narrow_table_shows_what_it_is_sorted_by(pane: type[AveragesPane], res
     first = next(key for key in pane.sort_first.split() if table.column(key))
     for width in (60, 77, 117):
         assert first in [column.key for column, _ in fit(table.columns, width)]
+
+
+def test_json_of_sums_beyond_64_bits() -> None:
+    absurd = {"times": [2**70, -(2**64)], "nan": float("nan"), "one": np.int64(3), "yes": True}
+    assert json.loads(dumps(absurd)) == {"times": [2.0**70, -(2.0**64)], "nan": None, "one": 3, "yes": True}
+    assert json.loads(dumps({"times": [2**62, 1.5]})) == {"times": [2**62, 1.5]}

@@ -10,7 +10,20 @@ import orjson
 
 def dumps(value: Any) -> str:
     """JSON text with an indent of two, ending in a new line. NaN and infinities become null."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode() + "\n"
+    form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
+    try:
+        return orjson.dumps(value, option=form).decode() + "\n"
+    except TypeError:
+        return orjson.dumps(_narrow(value), option=form).decode() + "\n"
+
+
+def _narrow(value: Any) -> Any:
+    """Sums of absurd times may need more than 64 bits, which the library refuses: such integers as floats."""
+    if isinstance(value, dict):
+        return {key: _narrow(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_narrow(one) for one in value]
+    return float(value) if isinstance(value, int) and value.bit_length() > 63 else value
 
 
 def us(ns: float) -> float:
