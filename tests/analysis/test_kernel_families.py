@@ -143,6 +143,15 @@ NAMES = [
     ("void lib::apply<int, 256, lib::Broadcast<float, at::native::BinaryFunctor<float, float, float, lib::MulFunctor<float> > > >(int)", "other", "other", "mul fp32"),
     ("void rocprim::ROCPRIM_400000_NS::detail::trampoline_kernel<rocprim::ROCPRIM_400000_NS::detail::target_config<1>, rocprim::ROCPRIM_400000_NS::detail::reduce_impl<true> >(int)", "rocprim", "reduction", "rocprim reduce"),
     ("fused_moe_kernel", "other", "gemm", "fused_moe"),
+    ("_w8a8_block_fp8_matmul", "other", "gemm", "w8a8_block_fp8_matmul"),  # SGLang's, in Triton
+    ("matmul_kernel", "other", "gemm", "matmul"),  # the tutorial of Triton
+    ("_scaled_mm_kernel", "other", "gemm", "scaled_mm"),
+    (
+        "std::enable_if<(((8)>(0)))&&_typeConvert<c10::BFloat16>::exists, void>::type vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)",
+        "vllm",
+        "norm",
+        "fused_add_rms_norm bf16",
+    ),
     # NCCL from 2.27 on, its symmetric kernels
     ("ncclSymDevKernel_AllReduce_RSxLD_AGxST_sum_bf16(ncclSymDevArgs)", "nccl", "collective", "nccl AllReduce bf16 RSxLD_AGxST"),
     ("ncclSymkDevKernel_AllGather_STMC(ncclSymkDevWorkArgs4K)", "nccl", "collective", "nccl AllGather STMC"),

@@ -336,3 +336,20 @@ def test_waits_that_are_pageable_copies_are_told_once(tmp_path: Path, way: str, 
     trace = trace_of(tmp_path, *events)
     assert (found(trace, "blocking_calls") is not None) is told
     assert (found(trace, "pageable_memory") is None) is told
+
+
+@pytest.mark.parametrize(("length", "fires"), [(20_000, True), (40, False)])
+def test_one_launch_that_takes_long_is_not_many(tmp_path: Path, length: float, fires: bool) -> None:
+    """One in the middle, of a kernel that ran before: no first use."""
+    events: list[Event] = []
+    for n in range(20):
+        at = 60.0 * n + (length if n > 10 else 0)
+        took = length if n == 10 else 40
+        events += [
+            cpu("aten::mul", at, took + 8),
+            launch(at + 2, n, took),
+            kernel(at + took + 5, 10, n, name="mul"),
+        ]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith("A single launch" if fires else "Many launches")

@@ -12,6 +12,7 @@ import pytest
 from tests.recorded import load
 
 from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.results import Results
 from tracetui.report.facts import event_facts
 from tracetui.trace import DEVICE_WORK, Trace
 
@@ -111,6 +112,19 @@ def test_times_beyond_64_bits(dur: float, events: list[Event], trace_of: Callabl
     assert trace.span == before.span
     kernels(events)[0]["ts"] = 10**30
     check(trace_of(events), before, "impossible_time", 1)
+
+
+@pytest.mark.parametrize("days", [105, 40_000])
+def test_sums_of_absurd_durations_fit_into_64_bits(
+    days: float, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """Where all durations are absurd, none is far beyond the rest."""
+    dur = days * 86_400e6
+    calls = [event(ts=n * dur, dur=dur, cat="cuda_runtime", name="cudaLaunchKernel") for n in range(9)]
+    trace = trace_of([event(ts=5, dur=5), *calls])
+    assert [(n.kind, n.count) for n in trace.notices] == [("impossible_time", 9)]
+    assert trace.implausible.sum() == 9
+    assert not len(Results(trace).cpu_time().first)
 
 
 def test_long_waits_are_believed(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:

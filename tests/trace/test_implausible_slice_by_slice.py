@@ -11,7 +11,7 @@ import pytest
 
 from tracetui.formats.columns import TIME_LIMIT
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.trace.implausible import first_view, mark_implausible
+from tracetui.trace.implausible import LONGEST, first_view, mark_implausible
 from tracetui.trace.model import Kind
 
 SECOND = 1_000_000_000
@@ -42,7 +42,7 @@ def slowly(slices: list[Slice]) -> tuple[list[bool], list[bool], list[int], Coun
     notes: Counter[str] = Counter()
     negative = {i for i in every if duration[i] < 0}
     notes["negative_duration"] = len(negative)
-    endless = {i for i in every if abs(start[i]) >= TIME_LIMIT or duration[i] >= TIME_LIMIT}
+    endless = {i for i in every if abs(start[i]) >= TIME_LIMIT or duration[i] >= LONGEST}
     bad, overlong = negative | endless, set[int]()
     if len(slices) - len(bad) >= 3:
         least, greatest = astray([start[i] for i in every if i not in bad])
@@ -101,7 +101,7 @@ def some(rng: random.Random) -> list[Slice]:
     exact = (
         -1, 0, 1000 * max(last - first, SECOND), 100 * max(reach, SECOND // 1000),
         max(10 * reach, 60 * SECOND), 10 * reach, 60 * SECOND, 100 * reach, 1100 * SECOND,
-        1250 * SECOND, TIME_LIMIT, TIME_LIMIT + 5,
+        1250 * SECOND, LONGEST - 1, LONGEST, TIME_LIMIT, TIME_LIMIT + 5,
     )  # fmt: skip
     low, high = (int(q) for q in np.quantile(starts, (0.25, 0.75)))
     far = 100_000 * max(high - low, SECOND // 100)

@@ -107,6 +107,18 @@ def test_a_signal_before_the_first_screen_leaves_the_terminal_as_it_was() -> Non
         assert sequence in terminal.written
 
 
+@pytest.mark.parametrize("keys", [b"q5", b"q/gemm\r"])
+def test_keys_after_the_last_one(keys: bytes) -> None:
+    """Pasted, or typed in a hurry: what opens something meets screens that are going."""
+    with viewer("open", str(SAMPLE)) as terminal:
+        terminal.read_until_quiet()
+        os.write(terminal.descriptor, keys)
+        assert terminal.wait() == 0
+        assert b"Error" not in terminal.written
+        for sequence in LEFT:
+            assert sequence in terminal.written
+
+
 def test_bytes_that_are_no_text_are_ignored() -> None:
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()
@@ -125,7 +137,7 @@ import sys
 from tracetui.cli import main
 from tracetui.tui.verdict_line import VerdictLine
 
-VerdictLine.DEFAULT_CSS += "VerdictLine > .drawn--text { color: $nothing; }"
+VerdictLine.DEFAULT_CSS += "VerdictLine > .verdict--text { color: $nothing; }"
 sys.argv = ["tracetui", sys.argv[1]]
 main()
 """

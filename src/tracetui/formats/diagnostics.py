@@ -53,7 +53,10 @@ KINDS: dict[str, tuple[str, str]] = {
         "odd",
         "a GPU event far longer than the rest of the trace: cut where the next one on its stream begins",
     ),
-    "impossible_time": ("odd", "a time or duration of more than 140 years: left out of the averages"),
+    "impossible_time": (
+        "odd",
+        "a time of more than 140 years, or a duration of more than 100 days: left out of the averages",
+    ),
     "stray": ("odd", "an event far away in time from all others: left out of the averages"),
     "before_launch": ("odd", "a GPU event that starts before its launch"),
 }

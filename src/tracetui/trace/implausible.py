@@ -14,6 +14,8 @@ _SECOND = 1_000_000_000
 _FAR = 100_000
 """An event is stray if it is this many times the width of the rest of the trace (at least 10 ms) away."""
 _SAMPLE = 1 << 16
+LONGEST = 1 << 53
+"""A duration of more ns, 104 days, is none: a thousand such, added up, fit into 64 bits."""
 
 
 def mark_implausible(
@@ -72,7 +74,7 @@ def _mark(
         return (np.zeros(count, dtype=np.bool_),) * 3
     implausible = duration < 0
     diagnostics.note("negative_duration", count=int(implausible.sum()))
-    endless = (np.abs(start) >= TIME_LIMIT) | (duration >= TIME_LIMIT)
+    endless = (np.abs(start) >= TIME_LIMIT) | (duration >= LONGEST)
     implausible |= endless
     long = np.zeros(count, dtype=np.bool_)
     if count - int(implausible.sum()) < 3:

@@ -251,13 +251,15 @@ class Trace:
 
     def device_called(self, device: int) -> str:
         """What its process calls a device, with its index: "GPU 0", "NPU 1"."""
-        if "device words" not in self.derived:
-            found: dict[int, str] = {}
-            for p in self.processes:
-                word = _DEVICE_WORD.search(p.labels) or _DEVICE_WORD.search(p.name)
-                found.setdefault(p.device, word[0] if word else "GPU")
-            self.derived["device words"] = found
-        return f"{self.derived['device words'].get(device, 'GPU')} {device}"
+        return f"{self._device_words().get(device, 'GPU')} {device}"
+
+    @kept_by_trace
+    def _device_words(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for p in self.processes:
+            word = _DEVICE_WORD.search(p.labels) or _DEVICE_WORD.search(p.name)
+            found.setdefault(p.device, word[0] if word else "GPU")
+        return found
 
     def is_kind(self, *kinds: Kind) -> Bool:
         """Mask of the slices of any of these kinds. Shape (len(self),)."""

@@ -263,6 +263,8 @@ class App(textual.app.App[None]):
                 go_on()
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        if self._exit:  # keys typed after `q`, while the screens go: nothing can be mounted any more
+            return True
         if not priority and self.take_key(key):
             return True
         return await super()._check_bindings(key, priority)

@@ -95,6 +95,10 @@ _ADVICE = {
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
+_ONE_LAUNCH = (
+    "A single launch takes most of that, where some µs are usual: look at what held that call up, such as "
+    "another thread in a CUDA call, the driver, or a CPU that others use."
+)
 _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 _COMPILED_ADVICE = (
     'It is compiled already: CUDA graphs (mode="reduce-overhead"), larger batches or larger compiled regions '
@@ -636,6 +640,8 @@ def _advice(results: Results, idle: _Idle) -> str:
         return f"Run {idle.on_cpu[0]} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
         return slow[0].advice(trace)
+    if main == "launch" and idle.one_gap:
+        return _ONE_LAUNCH
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):

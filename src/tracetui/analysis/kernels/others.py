@@ -26,7 +26,16 @@ _STRIP = pattern(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
 _KINDS = {
     "conv": ("convolve", "wgrad", "dgrad", "winograd", "im2col", "causal_conv1d"),
     "attention": ("attention", "fmha", "flash_mla", "attn_fwd", "attn_bwd", "attn_kernel"),
-    "gemm": ("gemv", "gemm", "fused_moe_kernel", "flatmm", "wvsplitk"),
+    "gemm": (
+        "gemv",
+        "gemm",
+        "matmul_kernel",
+        "fp8_matmul",
+        "scaled_mm",
+        "fused_moe_kernel",
+        "flatmm",
+        "wvsplitk",
+    ),
     "norm": (
         "batch_norm",
         "batchnorm",
