@@ -9,7 +9,7 @@ from tracetui.timeline import viewport
 from tracetui.timeline.labels import beside, ends, label_width, shortened
 from tracetui.timeline.ruler import step_of, ticks
 from tracetui.timeline.series import BLOCK, brief_of, series, stepped, text_of
-from tracetui.timeline.viewport import FAR, Limits, Viewport
+from tracetui.timeline.viewport import FAR, Viewport, clamped
 from tracetui.units import as_typed
 
 VIEW = Viewport(1000.0, 10.0, 20)
@@ -27,7 +27,7 @@ def test_cells_and_instants() -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "clamped"),
+    ("view", "nearest"),
     [
         (VIEW, VIEW),
         (Viewport(-101.0, 10.0, 20), Viewport(-100.0, 10.0, 20)),  # its middle is at the lower limit
@@ -37,8 +37,8 @@ def test_cells_and_instants() -> None:
         (Viewport(0.0, 110.0, 20), Viewport(0.0, 110.0, 20)),
     ],
 )
-def test_limits(view: Viewport, clamped: Viewport) -> None:
-    assert Limits(0, 2000).clamp(view) == clamped
+def test_limits(view: Viewport, nearest: Viewport) -> None:
+    assert clamped(view, 0, 2000) == nearest
 
 
 def test_a_view_that_fits() -> None:

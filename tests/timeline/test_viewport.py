@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tracetui.timeline import viewport
-from tracetui.timeline.viewport import Limits, Viewport
+from tracetui.timeline.viewport import Viewport, clamped
 
 views = st.builds(
     Viewport,
@@ -74,9 +74,9 @@ def test_reveal_does_not_move_for_what_is_in_view() -> None:
 
 @given(views)
 def test_limits_keep_the_centre_inside(view: Viewport) -> None:
-    held = Limits(100, 5000).clamp(view)
+    held = clamped(view, 100, 5000)
     assert 100 - 1 <= held.start + held.span_ns / 2 <= 5000 + 1
-    assert Limits(100, 5000).clamp(held) == held
+    assert clamped(held, 100, 5000) == held
 
 
 def test_columns_and_times() -> None:

@@ -16,8 +16,7 @@ from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes import PAIR_PANES, PANES, keyed
 from tracetui.tui.panes.compare import BothPane, ComparePane
-from tracetui.tui.screens.difference import DifferenceScreen
-from tracetui.tui.screens.explain import ExplainScreen
+from tracetui.tui.screens.explain import DifferenceScreen, ExplainScreen
 from tracetui.tui.screens.open import OpenScreen
 from tracetui.tui.screens.step import StepScreen
 from tracetui.tui.screens.trace import TraceScreen

@@ -12,7 +12,7 @@ from tracetui.session.recent import remember
 from tracetui.session.state import forget_state, read_state, set_aside, write_state
 from tracetui.tui.command_palette import commands
 from tracetui.tui.export import ExportError, write_new
-from tracetui.tui.requests import OpenTrace, WantCapture
+from tracetui.tui.requests import OpenTrace
 
 from .conftest import DATA, app_of, screen_of, until
 from .test_dialogs import lines
@@ -35,10 +35,10 @@ async def test_nothing_else_is_opened_or_captured() -> None:
         for action in ("capture", "screen.capture", "app.open", "open_file"):
             await shown.run_action(action)
             assert app.screen_stack[-1] is shown, action
-        for message in (OpenTrace(LLAMA), WantCapture()):
-            app.post_message(message)
-            await pilot.pause()
-            assert app.screen_stack[-1] is shown
+        app.post_message(OpenTrace(LLAMA))
+        app.action_capture()
+        await pilot.pause()
+        assert app.screen_stack[-1] is shown
         names = [command.choice.text for command in commands(app, shown, app.actions)]
         assert len(names) > 40
         assert not [name for name in names if "apture" in name or "Open" in name]

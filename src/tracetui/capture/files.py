@@ -131,6 +131,20 @@ def _move_all(sources: Mapping[str, Path], folder: Path, stem: str, force: bool)
     return True
 
 
+def move_free(source: Path, folder: Path, stem: str, suffix: str) -> Path:
+    """Move a file to the name STEM, or STEM-2, STEM-3, ... if there is such a file. Raises OSError."""
+    number = 1
+    while True:
+        target = folder / (_numbered(stem, number) + suffix)
+        try:
+            move_new(source, target)
+        except FileExistsError:
+            number += 1
+        else:
+            source.unlink()
+            return target
+
+
 def move_new(source: Path, target: Path) -> None:
     """Give `source` a second name: unlike a rename, a hard link never overwrites."""
     try:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from tracetui.session.folder import Found
     from tracetui.trace import Trace
 
 P = ParamSpec("P")
@@ -213,8 +214,8 @@ def load_or_exit(path: str) -> Trace:
     return found
 
 
-def _only_trace(folder: str) -> str:
-    """The trace in a folder that has one, such as a capture's; exit if there are none or several."""
+def traces_or_exit(folder: str, none: str) -> list[Found]:
+    """The traces in a folder; exit if it cannot be read, or has none: `none` says so."""
     from tracetui.session.folder import traces_in
 
     try:
@@ -222,7 +223,13 @@ def _only_trace(folder: str) -> str:
     except OSError as error:
         fail(f"{folder}: {(error.strerror or 'cannot be read').lower()}")
     if not found:
-        fail(f"{folder}: is a folder without traces of torch.profiler")
+        fail(f"{folder}: {none}")
+    return found
+
+
+def _only_trace(folder: str) -> str:
+    """The trace in a folder that has one, such as a capture's; exit if there are none or several."""
+    found = traces_or_exit(folder, "is a folder without traces of torch.profiler")
     if len(found) > 1:
         fail(f"{folder}: is a folder with {len(found)} traces: name one of them, such as {found[0].path}")
     return str(found[0].path)

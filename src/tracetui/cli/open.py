@@ -25,6 +25,7 @@ from tracetui.cli.common import (
     fail,
     leave,
     looks,
+    traces_or_exit,
 )
 
 if TYPE_CHECKING:
@@ -117,15 +118,10 @@ def open_trace(
 
 def _open_folder(folder: str, theme: str | None, ascii: bool) -> None:
     """The start screen with the traces of a folder, or their list if standard output is no terminal."""
-    from tracetui.session.folder import traces_in
     from tracetui.session.paths import TRACE_ENDINGS
 
-    try:
-        found = traces_in(folder)
-    except OSError as error:
-        fail(f"{folder}: {(error.strerror or 'cannot be read').lower()}")
-    if not found:
-        fail(f"{folder}: no traces of torch.profiler in this folder ({', '.join(TRACE_ENDINGS)})")
+    none = f"no traces of torch.profiler in this folder ({', '.join(TRACE_ENDINGS)})"
+    found = traces_or_exit(folder, none)
     if sys.stdout.isatty() and sys.stdin.isatty():
         start(theme, ascii, found)
     else:

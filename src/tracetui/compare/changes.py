@@ -106,7 +106,6 @@ class Launched:
     """The device work of one side that the other one does not have, and the ops behind it."""
 
     side: Side
-    tree: CallTree
     op: dict[int, int]
     """Of each such event the innermost op, -1 for none (slices)."""
     top: dict[int, int]
@@ -346,7 +345,7 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
     around = np.where(op >= 0, trace.parent[op], -1)
     graph = np.where(by_graph(side, at), trace.launch[at], -1)
     patterns = _patterns(trace.name, [len(one) for one in events], at, op, tops, around, graph)
-    return Launched(side, tree, innermost, outermost, names, shapes, set(at[graph >= 0].tolist()), patterns)
+    return Launched(side, innermost, outermost, names, shapes, set(at[graph >= 0].tolist()), patterns)
 
 
 def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
@@ -523,14 +522,12 @@ def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) 
 def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> list[Group]:
     """Kernels and sets that are new or gone belong to the pair whose op launched them, too."""
     found = [group for group in groups if group[1] and group[2]]
-    homes = (
-        {left.top[i]: n for n, (_, mine, _) in enumerate(found) for i in mine if left.top[i] >= 0},
-        {right.top[i]: n for n, (_, _, other) in enumerate(found) for i in other if right.top[i] >= 0},
-    )
-    ops = (
-        {left.op[i]: n for n, (_, mine, _) in enumerate(found) for i in mine if left.op[i] >= 0},
-        {right.op[i]: n for n, (_, _, other) in enumerate(found) for i in other if right.op[i] >= 0},
-    )
+
+    def whose(of: dict[int, int], side: int) -> dict[int, int]:
+        """The pair of each op (or top) of that side."""
+        return {of[i]: n for n, (_, *both) in enumerate(found) for i in both[side] if of[i] >= 0}
+
+    homes, ops = (whose(left.top, 0), whose(right.top, 1)), (whose(left.op, 0), whose(right.op, 1))
     for kind, a, b in groups:
         if a and b:
             continue
@@ -608,22 +605,12 @@ def _between(
     told_a, told_b = [word(left, unit) for unit in a], [word(right, unit) for unit in b]
     words = {one: n for n, one in enumerate({*told_a} & {*told_b} - {""})}
     # A word of one side only is none.
-    at_a, at_b = (
-        [i for i, one in enumerate(told_a) if one in words],
-        [j for j, one in enumerate(told_b) if one in words],
-    )
-    pairs = (
-        align(
-            *(
-                np.array([words[told[i]] for i in at], np.int64)
-                for told, at in ((told_a, at_a), (told_b, at_b))
-            )
-        )
-        if words
-        else ((), ())
+    at_a, at_b = ([i for i, one in enumerate(told) if one in words] for told in (told_a, told_b))
+    numbers_a, numbers_b = (
+        np.array([words[one] for one in told if one in words], np.int64) for told in (told_a, told_b)
     )
     low_a = low_b = 0
-    for x, y in zip(*pairs, strict=True):
+    for x, y in zip(*align(numbers_a, numbers_b), strict=True):
         i, j = at_a[x], at_b[y]
         if left.alike(a[i], b[j], right):
             yield a[low_a:i], b[low_b:j], (a[i], b[j])

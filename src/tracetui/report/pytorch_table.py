@@ -80,15 +80,13 @@ def _columns(
     return [*columns, _Column("# of Calls", 0, lambda i: str(int(table.calls[i])))]
 
 
-MEMORY_COLUMNS = (
-    "cpu_memory_usage",
-    "self_cpu_memory_usage",
-    "device_memory_usage",
-    "self_device_memory_usage",
-    "cuda_memory_usage",
-    "self_cuda_memory_usage",
-)
-"""Sort columns of traces with memory records, by PyTorch's names."""
+MEMORY_COLUMNS = {
+    "cpu_memory_usage": "host",
+    "self_cpu_memory_usage": "self_host",
+    "device_memory_usage": "device",
+    "self_device_memory_usage": "self_device",
+}
+"""Sort columns of traces with memory records, by PyTorch's names: the sizes in `MemoryUse`."""
 
 
 def sort_rows(table: Averages, times: Times, column: str, memory: MemoryUse | None = None) -> list[int]:
@@ -97,28 +95,20 @@ def sort_rows(table: Averages, times: Times, column: str, memory: MemoryUse | No
     Raises KeyError for a column not in `SORT_COLUMNS` or `MEMORY_COLUMNS`. Without `memory`, the latter leave
     the order as it is.
     """
-    if column in MEMORY_COLUMNS:
-        sizes = np.zeros(len(table), dtype=np.int64)
-        if memory is not None:
-            sizes = {
-                "cpu_memory_usage": memory.host,
-                "self_cpu_memory_usage": memory.self_host,
-                "device_memory_usage": memory.device,
-                "self_device_memory_usage": memory.self_device,
-            }[column.replace("cuda", "device")]
-        return [int(i) for i in np.argsort(-sizes, kind="stable")]
-    if column not in SORT_COLUMNS:
-        raise KeyError(column)
     if column == "name":
         return [int(i) for i in table.sorted_by(column, ascending=True)]
-    values = {
-        "cpu_time_total": times.cpu_total,
-        "self_cpu_time_total": times.self_cpu,
-        "cpu_time": times.cpu_total / table.calls,
-        "device_time_total": times.device_total,
-        "self_device_time_total": times.self_device,
-        "device_time": times.device_total / table.calls,
-    }.get(column.replace("cuda", "device"), table.calls)
+    key = column.replace("cuda", "device")
+    if column in SORT_COLUMNS:
+        values = {
+            "cpu_time_total": times.cpu_total,
+            "self_cpu_time_total": times.self_cpu,
+            "cpu_time": times.cpu_total / table.calls,
+            "device_time_total": times.device_total,
+            "self_device_time_total": times.self_device,
+            "device_time": times.device_total / table.calls,
+        }.get(key, table.calls)
+    else:
+        values = getattr(memory, MEMORY_COLUMNS[key], np.zeros(len(table)))
     return [int(i) for i in np.argsort(-values, kind="stable")]
 
 

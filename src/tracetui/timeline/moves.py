@@ -6,7 +6,7 @@ from tracetui.copying import replace
 from tracetui.timeline import navigate, viewport
 from tracetui.timeline.layout import Layout, Of
 from tracetui.timeline.scene import TOP, Event, Scene
-from tracetui.timeline.viewport import Limits, Viewport
+from tracetui.timeline.viewport import Viewport
 
 SHARE = 6
 """A jump to a tiny event zooms in until it takes 1/SHARE of the screen's width."""
@@ -14,8 +14,7 @@ SHARE = 6
 
 def look(scene: Scene, view: Viewport) -> Scene:
     """Show another time range, limited to the trace."""
-    low, high = scene.span
-    return replace(scene, view=Limits(low, high).clamp(view))
+    return replace(scene, view=viewport.clamped(view, *scene.span))
 
 
 def scrolled(scene: Scene, top: int, height: int, foot: int | None = None) -> Scene:

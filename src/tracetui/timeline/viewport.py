@@ -61,22 +61,16 @@ class Viewport(Struct, frozen=True):
         return self.start_ns <= time_ns < self.end_ns
 
 
-class Limits(Struct, frozen=True):
-    """What a viewport may show: its centre stays within `low` to `high` (nanoseconds)."""
-
-    low: int
-    high: int
-
-    def clamp(self, view: Viewport) -> Viewport:
-        """The nearest viewport within the limits."""
-        low, high = max(self.low, -FAR), min(self.high, FAR)
-        widest = max(MIN_SCALE, 1.1 * (high - low) / view.width)
-        scale = min(max(view.scale, MIN_SCALE), widest)
-        if scale != view.scale:
-            middle = view.start + view.span_ns / 2
-            view = centre(replace(view, scale=scale), middle)
-        half = view.span_ns / 2
-        return replace(view, start=min(max(view.start, low - half), high - half))
+def clamped(view: Viewport, low: int, high: int) -> Viewport:
+    """The nearest viewport whose centre stays within `low` to `high` (nanoseconds)."""
+    low, high = max(low, -FAR), min(high, FAR)
+    widest = max(MIN_SCALE, 1.1 * (high - low) / view.width)
+    scale = min(max(view.scale, MIN_SCALE), widest)
+    if scale != view.scale:
+        middle = view.start + view.span_ns / 2
+        view = centre(replace(view, scale=scale), middle)
+    half = view.span_ns / 2
+    return replace(view, start=min(max(view.start, low - half), high - half))
 
 
 def fit(start_ns: int, end_ns: int, width: int, margin: float = 0.0) -> Viewport:

@@ -21,7 +21,7 @@ from tracetui.formats import machine
 from tracetui.session.state import served
 from tracetui.tui.bindings import NOT_SERVED, bind, rebound
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.requests import EndComparison, NextTrace, OpenTrace, WantAttach, WantCapture, WantComparison
+from tracetui.tui.requests import EndComparison, OpenTrace
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.settings import Settings
 from tracetui.tui.textual_private import App, filters, forget_places, mode_of
@@ -165,7 +165,8 @@ class TracetuiApp(App):
         """Choose a trace to open beside those that are open."""
         self._choose()
 
-    def on_want_comparison(self, message: WantComparison) -> None:
+    def action_compare_with(self) -> None:
+        """Choose another trace to compare this one with."""
         self._choose(compare=True)
 
     def _choose(self, compare: bool = False, found: Sequence[Found] = ()) -> None:
@@ -366,7 +367,7 @@ class TracetuiApp(App):
         self.traces.remove(both)
         await self.remove_mode(mode)
 
-    async def on_next_trace(self, message: NextTrace) -> None:
+    async def action_next_trace(self) -> None:
         """Show the next trace of this session, in turn."""
         at = next((i for i, s in enumerate(self.traces) if s in self.screen_stack), -1)
         shown = self.traces[(at + 1) % len(self.traces)]
@@ -375,7 +376,8 @@ class TracetuiApp(App):
 
     # Captures
 
-    async def on_want_capture(self, message: WantCapture) -> None:
+    def action_capture(self) -> None:
+        """Show the capture form, or record again what was recorded here."""
         if self.served:
             return
         from tracetui.capture.catalog import WORKLOADS
@@ -426,7 +428,8 @@ class TracetuiApp(App):
 
     # Processes that are running
 
-    def on_want_attach(self, message: WantAttach) -> None:
+    def action_attach(self) -> None:
+        """Record a process that is running."""
         if not self.served:
             self._record_job(None, None)
 

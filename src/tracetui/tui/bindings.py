@@ -121,10 +121,10 @@ Lanes
     lane_down | J | lane_move(1) | move the selection's lane down | ″
     lanes_reset | O | lanes_reset | reset the lanes
 Capture and files
-    capture | c | capture | capture again, or something else | capture again
-    attach | j | attach | record a job that is running | record a running job
+    capture | c | app.capture | capture again, or something else | capture again
+    attach | j | app.attach | record a job that is running | record a running job
     open | ctrl+o | app.open | open another trace
-    next_trace | t | next_trace | next open trace
+    next_trace | t | app.next_trace | next open trace
     export | E | export | export the table or the picture | export table or picture
     copy | y | copy | copy the event's details
     copy_table | Y | copy_table | copy the table as Markdown

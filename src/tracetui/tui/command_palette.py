@@ -38,8 +38,9 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
                 found.append(Command(Choice(capital(action.text), keys, action.group), run))
     elif isinstance(screen, StartScreen):
         found.append(Command(Choice("Open a trace", "o", "Files"), screen.action_open_file))
-        found.append(Command(Choice("Capture", "c", "Files"), screen.action_capture))
-        found.append(Command(Choice("Attach: record a running job", "A", "Files"), screen.action_attach))
+        found.append(Command(Choice("Capture", "c", "Files"), partial(app.run_action, "capture")))
+        record = Choice("Attach: record a running job", "A", "Files")
+        found.append(Command(record, partial(app.run_action, "attach")))
     found.append(Command(Choice("Theme: change colors", "", "The app"), app.action_change_theme))
     found.append(Command(Choice("Quit", "q", "The app"), app.action_quit))
     return found

@@ -19,25 +19,9 @@ class OpenTrace(Message):
         self.path, self.beside = path, beside
 
 
-class WantComparison(Message):
-    """Choose another trace to compare this one with."""
-
-
 class EndComparison(Message):
     """Show one of two recordings alone."""
 
     def __init__(self, recording: Recording) -> None:
         super().__init__()
         self.recording = recording
-
-
-class WantCapture(Message):
-    """Show the capture form."""
-
-
-class WantAttach(Message):
-    """Record a process that is running."""
-
-
-class NextTrace(Message):
-    """Show the next trace of this session."""

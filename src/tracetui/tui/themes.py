@@ -100,17 +100,10 @@ ABOUT: Mapping[str, str] = {
 }
 """What each theme is made for."""
 
-PALETTES: Mapping[str, Palette] = {
-    "dark": palette.DARK,
-    "light": palette.LIGHT,
-    "high-contrast": palette.HIGH_CONTRAST,
-    "color-blind": palette.COLOR_BLIND,
-}
-
 
 def palette_of(theme: str, colors: int, ascii: bool) -> Palette:
     """The timeline's theme for an app's theme, on a terminal with this many colors (0: none)."""
-    found = PALETTES.get(theme, palette.DARK)
+    found = palette.THEMES.get(theme, palette.DARK)
     if colors == 0:
         found = palette.PLAIN
     elif colors <= 16:

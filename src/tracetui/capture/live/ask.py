@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import json
 import os
 import shutil
@@ -19,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tracetui.capture.files import move_free
 from tracetui.capture.live import listener, procfs
 from tracetui.capture.live.dynolog import ask_daemon
 from tracetui.capture.live.listener import Knock, Listener, foreign, started
@@ -434,18 +434,7 @@ def keep(path: Path, output: Path, stem: str) -> Path:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         raise
-    for number in itertools.count(1):
-        target = output / (f"{stem}.json" if number == 1 else f"{stem}-{number}.json")
-        try:
-            os.link(part, target)
-        except OSError:
-            if target.exists():
-                continue
-            part.replace(target)  # a file system without hard links
-        else:
-            part.unlink()
-        break
-    return target
+    return move_free(part, output, stem, ".json")
 
 
 def is_empty(path: Path) -> bool:

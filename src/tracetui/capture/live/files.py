@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from tracetui.capture.files import move_new
+from tracetui.capture.files import move_free
 from tracetui.capture.live.model import AttachError
 from tracetui.safe_text import plain
 
@@ -105,16 +105,7 @@ def keep(file: Path, scratch: Path, output: Path, name: str | None = None) -> Pa
             source = scratch / "copy"
             with _open(file) as original, open(source, "wb") as copy:
                 shutil.copyfileobj(original, copy, 1 << 20)
-        number = 1
-        while True:
-            target = output / f"{stem}{f'-{number}' if number > 1 else ''}{dot}{suffix}"
-            try:
-                move_new(source, target)
-            except FileExistsError:
-                number += 1
-            else:
-                source.unlink()
-                return target
+        return move_free(source, output, stem, dot + suffix)
     except OSError as error:
         raise AttachError(
             f"the recording was made, but {plain(str(file), 300)} cannot be copied to "

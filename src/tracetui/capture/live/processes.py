@@ -98,13 +98,7 @@ def _number(text: str | None) -> int | None:
 
 def _own_socket(pid: int) -> str | None:
     """The path of the socket at which a process waits for Kineto's answers; None before it has one."""
-    inodes = set[str]()
-    with os.scandir(f"/proc/{pid}/fd") as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                target = os.readlink(entry.path)
-                if target.startswith("socket:["):
-                    inodes.add(target[8:-1])
+    inodes = {str(inode) for inode in procfs.sockets(pid)}
     if not inodes:
         return None
     with open(f"/proc/{pid}/net/unix", encoding="utf-8", errors="surrogateescape") as file:

@@ -69,22 +69,26 @@ def with_ancestors(pid: int) -> list[int]:
 def listeners(host: str, port: int) -> list[int]:
     """The processes of this machine that listen at an address; none if that is another machine's, or if they
     are hidden from us."""
-    inodes = {f"socket:[{inode}]" for inode in _listening(_addresses(host, port), port)}
+    inodes = _listening(_addresses(host, port), port)
     found: list[int] = []
     if not inodes:
         return found
     for entry in PROC.glob("[0-9]*"):
         with suppress(OSError):  # it ended meanwhile, or it is another user's
-            if any(_target(fd) in inodes for fd in os.scandir(entry / "fd")):
+            if inodes & sockets(int(entry.name)):
                 found.append(int(entry.name))
     return sorted(found)
 
 
-def _target(entry: os.DirEntry[str]) -> str:
-    try:
-        return os.readlink(entry.path)
-    except OSError:
-        return ""
+def sockets(pid: int) -> set[int]:
+    """The inodes of the sockets that it has open. Raises OSError."""
+    found = set()
+    for entry in os.scandir(PROC / str(pid) / "fd"):
+        with suppress(OSError):
+            target = os.readlink(entry.path)
+            if target.startswith("socket:["):
+                found.add(int(target[8:-1]))
+    return found
 
 
 def _addresses(host: str, port: int) -> set[bytes]:

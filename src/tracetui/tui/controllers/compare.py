@@ -9,7 +9,7 @@ from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.panes.base import GoToDifference, GoToEvent
 from tracetui.tui.panes.scoped import ScopedPane
-from tracetui.tui.requests import EndComparison, WantComparison
+from tracetui.tui.requests import EndComparison
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 
@@ -54,11 +54,11 @@ class CompareKeys:
 
     # Keys
 
-    def action_compare(self) -> None:
+    async def action_compare(self) -> None:
         if self.comparing:
             self.panes.action_pane("compare")
         else:
-            self.host.screen.post_message(WantComparison())
+            await self.host.screen.run_action("app.compare_with")
 
     def action_pair_pane(self, key: str) -> None:
         if self.comparing:

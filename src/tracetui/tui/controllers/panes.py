@@ -160,20 +160,7 @@ class PaneKeys:
         else:
             pane.reverse()
 
-    @staticmethod
-    def _next_part(pane: Pane) -> str:
-        from tracetui.tui.panes.compare import BothPane
-
-        return f"averages of {pane.next_group()}" if isinstance(pane, BothPane) else ""
-
     def action_group(self) -> None:
-        pane = self.area.open
-        from tracetui.tui.panes.averages import AveragesPane
-
-        if isinstance(pane, AveragesPane):
-            self.host.say(f"{pane.key} by {pane.next_group()}")
-        elif pane is not None and pane.key == "averages":
-            self.host.say(self._next_part(pane))
-        else:
-            keys = [key for key, spec in keyed(PANES) if spec.key in ("ops", "kernels")]
-            self.host.say(f"only ops and kernels can be grouped: press {keys[0]} or {keys[1]}")
+        keys = [key for key, spec in keyed(PANES) if spec.key in ("ops", "kernels")]
+        said = self.area.open.next_group() if self.area.open is not None else ""
+        self.host.say(said or f"only ops and kernels can be grouped: press {keys[0]} or {keys[1]}")

@@ -77,10 +77,9 @@ class AveragesPane(ScopedPane):
         return averages.names[row], bool(averages.device[row]), averages.groups[row]
 
     def next_group(self) -> str:
-        """Group by the next property and return its name."""
         self.group = self.groups[(self.groups.index(self.group) + 1) % len(self.groups)]
         self.load()
-        return self.group
+        return f"{self.key} by {self.group}"
 
     def follow(self, event: int | None) -> None:
         self._event = event

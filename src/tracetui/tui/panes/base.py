@@ -145,6 +145,11 @@ class Pane(TableView):
         """What Enter on a row asks the screen for; `again`: how often before."""
         raise NotImplementedError
 
+    def next_group(self) -> str:
+        """Group the rows by the next property, or show the next part of them, and say which; "" where there
+        is none."""
+        return ""
+
     def about(self) -> Message | None:
         """What goes to the event or gap that the row under the cursor is about. None: it is about none."""
         there = self.leads_to(self.row) if self.row is not None else None

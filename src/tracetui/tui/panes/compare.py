@@ -74,7 +74,7 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
     def explain(self) -> bool:
         """Open a sheet about the line under the cursor. False if there is nothing to say of it."""
         from tracetui.report.difference import explanation_facts, number_facts
-        from tracetui.tui.screens.difference import DifferenceScreen
+        from tracetui.tui.screens.explain import DifferenceScreen
 
         comparison, at = self.session.comparing.comparison, self.row
         if comparison is None or at is None:
@@ -148,11 +148,10 @@ class BothPane(OfBoth):
         self.follow(self._event)
 
     def next_group(self) -> str:
-        """Show the next part and return its name."""
         self.part = self.parts[(self.parts.index(self.part) + 1) % len(self.parts)]
         if self.joined is not None:
             self.show_averages(self.joined)
-        return self.part
+        return f"averages of {self.part}"
 
     def follow(self, event: int | None) -> None:
         self._event = event

@@ -32,6 +32,7 @@ HINTS = (
     ("I", "glossary", "glossary"),
     ("↑↓", "read", ""),
 )
+AT_PLACES = (("Esc", "close", "leave"), ("Enter", "go to the place", "choose"), ("↑↓", "read", ""))
 
 
 def explanation_lines(explanation: Explanation, width: int) -> list[Fact]:
@@ -120,6 +121,24 @@ class LinesSheet(Sheet[int]):
 
     def action_choose(self) -> None:
         self.list.action_choose()
+
+
+class DifferenceScreen(LinesSheet):
+    """Says what a line of a comparison means and rests on; the result is which of its places to go to."""
+
+    BINDINGS = bind("escape,q,e leave")
+
+    def __init__(self, title: str, facts: Sequence[Fact]) -> None:
+        """`facts`: `event` says which place a line is about, -1 for none."""
+        super().__init__(title, AT_PLACES)
+        self.facts = facts
+
+    def on_mount(self) -> None:
+        self.wrap()
+
+    def wrap(self) -> None:
+        labels = max(len(fact.label) for fact in self.facts)
+        self.show_lines(wrapped(self.facts, self.room(labels)), labels, self.list.row)
 
 
 class ExplainScreen(LinesSheet, WalkingSheet[int]):

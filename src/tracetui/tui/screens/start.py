@@ -18,7 +18,7 @@ from tracetui.tui.bindings import bind
 from tracetui.tui.drawn import Drawn
 from tracetui.tui.footer import Footer
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.requests import OpenTrace, WantAttach, WantCapture
+from tracetui.tui.requests import OpenTrace
 from tracetui.tui.screens.open import COMPLETE, TraceList
 from tracetui.tui.screens.sheet import MOVES
 
@@ -54,7 +54,7 @@ class StartScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *MOVES,
         *COMPLETE,
-        *bind("enter choose  o,slash,ctrl+o open_file  c capture  A,j attach  q,ctrl+c app.quit"),
+        *bind("enter choose  o,slash,ctrl+o open_file  c app.capture  A,j app.attach  q,ctrl+c app.quit"),
     ]
 
     def __init__(self, traces: Sequence[Found] = ()) -> None:
@@ -74,9 +74,9 @@ class StartScreen(Screen[None]):
         if len(self.traces.choices) > 1 and not self.traces.traces:
             self.list.show_row(1)
 
-    def on_trace_list_opened(self, message: TraceList.Opened) -> None:
+    async def on_trace_list_opened(self, message: TraceList.Opened) -> None:
         if message.path is None:
-            self.action_capture()
+            await self.run_action("app.capture")
         else:
             self.post_message(OpenTrace(message.path))
 
@@ -107,9 +107,3 @@ class StartScreen(Screen[None]):
     def take_early(self, key: str) -> bool:
         """Whether the line takes a key that was typed for it before it had the focus."""
         return self.traces.prompt is not None and self.traces.prompt.take_early(key)
-
-    def action_capture(self) -> None:
-        self.post_message(WantCapture())
-
-    def action_attach(self) -> None:
-        self.post_message(WantAttach())

@@ -36,7 +36,6 @@ from tracetui.tui.hint import Hint, remember_seen, wanted
 from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.panes.base import Follow, GoToDifference, GoToEvent, Jump, JumpToGap, ShowSpan, failure
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.requests import NextTrace, WantAttach, WantCapture
 from tracetui.tui.screens.sheet import TimelineScreen
 from tracetui.tui.textual_private import draw_less, once_drawn
 from tracetui.tui.timeline.bar import SelectionBar
@@ -247,15 +246,6 @@ class TraceScreen(TimelineScreen):
 
         in_table = self.focused is not self.timeline
         self.app.push_screen(HelpScreen(getattr(self.app, "actions", ACTIONS), in_table))
-
-    def action_capture(self) -> None:
-        self.post_message(WantCapture())
-
-    def action_attach(self) -> None:
-        self.post_message(WantAttach())
-
-    def action_next_trace(self) -> None:
-        self.post_message(NextTrace())
 
     def tell_place(self, place: int, count: int) -> None:
         """Say which of the open traces this is."""
