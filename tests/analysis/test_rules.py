@@ -672,7 +672,10 @@ def test_guards_of_no_weight(tmp_path: Path) -> None:
         assert (found(trace_of(tmp_path, *call), "compiled_overhead") is not None) is fires
 
 
-@pytest.mark.parametrize(("time", "severity"), [(500, "high"), (499, "medium"), (100, "medium"), (99, "low"), (10, "low"), (9, "")])
+@pytest.mark.parametrize(
+    ("time", "severity"),
+    [(500, "high"), (499, "medium"), (100, "medium"), (99, "low"), (10, "low"), (9, "")],
+)
 def test_how_bad_it_is_to_compile_depends_on_the_share(tmp_path: Path, time: int, severity: str) -> None:
     compiling = cpu("_compile.compile_inner (dynamo_timed)", 0, time)
     finding = found(trace_of(tmp_path, compiling, cpu("aten::mm", 500, 500)), "compiling")

@@ -97,9 +97,7 @@ def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("same", "told"), [(35, True), (25, False)])
-def test_programs_that_are_mostly_different_say_nothing_of_the_machine(
-    tmp_path: Path, same: int, told: bool
-):
+def test_programs_that_are_mostly_different_say_nothing_of_the_machine(tmp_path: Path, same: int, told: bool):
     """So many of 60 calls a step are the same, and take half as long again."""
 
     def mine(events: list[Event], side: str) -> list[Event]:
