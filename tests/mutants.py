@@ -250,7 +250,8 @@ class Places(ast.NodeVisitor):
         for left, right in zip(node.values, node.values[1:], strict=False):
             self.between(node, left, right, old, new)
         for value in node.values:  # one of several conditions less
-            self.add(node, *self.span(value), "True" if new == "or" else "False")
+            if ast.unparse(value) not in ("0", "0.0"):  # it counts as False
+                self.add(node, *self.span(value), "True" if new == "or" else "False")
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:

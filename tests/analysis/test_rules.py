@@ -675,7 +675,8 @@ def test_guards_of_no_weight(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "severity"), [(500, "high"), (499, "medium"), (100, "medium"), (99, "low"), (10, "low"), (9, "")]
+    ("time", "severity"),
+    [(500, "high"), (499, "medium"), (100, "medium"), (99, "low"), (10, "low"), (9, "")],
 )
 def test_how_bad_it_is_to_compile_depends_on_the_share(tmp_path: Path, time: int, severity: str) -> None:
     compiling = cpu("_compile.compile_inner (dynamo_timed)", 0, time)

@@ -481,10 +481,9 @@ def test_a_copy_that_became_a_memset_is_one_change(tmp_path):
 
 def test_copies_are_told_by_the_ops_that_make_them(tmp_path):
     """Two of one name, but of two ops, are two changes."""
-    a = Program(("mm", "gemm"), ("add", "plus"), ("sum", "t"))
-    b = Program(
-        ("mm", "gemm"), ("aten::clone", "x"), ("add", "plus"), ("aten::contiguous", "x"), ("sum", "t")
-    )
+    gemm, *rest = ("mm", "gemm"), ("add", "plus"), ("sum", "t")
+    a = Program(gemm, *rest)
+    b = Program(gemm, ("aten::clone", "x"), rest[0], ("aten::contiguous", "x"), rest[1])
     for event in b.events:
         if event["name"] == "x":
             event.update(name="Memcpy DtoD (Device -> Device)", cat="gpu_memcpy")

@@ -335,7 +335,7 @@ def test_two_ranks_of_a_job_are_not_before_and_after(tmp_path, b, said):
         assert text == found.answer
 
 
-@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("width", [40, 50, 60, 70, 80])
 def test_long_names_of_recordings_are_cut(width: int):
     found = compared(SAMPLES / "mlp_eager.json.gz", SAMPLES / "mlp_compile.json.gz")
     text = plain_text(compare_lines(Report(found, ("a" * 90, "b" * 90)), width))

@@ -325,6 +325,7 @@ def test_names_give_way_before_numbers_and_texts_before_names() -> None:
     assert placed(block, 64)[1] == f"{whole}  ██████  12 calls of it in all [0]"
     assert placed(block, 59)[1] == f"{whole}  ██████  12 calls of it … [0]"
     assert placed(block, 58)[1] == f"{whole}  {FULL} [0]"  # 15 cells of text say nothing
+    assert placed(block, 50)[1] == f"{whole}  {FULL[:15]} [0]"
     assert placed(block, 41)[1] == f"{whole}  ██████ [0]"
     assert placed(block, 40)[1] == " a_long_na…_of_an_op  5 µs  100%  ██████ [0]"
     assert placed(block, 43)[0] == " Ops  a note, which is cut where it must be"

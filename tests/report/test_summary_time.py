@@ -86,6 +86,18 @@ def test_a_star_has_its_footnote(tmp_path: Path) -> None:
     assert "* without work in flight" in text
 
 
+@pytest.mark.parametrize(("length", "star"), [(10_000, True), (100_000, False)])
+def test_what_no_number_shows_has_no_star(tmp_path: Path, length: int, star: bool) -> None:
+    """The first step's work comes 30 us late: 0.3% of the step, or 0.03%."""
+    events = []
+    for n in range(3):
+        at, late = length * n, 30 if n == 0 else 10
+        events += [step(n, at, length), *run(at + late, length - 10 - late, n + 1)]
+    results = Results(trace_of(tmp_path, *events))
+    assert dict(results.steps().rows[0].verdict.left_out) == {"lead-in": 30_000}
+    assert ("%*" in plain_text(steps_lines(results.steps(), 80))) is star
+
+
 def test_idle_time_that_is_mostly_a_loader_is_called_so(tmp_path: Path) -> None:
     """Also where it runs ops of its own, but not where the rest of the time may be longer."""
     loader = cpu("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 50, 400, "user_annotation")

@@ -106,3 +106,16 @@ def test_what_is_selected_in_a_beginning_stays_selected_and_in_view(tmp_path: Pa
     whole.go_on_from(part)
     assert whole.walk.selected == 11
     assert whole.walk.view == part.walk.view
+
+
+def test_a_beginning_does_not_know_the_base_of_its_times(tmp_path: Path) -> None:
+    """It may be at the end of the file: what was selected stays so all the same."""
+    events = [cpu(f"op {n}", 100 * n, 50) for n in range(40)]
+    part = Session([Recording(trace_of(tmp_path, *events))])
+    whole = Session([Recording(trace_of(tmp_path, *events, baseTimeNanoseconds=10**18))])
+    assert whole.active.trace.info.base_ns == 10**18
+    for session in (whole, part):
+        session.lanes.resize(100, 30)
+    part.walk.select(11)
+    whole.go_on_from(part)
+    assert whole.walk.selected == 11

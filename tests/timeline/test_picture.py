@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
+from tests.analysis.test_not_known import steps
+from tests.kineto import trace_of
 
 from tracetui.timeline.canvas import INK, PAPER, WIDE, Canvas, code_points, cut, unpack
 from tracetui.timeline.frame import paint
@@ -162,6 +165,15 @@ def test_idle_time_has_its_texture_at_every_zoom(make: Make, make_scene: MakeSce
         assert [set(text[:10]) for text in first[:2]] == [{texture}] * 2
         assert texture not in first[2]
         assert not any(texture in text[10:] for text in first)
+
+
+@pytest.mark.parametrize(("late", "red"), [(0, True), (1500, False)])
+def test_idle_time_that_is_not_known_is_not_drawn(
+    tmp_path: Path, make_scene: MakeScene, late: float, red: bool
+) -> None:
+    """Where the clocks of CPU and GPU differ, the GPU may have worked meanwhile."""
+    scene = make_scene(trace_of(tmp_path, *steps(late)))
+    assert bool(np.isin(paint(scene, 20).paper, (DARK.idle, DARK.idle_lit)).any()) is red
 
 
 def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make: Make, make_scene: MakeScene) -> None:
@@ -480,6 +492,8 @@ def test_a_narrow_view_stands_between_its_brackets(make: Make, make_scene: MakeS
     trace = make([(0, 0, 100, "k"), (0, 99_900, 100, "k")], streams=[0])
     near = replace(make_scene(trace, Viewport(50_000.0, 1.0, 40), theme=PLAIN), selected=1)
     assert "[▁]" in paint(near, 4).text(0) or "[ ]" in paint(near, 4).text(0)
+    wider = replace(near, view=Viewport(50_000.0, 180.0, 40))  # 7,200 of 100,000 ns, in parts of three cells
+    assert paint(wider, 4).text(0)[near.labels :].count("[ ]") == 1
     whole = replace(near, view=Viewport(0.0, 2500.0, 40))
     assert paint(whole, 4).text(0)[near.labels] == "["
     assert paint(whole, 4).text(0)[near.labels + 39] == "]"

@@ -65,6 +65,10 @@ def test_launch_delay_and_queue(make: Make) -> None:
     assert delay.value[:2].tolist() == [100.0, 140.0]
     assert np.isnan(delay.value[2])
     assert queued.at(np.array([-1, 0, 10, 99, 100, 150])).tolist()[1:] == [1, 2, 2, 1, 0]
+    # Where a kernel starts with its launch, or before it, none waits.
+    at_once = [(0, 100, 5, "launch"), (0, 200, 5, "launch"), (1, 100, 50, "k"), (1, 190, 50, "k")]
+    _, queued = series.launches(make(at_once, streams=[1], launches={2: 0, 3: 1}))
+    assert queued.low == queued.high == 0
     assert series.launches(make([(0, 0, 5, "op")])) == []
     assert series.launches(make([])) == []
 
@@ -97,24 +101,34 @@ class Memory:
         return [{"args": self.given[i]} for i in sources]
 
 
+def with_memory(trace: Trace, args: list[dict[str, Any]]) -> Trace:
+    n = len(args)
+    instants = Instants(
+        np.arange(n) * 10, np.zeros(n, np.int32), np.zeros(n, np.int16), np.zeros(n, np.int32), np.arange(n)
+    )
+    return dataclasses.replace(trace, instants=instants, reader=Memory(args))
+
+
 def test_memory_from_instants(make: Make) -> None:
-    trace = make([(0, 0, 100, "[memory]")])
     args = [
         {"Device Id": 0, "Total Allocated": 1024, "Total Reserved": 4096},
         {"Device Id": 0, "Total Allocated": 2048, "Total Reserved": 4096},
         {"Device Id": -1, "Total Allocated": 10, "Total Reserved": 0},
         {"Device Id": 0, "Total Allocated": "?"},
     ]
-    n = len(args)
-    instants = Instants(
-        np.arange(n) * 10, np.zeros(n, np.int32), np.zeros(n, np.int16), np.zeros(n, np.int32), np.arange(n)
-    )
-    found = series.memory(dataclasses.replace(trace, instants=instants, reader=Memory(args)))
+    found = series.memory(with_memory(make([(0, 0, 100, "[memory]")]), args))
     assert [(one.name, one.value.tolist()) for one in found] == [
         ("reserved", [4096.0, 4096.0]),
         ("allocated", [1024.0, 2048.0]),
         ("CPU allocated", [10.0]),
     ]
+
+
+def test_memory_of_several_gpus_says_whose_it_is(make: Make) -> None:
+    args = [{"Device Id": gpu, "Total Allocated": 1024, "Total Reserved": 4096} for gpu in (0, 1)]
+    found = series.memory(with_memory(make([(0, 0, 100, "[memory]")]), args))
+    names = {one.name for one in found}
+    assert names == {f"GPU {gpu} {what}" for gpu in (0, 1) for what in ("allocated", "reserved")}
 
 
 def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:

@@ -274,6 +274,16 @@ def test_threads_of_all_recordings_show_equally_many_rows() -> None:
     assert lay_out([flat, deep], 14).shown.tolist() == [1, 4, 4, 1, 4]
 
 
+def test_a_deep_row_among_several_recordings_is_unfolded_only_as_far_as_needed() -> None:
+    """Alone it shows all of its thread."""
+    alone = scene_of(trace_of([(0, i, 1000 - 2 * i, f"d{i}") for i in range(20)]), height=5)
+    both = together((alone, 0), (alone, 0), height=12)
+    for scene, rows in ((alone, 20), (both, 11)):
+        track = scene.layout.track_of(Of.LANE, 0, 0)
+        assert scene.layout.shown[track] < 11
+        assert moves.brought_up(scene, 0, 0, 10, 40).layout.shown[track] == rows
+
+
 def test_lanes_are_arranged_within_their_recording() -> None:
     scene = pair()
     layout = scene.layout

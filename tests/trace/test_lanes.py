@@ -197,6 +197,13 @@ def test_pairs(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> N
     assert trace.phases == {"E": 3, "B": 3, "X": 1}
 
 
+def test_a_lane_that_says_that_it_waits_is_not_told_twice(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    trace = trace_of([event(pid=0, tid="stream 7 sync", cat="cuda_sync")])
+    assert [lane.name for lane in trace.lanes] == ["stream 7 sync"]
+
+
 def test_async_pairs(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
     def phase(ph: str, ts: float, identity: Any, **more: Any) -> Event:
         return {

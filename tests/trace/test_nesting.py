@@ -122,6 +122,14 @@ def test_times_that_do_not_fit_one_axis(slices: list[Slice]) -> None:
     assert run(far)[1:] == run(near)[1:]
 
 
+def test_many_slices_are_nested_a_few_lanes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slices = [(lane, 10 * i, length) for lane in range(7) for i in range(4) for length in (8 + lane, 5)]
+    expected = run(slices)
+    monkeypatch.setattr(nesting, "PART", len(slices) - 1)
+    monkeypatch.setattr(nesting, "THREADS", 3)
+    assert run(slices) == expected
+
+
 def test_a_staircase_takes_two_rows() -> None:
     _, depth, parent, rows, _ = run([(0, 10 * i, 15) for i in range(1000)])
     assert depth == [i % 2 for i in range(1000)]

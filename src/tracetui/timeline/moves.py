@@ -22,8 +22,8 @@ def scrolled(scene: Scene, top: int, height: int, foot: int | None = None) -> Sc
     filled."""
     layout = scene.layout
     _, room, docked = layout.parts(height - TOP)
-    top = max(0, min(top, layout.height - max(1, room)))
-    foot = max(0, min(scene.foot if foot is None else foot, layout.dock.height - max(1, docked)))
+    top = max(0, min(top, layout.height - room))
+    foot = max(0, min(scene.foot if foot is None else foot, layout.dock.height - docked))
     return replace(scene, top=top, foot=foot)
 
 

@@ -18,8 +18,7 @@ from tracetui.units import share
 def overview_borders(scene: Scene, width: int) -> I64:
     """The overview's cell borders: the whole trace over `width` cells. Shape (width + 1,), int64."""
     low, high = scene.span
-    span = max(1, high - low)
-    return np.array([low + span * step // max(1, width) for step in range(width + 1)], dtype=np.int64)
+    return np.array([low + (high - low) * step // max(1, width) for step in range(width + 1)], dtype=np.int64)
 
 
 def _used(scene: Scene) -> list[tuple[Union, int]]:
@@ -81,7 +80,7 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     canvas.glyph[0, cells] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
     canvas.ink[0, cells] = theme.busy
     low, high = scene.span
-    first = (scene.view.start_ns - low) * width // max(1, high - low)
+    first = (scene.view.start_ns - low) * width // (high - low)
     last = -(-(scene.view.end_ns - low) * width // max(1, high - low))
     first, last = max(0, min(width - 1, first)), max(1, min(width, max(first + 1, last)))
     window = slice(scene.labels + first, scene.labels + last)
