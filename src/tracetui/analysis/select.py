@@ -15,8 +15,14 @@ _FEW = 8
 """Where there are as many times more, to look at all is slower than to sort those that are wanted."""
 
 
-def named(trace: Trace, wanted: Callable[[str], bool]) -> Bool:
-    """Mask over `trace.names`."""
+def named(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> Bool:
+    """Mask over `trace.names`; of a kind, over those of its slices alone."""
+    if kind is not None:
+        key, mask = f"named {kind}", np.zeros(len(trace.names), dtype=np.bool_)
+        if key not in trace.derived:
+            trace.derived[key] = distinct(trace.name[trace.kind == int(kind)], len(mask)).tolist()
+        mask[[i for i in trace.derived[key] if wanted(trace.names[i])]] = True
+        return mask
     return np.fromiter(map(wanted, trace.names), np.bool_, len(trace.names))
 
 
