@@ -69,7 +69,8 @@ class CpuTime:
         """When a launch waited for a place in its queue."""
         self._loading = _both(self.full, busy_union(trace, loading(trace)))
         self._overhead = _both(self._loading, busy_union(trace, profilers_work(trace)))
-        self._names = named(trace, is_synchronising), named(trace, is_allocation), op_names(trace)
+        waiting, allocating = (named(trace, of, Kind.RUNTIME) for of in (is_synchronising, is_allocation))
+        self._names = waiting, allocating, op_names(trace)
         self.work = work_of_devices(trace)
         work = np.concatenate([np.zeros(0, np.int64), *self.work.values()])
         work = work[trace.launch[work] >= 0]
@@ -183,9 +184,8 @@ class CpuTime:
         if lane not in self._ops:
             this, ops = self.trace.lanes[lane], plausible(self.trace, Kind.CPU_OP)
             ops = ops[slice(*np.searchsorted(ops, (this.first, this.last)))]
-            if not self._names[2].all():
-                ops = ops[self._names[2][self.trace.name[ops]]]
-            self._ops[lane] = busy_union(self.trace, ops)
+            mine = self._names[2][self.trace.name[ops]]
+            self._ops[lane] = busy_union(self.trace, ops if mine.all() else ops[mine])
         return self._ops[lane]
 
 

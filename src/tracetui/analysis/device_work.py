@@ -32,7 +32,7 @@ def op_behind(trace: Trace, events: I64) -> I64:
     The work of a graph launch belongs to no op: all kernels of a graph have the id of the op around it.
     """
     launch = trace.launch[events]
-    graph = named(trace, lambda name: "GraphLaunch" in name)
+    graph = named(trace, lambda name: "GraphLaunch" in name, Kind.RUNTIME)
     op = trace.op[events].astype(np.int64)
     op = np.where((op >= 0) & (trace.kind[op] == Kind.CPU_OP), op, -1)
     missing = np.flatnonzero((op < 0) & (launch >= 0))

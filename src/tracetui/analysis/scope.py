@@ -115,23 +115,22 @@ def _other_steps(trace: Trace) -> Found | None:
 
 def _annotated(trace: Trace, annotation: str | None) -> StepTable:
     """The annotations named so, `ProfilerStep#N` for None."""
-    numbers: dict[int, int] = {}
+    numbers = np.full(len(trace.names), NO_STEP, dtype=np.int64)
+    wanted = np.zeros(len(trace.names), dtype=np.bool_)
     for index, name in enumerate(trace.names):
         if annotation is None:
             text = name[13:] if name.startswith("ProfilerStep#") else ""
             if text.isascii() and text.isdigit() and len(text) < 19:
-                numbers[index] = int(text)
+                numbers[index], wanted[index] = int(text), True
         elif name == annotation:
-            numbers[index] = -1
+            wanted[index] = True
     kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)
     at = plausible(trace, *kinds)
-    wanted = np.zeros(len(trace.names), dtype=np.bool_)
-    wanted[list(numbers)] = True
     at = at[wanted[trace.name[at]]]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     order = np.lexsort((-end, start))
     at, start, end = at[order], start[order], end[order]
-    number = np.array([numbers[int(i)] for i in trace.name[at]], dtype=np.int64)
+    number = numbers[trace.name[at]]
     if annotation is not None:
         number = np.arange(len(at), dtype=np.int64)
     of = ""

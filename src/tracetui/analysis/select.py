@@ -22,8 +22,14 @@ OLD_OPERATOR = "Operator"
 _OLD_OP = re.compile(r"::|Backward|^detach_?$")
 
 
-def named(trace: Trace, wanted: Callable[[str], bool]) -> Bool:
-    """Mask over `trace.names`."""
+def named(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> Bool:
+    """Mask over `trace.names`; of a kind, over those of its slices alone."""
+    if kind is not None:
+        key, mask = f"named {kind}", np.zeros(len(trace.names), dtype=np.bool_)
+        if key not in trace.derived:
+            trace.derived[key] = distinct(trace.name[trace.kind == int(kind)], len(mask)).tolist()
+        mask[[i for i in trace.derived[key] if wanted(trace.names[i])]] = True
+        return mask
     return np.fromiter(map(wanted, trace.names), np.bool_, len(trace.names))
 
 
@@ -36,9 +42,9 @@ def is_op_name(name: str) -> bool:
 def op_names(trace: Trace) -> Bool:
     """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there only
     what is named like one is one."""
-    names = named(trace, is_op_name)
+    names = named(trace, is_op_name, Kind.CPU_OP)
     if OLD_OPERATOR in trace.categories:
-        names &= named(trace, lambda name: _OLD_OP.search(name) is not None)
+        names &= named(trace, lambda name: _OLD_OP.search(name) is not None, Kind.CPU_OP)
     return names
 
 

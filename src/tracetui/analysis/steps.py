@@ -10,7 +10,7 @@ to the nanosecond. Overlapping events of one kind count once, for the step of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import repeat, starmap
@@ -69,9 +69,9 @@ class StepRow:
     its last."""
     window_idle: int
     """All of the window in which a device ran nothing, over all devices."""
-    idle_parts: Sequence[int] = field(repr=False)
+    idle_parts: I64 = field(repr=False, compare=False)
     """`window_idle` by `split.COLUMNS`, those that are idle."""
-    gap_causes: tuple[Sequence[int], Sequence[int]] = field(repr=False)
+    gap_causes: tuple[I64, I64] = field(repr=False, compare=False)
     """By `CAUSES`: the gaps of which each is the main cause, and `idle`."""
     compute: int
     """Time in which kernels other than collectives ran, over all devices; overlap counts once."""
@@ -104,13 +104,13 @@ class StepRow:
     @cached_property
     def window_causes(self) -> tuple[tuple[str, int], ...]:
         """`window_idle` by cause, and `split.IN_FLIGHT`: (cause, ns), largest first."""
-        spent = zip(COLUMNS[IDLE], self.idle_parts, strict=True)
+        spent = zip(COLUMNS[IDLE], self.idle_parts.tolist(), strict=True)
         return tuple(sorted(filter(itemgetter(1), spent), key=lambda part: -part[1]))
 
     @cached_property
     def idle_by_cause(self) -> tuple[CauseTotal, ...]:
         """Largest first; adds up to `idle`."""
-        return tuple(cause_table(*self.gap_causes))
+        return tuple(cause_table(*(of.tolist() for of in self.gap_causes)))
 
     @property
     def window_length(self) -> int:
@@ -191,9 +191,9 @@ def summarize_steps(
     if count:
         left_out[0] = split.judged(split.lead_ins(low, high)).sum(0)
     judged -= left_out
-    of_judged: list[Any] = judged.tolist() if split.gaps else [None] * (count + 2)
+    of_judged: Iterable[I64 | None] = judged if split.gaps else repeat(None)
     delays = [delay if delay >= 0 else None for delay in kinds.delay.tolist()]
-    bases, left = [*[OF_STEP] * count, OUTSIDE, OF_RECORDING], left_out.tolist()
+    bases = [*[OF_STEP] * count, OUTSIDE, OF_RECORDING]
     of_each = zip(low.tolist(), high.tolist(), strict=True)
     columns: list[Iterable[Any]] = [  # in the order of the fields: there may be very many rows
         [*(f"{annotation or 'step'} {n}" for n in table.number.tolist()), "outside", "whole"],
@@ -205,10 +205,10 @@ def summarize_steps(
         every[:, BUSY].sum(1).tolist(),
         idle.sum(1).tolist(),
         every[:, IDLE].sum(1).tolist(),
-        every[:, IDLE].tolist(),
-        zip(gaps.tolist(), idle.tolist(), strict=True),
+        every[:, IDLE],  # here and below rows of arrays: lists of numbers would take far longer
+        zip(gaps, idle, strict=True),
         *(getattr(kinds, field).tolist() for field in OF_KINDS),
-        map(partial, repeat(judge), of_judged, delays, bases, left),
+        map(partial, repeat(judge), of_judged, delays, bases, left_out),
         [*unusual.tolist(), False, False],
         judged,
     ]
@@ -217,7 +217,7 @@ def summarize_steps(
     rows = tuple(steps)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
         of_steps = judged[:count].sum(0)
-        verdict = partial(judge, of_steps.tolist(), whole.verdict.launch_delay, table.base, left[0])
+        verdict = partial(judge, of_steps, whole.verdict.launch_delay, table.base, left_out[0])
         whole = replace(whole, judged_by=verdict, judged=of_steps, own_share=whole.busy_share)
     found = Steps(table, rows, outside, whole)
     return found if split.gaps else _of_the_cpu(trace, found)

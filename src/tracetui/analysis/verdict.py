@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
-from tracetui.analysis.split import BUSY_PARTS, COLUMNS, IN_FLIGHT
+from tracetui.analysis.split import BUSY, BUSY_PARTS, COLUMNS, IN_FLIGHT
 from tracetui.copying import replace
-from tracetui.trace.model import I64
+from tracetui.trace.model import F64, I64
 from tracetui.units import duration, percent
 
 COMPUTE_SHARE = 0.8
@@ -221,6 +223,13 @@ def judge(
         reason = f"{most} is not counted: {told}. {reason}" if first else f"{reason} Not counted: {told}."
     talked = values["communication"] / busy
     return Verdict(word, busy / judged, launch_delay, reason, talked, base, parts, causes, left_out)
+
+
+def busy_shares(time: I64) -> F64:
+    """The `busy_share` that `judge` finds for each row of times by `COLUMNS`, 0 to 1."""
+    left_out = [COLUMNS.index(cause) for cause in (IN_FLIGHT, *NOT_THE_PROGRAMS)]
+    busy, judged = time[:, BUSY].sum(1), time.sum(1) - time[:, left_out].sum(1)
+    return np.where(busy > 0, busy / np.maximum(judged, 1), 0.0)
 
 
 def of_earlier_work(verdict: Verdict, part: float) -> Verdict:

@@ -247,7 +247,7 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
             )
     width, form = min(terminal_width(), WIDEST), chosen_format()
     forms = kept_forms(trace) if scope == "whole" else None
-    if forms is not None and width in forms.lines:
+    if forms is not None and width in forms.lines and (form != "json" or forms.json):
         text, metrics = {"json": forms.json, "markdown": forms.markdown}.get(form), forms.metrics
         emit(render(forms.lines[width]) if text is None else text)
     else:

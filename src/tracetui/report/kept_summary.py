@@ -30,6 +30,7 @@ class Forms(Struct, frozen=True):
 
     file: str
     json: str
+    """"" where there are so many steps that it is very long: it is made anew where it is asked for."""
     markdown: str
     lines: dict[int, list[Line]]
     """By width: those that have been asked for."""

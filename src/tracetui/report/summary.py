@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from tracetui.analysis.averages import Averages
 from tracetui.analysis.causes import CauseTotal, cause_totals
 from tracetui.analysis.findings import find_findings
@@ -14,7 +16,7 @@ from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.launches import ShortKernels
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps import Steps
-from tracetui.analysis.verdict import busy_text, judge
+from tracetui.analysis.verdict import busy_shares, busy_text, judge
 from tracetui.cells import fit, wrap
 from tracetui.formats.machine import threads_for, together
 from tracetui.report.findings import LEVEL_STYLE, finding_titles, findings_markdown, unknown_events
@@ -51,6 +53,8 @@ TOP = 8
 """Most names in the list of where device (or CPU) time goes."""
 STEPS_SHOWN = 10
 FINDINGS_SHOWN = 8
+STEPS_KEPT = 5000
+"""JSON with more steps than this takes long to make, and is not kept."""
 
 VERDICT_STYLE = {
     "overhead-bound": "bad", "communication-bound": "bad", "copy-bound": "bad", "mixed": "warn",
@@ -110,7 +114,7 @@ def every_form(summary: Summary, *widths: int) -> Forms:
     """All that can be said of it, as lines for screens of these widths."""
     return Forms(
         summary.file,
-        dumps(summary_json(summary)),
+        dumps(summary_json(summary)) if len(summary.steps.rows) <= STEPS_KEPT else "",
         summary_markdown(summary),
         {width: summary_lines(summary, width) for width in {min(width, WIDEST) for width in widths}},
         {name: metric(summary, name) for name in METRICS},
@@ -136,7 +140,11 @@ def metric(summary: Summary, name: str) -> float | None:
     if name == "busy":
         return verdict.busy_share
     if name == "step-busy":
-        return min((r.busy_share for r in rows if r.busy_share is not None), default=verdict.busy_share)
+        if verdict.cpu is not None or not summary.gaps:
+            return verdict.busy_share
+        if not rows:
+            return verdict.busy_share
+        return float(busy_shares(np.array([row.judged for row in rows])).min())
     if name == "device-busy":
         times = (time for time in summary.results.judged_times() if time.any())
         shares = (judge(time, None).busy_share for time in times)

@@ -16,6 +16,7 @@ from tracetui.analysis.findings.model import Finding, first_of, graded, longest_
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.peaks import LINKS
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import named, pick
 from tracetui.analysis.verdict import PARTS
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
@@ -155,11 +156,10 @@ def is_copying(name: str) -> bool:
 def pageable_memory(results: Results) -> Iterator[Finding]:
     """Copies between the device and ordinary host memory, which go through a staging buffer and block."""
     trace = results.trace
-    pageable = results.named(lambda name: name.startswith("Memcpy") and "Pageable" in name)
-    at = results.work()[pageable[trace.name[results.work()]]]
+    at = pick(trace, results.work(), lambda name: name.startswith("Memcpy") and "Pageable" in name)
     called = outermost_op(results, op_behind(trace, at))
     # What an op copies for itself, such as the status of a decomposition, nobody can pin.
-    at = at[(called < 0) | results.named(is_copying)[trace.name[called]]]
+    at = at[(called < 0) | named(trace, is_copying, Kind.CPU_OP)[trace.name[called]]]
     time = int(trace.duration[at].sum())
     span = sum(gaps.span for gaps in results.gaps().devices)
     if not len(at) or time < max(PAGEABLE_NS, PAGEABLE_SHARE * span):
@@ -269,8 +269,7 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
         return told and (name.startswith("Memcpy") or not pinned)
 
     trace = results.trace
-    named = results.named(wanted)
-    at = results.work()[named[trace.name[results.work()]]]
+    at = pick(trace, results.work(), wanted)
     at = at[host_copies(trace, at)]
     time = int(trace.duration[at].sum())
     span = sum(gaps.span for gaps in results.gaps().devices)
