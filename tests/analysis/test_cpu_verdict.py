@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,15 @@ def test_a_recorded_job(wild: Path) -> None:
     assert round(time.ops / time.span, 2) == 0.14
     assert round(time.exposed_communication / time.span, 2) == 0.83
     assert (time.top, time.top_calls) == ("aten::mm", 80)
+
+
+def test_ops_of_a_hundred_thousand_levels(tmp_path: Path) -> None:
+    """Level by level it would take minutes."""
+    deep = 100_000
+    trace = trace_of(tmp_path, *(cpu(f"aten::f{i % 2}", i, 4 * deep - 2 * i) for i in range(deep)))
+    begun = time.process_time()
+    results = Results(trace)
+    found = results.verdict().cpu
+    assert found is not None
+    assert found.ops == found.span == 4 * deep * 1000
+    assert time.process_time() - begun < 5

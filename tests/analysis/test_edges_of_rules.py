@@ -11,6 +11,7 @@ from tests.analysis.test_step_sources import found as steps_of
 from tests.analysis.test_step_sources import launched, note, spans
 from tests.kineto import Event, cpu, kernel, launch, run, trace_of
 
+from tracetui.analysis.chain import launch_chain
 from tracetui.analysis.compositions import rms_norm
 from tracetui.analysis.explain import explain
 from tracetui.analysis.findings import RULES
@@ -18,6 +19,7 @@ from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
 from tracetui.analysis.stream_waits import waits_of
+from tracetui.trace import Kind
 
 
 def test_an_rms_norm_ends_where_other_ops_begin(tmp_path: Path) -> None:
@@ -226,3 +228,13 @@ def test_of_many_waits_the_last_are_looked_at(others: int, waits: bool, tmp_path
     second = next(i for i in range(len(trace)) if trace.name_of(i) == "second")
     (found,) = waits_of(trace, np.array([second]))
     assert [trace.name_of(int(i)) for i in found] == ["awaited"] * waits
+
+
+@pytest.mark.parametrize("name", ["cudaMalloc", "cudaFree", "cudaDeviceSynchronize"])
+def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path, name: str) -> None:
+    call = launch(10, 7, 200, name)
+    trace = trace_of(tmp_path, cpu("aten::empty", 0, 500), call, *run(700, 5, 8))
+    chain = launch_chain(trace, next(i for i in range(len(trace)) if trace.name_of(i) == name))
+    assert [(link.role, link.name) for link in chain.links] == [("op", "aten::empty"), ("call", name)]
+    chain = launch_chain(trace, int(np.flatnonzero(trace.is_kind(Kind.KERNEL))[0]))
+    assert [link.role for link in chain.links] == ["launch", "kernel"]
