@@ -84,6 +84,8 @@ FILES = {
     "a Perfetto protobuf trace": perfetto(),
     "an XPlane profile": b"\x0a\x0d\x08\x01\x12\x09/host:CPU" + b"\x0a\x0f\x08\x02\x12\x0b/device:GPU",
     "a PyTorch execution trace": b'{\n  "schema": "1.1.1-chakra.0.0.4", "pid": 9,\n  "nodes": []}',
+    "numbers, perhaps of export_memory_timeline": b"[[1690000000123, 0, 512, 3], [1690000000124, 1, 512, 3]]",
+    "folded stacks": b"train.py(3): main;nn.Module: Linear_0;aten::mm 120\ntrain.py(3): main 7\n",
     "a pointer of Git LFS": b"version https://git-lfs.github.com/spec/v1\noid sha256:76\nsize 870601265\n",
     "a CPU profile of V8": b'{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"}}],"samples":[1]}',
     "the printed table of key_averages()": b"%s  %s\n%s Name  Self CPU %%  CPU total\n%s\nmm  9%%  1us"
@@ -117,7 +119,8 @@ def test_a_known_file_is_named(
     with pytest.raises(TraceError) as caught:
         load("-" if stdin else path)
     message = str(caught.value)
-    assert message.startswith(f"{'standard input' if stdin else path}: is {what}")
+    verb = "holds" if what.startswith(("numbers", "folded")) else "is"
+    assert message.startswith(f"{'standard input' if stdin else path}: {verb} {what}")
     assert message.isprintable()
     assert len(message.partition(": ")[2]) < 110
 

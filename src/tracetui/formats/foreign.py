@@ -157,6 +157,14 @@ FOREIGN = (
         ),
         "is a CPU profile of V8 (Node.js, Chrome): open it in Chrome's DevTools",
     ),
+    Foreign(
+        lambda head, name: re.match(rb"\s*\[\s*\[\s*\d", head) is not None,
+        "holds numbers, perhaps of export_memory_timeline: open what export_chrome_trace wrote",
+    ),
+    Foreign(
+        lambda head, name: re.match(rb"[^\n;{}]{1,999};[^\n]{1,9999} \d{1,18}\r?\n", head) is not None,
+        "holds folded stacks, as of export_stacks: open them at speedscope.app",
+    ),
     Foreign(_is_html, "is an HTML page: open it in a browser"),
     Foreign(_is_markdown, "is Markdown text, not a trace: open the .json or .json.gz file instead"),
 )
