@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis import devices
@@ -74,7 +75,8 @@ def everything(trace: Trace) -> list[object]:
 
 
 def figures(row: StepRow) -> object:
-    return row, row.verdict, row.idle_by_cause, row.window_causes, row.judged.tolist()
+    own = structs.replace(row, idle_parts=None, gap_causes=None, judged_by=None, judged=None)
+    return structs.astuple(own), row.verdict, row.idle_by_cause, row.window_causes, row.judged.tolist()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -6,7 +6,8 @@ last one. The parts of a range add up to its length.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -81,7 +82,7 @@ class Split:
         found, first = np.zeros((len(low), len(COLUMNS)), np.int64), 0
         for some in self.times:
             mine = counts[first : first + len(some)]
-            found += some.of_all(np.maximum(low, high), mine) - some.of_all(low, mine)
+            found += _between(partial(some.of_all, counts=mine), low, high)
             first += len(some)
         return found
 
@@ -96,15 +97,14 @@ class Split:
         """The idle time in each range, over all devices, by cause. Shape (len(low), len(CAUSES)), ns."""
         found = np.zeros((len(low), len(CAUSES)), np.int64)
         for some in self.times:
-            every = np.ones_like(some.gap)
-            found += some.idle.of_all(np.maximum(low, high), every) - some.idle.of_all(low, every)
+            found += _between(partial(some.idle.of_all, mine=np.ones_like(some.gap)), low, high)
         return found
 
     def gaps_within(self, low: I64, high: I64) -> I64:
         """The gaps alone of it."""
         found = np.zeros((len(low), len(CAUSES)), np.int64)
         for some in self.times:
-            found += some.idle.of_all(np.maximum(low, high), some.gap) - some.idle.of_all(low, some.gap)
+            found += _between(partial(some.idle.of_all, mine=some.gap), low, high)
         return found
 
     def main_causes(self) -> I64:
@@ -152,6 +152,13 @@ class Split:
             found.append(some.within(low[:1], until[:, None])[:, 0])
             first += len(some)
         return _joined(found, none)
+
+
+def _between(until: Callable[[I64], I64], low: I64, high: I64) -> I64:
+    """What `until` finds before the end of each [low, high) and not before its start; 0 where high <= low."""
+    time, place = np.unique(np.concatenate([low, np.maximum(low, high)]), return_inverse=True)
+    found = until(time)
+    return found[place[len(low) :]] - found[place[: len(low)]]
 
 
 def _joined(parts: list[I64], none: I64) -> I64:
