@@ -79,6 +79,9 @@ def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
     forms = every_form(summarize(Results(trace)), 80, 110)
     kept_summary.keep_forms(trace.reader.source, forms)
     assert kept_summary.kept_forms(str(path)) == forms
+    steps = [row.busy_share for row in Results(trace).steps().rows]
+    known = [part for part in steps if part is not None]
+    assert forms.metrics["step-busy"] == min(known, default=forms.metrics["busy"])
 
     trace = with_module_lanes(trace)
     *_, last = kept.judged(Results(trace))
@@ -101,6 +104,14 @@ def test_the_second_summary_is_the_first_one(
     request.getfixturevalue("unread")
     assert said(path, *form, *limits) == alone
     assert alone[0] == 3
+
+
+def test_json_of_very_many_steps_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.report.summary.STEPS_KEPT", 0)
+    first = said(path, "--json")
+    forms = kept_summary.kept_forms(str(path))
+    assert forms is not None
+    assert (forms.json, said(path, "--json")) == ("", first)
 
 
 def test_a_part_is_never_answered_with_the_whole(path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.recorded import ROOT, load
 
 from tracetui.trace import Trace, nesting
-from tracetui.trace.indices import COLUMNS, having, index_of, namesakes, prepare
+from tracetui.trace.indices import COLUMNS, having, index_of, namesakes, places, prepare
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +86,15 @@ def test_the_first_place_of_each_value(without: bool, values: list[int]) -> None
             patch.setattr(nesting, "LIBRARY", None)
         found = nesting.first_places(np.array(values, dtype=np.int32), 6)
     assert found.tolist() == [values.index(v) if v in values else -1 for v in range(6)]
+
+
+@pytest.mark.parametrize("most", [1, 5, 9, 400])
+def test_places_of_values(most: int) -> None:
+    """By a pass for each where they are few, by sorting where they are many."""
+    random = np.random.default_rng(most)
+    for count in (0, 1, 3000):
+        values = random.integers(-1, most, count).astype(np.int32)
+        found = places(values, most)
+        assert [value for value, _ in found] == sorted(set(values.tolist()))
+        for value, at in found:
+            assert at.tolist() == np.flatnonzero(values == value).tolist()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.trace import intervals
-from tracetui.trace.intervals import EMPTY, all_of, union, union_of
+from tracetui.trace.intervals import EMPTY, all_of, sum_of, union, union_of
 
 times = st.integers(min_value=0, max_value=60)
 
@@ -111,3 +111,20 @@ def test_of_all_unions() -> None:
     assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(0, 30), (40, 41)]
     assert all_of([EMPTY, one]) is one
     assert all_of([]) is EMPTY
+
+
+@given(
+    st.lists(st.tuples(times | st.integers(1 << 60, 1 << 61), st.integers(0, 1 << 61) | times), max_size=40),
+    st.lists(st.integers(-9, 80) | st.integers(0, 1 << 62), max_size=9),
+)
+def test_a_sum_of_sets(some: list[tuple[int, int]], at: list[int]) -> None:
+    """What is in several counts as often; its sums overflow, and what is asked for does not."""
+    start = np.array([s for s, _ in some], dtype=np.int64)
+    end = start + np.array([min(d, (1 << 62) // max(1, len(some))) for _, d in some], dtype=np.int64)
+    low, high = np.array(at, dtype=np.int64), np.array(at[::-1], dtype=np.int64)
+    found = sum_of([(start[:7], end[:7]), (start[7:], end[7:])]).within(low, high)
+    inside = [
+        sum(max(0, min(int(b), z) - max(int(a), y)) for a, b in zip(start, end, strict=True))
+        for y, z in zip(low.tolist(), high.tolist(), strict=True)
+    ]
+    assert found.tolist() == inside

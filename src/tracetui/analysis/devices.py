@@ -12,8 +12,6 @@ from tracetui.trace.model import I64, Bool
 
 _ROOM = 1 << 62
 """Where the devices' recordings together are longer, they need several axes."""
-_AT_ONCE = 1 << 18
-"""A pass over so many pairs of a device and a range of time takes little memory."""
 
 
 def device_of(trace: Trace) -> I64:
@@ -70,20 +68,18 @@ class Devices:
         start = trace.start[at] + (shift if mine is None else shift[mine])
         return union(start, start + trace.duration[at])
 
-    def on_axis(self, time: I64, some: slice = slice(None)) -> I64:
-        """Times of each device, or of each of some, on the axis. `time`: of shape (n,) for all alike, or
-        (devices, n). Shape (devices, n)."""
-        return np.clip(time, self.low, self.high) + self.shift[some, None]
+    def on_axis(self, time: I64) -> I64:
+        """Times of each device on the axis. `time`: of shape (n,) for all alike, or (devices, n). Shape
+        (devices, n)."""
+        return np.clip(time, self.low, self.high) + self.shift[:, None]
 
-    def on_clock(self, of: Union) -> tuple[I64, I64]:
-        """(starts, ends) of intervals on the axis, each on its own device's clock."""
-        shift = self.shift[np.searchsorted(self.shift + self.low, of.start, side="right") - 1]
-        return of.start - shift, of.end - shift
-
-    def parts(self, ranges: int) -> list[slice]:
-        """So many of the devices at a time that a pass over as many ranges of each takes little memory."""
-        size = max(1, _AT_ONCE // max(1, ranges))
-        return [slice(at, min(at + size, len(self))) for at in range(0, len(self), size)]
+    def on_clock(self, of: Union, mine: Bool | None = None) -> tuple[I64, I64]:
+        """(starts, ends) of intervals on the axis, each on the clock; of the devices of a mask."""
+        if len(self) == 1 and mine is None:
+            return of.start, of.end
+        device = np.searchsorted(self.shift + self.low, of.start, side="right") - 1
+        start, end = of.start - self.shift[device], of.end - self.shift[device]
+        return (start, end) if mine is None else (start[mine[device]], end[mine[device]])
 
 
 def side_by_side(trace: Trace) -> tuple[Devices, ...]:

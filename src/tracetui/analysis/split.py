@@ -6,7 +6,8 @@ last one. The parts of a range add up to its length.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from tracetui.analysis.parts import BUSY_PARTS as BUSY_PARTS
 from tracetui.analysis.scope import NEVER, StepTable, launch_times
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace import Kind, Trace
-from tracetui.trace.model import I64
+from tracetui.trace.intervals import sum_of
+from tracetui.trace.model import I64, Bool
 from tracetui.trace.nesting import first_places
 
 IN_FLIGHT = "in flight"
@@ -72,17 +74,17 @@ class Split:
 
     def of_all(self, low: I64, high: I64) -> tuple[I64, I64]:
         """(the time of all devices together in each range; that of those that `judged` counts). Shapes
-        (len(low), len(COLUMNS)), ns."""
-        every, judged = (np.zeros((len(low), len(COLUMNS)), np.int64) for _ in range(2))
-        first = 0
+        (len(low), len(COLUMNS)), ns. As long as the two together, not as their product."""
+        every = self._of_all(low, high, np.ones_like(self._used))
+        return every, every.copy() if self._used.all() else self._of_all(low, high, self._used)
+
+    def _of_all(self, low: I64, high: I64, counts: Bool) -> I64:
+        found, first = np.zeros((len(low), len(COLUMNS)), np.int64), 0
         for some in self.times:
-            for rows, time in some.by_range(low, high):
-                counts = self._used[first : first + len(some)][rows]
-                together = time.sum(0)
-                every += together
-                judged += together if counts.all() else time[counts].sum(0)
+            mine = counts[first : first + len(some)]
+            found += _between(partial(some.of_all, counts=mine), low, high)
             first += len(some)
-        return every, judged
+        return found
 
     def judged(self, time: I64) -> I64:
         """The time that a verdict is about, from that of all devices (shape (devices, ..., len(COLUMNS))): 0
@@ -95,14 +97,14 @@ class Split:
         """The idle time in each range, over all devices, by cause. Shape (len(low), len(CAUSES)), ns."""
         found = np.zeros((len(low), len(CAUSES)), np.int64)
         for some in self.times:
-            some.add_idle(found, low, high)
+            found += _between(partial(some.idle.of_all, mine=np.ones_like(some.gap)), low, high)
         return found
 
     def gaps_within(self, low: I64, high: I64) -> I64:
         """The gaps alone of it."""
         found = np.zeros((len(low), len(CAUSES)), np.int64)
         for some in self.times:
-            some.add_idle(found, low, high, gaps=True)
+            found += _between(partial(some.idle.of_all, mine=some.gap), low, high)
         return found
 
     def main_causes(self) -> I64:
@@ -111,7 +113,7 @@ class Split:
         return _joined(found, np.zeros(0, np.int64))
 
     def stretches(self, i: int) -> tuple[I64, I64, I64]:
-        """(starts, ends, the slices that end them) of the i-th device's idle stretches; -1 for no end."""
+        """(starts, ends, the slices that end them) of the i-th device's idle stretches; -1: none."""
         for some in self.times:
             if i < len(some):
                 rows = slice(*some.stretches[i : i + 2].tolist())
@@ -138,17 +140,41 @@ class Split:
         none = np.zeros((0, len(COLUMNS)), np.int64)
         if len(low) < 2:
             return np.zeros((len(self.gaps), len(COLUMNS)), np.int64)
-        found = []
+        found, first = [], 0
         for some in self.times:
-            lead = some.lead(low, high)
-            counts = 2 * np.median(lead[:, 1:], axis=1) < lead[:, 0]
-            until = low[0] + np.where(counts, lead[:, 0], 0)
+            lead = some.lead(low[:1], high[:1])[:, 0]
+            counts = lead > 0
+            blocks = np.array([len(device.blocks) for device in self.gaps[first : first + len(some)]])
+            # With fewer, most of the ranges that follow show nothing.
+            for i in np.flatnonzero(counts & (2 * blocks >= len(low) - 1)).tolist():
+                counts[i] = 2 * float(np.median(some.lead(low[1:], high[1:], slice(i, i + 1)))) < lead[i]
+            until = low[0] + np.where(counts, lead, 0)
             found.append(some.within(low[:1], until[:, None])[:, 0])
+            first += len(some)
         return _joined(found, none)
+
+
+def _between(until: Callable[[I64], I64], low: I64, high: I64) -> I64:
+    """What `until` finds before the end of each [low, high) and not before its start; 0 where high <= low."""
+    time, place = np.unique(np.concatenate([low, np.maximum(low, high)]), return_inverse=True)
+    found = until(time)
+    return found[place[len(low) :]] - found[place[: len(low)]]
 
 
 def _joined(parts: list[I64], none: I64) -> I64:
     return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
+
+
+def _columns(busy: list[I64], idle: I64, in_flight: I64 | None) -> I64:
+    """Times by `COLUMNS`, from those of the four unions of `DeviceTimes` and those by cause."""
+    computing, kernels, own, every = busy
+    found = np.empty((len(idle), len(COLUMNS)), np.int64)
+    found[:, 0], found[:, 1], found[:, 2] = computing + own - kernels, kernels - computing, every - own
+    found[:, CAUSED], found[:, -1] = idle, 0
+    if in_flight is not None:
+        found[:, _CAUSES_IN_FLIGHT] -= in_flight[:, _MAYBE_IN_FLIGHT]
+        found[:, -1] = in_flight[:, _MAYBE_IN_FLIGHT].sum(1)
+    return found
 
 
 class DeviceTimes:
@@ -166,10 +192,9 @@ class DeviceTimes:
             *([devices.union] if len(gaps) > 1 else []),
         ]
         made = together(unions, threads_for(len(at)))
-        self._own, self._computing = made[:2]
-        """While a device ran kernels, memsets and copies within its memory; kernels that compute."""
-        self._kernels = made[2] if talk.any() else self._computing
         self._busy = made[-1] if len(gaps) > 1 else gaps[0].blocks
+        self._unions = (made[1], made[2] if talk.any() else made[1], made[0], self._busy)
+        """While a device computed, ran any kernel, ran that or worked within its memory, ran anything."""
         self._first, self._last = (
             np.array([getattr(device, of) for device in gaps])[:, None] for of in ("first", "last")
         )
@@ -222,7 +247,7 @@ class DeviceTimes:
         linked = np.logical_or.reduceat(trace.launch[at] >= 0, devices.first[:-1])[which]
         maybe = np.flatnonzero((event >= 0) & ((self.idle.launch < 0) | opened) & linked)
         early = maybe[opened[maybe] | (launch_times(trace, event[maybe]) == NEVER)]
-        self._in_flight = None
+        self._in_flight, self._early = None, early
         """Those of them that end with work as in `IN_FLIGHT`; None for none."""
         if len(early):
             start, end, event, ended_by, shift = (
@@ -243,43 +268,28 @@ class DeviceTimes:
     def within(self, low: I64, high: I64) -> I64:
         """Per device and range. `low`, `high`: of shape (n,), or (devices, n) where they differ. Shape
         (devices, n, len(COLUMNS)), ns."""
-        return np.concatenate([time for _, time in self.by_range(low, high)])
-
-    def by_range(self, low: I64, high: I64) -> Iterator[tuple[slice, I64]]:
-        """(some of the devices, the same of these): so many at a time that it takes little memory."""
         ranges = np.broadcast_shapes(np.shape(low), np.shape(high))[-1]
-        for some, begin, end in self._on_axis(low, high, ranges):
-            computing, kernels, own, all_ = (
-                one.within(begin, end) for one in (self._computing, self._kernels, self._own, self._busy)
-            )
-            of = np.empty((len(begin), len(COLUMNS)), np.int64)
-            of[:, 0], of[:, 1], of[:, 2] = computing + own - kernels, kernels - computing, all_ - own
-            of[:, CAUSED], of[:, -1] = self.idle.within(begin, end), 0
-            if self._in_flight is not None:
-                in_flight = self._in_flight.within(begin, end)[:, _MAYBE_IN_FLIGHT]
-                of[:, _CAUSES_IN_FLIGHT] -= in_flight
-                of[:, -1] = in_flight.sum(1)
-            yield some, of.reshape(-1, ranges, len(COLUMNS))
-
-    def add_idle(self, found: I64, low: I64, high: I64, gaps: bool = False) -> None:
-        """Add the idle time of each range and cause, that of the gaps or all of it."""
-        if gaps:
-            low, high = (np.clip(time, self._first, self._last) for time in (low, high))
-        for _, begin, end in self._on_axis(low, high, len(found)):
-            found += self.idle.within(begin, end).reshape(-1, *found.shape).sum(0)
-
-    def _on_axis(self, low: I64, high: I64, ranges: int) -> Iterator[tuple[slice, I64, I64]]:
-        """So many devices at a time as are looked at at once, and the ranges of each in turn."""
         shape = len(self), ranges
-        low, high = np.broadcast_to(low, shape), np.broadcast_to(high, shape)
-        for some in self.devices.parts(ranges):
-            begin, end = (self.devices.on_axis(time[some], some).ravel() for time in (low, high))
-            yield some, begin, end
+        begin, end = (self.devices.on_axis(np.broadcast_to(time, shape)).ravel() for time in (low, high))
+        early = None if self._in_flight is None else self._in_flight.within(begin, end)
+        made = _columns([one.within(begin, end) for one in self._unions], self.idle.within(begin, end), early)
+        return made.reshape(*shape, len(COLUMNS))
 
-    def lead(self, low: I64, high: I64) -> I64:
-        """From the start of each [low, high) to each device's first event in it; 0 if it has none. Shape
-        (devices, len(low))."""
-        shift = self.devices.shift[:, None]
+    def of_all(self, time: I64, counts: Bool) -> I64:
+        """The time before each time, of the devices of a mask together. Shape (len(time), len(COLUMNS))."""
+        busy = [
+            sum_of([self.devices.on_clock(one, None if counts.all() else counts)]).until(time)
+            for one in self._unions
+        ]
+        early = None
+        if self._in_flight is not None:
+            early = self._in_flight.of_all(time, counts[self.of[self._early]])
+        return _columns(busy, self.idle.of_all(time, counts[self.of]), early)
+
+    def lead(self, low: I64, high: I64, some: slice = slice(None)) -> I64:
+        """From the start of each [low, high) to the first event in it of each device, or of each of some;
+        0 if it has none. Shape (devices, len(low))."""
+        shift = self.devices.shift[some, None]
         at = np.searchsorted(self._busy.end, low + shift, side="right")
         begun = np.append(self._busy.start, _NEVER_AGAIN)[at] - shift
         return np.where(begun < high, np.maximum(begun - low, 0), 0)

@@ -11,13 +11,14 @@ to the nanosecond. Overlapping events of one kind count once, for the step of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import repeat, starmap
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
 from tracetui.analysis.cpu_verdict import cpu_work
@@ -42,8 +43,7 @@ OF_KINDS = (
 OUTSIDE = "outside of the steps"
 
 
-@dataclass(frozen=True)
-class StepRow:
+class StepRow(Struct, frozen=True, dict=True, eq=False):
     """One step, or everything outside the steps, or the whole trace. Times in nanoseconds.
 
     `busy`, `idle` and the verdict are about the window, whichever step launched the work in it; `compute`,
@@ -69,9 +69,9 @@ class StepRow:
     its last."""
     window_idle: int
     """All of the window in which a device ran nothing, over all devices."""
-    idle_parts: I64 = field(repr=False, compare=False)
+    idle_parts: I64
     """`window_idle` by `split.COLUMNS`, those that are idle."""
-    gap_causes: tuple[I64, I64] = field(repr=False, compare=False)
+    gap_causes: tuple[I64, I64]
     """By `CAUSES`: the gaps of which each is the main cause, and `idle`."""
     compute: int
     """Time in which kernels other than collectives ran, over all devices; overlap counts once."""
@@ -88,11 +88,11 @@ class StepRow:
     """Includes collectives."""
     copies: int
     """Copies and sets."""
-    judged_by: Callable[[], Verdict] = field(repr=False, compare=False)
+    judged_by: Callable[[], Verdict]
     """Makes `verdict`: there may be very many steps, and few are looked at."""
     unusual: bool
     """The step takes much longer or shorter on the CPU than the other steps."""
-    judged: I64 = field(repr=False, compare=False)
+    judged: I64
     """What the verdict is about, over all devices (`split.COLUMNS`, ns): all but the lead-in."""
     own_share: float | None = None
     """Of `whole`: the busy share of the recording, where the verdict is about the steps."""

@@ -1,0 +1,188 @@
+"""Very many devices, steps and threads: all at once gives what one at a time does, and takes no longer for
+each the more there are. Calls are counted, not time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec import structs
+from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
+
+from tracetui.analysis import devices
+from tracetui.analysis.exposed_time import exposed_communication, host_copies_alone
+from tracetui.analysis.findings import find_findings, model, use
+from tracetui.analysis.results import Results
+from tracetui.analysis.split import Split
+from tracetui.analysis.steps import StepRow
+from tracetui.report.summary import summarize, summary_lines
+from tracetui.trace import Trace
+from tracetui.trace.lanes import _device_indices
+
+TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+
+
+def at_random(seed: int, gpus: int = 6, steps: int = 7) -> Iterator[Event]:
+    """Work of several GPUs, launched by several threads or by none, in steps."""
+    random = np.random.default_rng(seed)
+    for n in range(steps):
+        yield step(n, 1000 * n, 900)
+    number = 0
+    for gpu in range(gpus):
+        for _ in range(int(random.integers(1, 40))):
+            number += 1
+            begin, thread = int(random.integers(0, 1000 * steps)), {"tid": int(random.integers(1, 4))}
+            length, stream = int(random.integers(0, 150)), int(random.integers(1, 3))
+            name = ["gemm", TALK][int(random.integers(0, 2))]
+            made = [kernel, memcpy][int(random.random() < 0.2)](begin, length, number, stream=stream)
+            made |= {"pid": gpu} | ({"name": name} if made["cat"] == "kernel" else {})
+            yield made
+            if random.random() < 0.7:
+                early = begin - int(random.integers(1, 200))
+                yield launch(early, number) | thread
+                yield cpu("aten::mm", early - 3, int(random.integers(8, 60))) | thread
+            if random.random() < 0.3:
+                yield cpu("cudaStreamSynchronize", begin - 40, 30, "cuda_runtime") | thread
+            if random.random() < 0.1:
+                overhead = cpu("Activity Buffer Request", begin - 20, 50, "overhead")
+                yield overhead | {"pid": -1, "tid": 0}
+
+
+def everything(trace: Trace) -> list[object]:
+    """What is found of a trace, device by device and of all together."""
+    results = Results(trace)
+    split, (low, high) = results.split(), results.step_windows()
+    alone = [find(trace).within(low, high) for find in (exposed_communication, host_copies_alone)]
+    causes = results.causes()
+    arrays = [
+        split.within(low, high),
+        *split.of_all(low, high),
+        split.idle_within(low, high),
+        split.gaps_within(low, high),
+        split.lead_ins(low, high),
+        results.judged_times(),
+        *alone,
+        *(getattr(causes, name) for name in ("pieces", "cause", "launch", "op", "step", "others")),
+        causes.waited_for,
+        *(getattr(results.gaps(), name) for name in ("device", "start", "duration", "before", "after")),
+    ]
+    rows = (*results.steps().rows, results.steps().outside, results.steps().whole)
+    said = [(f.title, f.text, f.evidence) for f in find_findings(results)]
+    return [*(array.tolist() for array in arrays), results.earlier_share(), *map(figures, rows), said]
+
+
+def figures(row: StepRow) -> object:
+    own = structs.replace(row, idle_parts=None, gap_causes=None, judged_by=None, judged=None)
+    return structs.astuple(own), row.verdict, row.idle_by_cause, row.window_causes, row.judged.tolist()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_axis_or_one_for_each_device(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = list(at_random(seed))
+    together = everything(trace_of(tmp_path, *events))
+    monkeypatch.setattr(devices, "_ROOM", 1)
+    trace = trace_of(tmp_path, *events)
+    assert len(devices.side_by_side(trace)) == 6
+    assert everything(trace) == together
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_together_are_the_sum_of_each(tmp_path: Path, seed: int) -> None:
+    trace = trace_of(tmp_path, *at_random(seed))
+    split, random = Split(trace), np.random.default_rng(seed)
+    low, high = np.sort(random.integers(-9, trace.span[1] + 9, (2, 200)), axis=0)
+    low, high = np.clip(low, *trace.span), np.clip(high, *trace.span)
+    each = split.within(low, high)
+    every, judged = split.of_all(low, high)
+    assert (every == each.sum(0)).all()
+    assert (judged == split.judged(each).sum(0)).all()
+
+
+def test_times_too_far_apart_for_one_axis(tmp_path: Path) -> None:
+    """Two recordings in one file, half of them from 1970: 50 years apart, 16 GPUs each."""
+    starts = (0, 9, 1.6e15, 1.6e15 + 9)
+    events = [kernel(at, 5, 100 * gpu, pid=gpu) for at in starts for gpu in range(16)]
+    trace = trace_of(tmp_path, *events)
+    assert len(devices.side_by_side(trace)) > 1
+    gaps = Results(trace).gaps()
+    assert [len(device) for device in gaps.devices] == [3] * 16
+    assert (gaps.duration > 0).all()
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called, of Python and of C."""
+    count = 0
+
+    def see(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def gpus(count: int) -> list[Event]:
+    return [kernel(3 * gpu + at, 5, 0, pid=gpu) for gpu in range(count) for at in (0, 50)]
+
+
+def gpus_and_steps(count: int) -> list[Event]:
+    return [*gpus(count), *(step(n, 3 * n, 3) for n in range(count))]
+
+
+def threads(count: int) -> list[Event]:
+    """Each GPU's work is launched by a thread of its own."""
+    events = []
+    for n in range(count):
+        events += [launch(9 * n, n + 1) | {"tid": n + 1}, kernel(9 * n + 8, 5, n + 1, pid=n)]
+    return events
+
+
+@pytest.mark.parametrize(("made", "most"), [(gpus, 600), (gpus_and_steps, 800), (threads, 4000)])
+def test_each_of_many_takes_the_same(tmp_path: Path, made: Callable[[int], list[Event]], most: int) -> None:
+    """Twice as many take twice the calls, and not very many for each: no pass of its own over arrays."""
+
+    def calls(count: int) -> int:
+        trace = trace_of(tmp_path, *made(count))
+        return calls_of(lambda: summary_lines(summarize(Results(trace)), 110))
+
+    calls(10)  # what is imported and cached at the first time
+    few, more, many = (calls(count) for count in (100, 200, 400))
+    assert many - more < 2.1 * (more - few)
+    assert (many - more) / 200 < most
+
+
+def test_what_is_not_told_is_not_put_into_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, words = [], use._idle_text
+
+    def text(results: Results, idle: use._Idle) -> str:
+        told.append(idle.gaps.device)
+        return words(results, idle)
+
+    monkeypatch.setattr(use, "_idle_text", text)
+    results = Results(trace_of(tmp_path, *gpus(50)))
+    (found,) = (finding for finding in find_findings(results) if finding.rule == "little_use")
+    assert found.title.endswith("; 49 others are alike")
+    assert len(told) == 1
+
+
+def test_evidence_is_not_looked_for_further_than_it_is_told() -> None:
+    asked = iter(range(1000))
+    assert model.first_of(asked) == tuple(range(model.EVIDENCE))
+    assert next(asked) == model.EVIDENCE
+
+
+def test_places_of_devices_without_numbers() -> None:
+    def calls(count: int) -> int:
+        pids = {f"gpu {chr(97 + n % 26) * (n + 1)}": ("", f"x{n}") for n in range(count)}
+        return calls_of(lambda: _device_indices(pids))
+
+    assert calls(400) < 3 * calls(200)
+    some = {"a": ("", "a"), "1": ("", "1"), "b": ("", "b"), "0": ("", "0"), "c": ("", "c")}
+    assert _device_indices(some) == {"0": 0, "1": 1, "a": 2, "b": 3, "c": 4}
