@@ -131,6 +131,13 @@ def test_what_two_sequences_have_in_common():
     assert alike([-1, *many, -2], [-3, *(n + 1000 for n in many[:-1]), many[-1], -4]) == [(128, 128)]
 
 
+def test_of_very_many_that_are_alike_each_is_matched_once(monkeypatch):
+    """Window by window, also where a window begins as the one before it ended."""
+    monkeypatch.setattr("tracetui.compare.align.WINDOW", 64)
+    some = alike([-1, *[0] * 300, -2], [-3, *([0] * 36 + [9]) * 8, -4])
+    assert len({i for i, _ in some}) == len({j for _, j in some}) == len(some) == 36 * 8
+
+
 def test_what_follows_a_long_stretch_that_is_new_on_both_sides(monkeypatch):
     monkeypatch.setattr("tracetui.compare.align.WINDOW", 64)
     monkeypatch.setattr("tracetui.compare.align.LARGEST", 64)
