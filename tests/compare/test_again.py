@@ -64,6 +64,15 @@ def test_when_it_is_that(b: Program, told: bool, tmp_path: Path):
         assert "there are 4 times as many a step: " in again(found).text
 
 
+def test_of_several_such_parts_the_longest_is_told(tmp_path: Path):
+    """Three kinds of calls come four times as often, three others twice."""
+    others = [(name, [[64, 8]], f"k_{name}") for name in ("embed", "head", "scale")]
+    ops = [(name, [[64, 8]], f"k_{name}") for name in OPS]
+    found = both(tmp_path, Program(*ops, *others), Program(*(ops * 4), *(others * 2)))
+    start = "Of 3 kinds of calls (linear, norm and loss) there are 4 times as many a step"
+    assert again(found).text.startswith(start)
+
+
 def test_a_few_more_layers_are_no_pieces(tmp_path: Path):
     """Some ops come twice as often, on the same sizes: a part of the step."""
     rest = [("head", [[64, 8]], "k_head", "k_head", "k_head", "k_head", "k_head", "k_head")] * 9

@@ -110,6 +110,7 @@ def test_a_change_of_which_half_is_known_is_no_noise():
     assert of(0, new, device=True)
     assert not of(5e5, outside, device=True)
     assert not of(0, new, Explanation("gone", "Gone.", -600_000, "device"), device=True)
+    assert not of(0, Explanation("machine", "Slower.", 600_000, "device"), device=True)
     # By as little recordings of one program differ.
     assert not of(1e4, change=2e4)
 

@@ -13,9 +13,10 @@ from tests.compare.conftest import compared
 from tests.kineto import Event, cpu, kernel, launch, step
 
 from tracetui.analysis.device_work import op_behind
+from tracetui.compare import match
 from tracetui.compare.changes import _unpaired
 from tracetui.compare.model import Comparison
-from tracetui.compare.naming import listed
+from tracetui.compare.naming import counted, listed
 
 FORWARD, BACKWARD = [[64, 32], [32, 16]], [[32, 64], [64, 16]]
 
@@ -479,16 +480,57 @@ def test_a_copy_that_became_a_memset_is_one_change(tmp_path):
     assert text.startswith("memcpy DtoD became memset: ")
 
 
-def test_copies_are_told_by_the_ops_that_make_them(tmp_path):
-    """Two of one name, but of two ops, are two changes."""
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (["aten::clone"], ["aten::contiguous"], ["(aten::clone) is new", "(aten::contiguous) is new"]),
+        (["aten::clone"] * 3, ["aten::clone"] * 2, ["(aten::clone) is new, 5 times"]),
+    ],
+)
+def test_copies_are_told_by_the_ops_that_make_them(tmp_path, first, second, told):
+    """Those of one op at once, however many there are in each place."""
     gemm, *rest = ("mm", "gemm"), ("add", "plus"), ("sum", "t")
     a = Program(gemm, *rest)
-    b = Program(gemm, ("aten::clone", "x"), rest[0], ("aten::contiguous", "x"), rest[1])
+    b = Program(gemm, *((op, "x") for op in first), rest[0], *((op, "x") for op in second), rest[1])
     for event in b.events:
         if event["name"] == "x":
             event.update(name="Memcpy DtoD (Device -> Device)", cat="gpu_memcpy")
-    told = [text.partition(" is new: ")[0] for text in texts(both(tmp_path, a, b))]
-    assert told == ["memcpy DtoD (aten::clone)", "memcpy DtoD (aten::contiguous)"]
+    new = [text.partition(":  ")[0].rpartition(": ")[0] for text in texts(both(tmp_path, a, b))]
+    assert new == [f"memcpy DtoD {text}" for text in told]
+
+
+@pytest.mark.parametrize(("name", "told"), [("Memset (Device)", False), ("zero", True)])
+def test_a_set_of_memory_that_moves_comes_along_with_other_work(tmp_path, name, told):
+    zero, mm, add = ("aten::zero_", "x"), ("mm", "gemm"), ("add", "plus")
+    a = Program(mm, zero, add, ("aten::old", "k1"))
+    b = Program(zero, mm, add, ("aten::new", "k2"))
+    for event in a.events + b.events:
+        if event["name"] == "x":
+            event.update(name=name, cat="gpu_memset" if name.startswith("Memset") else "kernel")
+    assert any("in another place" in text for text in texts(both(tmp_path, a, b))) is told
+
+
+@pytest.mark.parametrize(("length", "same"), [(79, True), (81, False)])
+def test_beside_other_work_a_kernel_that_takes_eight_times_as_long_is_another(tmp_path, length, same):
+    a = Program(("mm", "gemm"), ("aten::f", "x"), ("add", "plus"))
+    b = Program(("mm", "gemm"), ("aten::g", "y"), ("aten::f", "x"), ("add", "plus"))
+    for event in b.events:
+        if event["cat"] == "kernel":
+            event["ts"] += 100 * event["args"]["correlation"]
+            event["dur"] = length if event["name"] == "x" else 10
+    first = texts(both(tmp_path, a, b))[0]
+    assert first.startswith(f"x takes {length}.0 µs instead of 10.0 µs" if same else "x became y and x")
+
+
+def test_sizes_of_very_many_events_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(match, "sizes_of", None)
+    monkeypatch.setattr(match, "MOST_SIZED", 4)
+    a, b = (
+        Program(("mm", "gemm"), ("add", "plus")),
+        Program(("mm", "gemm"), ("aten::f", "x"), ("add", "plus")),
+    )
+    (new,) = texts(both(tmp_path, a, b))
+    assert new.startswith("aten::f is new")
 
 
 def test_kernels_on_another_stream_are_told_as_that(tmp_path):
@@ -511,3 +553,8 @@ def test_a_node_of_the_backward_pass_is_one_name():
     assert listed([evaluate, "MulBackward0", other]) == f"{evaluate} and {other}"
     assert listed(["MulBackward0", evaluate]) == evaluate
     assert listed(["MulBackward0", other]) == f"MulBackward0 and {other}"
+
+
+def test_counts_of_a_step_that_are_no_whole_numbers():
+    said = [counted(number, "call") for number in (0, 0.5, 1, 1.4, 2, 2.6)]
+    assert said == ["0 calls", "0.50 calls", "1 call", "about 1 call", "2 calls", "about 3 calls"]

@@ -131,6 +131,21 @@ def test_what_two_sequences_have_in_common():
     assert alike([-1, *many, -2], [-3, *(n + 1000 for n in many[:-1]), many[-1], -4]) == [(128, 128)]
 
 
+def test_of_very_many_that_are_alike_each_is_matched_once(monkeypatch):
+    """Window by window, also where a window begins as the one before it ended."""
+    monkeypatch.setattr("tracetui.compare.align.WINDOW", 64)
+    some = alike([-1, *[0] * 300, -2], [-3, *([0] * 36 + [9]) * 8, -4])
+    assert len({i for i, _ in some}) == len({j for _, j in some}) == len(some) == 36 * 8
+
+
+def test_what_follows_a_long_stretch_that_is_new_on_both_sides(monkeypatch):
+    monkeypatch.setattr("tracetui.compare.align.WINDOW", 64)
+    monkeypatch.setattr("tracetui.compare.align.LARGEST", 64)
+    same = list(range(300))
+    a, b = ([end, *range(base, base + 200), *same, end] for end, base in ((-1, 1_000), (-2, 2_000)))
+    assert alike(a, b) == [(n + 201, n + 201) for n in same]
+
+
 def test_what_long_sequences_have_in_common():
     """Longer than what is compared at a time; every 1,000th is another one, and 100 are new in the middle."""
     a = np.arange(2 * WINDOW + 500) % 911

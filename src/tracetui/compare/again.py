@@ -51,7 +51,7 @@ class Again:
 def find_again(sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], words: Vocabulary) -> Again | None:
     """The calls of which one side makes 2, 3, ... times as many in every step, if they are a good part of it
     and most of them work on other sizes, or they are nearly all of it."""
-    if not all(len(side.steps) for side in sides):
+    if not len(sides[0].steps):  # then b has none, either
         return None
     tops = [
         np.flatnonzero((tree.parent < 0) & (side.trace.kind[tree.at] == Kind.CPU_OP))

@@ -409,7 +409,7 @@ def _once(facts: Facts, found: list[Slower], time: tuple[I64, I64]) -> Explanati
 def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanation:
     before, after = float(np.median(time[0][one.a])), float(np.median(time[1][one.b]))
     rounds = np.unique(facts.b.round_of(one.b))
-    alone = len(facts.b.steps) and len(rounds) == 1 and facts.count > 1
+    alone = len(rounds) == 1 and facts.count > 1
     where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""
     many = round(len(one.a) / facts.count)
     some = f", {len(one.a):,} of {one.of:,} times" if len(one.a) < one.of else ""
