@@ -126,6 +126,12 @@ def _of_categories(trace: Trace, at: I64) -> str:
     return f"{plural(len(at), 'event')} {'without a category' if names == ['no category'] else which}"
 
 
+def _is_empty(trace: Trace) -> bool:
+    """Whether PyTorch's profiler wrote the trace, and recorded no op."""
+    profiler = any(name.startswith("PyTorch Profiler") for name in trace.names)
+    return profiler and not trace.is_kind(Kind.CPU_OP).any()
+
+
 def _with_ids_of(trace: Trace, calls: I64) -> I64:
     """The slices of unknown categories that have the correlation of one of the `calls`."""
     ids = trace.correlation[calls]
@@ -161,6 +167,11 @@ def without_work_text(trace: Trace) -> str:
         return "There are no events with a duration here."
     if not len(at):
         calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
+        if not len(calls) and not work and _is_empty(trace):
+            return (
+                "No op, launch or GPU work was recorded. With a schedule, export the trace in "
+                "on_trace_ready: after the last active step the next cycle begins, with nothing in it yet."
+            )
         if not len(calls) or work:
             return "There are no GPU events here."
         if len(ran := _with_ids_of(trace, calls)):

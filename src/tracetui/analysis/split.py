@@ -36,6 +36,8 @@ _MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
 CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
 
 
+AS_LONG = 2 / 3
+"""Where the steps that follow wait for this share of the first one's lead-in, it is none."""
 _NEVER_AGAIN = (1 << 63) - 1
 USED_SHARE = 0.01
 """A device takes part if it is busy for this share of the time of the busiest, over the whole recording."""
@@ -118,9 +120,23 @@ class Split:
             return found
         for i, device in enumerate(self.devices):
             lead = device.lead(low, high)
-            if 2 * float(np.median(lead[1:])) < lead[0]:
+            if 2 * float(np.median(lead[1:])) >= lead[0]:
+                continue
+            if AS_LONG * lead[0] > self._idle_before(i, low, high):
                 found[i] = device.within(low[:1], low[:1] + lead[:1])[0]
         return found
+
+    def _idle_before(self, device: int, low: I64, high: I64) -> float:
+        """How long a device is idle in the ranges but the first before what they launch begins, median, ns:
+        the rest of the work of the one before may run in the meantime."""
+        trace, gaps = self.trace, self.devices[device].gaps
+        at = self.cpu.work[gaps.device]
+        at = at[trace.launch[at] >= 0]
+        launched = trace.start[trace.launch[at]]
+        order = np.argsort(launched, kind="stable")
+        begun = np.minimum.accumulate(np.append(trace.start[at[order]], _NEVER_AGAIN)[::-1])[::-1]
+        own = np.minimum(begun[np.searchsorted(launched[order], low[1:])], high[1:])
+        return float(np.median(own - low[1:] - gaps.blocks.within(low[1:], own)))
 
 
 def _device_time(trace: Trace, gaps: DeviceGaps, cpu: CpuTime) -> DeviceTime:
