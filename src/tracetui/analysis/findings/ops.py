@@ -12,6 +12,7 @@ from tracetui.analysis.findings.anomaly import is_node
 from tracetui.analysis.findings.kernels import BUSY_SHARE
 from tracetui.analysis.findings.model import CAN_BE_FUSED, Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.initialisation import loading
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -90,8 +91,9 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
     if not len(call) or _is_expected(results, int(call[0]), int(mine[0])):
         return
     inside = int(trace.duration[call].sum())
-    first_use = call[np.isin(call, results.cpu_time().first)]
-    if 2 * int(trace.duration[first_use].sum()) > inside:  # a finding of its own
+    first_use = busy_union(trace, np.union1d(loading(trace), results.cpu_time().first))
+    if 2 * int(first_use.within(trace.start[call], trace.start[call] + trace.duration[call]).sum()) > inside:
+        # a finding of its own
         return
     name, below = short_name(trace.names[int(names[first])], "cpu_op"), trace.name_of(int(call[0]))
     longest = longest_first(trace, call)
@@ -257,9 +259,12 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
         return
     at = results.outermost_ops()
     at = at[_launches_inside(results, at)]
-    # Runs of one name on one thread.
+    # Runs of one name on one thread, without a launch outside of ops in between.
+    before = launch[np.maximum(np.searchsorted(launch, at) - 1, 0)]
+    over = np.append(0, (trace.start[at] + trace.duration[at])[:-1])
     new = np.ones(len(at), dtype=np.bool_)
     new[1:] = (trace.name[at[1:]] != trace.name[at[:-1]]) | (trace.lane[at[1:]] != trace.lane[at[:-1]])
+    new |= (trace.lane[before] == trace.lane[at]) & (trace.start[before] >= over)
     first = np.flatnonzero(new)
     count = np.diff(np.append(first, len(at)))
     foreach = results.named(lambda name: _FOREACH.get(name.removesuffix("_")) is not None)

@@ -37,14 +37,14 @@ from tracetui.analysis.findings.model import (
     longest_first,
     smi,
 )
-from tracetui.analysis.findings.slow_calls import SlowCalls, slow_calls_of
+from tracetui.analysis.findings.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import by_name, has
-from tracetui.analysis.split import BUSY, CAUSED, COLUMNS
+from tracetui.analysis.split import BUSY, CAUSED, COLUMNS, DeviceTime
 from tracetui.analysis.verdict import busy_text
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace.intervals import all_of
@@ -65,8 +65,6 @@ LOADING_SHARE = 0.4
 NEARLY_ALL = 0.8
 STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
 """Stretches outside of ops, one in each of so many steps, this share of that time, alike and long."""
-MOSTLY = 0.8
-"""An op with this share of the time of several is told alone."""
 _COMPUTES_NOTHING = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
 """If one of these takes long, something kept the thread from going on."""
 ON_CPU_SHARE = 0.2
@@ -122,6 +120,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             continue
         # One gap or one step says nothing of the rest, nor does compiling.
         rare = idle.one_gap or bool(_one_step(results, idle)) or 2 * idle.compiling > idle.idle
+        rare = rare or _once(results, idle) is not None
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
@@ -343,7 +342,7 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
         counts &= ~why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
         top = int(np.argmax(np.where(counts, gap.duration, 0))) if counts.sum() >= SEVERAL_GAPS else -1
         each: list[Callable[[], tuple[str, int]]] = [
-            partial(_within, results, gap, why),
+            partial(_within, results, device, why, (counts_from, high)),
             partial(_on_cpu, results, device.gaps, int(causes[CAUSES.index("dispatch")])),
         ]
         (within, within_time), (on_cpu, on_cpu_time) = together(each, threads_for(len(results.trace)))
@@ -362,17 +361,21 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
         )
 
 
-def _within(results: Results, gaps: DeviceGaps, causes: Causes) -> tuple[str, int]:
-    """The annotations of one name that are most of `host`, and how long the device was idle in them."""
+def _within(results: Results, device: DeviceTime, causes: Causes, span: tuple[int, int]) -> tuple[str, int]:
+    """The annotations of one name that are most of `host`, and how long the device was idle in them within
+    `span`, for reasons of the program."""
     trace, host, at = results.trace, causes.pieces[:, CAUSES.index("host")], causes.activity
     # Those that are little else: not what is around all of a step.
     mine = (at >= 0) & (trace.kind[at] == Kind.ANNOTATION) & (2 * host > trace.duration[at])
     names, which = by_name(trace, at[mine])
     if not len(names):
         return "", 0
-    top = int(np.argmax(sum_into(which, host[mine], len(names))))
-    name, of_name = trace.names[int(names[top])], at[mine][which == top]
-    time = int(busy_union(trace, of_name).within(gaps.start, gaps.end).sum())
+    top = int(names[np.argmax(sum_into(which, host[mine], len(names)))])
+    name, of_name = trace.names[top], results.slices(Kind.ANNOTATION, trace.names[top].__eq__)
+    inside = busy_union(trace, of_name)
+    idle = device.idle.within(np.clip(inside.start, *span), np.clip(inside.end, *span))
+    idle[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
+    time = int(idle.sum())
     told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
     return (short_name(name, "user_annotation"), time) if told else ("", 0)
 
@@ -394,6 +397,11 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         spent, calls = sum(each.idle for each in slow), sum(len(each.at) for each in slow)
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
         loading += f"{plural(calls, 'long call')} of {' and '.join(e.name(results.trace) for e in slow)}."
+    if not loading and (once := _once(results, idle)):
+        names, spent = once
+        loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
+        loading += f"{' and '.join(names)}, called once{' each' if len(names) > 1 else ''}: a first call "
+        loading += "also loads code and sets up libraries."
     if not loading and "host" in (CAUSES[i] for i in idle.largest):
         loading = _same_place(results, idle)
     if idle.on_cpu and not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
@@ -507,6 +515,12 @@ def _slow(results: Results, idle: _Idle) -> tuple[SlowCalls, ...]:
     return slow if 2 * sum(each.idle for each in slow) > idle.dispatch else ()
 
 
+def _once(results: Results, idle: _Idle) -> tuple[tuple[str, ...], int] | None:
+    """`called_once`, where that is most of `dispatch`, and this the main cause."""
+    once = called_once(results) if idle.main == "dispatch" else ((), 0)
+    return once if 2 * once[1] > idle.dispatch else None
+
+
 def _turns(results: Results, idle: _Idle) -> str:
     """A sentence on the gaps with work queued, where most of that time is in several of one length."""
     each = zip(results.gaps().devices, results.device_causes(), strict=True)
@@ -555,7 +569,7 @@ def _without_launches(results: Results) -> str:
 
 def _advice(results: Results, idle: _Idle) -> str:
     main, trace = idle.main, results.trace
-    also = " Fuse the optimizer, too: fused=True." if can_be_fused(results) else ""
+    also = " Fuse the optimizer, too: fused=True." if len(can_be_fused(results)) else ""
     if idle.loading >= LOADING_SHARE * idle.idle:
         return loading_advice(results)
     if idle.compiling >= LOADING_SHARE * idle.idle:
@@ -596,6 +610,8 @@ def _advice(results: Results, idle: _Idle) -> str:
         return f"Run {idle.on_cpu} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
         return slow[0].advice(trace)
+    if _once(results, idle):
+        return "Run such an op once before the recording, and see whether it is as slow again."
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
