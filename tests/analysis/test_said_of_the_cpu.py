@@ -51,6 +51,22 @@ def test_what_is_launched_outside_of_ops_ends_a_loop(tmp_path: Path) -> None:
     assert not told(40)
 
 
+@pytest.mark.parametrize("second", ["aten::add_", "aten::relu_"])
+def test_two_ops_in_turn_are_a_loop(tmp_path: Path, second: str) -> None:
+    """As an average of the weights by hand; `torch._foreach_` has no relu."""
+    events = []
+    for n in range(80):
+        at = 100 * n
+        events += [cpu(second if n % 2 else "aten::mul_", at, 20), launch(at + 5, n + 1)]
+        events += [kernel(at + 30, 3, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "tensor_loops")
+    assert (finding is not None) is (second == "aten::add_")
+    if finding:
+        assert finding.title.startswith("Loops call two ops in turn 40 times in a row: ")
+        assert finding.text.startswith("aten::mul_ and aten::add_, 80 calls in 1 run, 7.92 ms.")
+        assert "torch._foreach_mul_, torch._foreach_add_." in finding.advice
+
+
 def overhead(start: float, length: float) -> Event:
     return cpu("Activity Buffer Request", start, length, "overhead") | {"pid": -1, "tid": 0}
 
