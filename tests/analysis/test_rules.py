@@ -1751,7 +1751,7 @@ def test_the_stretch_outside_of_ops_that_every_step_has(tmp_path: Path, pause: f
 def test_a_fused_optimizer_is_not_advised_to_be_fused(tmp_path: Path) -> None:
     for more, advised in (("aten::_fused_adamw_", False), ("aten::_foreach_add_", True)):
         events = [e for n in range(4) for e in (step(n, 100 * n, 100), *small("aten::mm", 100 * n, n + 1))]
-        events += [cpu("Optimizer.step#AdamW.step", 50, 30, "user_annotation"), cpu(more, 55, 20)]
+        events += [cpu("Optimizer.step#AdamW.step", 40, 50, "user_annotation"), cpu(more, 55, 20)]
         events = [e | {"dur": 80} if e["name"] == "aten::mm" else e for e in events]
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from tracetui.analysis.devices import device_of, work_of_devices
+from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.nesting import sum_into
@@ -205,8 +206,9 @@ def _without(one: Union, other: Union) -> Union:
 
 def blocking_copies(trace: Trace, work: I64, most: float = NEARLY_ALL) -> tuple[I64, I64]:
     """Copy calls that end after most of their copy: with pageable memory even asynchronous ones wait,
-    until the last piece is on its way. Slices, and when their copies begin."""
-    copy = work[trace.kind[work] == Kind.MEMCPY]
+    until the last piece is on its way. Nothing waits for a copy within the device's memory. Slices, and when
+    their copies begin."""
+    copy = work[host_copies(trace, work)]
     call = trace.launch[copy].astype(np.int64)
     held = trace.start[copy] + (most * trace.duration[copy]).astype(np.int64)
     over = held <= trace.start[call] + trace.duration[call]

@@ -109,6 +109,12 @@ def elsewhere_text(trace: Trace) -> str:
     return f"{_NO_WORK} {said}" if len(at) else ""
 
 
+def _is_empty(trace: Trace) -> bool:
+    """Whether PyTorch's profiler wrote the trace, and recorded no op."""
+    profiler = any(name.startswith("PyTorch Profiler") for name in trace.names)
+    return profiler and not trace.is_kind(Kind.CPU_OP).any()
+
+
 def _with_ids_of(trace: Trace, calls: I64) -> I64:
     """The slices of unknown categories that have the correlation of one of the `calls`."""
     ids = trace.correlation[calls]
@@ -144,6 +150,11 @@ def without_work_text(trace: Trace) -> str:
         return "There are no events with a duration here."
     if not len(at):
         calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
+        if not len(calls) and not work and _is_empty(trace):
+            return (
+                "No op, launch or GPU work was recorded. With a schedule, export the trace in "
+                "on_trace_ready: after the last active step the next cycle begins, with nothing in it yet."
+            )
         if not len(calls) or work:
             return (not work and elsewhere_text(trace)) or "There are no GPU events here."
         if len(ran := _with_ids_of(trace, calls)):

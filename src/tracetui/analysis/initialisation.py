@@ -27,6 +27,9 @@ ALLOCATION_NS = 10_000_000
 """As long must the first `cudaMalloc` or `cudaFree` be: these are slow at any time."""
 AGAIN = 0.5
 """A first call that is followed by one of this share of its time, for no such reason, is not slow once."""
+SEVERAL, HELD = 5, 0.25
+"""A thread that begins so many ops and calls meanwhile goes on, unless it is in one of them for this share of
+the time."""
 FEW = 3
 """Calls of a name from which a median means something."""
 
@@ -68,8 +71,34 @@ def queue_full(trace: Trace) -> I64:
 
 
 def profilers_work(trace: Trace) -> I64:
-    """The `overhead` events of the profiler. Slices."""
-    return called(trace, is_profilers, Kind.OVERHEAD)
+    """The `overhead` events of the profiler that a thread may have waited for. Slices."""
+    at = called(trace, is_profilers, Kind.OVERHEAD)
+    return at[~_beside(trace, at)]
+
+
+def _beside(trace: Trace, at: I64) -> Bool:
+    """Mask: which of the `overhead` events ran on a thread of the profiler's own: others began ops and calls
+    meanwhile, and none of these threads was in the same one for `HELD` of it."""
+    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    goes_on, held = (np.zeros(len(at), dtype=np.bool_) for _ in range(2))
+    long = trace.duration[at] >= LONG_NS
+    works = np.isin(trace.kind, (Kind.CPU_OP, Kind.RUNTIME))
+    for i, lane in enumerate(trace.lanes if long.any() else ()):
+        rows = lane.first + np.flatnonzero(works[lane.first : lane.last])
+        begun = trace.start[rows]
+        many = long & (np.searchsorted(begun, end) - np.searchsorted(begun, start) >= SEVERAL)
+        if lane.kind != "thread" or not many.any():
+            continue
+        goes_on |= many
+        held |= trace.lane[at] == i  # recorded on the thread that it holds up
+        border = np.sort(np.concatenate([begun, begun + trace.duration[rows]]))
+        for event in np.flatnonzero(many & ~held).tolist():
+            first, last = np.searchsorted(border, (start[event], end[event]))
+            each = np.concatenate([start[[event]], border[first:last], end[[event]]])
+            still = np.flatnonzero(np.diff(each) >= HELD * (end[event] - start[event]))
+            inner = deepest_at(trace, np.full(len(still), i), (each[still] + each[still + 1]) // 2)
+            held[event] = works[inner[inner >= 0]].any()
+    return goes_on & ~held
 
 
 def first_calls(trace: Trace) -> I64:

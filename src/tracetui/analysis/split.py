@@ -13,7 +13,7 @@ import numpy as np
 
 from tracetui.analysis.causes import AT, CAUSES, Causes, IdleTime
 from tracetui.analysis.cpu_time import CpuTime
-from tracetui.analysis.devices import Devices, side_by_side
+from tracetui.analysis.devices import Devices, side_by_side, work_of_devices
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gap_list import GapList, join_causes
 from tracetui.analysis.gaps import DeviceGaps, find_gaps
@@ -39,6 +39,8 @@ _CAUSES_IN_FLIGHT = [len(BUSY_PARTS) + cause for cause in _MAYBE_IN_FLIGHT]
 CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
 
 
+AS_LONG = 2 / 3
+"""Where the steps that follow wait for this share of the first one's lead-in, it is none."""
 _NEVER_AGAIN = (1 << 63) - 1
 USED_SHARE = 0.01
 """A device takes part if it is busy for this share of the time of the busiest, over the whole recording."""
@@ -114,10 +116,20 @@ class Split:
 
     def stretches(self, i: int) -> tuple[I64, I64, I64]:
         """(starts, ends, the slices that end them) of the i-th device's idle stretches; -1: none."""
+        some, i = self._place(i)
+        rows = slice(*some.stretches[i : i + 2].tolist())
+        return some.idle.start[rows], some.idle.end[rows], some.idle.event[rows]
+
+    def idle_of(self, i: int, low: I64, high: I64) -> I64:
+        """The i-th device's idle time in each range, by cause. Shape (len(low), len(CAUSES)), ns."""
+        some, i = self._place(i)
+        begin, end = (np.clip(time, *some.devices.span) + some.devices.shift[i] for time in (low, high))
+        return some.idle.within(begin, end)
+
+    def _place(self, i: int) -> tuple[DeviceTimes, int]:
         for some in self.times:
             if i < len(some):
-                rows = slice(*some.stretches[i : i + 2].tolist())
-                return some.idle.start[rows], some.idle.end[rows], some.idle.event[rows]
+                return some, i
             i -= len(some)
         raise IndexError(i)
 
@@ -147,11 +159,26 @@ class Split:
             blocks = np.array([len(device.blocks) for device in self.gaps[first : first + len(some)]])
             # With fewer, most of the ranges that follow show nothing.
             for i in np.flatnonzero(counts & (2 * blocks >= len(low) - 1)).tolist():
-                counts[i] = 2 * float(np.median(some.lead(low[1:], high[1:], slice(i, i + 1)))) < lead[i]
+                waits = float(np.median(some.lead(low[1:], high[1:], slice(i, i + 1))))
+                counts[i] = 2 * waits < lead[i] and AS_LONG * lead[i] > self._idle_before(
+                    first + i, low, high
+                )
             until = low[0] + np.where(counts, lead, 0)
             found.append(some.within(low[:1], until[:, None])[:, 0])
             first += len(some)
         return _joined(found, none)
+
+    def _idle_before(self, device: int, low: I64, high: I64) -> float:
+        """How long a device is idle in the ranges but the first before what they launch begins, median, ns:
+        the rest of the work of the one before may run in the meantime."""
+        trace, gaps = self.trace, self.gaps[device]
+        at = work_of_devices(trace)[gaps.device]
+        at = at[trace.launch[at] >= 0]
+        launched = trace.start[trace.launch[at]]
+        order = np.argsort(launched, kind="stable")
+        begun = np.minimum.accumulate(np.append(trace.start[at[order]], _NEVER_AGAIN)[::-1])[::-1]
+        own = np.minimum(begun[np.searchsorted(launched[order], low[1:])], high[1:])
+        return float(np.median(own - low[1:] - gaps.blocks.within(low[1:], own)))
 
 
 def _between(until: Callable[[I64], I64], low: I64, high: I64) -> I64:

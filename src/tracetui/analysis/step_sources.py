@@ -352,9 +352,21 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     end = trace.start[last] + trace.duration[last]
     follows = np.append(low[1:] == high[:-1], False)
     end = np.where(follows, np.append(start[1:], 0), np.maximum(end, start + 1))
+    end[-1] = max(int(end[-1]), _read_back(trace, work, at[high - 1], start))
     # An op around several repetitions is no part of one of them.
     end[:-1] = np.minimum(end[:-1], start[1:])
     return Found("repeats", "repeats", opens, np.arange(len(opens)), start, end)
+
+
+def _read_back(trace: Trace, work: _Work, last: I64, start: I64) -> int:
+    """Where the last repetition ends with copies to the host after its `last` launch of a kernel, as many as
+    the others have; 0 for none. `start`: of the repetitions."""
+    copy = np.sort(_copies_to_host(trace, work))
+    first = np.searchsorted(trace.start[copy], trace.start[last])
+    count = np.searchsorted(trace.start[copy], start[1:]) - first[:-1]
+    mine = copy[first[-1] : first[-1] + int(np.median(count))]
+    outer = _outermost_ops(trace, mine)
+    return int((trace.start[outer] + trace.duration[outer]).max(initial=0))
 
 
 def _before(trace: Trace, work: _Work, at: I64, opens: I64, low: I64, high: I64) -> I64:
@@ -396,12 +408,16 @@ def _tokens(trace: Trace, work: _Work) -> tuple[I64, I64]:
 
 def _hands_over(trace: Trace, work: _Work, at: I64) -> I64:
     """How many copies to the host the thread had launched before each of its launches `at`."""
+    return np.searchsorted(np.sort(trace.start[_copies_to_host(trace, work)]), trace.start[at])
+
+
+def _copies_to_host(trace: Trace, work: _Work) -> I64:
+    """The calls of the main thread that copy to the host."""
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
     copies = copies[named(trace, lambda name: bool(_TO_HOST.search(name)))[trace.name[copies]]]
     launch = trace.launch[copies].astype(np.int64)
-    return np.searchsorted(
-        np.sort(trace.start[launch[trace.lane[launch] == trace.lane[at[0]]]]), trace.start[at]
-    )
+    mine: I64 = launch[trace.lane[launch] == work.main]
+    return mine
 
 
 def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:

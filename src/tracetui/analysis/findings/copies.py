@@ -229,7 +229,8 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         engines = "Most are tensors that the forward pass saves on the host and the backward pass fetches."
         advice = SAVED_ADVICE
     elif computing < HIDING_SHARE * time:
-        engines = f"The kernels run for {duration(computing)}: there is little to copy beside."
+        engines = f"The kernels run for {duration(computing)}" if computing else "No kernel runs"
+        engines += f": there is {'little' if computing else 'nothing'} to copy beside."
         advice = f"Copy less: {ways_out}"
     elif 2 * trace.duration[longest[beside]].sum() > trace.duration[longest].sum():
         engines = "They have streams of their own: kernels could run at the same time, but do not."

@@ -58,6 +58,7 @@ _READ_ONCE = (
     "Read values once a step, not one by one: put them into one tensor, torch.stack(values).tolist(). Or "
     "keep them on the GPU and read them later, in fewer steps."
 )
+_RECORD = "Record the GPU, too (ProfilerActivity.CUDA): then it shows what the CPU waits for."
 _LEAVE = "Leave them as they are, as long as the GPU stays busy."
 _STATUS = (
     "These ops read their status or their own results back. Where there is one, the variant _ex does not "
@@ -130,8 +131,8 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     calls, which = by_name(trace, at)
     most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
     steps = results.step_table()
-    inside = np.count_nonzero(step_of(steps, trace.start[at]) >= 0) if results.is_whole else 0
-    each = round(inside / len(steps)) if inside and len(steps) > 1 else 0
+    calls_of = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+    each = round(float(np.median(calls_of))) if results.is_whole and len(steps) > 1 else 0
     per_step = f" ({each:,} in a step)" if each > 1 else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
@@ -152,8 +153,11 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     else:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind
+    if not results.gaps().devices:
+        meanwhile = "What the GPU does meanwhile is not recorded."
     copying = np.isin(at, blocking_copies(trace, results.launches().event)[0])
-    if cheap and 2 * int(trace.duration[at[copying]].sum()) > total and any(pageable_memory(results)):
+    mostly_copies = 2 * int(trace.duration[at[copying]].sum()) > total
+    if part < WAIT_MEDIUM and mostly_copies and any(pageable_memory(results)):
         return  # a finding of its own
     if cheap and verdict.verdict == "overhead-bound":
         meanwhile = "The GPU is idle for other reasons: the waiting costs little here."
@@ -164,7 +168,9 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         f"{such(len(at), 'call', most)}{per_step} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
-        ("First look at what keeps the GPU idle." if verdict.verdict == "overhead-bound" else _LEAVE)
+        _RECORD
+        if not results.gaps().devices
+        else ("First look at what keeps the GPU idle." if verdict.verdict == "overhead-bound" else _LEAVE)
         if cheap
         else _SEND
         if 2 * _sending(results, at, parent, called) > total

@@ -17,6 +17,7 @@ from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.grids import small_grids_of
 from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
+    FUSED_SHARE,
     SMALL_COPIES,
     WORK_TIME,
     Finding,
@@ -115,13 +116,17 @@ def hotspot(results: Results) -> Iterator[Finding]:
             reached += "memory's bandwidth"
         reached += ". "
     whose = "the GPU's" if len(results.gaps().devices) == 1 else "the GPUs'"
+    calls = f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])}"
+    calls = calls if len(at) > 1 else f"1 call, {duration(mean)}"
     yield Finding(
         "hotspot",
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
         f"{name.short} takes {share(part)} of {WORK_TIME}",
-        f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])} in all. "
-        f"{reached}All {whose} other work together takes {duration(results.work_time - time[top])}.",
-        _hotspot_advice(numbers, shapes_recorded(trace) or name.kind not in _COUNTED),
+        f"{calls} in all. {reached}All {whose} other work together takes "
+        f"{duration(results.work_time - time[top])}.",
+        _JOINS
+        if "CatArray" in trace.name_of(int(at[0]))
+        else _hotspot_advice(numbers, shapes_recorded(trace) or name.kind not in _COUNTED),
         first_of(at),
         numbers,
     )
@@ -129,6 +134,12 @@ def hotspot(results: Results) -> Iterator[Finding]:
 
 _COUNTED = ("gemm", "conv", "attention", "elementwise", "copy")
 """The kinds of kernels whose work recorded shapes tell (`flops`)."""
+
+
+_JOINS = (
+    "Each call copies all that it joins: make the result once, as large as it will be, and write the parts "
+    "into it (a cache that grows by torch.cat is copied as a whole each time)."
+)
 
 
 def _hotspot_advice(numbers: dict[str, float], shapes: bool) -> str:
@@ -203,6 +214,8 @@ def short_calls(results: Results) -> Iterator[Finding]:
     order = [i for i in np.argsort(-calls, kind="stable")[:3] if "::" in trace.names[int(ops[i])]]
     most = [f"{short_name(trace.names[int(ops[i])], 'cpu_op')} ({calls[i]:,})" for i in order]
     under = f" The ops that launch most of them: {', '.join(most)}." if most else ""
+    begun = trace.start[launches.launch[small]]
+    updates = np.count_nonzero(can_be_fused(results).touching(begun, begun + 1)) >= FUSED_SHARE * len(small)
     usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
     yield Finding(
         "short_calls",
@@ -215,7 +228,7 @@ def short_calls(results: Results) -> Iterator[Finding]:
         if 2 * np.count_nonzero(host_copies(trace, launches.event[small])) > len(small)
         else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
         "kernel, CUDA graphs make launches cheap"
-        + ("; a fused optimizer takes many tensors per kernel." if can_be_fused(results) else "."),
+        + ("; a fused optimizer takes many tensors per kernel." if updates else "."),
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )

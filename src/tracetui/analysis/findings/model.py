@@ -10,10 +10,12 @@ from itertools import chain, islice
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import busy_text
 from tracetui.copying import replace
-from tracetui.trace import Trace
+from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import EMPTY, Union
 from tracetui.trace.model import I64
 
 SEVERITIES = ("high", "medium", "low", "info")
@@ -72,11 +74,19 @@ CAN_BE_FUSED = re.compile(r"Optimizer\.step#(?:Adam|AdamW|SGD)\.step")
 """The optimizers that have `fused=True`."""
 
 
-def can_be_fused(results: Results) -> bool:
-    """Whether an optimizer of PyTorch's runs that is not fused, and has `fused=True` on a GPU."""
-    fused = results.named(lambda name: name.startswith("aten::_fused_")).any()
-    known = results.named(lambda name: CAN_BE_FUSED.fullmatch(name) is not None)
-    return bool(known.any() and not fused)
+FUSED_SHARE = 0.1
+"""An optimizer that takes less of the time, or of what is launched, is not what to fuse first."""
+
+
+def can_be_fused(results: Results) -> Union:
+    """When optimizers of PyTorch's run that are not fused, and have `fused=True` on a GPU; empty where one is
+    fused, or they take little of the time."""
+    if results.named(lambda name: name.startswith("aten::_fused_")).any():
+        return EMPTY
+    at = results.slices(Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None)
+    low, high = (np.array([time]) for time in results.span)
+    steps = busy_union(results.trace, at)
+    return steps if steps.within(low, high)[0] >= FUSED_SHARE * (high - low)[0] else EMPTY
 
 
 def outermost_op(results: Results, op: I64) -> I64:

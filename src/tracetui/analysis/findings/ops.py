@@ -12,6 +12,7 @@ from tracetui.analysis.findings.anomaly import is_node
 from tracetui.analysis.findings.kernels import BUSY_SHARE
 from tracetui.analysis.findings.model import CAN_BE_FUSED, Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.initialisation import loading
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
@@ -20,7 +21,7 @@ from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.indices import index, places
 from tracetui.trace.intervals import union
-from tracetui.trace.model import I64, Bool
+from tracetui.trace.model import I32, I64, Bool
 from tracetui.units import duration, plural, share, such, verb
 
 CHILDREN_SHARE = 0.3
@@ -90,8 +91,9 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
     if not len(call) or _is_expected(results, int(call[0]), int(mine[0])):
         return
     inside = int(trace.duration[call].sum())
-    first_use = call[np.isin(call, results.cpu_time().first)]
-    if 2 * int(trace.duration[first_use].sum()) > inside:  # a finding of its own
+    first_use = busy_union(trace, np.union1d(loading(trace), results.cpu_time().first))
+    if 2 * int(first_use.within(trace.start[call], trace.start[call] + trace.duration[call]).sum()) > inside:
+        # a finding of its own
         return
     name, below = short_name(trace.names[int(names[first])], "cpu_op"), trace.name_of(int(call[0]))
     longest = longest_first(trace, call)
@@ -251,38 +253,44 @@ def _optimizer_loop(results: Results, at: I64) -> Iterator[Finding]:
 
 
 def tensor_loops(results: Results) -> Iterator[Finding]:
-    """An op for one tensor after the other, where one call could take them all."""
+    """An op, or two in turn, for one tensor after the other, where one call could take them all."""
     trace, launch = results.trace, results.launch_calls()
     if not len(launch) or results.verdict().verdict == "compute-bound":
         return
     at = results.outermost_ops()
     at = at[_launches_inside(results, at)]
-    # Runs of one name on one thread.
-    new = np.ones(len(at), dtype=np.bool_)
-    new[1:] = (trace.name[at[1:]] != trace.name[at[:-1]]) | (trace.lane[at[1:]] != trace.lane[at[:-1]])
-    first = np.flatnonzero(new)
-    count = np.diff(np.append(first, len(at)))
+    # Runs of one name on one thread, without a launch outside of ops in between.
+    before = launch[np.maximum(np.searchsorted(launch, at) - 1, 0)]
+    over = np.append(0, (trace.start[at] + trace.duration[at])[:-1])
+    follows = (trace.lane[before] != trace.lane[at]) | (trace.start[before] < over)
+    follows &= np.diff(trace.lane[at], prepend=-1) == 0
     foreach = results.named(lambda name: _FOREACH.get(name.removesuffix("_")) is not None)
-    keep = (count >= LOOP_CALLS) & foreach[trace.name[at[first]]]
-    first, count = first[keep], count[keep]
+    follows &= foreach[trace.name[at]]
+    alone, in_turn = (_runs(trace.name[at], follows, period) for period in (1, 2))
+    first, count = np.concatenate([alone, in_turn], axis=1)
     if not len(first):
         return
+    other = trace.name[at[np.minimum(first + 1, len(at) - 1)]]  # of one op alone the same
     begin, last = at[first], at[first + count - 1]
     time = trace.start[last] + trace.duration[last] - trace.start[begin]
     total, span = int(time.sum()), results.span[1] - results.span[0]
     if total < LOOP_SHARE * span:
         return
-    names, which = by_name(trace, begin)
+    names, which = np.unique(np.stack([trace.name[begin], other], axis=1), axis=0, return_inverse=True)
     spent, calls = sum_into(which, time, len(names)), sum_into(which, count, len(names))
     runs = np.bincount(which, minlength=len(names))
     order = np.argsort(-spent, kind="stable")[:3]
+    each = [list(dict.fromkeys(trace.names[i] for i in pair)) for pair in names.tolist()]
     told = "; ".join(
-        f"{trace.names[int(names[i])]}, {plural(int(calls[i]), 'call')} in {plural(int(runs[i]), 'run')}, "
+        f"{' and '.join(each[i])}, {plural(int(calls[i]), 'call')} in {plural(int(runs[i]), 'run')}, "
         f"{duration(int(spent[i]))}"
         for i in order
     )
     base = OF_RECORDING if results.is_whole else results.verdict().base
-    instead = dict.fromkeys(_instead(trace.names[int(names[i])]) for i in order)
+    many = count / (1 + (other != trace.name[begin]))
+    what = "one op" if len(each[order[0]]) == 1 else "two ops in turn"
+    loops = f"Loops call {what} {round(float(many.mean())):,}"
+    instead = dict.fromkeys(_instead(name) for i in order for name in each[i])
     steps = busy_union(
         trace, results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
     )
@@ -293,7 +301,7 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
     yield Finding(
         "tensor_loops",
         "medium" if total >= 2 * LOOP_SHARE * span else "low",
-        f"Loops call one op {round(float(count.mean())):,} times in a row: {share(total / span)} {base}",
+        f"{loops} times in a row: {share(total / span)} {base}",
         f"{told}. Each call launches at least one kernel of its own, and nothing else is launched in "
         "between: most likely each is for another tensor of a list, or for the result of the one before.",
         f"One call for a whole list: {', '.join(instead)}. torch.compile makes one kernel of a chain.",
@@ -305,6 +313,21 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
             "share": total / span,
         },
     )
+
+
+def _runs(name: I32, follows: Bool, period: int) -> I64:
+    """(first, count) of the runs of `LOOP_CALLS` and more of the same `period` names, positions in `name`.
+    `follows`: which of them come right after the one before. Shape (2, n)."""
+    alike = np.zeros(len(name) + 1, dtype=np.bool_)
+    alike[period:-1] = name[period:] == name[:-period]
+    for n in range(period):
+        alike[period:-1] &= follows[period - n : len(name) - n]
+    if period > 1:
+        alike[1:-1] &= name[1:] != name[:-1]
+    edge = np.flatnonzero(np.diff(alike, prepend=False))
+    first, count = edge[::2] - period, edge[1::2] - edge[::2] + period
+    long = count >= period * LOOP_CALLS
+    return np.stack([first[long], count[long]])
 
 
 def recomputation(results: Results) -> Iterator[Finding]:

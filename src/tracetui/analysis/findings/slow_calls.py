@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.ancestors import children_of
+from tracetui.analysis.ancestors import children_of, op_around
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION, compile_phases
 from tracetui.analysis.findings.model import HIGH, Finding, first_of, longest_first
@@ -26,6 +26,8 @@ SLOW_NS = 1_000_000
 """To launch takes an op some ten µs: one that goes on as long without a call does something else."""
 SLOW_SHARE = 0.1
 """Of the time: how long the device has to be idle meanwhile."""
+MOSTLY = 0.8
+"""An op with this share of the time of several is told alone."""
 MOST_OPS = 5
 MOST_CALLS = 2000
 """Of more calls the shapes are not read."""
@@ -91,24 +93,56 @@ def _find(results: Results) -> Iterator[SlowCalls]:
     child = child[np.isin(trace.parent[child], at)]
     if not len(at):
         return
-    low, high = results.judged_range()
-
-    def idle_in(slices: I64) -> I64:
-        begin = np.clip(trace.start[slices], low, high)
-        over = np.clip(trace.start[slices] + trace.duration[slices], low, high)
-        idle: I64 = over - begin - devices[0].blocks.within(begin, over)
-        return idle
-
-    alone = idle_in(at) - sum_into(np.searchsorted(at, trace.parent[child]), idle_in(child), len(at))
     names, which = by_name(trace, at)
-    spent = sum_into(which, alone, len(names))
+    spent = sum_into(which, _idle_alone(results, at, child), len(names))
     every = plausible(trace, Kind.CPU_OP)
     for i in np.argsort(-spent, kind="stable")[:MOST_OPS].tolist():
         mine = at[which == i]
         # A single one that is the first of all may be slow only once.
-        if len(mine) == 1 and trace.start[mine[0]] == trace.start[every[trace.name[every] == names[i]]].min():
+        if len(mine) == 1 and mine[0] == _calls(trace, every, mine[0])[0]:
             continue
-        yield SlowCalls(mine, int(np.count_nonzero(trace.name[ops] == names[i])), int(spent[i]))
+        yield SlowCalls(mine, len(_calls(trace, ops, mine[0])), int(spent[i]))
+
+
+def called_once(results: Results) -> tuple[tuple[str, ...], int]:
+    """(the ops that are called a single time, launch, and are slow by themselves, as they are shown; how long
+    the one device is idle meanwhile, ns): whether they are slow only the first time nobody can tell."""
+    trace, devices = results.trace, results.gaps().devices
+    ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    at = ops[results.own_time()[ops] >= SLOW_NS]
+    at = at[[len(_calls(trace, ops, one)) == 1 for one in at]]
+    at = at[~np.isin(at, results.cpu_time().first)]
+    child = children_of(trace, at)
+    at = at[np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])]
+    if len(devices) != 1 or not len(at):
+        return (), 0
+    idle = _idle_alone(results, at, child[np.isin(trace.parent[child], at)])
+    order = np.argsort(-idle, kind="stable")[:2]
+    if idle[order[0]] >= MOSTLY * idle.sum():
+        order = order[:1]
+    return tuple(short_name(trace.name_of(int(at[i])), "cpu_op") for i in order), int(idle[order].sum())
+
+
+def _idle_alone(results: Results, at: I64, child: I64) -> I64:
+    """How long the one device is idle in each of the slices `at` while none of their children runs, ns."""
+    trace, (low, high) = results.trace, results.judged_range()
+
+    def idle_in(slices: I64) -> I64:
+        begin = np.clip(trace.start[slices], low, high)
+        over = np.clip(trace.start[slices] + trace.duration[slices], low, high)
+        idle: I64 = over - begin - results.gaps().devices[0].blocks.within(begin, over)
+        return idle
+
+    inside = sum_into(np.searchsorted(at, trace.parent[child]), idle_in(child), len(at))
+    return np.asarray(idle_in(at) - inside, dtype=np.int64)
+
+
+def _calls(trace: Trace, ops: I64, one: np.int64) -> I64:
+    """The calls of an op among `ops`, by time: of one that calls another form of itself, the inner."""
+    same = ops[trace.name[ops] == trace.name[one]]
+    same = same[~np.isin(same, op_around(trace, same))]
+    found: I64 = same[np.argsort(trace.start[same], kind="stable")]
+    return found
 
 
 def _longest_stretch(trace: Trace, at: I64, child: I64) -> I64:
@@ -162,7 +196,7 @@ def slow_calls(results: Results) -> Iterator[Finding]:
 def _others(results: Results, found: SlowCalls) -> str:
     """A sentence on the calls of the op that are quick."""
     trace = results.trace
-    others = results.slices(Kind.CPU_OP, lambda name: name == trace.name_of(int(found.at[0])))
+    others = _calls(trace, plausible(trace, Kind.CPU_OP), found.at[0])
     others = others[~np.isin(others, found.at)]
     if not len(others):
         return ""

@@ -22,11 +22,11 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import StepTable, step_of
-from tracetui.analysis.select import by_name
+from tracetui.analysis.select import by_name, has
 from tracetui.analysis.steps import unusual_lengths
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import EMPTY, Union, all_of
 from tracetui.trace.model import F64, I64, Bool
 from tracetui.units import duration, instant, plural, share, significant, verb
 
@@ -87,13 +87,10 @@ def initialisation(results: Results) -> Iterator[Finding]:
     at = at[(trace.start[at] < high[0]) & (trace.start[at] + trace.duration[at] > low[0])]
     # An op around such a call says where, not what: name it where it holds nothing of the kind.
     calls = at[trace.kind[at] != Kind.CPU_OP]
-    listed = calls if trace.duration[calls].sum() >= 0.5 * lost else at
-    names, which = by_name(trace, listed)
-    spent = sum_into(which, trace.duration[listed], len(names))
-    order = np.argsort(-spent, kind="stable")[:3]
-    told = ", ".join(
-        f"{short_name(trace.names[int(names[i])], 'cuda_runtime')} ({duration(spent[i])})" for i in order
-    )
+    listed = _first_uses(results, calls)
+    if 2 * sum(time for _, time in listed) < lost:
+        listed = _first_uses(results, at)
+    told = ", ".join(f"{short_name(name, 'cuda_runtime')} ({duration(time)})" for name, time in listed)
     first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
     part = lost / (len(results.gaps().devices) * int(high[0] - low[0]))
     steps = _in_many_steps(results, lost)
@@ -109,6 +106,28 @@ def initialisation(results: Results) -> Iterator[Finding]:
         first_of(first),
         {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
     )
+
+
+def _first_uses(results: Results, at: I64) -> list[tuple[str, int]]:
+    """(name, how much of the time that devices lost to their first use passes in these slices, ns), at most
+    three, the most first. Time in slices of several names is that of the first of them."""
+    trace, told = results.trace, EMPTY
+    found: list[tuple[str, int]] = []
+    names, which = by_name(trace, at)
+    each = [busy_union(trace, at[which == i]) for i in range(len(names))]
+
+    def lost(inside: Union) -> int:
+        return int(results.split().idle_within(inside.start, inside.end)[:, FIRST_USE].sum())
+
+    while len(found) < min(3, len(names)):
+        before = lost(told)
+        times = [lost(all_of((told, one))) - before for one in each]
+        top = int(np.argmax(times))
+        if not times[top]:
+            break
+        found.append((trace.names[int(names[top])], times[top]))
+        told = all_of((told, each[top]))
+    return found
 
 
 def _in_many_steps(results: Results, lost: int) -> str:
@@ -190,7 +209,7 @@ def slow_steps(results: Results) -> Iterator[Finding]:
     trace, steps = results.trace, results.step_table()
     if len(steps) < 3 or not results.is_whole or results.verdict().verdict == "compute-bound":
         return
-    width = steps.end - steps.start
+    width = _own_widths(results, steps)
     usual = int(np.median(width))
     # Where steps of all lengths come, none is "usual".
     long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
@@ -245,13 +264,15 @@ def slow_steps(results: Results) -> Iterator[Finding]:
 
 
 def _only_there(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
-    """(the annotation that takes most of the longest step, of those that no usual step has; for how long,
-    ns); ("", 0) for none."""
+    """(the annotation that takes most of the longest step, of those that all slow steps have and no usual
+    one; for how long, ns); ("", 0) for none."""
     trace, worst = results.trace, int(np.argmax(steps.end - steps.start))
     at = results.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
     step = step_of(steps, trace.start[at])
     usual = np.unique(trace.name[at[(step >= 0) & ~long[step]]])
     mine = at[(step == worst) & ~np.isin(trace.name[at], usual)]
+    for other in np.flatnonzero(long).tolist():
+        mine = mine[np.isin(trace.name[mine], trace.name[at[step == other]])]
     if not len(mine):
         return "", 0
     names, which = np.unique(trace.name[mine], return_inverse=True)
@@ -301,10 +322,7 @@ def _widths(results: Results) -> F64 | None:
     compiled = busy_union(results.trace, compile_phases(results)).within(steps.start[:1], steps.end[:1])
     if 2 * int(compiled[0]) > int(steps.end[0] - steps.start[0]):  # a finding of its own
         return None
-    trace = results.trace
-    # Neither the profiler's work nor waiting for a place in the queue is the step's own.
-    not_its_own = busy_union(trace, np.union1d(profilers_work(trace), queue_full(trace)))
-    width = steps.end - steps.start - not_its_own.within(steps.start, steps.end)
+    width = _own_widths(results, steps)
     most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
     wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
     wide = wide and bool(width[1:].max() < AS_LONG * width[0])  # else it is not for being the first
@@ -312,6 +330,13 @@ def _widths(results: Results) -> F64 | None:
     if 2 * (int(loading[0]) - np.median(loading[1:])) > width[0] - most:  # it waits for its batch
         return None
     return width.astype(np.float64) if wide else None
+
+
+def _own_widths(results: Results, steps: StepTable) -> I64:
+    """Each step's time on the CPU, without the profiler's work and waiting for a place in the queue, ns."""
+    trace = results.trace
+    not_its_own = busy_union(trace, np.union1d(profilers_work(trace), queue_full(trace)))
+    return np.asarray(steps.end - steps.start - not_its_own.within(steps.start, steps.end), dtype=np.int64)
 
 
 def _alike(results: Results) -> StepTable:
@@ -435,14 +460,20 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
     if len(at) > 1:
         more = plural(len(at) - 1, "more such stretch", "more such stretches")
         others = f"With {more} it adds up to {duration(stretch.sum())}. "
+    code, how = (
+        "code that is not recorded, such as Python",
+        "Record with with_stack=True to see the Python functions, or put record_function around the parts.",
+    )
+    if has(trace, Kind.PYTHON):
+        code, how = "Python", "Look at the Python functions there, on the timeline."
     yield Finding(
         "before_the_first_op",
         "low",
         f"{name}: {duration(stretch[0])} pass before anything in it is recorded",
         f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} ({part}) pass "
         f"before {first} begins. {others}In that time the thread is in no op, launch or other "
-        "annotation: it runs code that is not recorded, such as Python, or it waits.",
-        "Record with with_stack=True to see the Python functions, or put record_function around the parts.",
+        f"annotation: it runs {code}, or it waits.",
+        how,
         first_of(np.stack([at, inner], axis=1).ravel()),
         {"stretch_ns": float(stretch[0]), "total_ns": float(stretch.sum()), "count": float(len(at))},
     )
@@ -501,19 +532,21 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
             )
         if worst >= 0 and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
+            many = int((in_gaps > 0).sum())
+            longest = "the longest lasts" if many > 1 else "it lasts"
             where = _what_it_interrupts(results, overhead, int(gaps.start[worst]), int(gaps.end[worst]))
             name = trace.name_of(where[0])
             yield Finding(
                 "profiler_overhead",
                 "info",
                 f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
-                f"{name} holds the GPU up in {plural(int((in_gaps > 0).sum()), 'gap')}{where[1]}; the "
-                f"longest lasts {duration(gaps.duration[worst])}. Without a profiler the program does not "
-                "have them.",
-                "Do not count these gaps. To get fewer, record fewer steps, or record without stacks and "
+                f"{name} holds the GPU up in {plural(many, 'gap')}{where[1]}; {longest} "
+                f"{duration(gaps.duration[worst])}. Without a profiler the program does not have "
+                f"{'them' if many > 1 else 'it'}.",
+                "Do not count that time. To get less of it, record fewer steps, or record without stacks and "
                 "memory.",
                 first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
-                {"profiler_ns": float(in_gaps.sum()), "gaps": float((in_gaps > 0).sum())},
+                {"profiler_ns": float(in_gaps.sum()), "gaps": float(many)},
             )
 
 

@@ -39,7 +39,7 @@ from tracetui.analysis.findings.model import (
     of_devices,
     smi,
 )
-from tracetui.analysis.findings.slow_calls import SlowCalls, slow_calls_of
+from tracetui.analysis.findings.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -68,8 +68,6 @@ LOADING_SHARE = 0.4
 NEARLY_ALL = 0.8
 STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
 """Stretches outside of ops, one in each of so many steps, this share of that time, alike and long."""
-MOSTLY = 0.8
-"""An op with this share of the time of several is told alone."""
 _COMPUTES_NOTHING = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
 """If one of these takes long, something kept the thread from going on."""
 ON_CPU_SHARE = 0.2
@@ -128,6 +126,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     def tell(idle: _Idle) -> Finding:
         # One gap or one step says nothing of the rest, nor does compiling.
         rare = idle.one_gap or bool(_one_step(results, idle)) or 2 * idle.compiling > idle.idle
+        rare = rare or _once(results, idle) is not None
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
@@ -278,6 +277,8 @@ class _Idle:
     """How much a device was used in the time that the verdict is about."""
 
     results: Results
+    place: int
+    """Which of the devices it is."""
     gaps: DeviceGaps
     scoped: DeviceGaps
     """Its gaps in the scope."""
@@ -309,13 +310,17 @@ class _Idle:
         """The idle time while torch.compile compiled, in ns."""
         return self._while(compile_time(self.results))
 
+    @cached_property
+    def counts(self) -> tuple[int, int]:
+        """(start, end) of what is judged, without the lead-in where that is left out, ns."""
+        low, high = self.results.judged_range()
+        without_lead_in = "lead-in" in dict(self.results.verdict().left_out)
+        return max(low, self.gaps.first) if without_lead_in else low, high
+
     def _while(self, of: Union) -> int:
         if not len(of):
             return 0
-        low, high = self.results.judged_range()
-        without_lead_in = "lead-in" in dict(self.results.verdict().left_out)
-        counts_from = max(low, self.gaps.first) if without_lead_in else low
-        begin, end = (np.clip(at, counts_from, high) for at in self.stretches[:2])
+        begin, end = (np.clip(at, *self.counts) for at in self.stretches[:2])
         cpu = sum(int(self.causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
         return min(int(of.within(begin, end).sum()), cpu)
 
@@ -331,7 +336,7 @@ class _Idle:
     def within(self) -> tuple[str, int]:
         """The annotation in which the CPU was for most of `host`, as it ran little else, "" for none; and for
         how long."""
-        return _within(self.results, self.scoped, self.why)
+        return _within(self.results, self)
 
     @cached_property
     def on_cpu(self) -> tuple[str, int]:
@@ -404,20 +409,25 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
     scoped, why = results.gaps().devices, results.device_causes()
     for i in np.flatnonzero(busy.any(1) & idle.any(1)).tolist():
         stretches, spent = split.stretches(i), int(busy[i].sum())
-        yield _Idle(results, split.gaps[i], scoped[i], why[i], stretches, spent, idle[i])
+        yield _Idle(results, i, split.gaps[i], scoped[i], why[i], stretches, spent, idle[i])
 
 
-def _within(results: Results, gaps: DeviceGaps, causes: Causes) -> tuple[str, int]:
-    """The annotations of one name that are most of `host`, and how long the device was idle in them."""
-    trace, host, at = results.trace, causes.pieces[:, CAUSES.index("host")], causes.activity
+def _within(results: Results, idle: _Idle) -> tuple[str, int]:
+    """The annotations of one name that are most of `host`, and how long the device was idle in them for
+    reasons of the program."""
+    trace, host, at = results.trace, idle.why.pieces[:, CAUSES.index("host")], idle.why.activity
     # Those that are little else: not what is around all of a step.
     mine = (at >= 0) & (trace.kind[at] == Kind.ANNOTATION) & (2 * host > trace.duration[at])
     names, which = by_name(trace, at[mine])
     if not len(names):
         return "", 0
-    top = int(np.argmax(sum_into(which, host[mine], len(names))))
-    name, of_name = trace.names[int(names[top])], at[mine][which == top]
-    time = int(busy_union(trace, of_name).within(gaps.start, gaps.end).sum())
+    top = int(names[np.argmax(sum_into(which, host[mine], len(names)))])
+    name, of_name = trace.names[top], results.slices(Kind.ANNOTATION, trace.names[top].__eq__)
+    inside = busy_union(trace, of_name)
+    begin, end = (np.clip(time, *idle.counts) for time in (inside.start, inside.end))
+    spent = results.split().idle_of(idle.place, begin, end)
+    spent[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
+    time = int(spent.sum())
     told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
     return (short_name(name, "user_annotation"), time) if told else ("", 0)
 
@@ -440,6 +450,11 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         spent, calls = sum(each.idle for each in slow), sum(len(each.at) for each in slow)
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
         loading += f"{plural(calls, 'long call')} of {' and '.join(e.name(results.trace) for e in slow)}."
+    if not loading and (once := _once(results, idle)):
+        names, spent = once
+        loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
+        loading += f"{' and '.join(names)}, called once{' each' if len(names) > 1 else ''}: a first call "
+        loading += "also loads code and sets up libraries."
     if not loading and "host" in (CAUSES[i] for i in idle.largest):
         loading = _same_place(results, idle)
     if not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
@@ -555,6 +570,12 @@ def _slow(results: Results, idle: _Idle) -> tuple[SlowCalls, ...]:
     return slow if 2 * sum(each.idle for each in slow) > idle.dispatch else ()
 
 
+def _once(results: Results, idle: _Idle) -> tuple[tuple[str, ...], int] | None:
+    """`called_once`, where that is most of `dispatch`, and this the main cause."""
+    once = called_once(results) if idle.main == "dispatch" else ((), 0)
+    return once if 2 * once[1] > idle.dispatch else None
+
+
 def _turns(idle: _Idle) -> str:
     """A sentence on the gaps with work queued, where most of that time is in several of one length."""
     length, held = idle.scoped.duration, idle.why.pieces[:, CAUSES.index("queued")]
@@ -599,7 +620,7 @@ def _without_launches(results: Results) -> str:
 
 def _advice(results: Results, idle: _Idle) -> str:
     main, trace = idle.main, results.trace
-    also = " Fuse the optimizer, too: fused=True." if can_be_fused(results) else ""
+    also = " Fuse the optimizer, too: fused=True." if len(can_be_fused(results)) else ""
     if idle.loading >= LOADING_SHARE * idle.idle:
         return loading_advice(results)
     if idle.compiling >= LOADING_SHARE * idle.idle:
@@ -642,6 +663,8 @@ def _advice(results: Results, idle: _Idle) -> str:
         return slow[0].advice(trace)
     if main == "launch" and idle.one_gap:
         return _ONE_LAUNCH
+    if _once(results, idle):
+        return "Run such an op once before the recording, and see whether it is as slow again."
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
