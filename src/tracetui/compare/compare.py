@@ -69,9 +69,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         # Steps are not compared with a recording that has none: then the whole is.
         a, b = side_of(a.results, []), side_of(b.results, [])
     lost = any(missing_kernels(side.trace) or side.trace.cut_off for side in (a, b))
-    if lost or _unrecorded_work(a, b):
-        a, b = replace(a, calls_only=True), replace(b, calls_only=True)
-    if _nothing(a, b):
+    if lost or _unrecorded_work(a, b) or _nothing(a, b):
         a, b = replace(a, calls_only=True), replace(b, calls_only=True)
     if _unrecorded_cpu(a, b) or _nothing(a, b):
         a, b = replace(a, work_only=True, no_calls=True), replace(b, work_only=True, no_calls=True)

@@ -21,7 +21,7 @@ from typing import Any
 from tracetui import __version__
 from tracetui.safe_text import plain
 from tracetui.session.paths import TRACE_ENDINGS, may_be_trace, meta_file, trace_stem
-from tracetui.session.state import readable_state, state_folder, write_state
+from tracetui.session.state import readable_state, saved_time, state_folder, write_state
 
 INDEX = "baseline.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -32,8 +32,6 @@ MOST = 100
 LARGEST = 4 << 30
 """Bytes of a trace that is kept."""
 LARGEST_META = 1 << 20
-LATEST = 1e12
-"""Seconds; no time further from the epoch makes sense."""
 
 
 class BaselineError(Exception):
@@ -88,7 +86,8 @@ def find_baseline(text: str) -> Baseline:
         trace = _kept_file(folder, index.get("trace"))
         if trace is None:
             raise BaselineError(f"{folder}: its trace is gone: keep the baseline anew (--save)")
-        return Baseline(plain(text, 100), trace, _text(index.get("source")) or trace.name, _time(index))
+        source, saved = _text(index.get("source")), saved_time(index.get("saved"))
+        return Baseline(plain(text, 100), trace, source or trace.name, saved)
     try:
         found = sorted(name for name in os.listdir(folder) if may_be_trace(name) and name != INDEX)
     except (FileNotFoundError, NotADirectoryError):
@@ -186,8 +185,3 @@ def _kept_file(folder: Path, name: Any) -> Path | None:
 
 def _text(value: Any) -> str:
     return plain(value, 100) if isinstance(value, str) else ""
-
-
-def _time(index: dict[str, Any]) -> float | None:
-    saved = index.get("saved")
-    return float(saved) if isinstance(saved, int | float) and abs(saved) < LATEST else None

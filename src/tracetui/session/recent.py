@@ -7,12 +7,10 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tracetui.session.state import read_state, resolved, state_folder, write_state
+from tracetui.session.state import read_state, resolved, saved_time, state_folder, write_state
 from tracetui.units import age
 
 KEPT = 30
-LATEST = 1e12
-"""Seconds; no time further from the epoch makes sense."""
 
 
 class Recent(NamedTuple):
@@ -40,10 +38,8 @@ def _recent(entry: Any) -> Recent | None:
     """One entry of the file, which anyone may have written; None if it makes no sense."""
     if not isinstance(entry, dict):
         return None
-    path, opened = entry.get("path"), entry.get("opened")
-    if isinstance(path, str) and isinstance(opened, int | float) and abs(opened) < LATEST:
-        return Recent(Path(path), float(opened))
-    return None
+    path, opened = entry.get("path"), saved_time(entry.get("opened"))
+    return Recent(Path(path), opened) if isinstance(path, str) and opened is not None else None
 
 
 def remember(path: str | Path, folder: Path | None = None) -> None:

@@ -19,6 +19,8 @@ from typing import Any
 
 SIZE_LIMIT = 64 << 20
 """Bytes. Half a million lanes take half of it."""
+LATEST = 1e12
+"""Seconds; no time further from the epoch makes sense."""
 
 
 def state_folder() -> Path:
@@ -90,6 +92,11 @@ def readable_state(file: Path | None) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def saved_time(value: Any) -> float | None:
+    """Seconds since the epoch, as a state file has them; None if that makes no sense."""
+    return float(value) if isinstance(value, int | float) and abs(value) < LATEST else None
 
 
 def set_aside(file: Path) -> Path | None:

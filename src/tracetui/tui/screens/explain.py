@@ -3,13 +3,12 @@ the chain of events that led to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import starmap
 from typing import Any
 
 from rich.cells import cell_len
 from textual import work
-from textual.widget import Widget
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.explain import Explanation, explain, explain_alone
@@ -22,7 +21,7 @@ from tracetui.report.gaps import gap_facts
 from tracetui.session.walk import Walk
 from tracetui.tui.bindings import bind
 from tracetui.tui.panes.base import failure
-from tracetui.tui.screens.sheet import Rows, Sheet, WalkingSheet
+from tracetui.tui.screens.sheet import Rows, TableSheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import duration, exact
 
@@ -72,7 +71,7 @@ def same_line(before: Sequence[Fact], row: int, after: Sequence[Fact]) -> int:
     return same_place(texts[0], row, texts[1])
 
 
-class LinesSheet(Sheet[int]):
+class LinesSheet(TableSheet[int]):
     """A sheet of lines, some of which lead somewhere: that is its result."""
 
     def __init__(self, *args: Any) -> None:
@@ -80,9 +79,6 @@ class LinesSheet(Sheet[int]):
         self.lines: Sequence[Fact] = ()
         """Each with the place that Enter goes to, -1 for none."""
         self.list = Rows()
-
-    def body(self) -> Iterator[Widget]:
-        yield self.list
 
     def on_mount(self) -> None:
         self.list.focus()
@@ -118,9 +114,6 @@ class LinesSheet(Sheet[int]):
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         if (event := self.lines[message.row].event) >= 0:
             self.dismiss(event)
-
-    def action_choose(self) -> None:
-        self.list.action_choose()
 
 
 class DifferenceScreen(LinesSheet):

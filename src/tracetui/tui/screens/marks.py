@@ -20,7 +20,7 @@ from tracetui.trace.model import Trace
 from tracetui.tui.bindings import bind
 from tracetui.tui.export import ExportError, deliver, table_text
 from tracetui.tui.prompt import Prompt
-from tracetui.tui.screens.sheet import WalkingSheet
+from tracetui.tui.screens.sheet import TableSheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import instant, plural
 
@@ -93,7 +93,7 @@ def export_table(marks: Sequence[Mark]) -> Table:
     )
 
 
-class MarksScreen(WalkingSheet[Mark]):
+class MarksScreen(TableSheet[Mark], WalkingSheet[Mark]):
     """All marks, the one under the cursor shown in the timeline, and its whole note; the result is a mark to
     go to."""
 
@@ -194,9 +194,6 @@ class MarksScreen(WalkingSheet[Mark]):
             self.dismiss(mark)
         else:
             self.say("this mark is from an earlier trace at this path: its time means nothing here")
-
-    def action_choose(self) -> None:
-        self.list.action_choose()
 
     def action_edit(self) -> None:
         from tracetui.tui.screens.note import NoteScreen

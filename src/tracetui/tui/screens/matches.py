@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-from textual.widget import Widget
 
 from tracetui.session.walk import Walk
 from tracetui.tables.model import Column, Table
 from tracetui.tables.names import short_of
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.bindings import bind
-from tracetui.tui.screens.sheet import WalkingSheet
+from tracetui.tui.screens.sheet import TableSheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.units import fixed, instant, plural
 
@@ -49,7 +48,7 @@ def matches_table(trace: Trace, found: I64) -> Table:
     return Table(columns, len(found), empty="nothing matches")
 
 
-class MatchesScreen(WalkingSheet[int]):
+class MatchesScreen(TableSheet[int], WalkingSheet[int]):
     """All matches, the one under the cursor shown in the timeline; the result is an event to jump to."""
 
     BINDINGS = bind("escape,q,L leave  greater_than_sign sort(1)  less_than_sign sort(-1)  R reverse")
@@ -59,9 +58,6 @@ class MatchesScreen(WalkingSheet[int]):
         self.found = found
         self.table = matches_table(trace, found)
         self.list = TableView()
-
-    def body(self) -> Iterator[Widget]:
-        yield self.list
 
     def on_mount(self) -> None:
         self.list.set_table(self.table, "start", False)
@@ -84,6 +80,3 @@ class MatchesScreen(WalkingSheet[int]):
 
     def action_reverse(self) -> None:
         self.list.reverse()
-
-    def action_choose(self) -> None:
-        self.list.action_choose()

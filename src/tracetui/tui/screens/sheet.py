@@ -187,6 +187,18 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
             self._below.refresh(layout=True)
 
 
+class TableSheet(Sheet[ScreenResultType]):
+    """A sheet with a table."""
+
+    list: TableView
+
+    def body(self) -> Iterator[Widget]:
+        yield self.list
+
+    def action_choose(self) -> None:
+        self.list.action_choose()
+
+
 class WalkingSheet(Sheet[ScreenResultType]):
     """A sheet whose rows are places in the timeline, which shows the one under the cursor. When it closes,
     the timeline first goes back to its place from before, and from there to what was chosen."""
@@ -221,11 +233,10 @@ class Rows(TableView):
 MOVES: list[BindingType] = bind("up move(-1)  down move(1)  pageup page(-1)  pagedown page(1)")
 
 
-class ListSheet(Sheet[ScreenResultType]):
+class ListSheet(TableSheet[ScreenResultType]):
     """A sheet with a prompt that keeps the keys, and a list below it that follows them."""
 
     BINDINGS: ClassVar[list[BindingType]] = MOVES
-    list: Rows
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
         self.action_choose()
@@ -238,6 +249,3 @@ class ListSheet(Sheet[ScreenResultType]):
 
     def action_page(self, pages: int) -> None:
         self.list.action_page(pages)
-
-    def action_choose(self) -> None:
-        self.list.action_choose()
