@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.analysis.nesting import top_of
+from tracetui.formats.machine import in_blocks
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I32, I64, Bool
@@ -91,9 +92,15 @@ def _leaps(parent: I32) -> list[I32]:
 def op_around(trace: Trace, at: I64 | I32) -> I64:
     """The innermost CPU op around each slice, -1 for none. Shape of `at`."""
     op, around = int(Kind.CPU_OP), trace.parent[at]  # see `Trace.is_kind`
-    if _deepest(trace) < _LEVELS:
-        return first_up(trace, around, lambda up, _: trace.kind[up] == op)
-    return first_marked(trace, around, trace.kind == op)
+    if _deepest(trace) >= _LEVELS:
+        return first_marked(trace, around, trace.kind == op)
+    found = np.empty(len(around), dtype=np.int64)
+
+    def look(some: slice) -> None:
+        found[some] = first_up(trace, around[some], lambda up, _: trace.kind[up] == op)
+
+    in_blocks(len(around), look)
+    return found
 
 
 def children_of(trace: Trace, at: I64) -> I64:
