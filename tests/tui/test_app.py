@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tracetui.analysis.gap_list import GapList
 from tracetui.analysis.results import Results
+from tracetui.session import gap_walk
+from tracetui.session.gap_walk import gap_order
 from tracetui.trace import Trace
+from tracetui.trace.model import I64
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.command_palette import Palette
 from tracetui.tui.loading import LoadTask
@@ -126,6 +131,25 @@ async def test_g_walks_the_gaps_longest_first_or_by_time() -> None:
         assert screen.session.gaps.at == by_size[1] + 1
         view = screen.walk.view
         assert view.start_ns <= int(gaps.start[screen.session.gaps.at]) < view.end_ns
+
+
+async def test_in_a_large_trace_g_has_the_gaps_sorted_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def order(gaps: GapList, by_size: bool, minimum: int) -> I64:
+        threads.append(threading.current_thread())
+        return gap_order(gaps, by_size, minimum)
+
+    monkeypatch.setattr(gap_walk, "gap_order", order)
+    monkeypatch.setattr(gap_walk, "SOON", 0)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
+        await until(pilot, lambda: len(threads) == 1)  # longest first, before it is asked for
+        await pilot.press("o", "g")
+        await until(pilot, lambda: "by time" in screen.footer.message and "gap " in screen.footer.message)
+        await until(pilot, lambda: screen.session.gaps.at is not None)
+        await pilot.press("o", "g", "o", "g")
+        assert len(threads) == 2
+        assert threading.main_thread() not in threads
 
 
 async def test_the_gaps_pane_names_causes_and_jumps() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracetui.analysis.nesting import top_of
 from tracetui.analysis.select import OLD_OPERATOR, op_names
+from tracetui.formats.machine import in_blocks
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
@@ -94,9 +95,15 @@ def op_around(trace: Trace, at: I64 | I32) -> I64:
     op, around = int(Kind.CPU_OP), trace.parent[at]  # see `Trace.is_kind`
     if OLD_OPERATOR in trace.categories:
         return first_marked(trace, around, (trace.kind == op) & op_names(trace)[trace.name])
-    if _deepest(trace) < _LEVELS:
-        return first_up(trace, around, lambda up, _: trace.kind[up] == op)
-    return first_marked(trace, around, trace.kind == op)
+    if _deepest(trace) >= _LEVELS:
+        return first_marked(trace, around, trace.kind == op)
+    found = np.empty(len(around), dtype=np.int64)
+
+    def look(some: slice) -> None:
+        found[some] = first_up(trace, around[some], lambda up, _: trace.kind[up] == op)
+
+    in_blocks(len(around), look)
+    return found
 
 
 def children_of(trace: Trace, at: I64) -> I64:

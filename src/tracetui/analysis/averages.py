@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -154,7 +155,9 @@ def averages(
     names, codes = _row_names(trace)
     annotation = np.zeros(len(Kind), dtype=np.int64)
     annotation[[int(Kind.ANNOTATION), int(Kind.GPU_ANNOTATION)]] = 1
-    key = np.empty(len(slices), dtype=np.int64)
+    label, labels = group_labels(trace, calls, cpu_at, device_at, group)
+    kind: Any = np.int32 if 4 * len(names) * len(labels) < 1 << 31 else np.int64
+    key = np.empty(len(slices), dtype=kind)
 
     def look(part: slice) -> None:
         at = slices[part]
@@ -162,7 +165,6 @@ def averages(
 
     in_blocks(len(slices), look)
     key[cpus:] += 2
-    label, labels = group_labels(trace, calls, cpu_at, device_at, group)
     if len(labels) > 1:
         key += label * (4 * len(names))
     row, count = _dense(key)
@@ -179,7 +181,12 @@ def averages(
     rank[order] = np.arange(size)
     of_slices = order < count
     first = np.where(of_slices, first[np.minimum(order, count - 1)], -1) if count else np.full(size, -1)
-    calls_of = np.bincount(row, minlength=size).astype(np.int64)
+    calls_of = np.zeros(size, dtype=np.int64)
+
+    def count_calls(part: slice) -> None:
+        calls_of[:] += np.bincount(row[part], minlength=size)
+
+    in_turn(len(row), count_calls, max(size, 1 << 16))  # which makes no wider copy of all rows
     calls_of[count:] = [m[1] for m in memory]
 
     row_of = np.full(len(trace), -1, dtype=np.int32)
@@ -216,7 +223,9 @@ class _Events:
 
     def __init__(self, trace: Trace, calls: Calls, cpu_at: I64, device_at: I64) -> None:
         self.trace = trace
-        self.slices = np.concatenate([calls.cpu[cpu_at], calls.device[device_at]])
+        self.slices = np.empty(len(cpu_at) + len(device_at), dtype=np.int64)
+        np.take(calls.cpu, cpu_at, out=self.slices[: len(cpu_at)], mode="clip")
+        np.take(calls.device, device_at, out=self.slices[len(cpu_at) :], mode="clip")
         self.cpus = len(cpu_at)
         self.start, self.duration = calls.device_start[device_at], calls.device_duration[device_at]
 
@@ -245,7 +254,7 @@ def _row_names(trace: Trace) -> tuple[list[str], I64]:
     return [*names, "ProfilerStep*"], table
 
 
-def _dense(key: I64) -> tuple[I32, int]:
+def _dense(key: I32 | I64) -> tuple[I32, int]:
     """(rank of each key among the distinct keys, number of distinct keys)."""
     if not len(key):
         return key.astype(np.int32), 0

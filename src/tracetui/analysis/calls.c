@@ -64,8 +64,7 @@ EXPORT void parents(const int32_t *group, const int64_t *at, const int64_t *star
    call, before it in order; out, without removed ones. `own`: device time; in, of each call; out, of the merged ones.
    `self`, `total`: out, the time without children, and the device time with all below. */
 EXPORT void merge(int64_t *parent, const int64_t *at, const int32_t *name, const int64_t *duration, const uint8_t *apart,
-                  int64_t count, uint8_t *removed, uint8_t *innermost, int64_t *top, int64_t *own, int64_t *self,
-                  int64_t *total) {
+                  int64_t count, uint8_t *removed, uint8_t *innermost, int64_t *own, int64_t *self, int64_t *total) {
     int64_t *inside = total; /* how many children each has, until it is needed */
     for (int64_t i = 0; i < count; i++) {
         inside[i] = 0;
@@ -76,12 +75,11 @@ EXPORT void merge(int64_t *parent, const int64_t *at, const int32_t *name, const
         removed[i] = up >= 0 && inside[up] == 1 && name[at[up]] == name[at[i]];
         innermost[i] = removed[i];
         if (removed[i]) innermost[up] = 0;
-        top[i] = removed[i] ? top[up] : i;
     }
     for (int64_t i = 0; i < count; i++) {
-        int64_t up = parent[i] >= 0 ? top[parent[i]] : -1;
-        parent[i] = up;
-        if (innermost[i]) own[top[i]] = own[i];
+        int64_t up = parent[i];
+        if (up >= 0 && removed[up]) parent[i] = up = parent[up]; /* what that one is merged into */
+        if (innermost[i]) own[up] = own[i];
         self[i] = duration[at[i]];
         if (!removed[i] && up >= 0) self[up] = (int64_t)((uint64_t)self[up] - (uint64_t)self[i]);
     }

@@ -53,8 +53,6 @@ class Calls:
     """Merged into the call around it: an only child with its parent's name. It does not count."""
     innermost: Bool
     """The innermost removed call of a chain: the merged call gets its children and device time."""
-    merged_into: I64
-    """The position of the call that each one is now part of: its own, unless it was removed."""
     asynchronous: Bool
     """A collective's annotation: outside the tree, without self time and device time of its own."""
     self_cpu: I64
@@ -69,11 +67,17 @@ class Calls:
     device_op: I64
     """Position in `cpu` of the op (or annotation) that each device event belongs to, -1 for none."""
 
+    @property
+    def merged_into(self) -> I64:
+        """The position of the call that each one is now part of: its own, unless it was removed."""
+        return np.where(self.removed, self.cpu_parent, np.arange(len(self.cpu)))
+
 
 def _ops_by_id(trace: Trace, ops: I64) -> Callable[[I64], I32 | I64]:
     """What finds for each id the position in `ops` of the first op that has it, or -1. Ids of 0 and below
     belong to none."""
-    own = np.maximum(trace.external_id[ops], 0)
+    own = trace.external_id[ops]
+    np.maximum(own, 0, out=own)
     top = int(own.max(initial=0))
     if top < 8 * len(own) + 65536:  # nearly always: a table
         place = first_places(own.astype(np.int32), top + 1)
@@ -146,8 +150,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     if moved:
         order = order_by_time(thread, trace.start[cpu], trace.start[cpu] + trace.duration[cpu])
         cpu, thread, is_op = cpu[order], thread[order], is_op[order]
-        ops = np.flatnonzero(is_op)
-        with_id = _ops_by_id(trace, cpu[ops])
+        ops = np.flatnonzero(is_op)  # in the same order, which `with_id` counts in: ops stay in their lanes
     talk = np.zeros(len(trace), dtype=np.bool_)
     talk[called(trace, is_collective, Kind.ANNOTATION)] = True
     apart = talk[cpu]
@@ -165,11 +168,12 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     name = np.ascontiguousarray(trace.name, dtype=np.int32)
     start, duration = (np.ascontiguousarray(one, dtype=np.int64) for one in (trace.start, trace.duration))
     thread = np.ascontiguousarray(thread, dtype=np.int32)
+    del kind, is_op, ops, with_id, talk  # memory for the results
     tree = _Tree(cpu, thread, name, start, duration, apart, own_device)
     made = _in_numpy(tree, trace, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
-    parent, removed, innermost, top, self_cpu, total = made
+    parent, removed, innermost, self_cpu, total = made
     return Calls(
-        cpu, parent, removed, innermost, top, apart, self_cpu, total, own_device,
+        cpu, parent, removed, innermost, apart, self_cpu, total, own_device,
         device, device_start, device_duration, device_op,
     )  # fmt: skip
 
@@ -210,7 +214,6 @@ class _Merged(NamedTuple):
     parent: I64
     removed: Bool
     innermost: Bool
-    top: I64
     self_cpu: I64
     total: I64
 
@@ -218,7 +221,7 @@ class _Merged(NamedTuple):
 def _in_few_passes(tree: _Tree) -> _Merged:
     cpu, thread, name, start, duration, apart, own = tree
     count = len(cpu)
-    parent, top, self_cpu, total = (np.empty(count, dtype=np.int64) for _ in range(4))
+    parent, self_cpu, total = (np.empty(count, dtype=np.int64) for _ in range(3))
     removed, innermost = np.empty(count, dtype=np.bool_), np.empty(count, dtype=np.bool_)
 
     def call(function: Any, *arguments: Any) -> None:
@@ -226,9 +229,9 @@ def _in_few_passes(tree: _Tree) -> _Merged:
 
     library: Any = nesting.LIBRARY
     call(library.parents, thread, cpu, start, duration, apart, count, parent)
-    results = (removed, innermost, top, own, self_cpu, total)
+    results = (removed, innermost, own, self_cpu, total)
     call(library.merge, parent, cpu, name, duration, apart, count, *results)
-    return _Merged(parent, removed, innermost, top, self_cpu, total)
+    return _Merged(parent, removed, innermost, self_cpu, total)
 
 
 def _in_numpy(tree: _Tree, trace: Trace, moved: bool) -> _Merged:
@@ -242,7 +245,7 @@ def _in_numpy(tree: _Tree, trace: Trace, moved: bool) -> _Merged:
     own_device[removed] = 0
     around = np.where(removed, 0, parent + 1)  # at 0: of none
     self_cpu = np.where(apart, 0, duration - sum_into(around, duration, len(start) + 1)[1:])
-    return _Merged(parent, removed, innermost, top, self_cpu, _totals(parent, own_device))
+    return _Merged(parent, removed, innermost, self_cpu, _totals(parent, own_device))
 
 
 def self_times(trace: Trace, calls: Calls, without_children: I64) -> I64:

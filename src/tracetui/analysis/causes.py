@@ -400,7 +400,8 @@ class IdleTime:
     def _sums(self) -> I64:
         sums = _pieces(len(self._every) + 1)
         for cause in range(len(CAUSES)):  # along an axis of two, numpy would keep the interpreter's lock
-            np.cumsum(self._every[:, cause], out=sums[1:, cause])
+            if self._every[:, cause].any():  # what is never written takes no memory
+                np.cumsum(self._every[:, cause], out=sums[1:, cause])
         return sums
 
     @property

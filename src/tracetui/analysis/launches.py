@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64, Bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Launches:
     """Every kernel, copy and set whose launch is in the trace, by (lane, start). Arrays of one length."""
 
@@ -42,7 +43,7 @@ class Launches:
         """How long before its launch most work starts, ns: by so much the clocks differ at least; else 0."""
         return max(0, -(self._middle or 0))
 
-    @property
+    @cached_property
     def _middle(self) -> int | None:
         return int(np.median(self.delay[self.first])) if self.first.any() else None
 

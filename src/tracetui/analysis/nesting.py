@@ -21,7 +21,7 @@ def _load() -> ctypes.CDLL | None:
         library.sum_into.argtypes = [address, address, number, address, number]
         library.sum_at.argtypes = [address, address, number, address, number, address, number]
         library.parents.argtypes = [*[address] * 5, number, address]
-        library.merge.argtypes = [*[address] * 5, number, *[address] * 6]
+        library.merge.argtypes = [*[address] * 5, number, *[address] * 5]
         library.without_children.argtypes = [address, address, number, address]
         library.parents.restype = library.merge.restype = library.without_children.restype = None
     return library

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from tracetui.analysis.select import plausible
+from tracetui.analysis.select import called
 from tracetui.copying import replace
 from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -125,8 +125,8 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
         elif name == annotation:
             wanted[index] = True
     kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)
-    at = plausible(trace, *kinds)
-    at = at[wanted[trace.name[at]]]
+    at = called(trace, {trace.names[i] for i in np.flatnonzero(wanted).tolist()}.__contains__)
+    at = at[np.isin(trace.kind[at], kinds) & ~trace.implausible[at]]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     order = np.lexsort((-end, start))
     at, start, end = at[order], start[order], end[order]

@@ -14,6 +14,8 @@ from tracetui.units import duration, exact, share
 if TYPE_CHECKING:
     from tracetui.analysis.gap_list import GapList
 
+SOON = 1 << 18
+"""The gaps of up to this many slices are found and sorted within a few milliseconds."""
 FEW = 20_000
 """Causes of up to this many gaps are found within a frame or two; of more, in the background."""
 
@@ -85,9 +87,18 @@ class GapWalk:
         """The order in words."""
         return "longest first" if self.by_size else "by time"
 
+    @property
+    def soon(self) -> bool:
+        """Whether `next` takes no time that a person notices; if not, `order` comes first, in a thread."""
+        walk = self._walk
+        return self._key(walk.active) in self._orders or len(walk.recording.trace) <= SOON
+
+    def _key(self, of: int) -> tuple[int, bool, int]:
+        return of, self.by_size, self.minimum
+
     def order(self, of: int) -> I64:
-        """The `gap_order` of a recording, found once: in a thread, before it is asked for."""
-        key = of, self.by_size, self.minimum
+        """The `gap_order` of a recording, found once."""
+        key = self._key(of)
         if key not in self._orders:
             gaps = self._walk.recordings[of].results.gaps()
             self._orders[key] = gap_order(gaps, self.by_size, self.minimum)

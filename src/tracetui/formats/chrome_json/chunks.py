@@ -9,6 +9,7 @@ the text itself is broken, it is taken apart (see `recover_text`).
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decod
 from tracetui.formats.window import Window
 from tracetui.patterns import pattern
 
-CHUNK = 1 << 18
+CHUNK = 1 << 19
 """Bytes to decode at once: small enough that the events of a chunk fit in a core's cache."""
 _GROWTH = 8
 """A window grows to this many chunks before its text is assumed to be broken rather than one long event."""
@@ -290,7 +291,7 @@ class Reader:
                 continue
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 raise Broken from None
-            except OverflowError:
+            except (OverflowError, struct.error):
                 return None
             if mode != self._mode:
                 # One chunk with an odd time must not slow down all the rest.

@@ -7,7 +7,7 @@ anything: a list for a time, a number for a name, ids beyond 64 bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from struct import pack
+from struct import pack, pack_into
 from typing import Any
 
 import msgspec
@@ -55,7 +55,8 @@ class NeedsMode(Exception):
 
 
 def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
-    """Raises NeedsMode if floats would lose digits, OverflowError if an integer exceeds 64 bits."""
+    """Raises NeedsMode if floats would lose digits, OverflowError or struct.error if an integer exceeds
+    64 bits."""
     count, wrong = len(events), 0
     if mode.time == "float":
         # Twice as fast as `np.fromiter`.
@@ -77,8 +78,9 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         duration = from_texts([text.strip(b'"') for text in texts])
         wrong = sum(map(bool, (texts[i] for i in np.flatnonzero(duration == NO_TIME))))
         shrink(times, duration)
-    args = [e.args for e in events]
-    ids = np.fromiter([a.correlation for a in args] + [a.external for a in args], np.int64, 2 * count)
+    ids = np.empty(2 * count, np.int64)
+    numbers = (*[e.args.correlation for e in events], *[e.args.external for e in events])
+    pack_into(f"{2 * count}q", ids.data, 0, *numbers)
     correlation, external = ids[:count], ids[count:]
     name = np.fromiter(map(tables.names.__getitem__, [e.name for e in events]), np.int32, count)
     number = tables.heads.__getitem__
@@ -89,7 +91,7 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         return tables.flow_ids([e.id for e in picked]), [e.bp == "e" or e.ph != "f" for e in picked]
 
     def pick_lower(indices: I64) -> list[int]:
-        lower = [args[i].lower for i in indices.tolist()]
+        lower = [events[i].args.lower for i in indices.tolist()]
         return [n if -(1 << 63) <= n < 1 << 63 else NO_ID for n in lower]
 
     return Rows(head, name, start, duration, correlation, external, pick_flow, pick_lower, wrong)

@@ -27,19 +27,22 @@ _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_00
 
 def from_floats(values: F64) -> I64:
     """Microseconds to nanoseconds. NaN becomes NO_TIME; too large values become TIME_LIMIT."""
-    missing = None
-    if len(values) and not float(np.abs(values).max()) < FLOAT_LIMIT:
-        missing = np.isnan(values)
-        values = np.clip(np.where(missing, 0.0, values), -TIME_LIMIT / 1000, TIME_LIMIT / 1000)
+    missing = np.isnan(values)
+    values = np.where(missing, 0.0, values)
+    large = len(values) and not float(np.abs(values).max()) < FLOAT_LIMIT
+    if large:
+        np.clip(values, -TIME_LIMIT / 1000, TIME_LIMIT / 1000, out=values)
     whole = np.floor(values)
     # Whole and fraction separately: multiplying a large value by 1000 would round twice.
-    fraction = np.rint((values - whole) * 1000)
+    values -= whole
+    values *= 1000
+    np.rint(values, out=values)
     out = whole.astype(np.int64)
     out *= 1000
-    out += fraction.astype(np.int64)
-    if missing is not None:
+    out += values.astype(np.int64)
+    if large:
         np.clip(out, -TIME_LIMIT, TIME_LIMIT, out=out)
-        out[missing] = NO_TIME
+    out[missing] = NO_TIME
     return out
 
 

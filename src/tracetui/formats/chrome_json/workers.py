@@ -13,12 +13,14 @@ decoded here and sent to them.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +33,9 @@ from tracetui.formats.chrome_json.worker import LENGTHS, read_stretch, write_all
 from tracetui.formats.columns import Array
 from tracetui.formats.machine import BLAS_THREADS
 
+_PIPE = 1 << 20
+"""Bytes of the pipe from a worker, which else waits every 64 kB: this process decodes, too, and seldom lets
+the thread run that empties it."""
 _CODE = (
     "import sys; sys.path[:] = {path!r}; "
     "from tracetui.formats.chrome_json.worker import main; main(*{arguments!r})"
@@ -99,6 +104,9 @@ class _Crew:
             except OSError:
                 break  # no more processes allowed: make do with fewer
             self._processes.append(process)
+            assert process.stdout is not None
+            with suppress(OSError, AttributeError):  # not this large, or another system
+                fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE)
         return self._processes
 
     def take(self) -> Stretch | None:

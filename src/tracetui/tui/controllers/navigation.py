@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tracetui.trace.indices import prepare
@@ -22,6 +23,7 @@ class Navigation:
     def __init__(self, host: Host) -> None:
         self.host, self.gaps = host, host.session.gaps
         host.escapes.append(Escape(lambda: self.gaps.at is not None, self.gaps.leave))
+        self._ordering = False
 
     # Flows
 
@@ -122,9 +124,22 @@ class Navigation:
     def action_gap(self, step: int) -> None:
         from tracetui.tables.gaps import no_gaps
 
+        if not self.gaps.soon:
+            if not self._ordering:
+                self._ordering = True
+                self.host.in_thread(partial(self._order_first, step), "order gaps")
+            return
         said = self.gaps.next(step)
         self._update_panes()
         self.host.say(said or no_gaps(self.host.session.active.results))
+
+    def _order_first(self, step: int) -> None:
+        """In a thread: sort the gaps, then go to the next one."""
+        try:
+            self.gaps.order(self.host.session.walk.active)
+        finally:
+            self._ordering = False
+        self.host.from_thread(self.action_gap, step)
 
     def action_gap_order(self) -> None:
         self.gaps.toggle_order()
