@@ -151,7 +151,8 @@ def test_calls_are_merged_in_few_passes_as_call_by_call(
         device,
     )
     found = calls._in_few_passes(tree)
-    columns = (*found[:5], device, found.total)
+    top = np.where(found.removed, found.parent, np.arange(len(made)))
+    columns = (found.parent, found.removed, found.innermost, top, found.self_cpu, device, found.total)
     expected = merged_slowly(parent, names, length, apart, own)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
 

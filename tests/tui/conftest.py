@@ -36,7 +36,8 @@ def loaded(name: str) -> Trace:
 def driven(monkeypatch: pytest.MonkeyPatch, read_once: None) -> None:
     """Pilot does not sleep, and frames are drawn at once, wherever the tests are run from."""
     drive(monkeypatch)
-    for name in ("SSH_CONNECTION", "SSH_TTY"):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("SSH_CONNECTION", "SSH_TTY", "COLORTERM", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
 

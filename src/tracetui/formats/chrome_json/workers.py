@@ -13,7 +13,6 @@ decoded here and sent to them.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pickle
 import subprocess
@@ -105,7 +104,9 @@ class _Crew:
                 break  # no more processes allowed: make do with fewer
             self._processes.append(process)
             assert process.stdout is not None
-            with suppress(OSError, AttributeError):  # not this large, or another system
+            with suppress(ImportError, OSError, AttributeError):  # another system, or not this large
+                import fcntl
+
                 fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE)
         return self._processes
 
