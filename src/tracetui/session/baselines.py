@@ -127,7 +127,7 @@ def keep(text: str, trace: str) -> Baseline:
     try:
         status = os.stat(trace)
         if not stat.S_ISREG(status.st_mode):
-            raise BaselineError("only a file can be kept as a baseline, not standard input or a pipe")
+            raise BaselineError("only a file can be saved as a baseline, not standard input or a pipe")
         if status.st_size > LARGEST:
             raise BaselineError(
                 f"{trace}: is too large to be kept as a baseline ({LARGEST >> 30} GiB at most)"
