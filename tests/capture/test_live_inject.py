@@ -397,7 +397,7 @@ def test_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             "1\n",
-            "only its parent may, since kernel.yama.ptrace_scope is 1, which an administrator can set to 0; or",
+            "only its parent may, since kernel.yama.ptrace_scope is 1, which an administrator can set to 0",
         ),
         (
             "3\n",

@@ -84,7 +84,7 @@ FILES = {
     "a Perfetto protobuf trace": perfetto(),
     "an XPlane profile": b"\x0a\x0d\x08\x01\x12\x09/host:CPU" + b"\x0a\x0f\x08\x02\x12\x0b/device:GPU",
     "a PyTorch execution trace": b'{\n  "schema": "1.1.1-chakra.0.0.4", "pid": 9,\n  "nodes": []}',
-    "numbers, perhaps from export_memory_timeline": b"[[1690000000123, 0, 512, 3], [1690000000124, 1, 512, 3]]",
+    "numbers, perhaps from export_memory": b"[[1690000000123, 0, 512, 3], [1690000000124, 1, 512, 3]]",
     "folded stacks": b"train.py(3): main;nn.Module: Linear_0;aten::mm 120\ntrain.py(3): main 7\n",
     "a Git LFS pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:76\nsize 870601265\n",
     "a V8 CPU profile": b'{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"}}],"samples":[1]}',

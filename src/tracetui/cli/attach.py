@@ -232,7 +232,7 @@ def _picked(found: Sequence[Job]) -> Job:
     lines = _listing(found, False).splitlines()
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         pids = ", ".join(str(job.first.pid) for job in found[:8])
-        raise AttachError(f"several jobs can be recorded: name one ({pids}); tracetui attach --list has more", 2)
+        raise AttachError(f"several jobs can be recorded: name one ({pids}); see tracetui attach --list", 2)
     write(sys.stderr, f"      {lines[0]}\n")
     for number, line in enumerate(lines[1:], 1):
         write(sys.stderr, f"{number:>4}  {line}\n")

@@ -154,11 +154,7 @@ def compare_command(
         raise click.UsageError("use either --step or --baseline")
     single = "--step" if step is not None else "--baseline" if baseline is not None else ""
     if len(traces) != (1 if single else 2):
-        need = (
-            f"{single} takes one trace"
-            if single
-            else "give two traces, or one with --step or --baseline"
-        )
+        need = f"{single} takes one trace" if single else "give two traces, or one with --step or --baseline"
         raise click.UsageError(f"{need}; got {len(traces)}")
     if save and (limits or strict):
         raise click.UsageError("--save compares nothing: use it without --fail-over")

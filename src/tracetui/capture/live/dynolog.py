@@ -86,7 +86,7 @@ def _call(request: Mapping[str, Any], port: int) -> dict[str, Any]:
                 raise AttachError(f"what listens at port {port} is not a dynolog daemon")
             reply = json.loads(_exactly(connection, length, end))
     except TimeoutError:
-        raise AttachError(f"the dynolog daemon at port {port} does not answer: has it been stopped?") from None
+        raise AttachError(f"the dynolog daemon at port {port} does not answer: is it stopped?") from None
     except ConnectionRefusedError:
         raise AttachError(
             f"no dynolog daemon listens at port {port}, though something holds Kineto's socket: end that, or "
