@@ -112,8 +112,8 @@ def test_whether_compiling_comes_back(tmp_path: Path, again: bool) -> None:
     finding, bound = found(trace, "compiling"), found(trace, "overhead_bound")
     assert finding is not None
     assert bound is not None
-    assert ("in each of the 3 steps: the program goes on paying" in finding.text) is again
-    assert ("is not part of what the compiled program costs" in finding.text) is not again
+    assert ("in each of the 3 steps, so the program keeps paying" in finding.text) is again
+    assert ("so the compiled program does not pay for it later" in finding.text) is not again
     assert ("dynamic=True" in finding.advice) is again
     if again:
         assert bound.advice == finding.advice
@@ -275,7 +275,7 @@ def test_memory_that_every_step_asks_for(tmp_path: Path) -> None:
                 events.append(cpu("aten::mm", 1000 * n + 10, 440))
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
-        assert ("Step after step" in finding.advice) is (several == 4)
+        assert ("Every step requests memory" in finding.advice) is (several == 4)
         assert ("first requests" in finding.advice) is (several == 2)
 
 

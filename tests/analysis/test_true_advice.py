@@ -92,7 +92,7 @@ def test_what_to_do_about_casts(tmp_path: Path) -> None:
     assert "Convert a weight or a constant once" in casts("c10::BFloat16", "float")
     assert "Convert a weight or a constant once" in casts()
     told = casts(ops=False)
-    assert "Which ops ask for them is not recorded. Record the ops, too" in told
+    assert "The trace does not show which ops request them. Record the ops, too" in told
     assert "no part of another op" not in told
 
 
@@ -174,7 +174,7 @@ def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
     for ways, pin, beside in (
         ((IN, OUT), "copy from and into it", "Copy while kernels run"),
         ((IN, IN), "DataLoader(pin_memory=True)", "Copy the next batch"),
-        ((OUT, OUT), "Copy into pinned memory that is kept", "Copy results out"),
+        ((OUT, OUT), "Copy into a pinned buffer that you reuse", "Copy results out"),
     ):
         trace = trace_of(tmp_path, *copies(100, *ways))
         first, second = found(trace, "pageable_memory"), found(trace, "exposed_copies")
@@ -320,7 +320,7 @@ def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
         assert finding is not None
         return finding.advice
 
-    assert told(20).startswith("Read values once a step, not one by one")
+    assert told(20).startswith("Read values once per step, not one by one")
     assert told(4).startswith("Read values back later")
 
 

@@ -100,7 +100,7 @@ def _compiling(facts: Facts) -> Iterator[Explanation]:
             at = np.flatnonzero(side.compiling)
             steps = listed([side.label(int(i)) for i in at]) if len(at) <= NAMED else f"{len(at):,} steps"
             told.append(f"{duration(time)} in {letter}" + (f" ({steps})" if len(side.steps) else ""))
-    text = f"torch.compile compiles within the recording: {', '.join(told)}."
+    text = f"torch.compile compiles during the recording: {', '.join(told)}."
     text += " It does so once for each graph and each new set of shapes."
     a, b = (compile_phases(side.results.whole) for side in facts.sides)
     a, b = (at[side.round_of(at) >= 0] for side, at in zip(facts.sides, (a, b), strict=True))
