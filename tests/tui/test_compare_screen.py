@@ -299,7 +299,7 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
         assert screen.area.open is pane
         for part in ("ops", "kernels", "annotations", "all"):
             await pilot.press("b")
-            await until(pilot, lambda part=part: f"{part}, mean of a step" in text(app))
+            await until(pilot, lambda part=part: f"{part}, mean per step" in text(app))
             assert pane.part == part
             assert screen.footer.message == f"averages of {part}"
             assert pane.table is not None

@@ -245,7 +245,7 @@ def _average_lines(found: Comparison, limit: int, width: int) -> list[Line]:
 
 
 def _averages_title(found: Comparison) -> str:
-    return f"By name{' (mean of a step)' if found.per_step else ''}"
+    return f"By name{' (mean per step)' if found.per_step else ''}"
 
 
 # Markdown

@@ -231,7 +231,7 @@ class Marks:
             aside = set_aside(file)
             self.whole = aside is not None
         self.kept = self.whole and save_marks(self.path, marks, self.folder)
-        problems = [] if self.kept else [f"not kept: {why_not_kept()}"]
+        problems = [] if self.kept else [f"not saved: {why_not_kept()}"]
         if aside is not None:
             problems.append(f"the old file is now marks/{aside.name}")
         self.trouble = "; ".join(problems)
