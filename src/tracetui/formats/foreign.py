@@ -1,4 +1,4 @@
-"""Formats and encodings that are recognised but not supported, and what to do with such files."""
+"""Formats and encodings that are recognized but not supported, and what to do with such files."""
 
 from __future__ import annotations
 

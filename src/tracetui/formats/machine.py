@@ -87,7 +87,7 @@ def give_back(size: int) -> None:
 @contextmanager
 def in_small_pieces() -> Iterator[None]:
     """While several threads take memory and free it, give what is large back to the system at once: glibc
-    would keep some 10 MB for each of them. Afterwards it does so again, as they are soon taken anew."""
+    would keep some 10 MB for each of them. Afterward it does so again, as they are soon taken anew."""
     _piece(1 << 21)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Marks: labelled instants of a trace with notes, saved in the user's state directory.
+"""Marks: labeled instants of a trace with notes, saved in the user's state directory.
 
 Texts from the file are no more trusted than names in a trace: anyone may have written them.
 """
@@ -38,7 +38,7 @@ _DEVICE_LANE = re.compile(r"\bstream \d+$")
 
 
 class Mark(NamedTuple):
-    """A labelled instant. All texts are safe to show; `note` may have several lines."""
+    """A labeled instant. All texts are safe to show; `note` may have several lines."""
 
     time: int
     """Nanoseconds from the trace's zero."""

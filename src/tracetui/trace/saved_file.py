@@ -4,7 +4,7 @@ everything else, as JSON.
 It is input like any other. Checksums say whether it is as it was written, and every index in it is checked
 before it becomes a `Trace`. Nothing is allocated that the file does not hold.
 
-What becomes of the file afterwards changes nothing (see `in_memory`). Several threads check it.
+What becomes of the file afterward changes nothing (see `in_memory`). Several threads check it.
 """
 
 from __future__ import annotations
