@@ -141,8 +141,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[T]:
-    """The results of all tasks, run in at most this many threads; by default, one per core. Worth it for tasks
-    that release the interpreter's lock for long, as numpy does in loops over long arrays.
+    """The results of all tasks, run in at most this many threads; by default, one per core. Worth it for
+    tasks that release the interpreter's lock for long, as numpy does in loops over long arrays.
 
     A task may call this itself: a caller runs tasks that nobody else has begun, and waits for nothing else.
     """

@@ -2,8 +2,8 @@
 
 Reading a large file is slow mostly because it needs so much new memory. Mapping it needs none. But anyone
 who truncates a mapped file kills the process, and anyone who writes to it changes numbers under the analyses.
-Under a lease, Linux makes them wait, for up to 45 s. So the file is mapped with a lease, which ends as soon as
-all of it has been copied. If no lease is granted, as for files on other machines, the file is read.
+Under a lease, Linux makes them wait, for up to 45 s. So the file is mapped with a lease, which ends as soon
+as all of it has been copied. If no lease is granted, as for files on other machines, the file is read.
 """
 
 from __future__ import annotations

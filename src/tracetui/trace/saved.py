@@ -68,8 +68,8 @@ def is_on() -> bool:
 
 
 def limit() -> int:
-    """Bytes that all kept traces may take: 4 GB, or what `TRACETUI_CACHE_GB` says; at most a tenth of the disk
-    space that is free or that they use."""
+    """Bytes that all kept traces may take: 4 GB, or what `TRACETUI_CACHE_GB` says; at most a tenth of the
+    disk space that is free or that they use."""
     import shutil
 
     wanted = os.environ.get(_GIGABYTES, "")
@@ -148,8 +148,8 @@ def keeps(source: Source) -> bool:
 
 
 def find(source: Source, there: Callable[[], object] = lambda: None) -> Trace | None:
-    """The trace of an opened file as it was kept; None if it was not, or cannot be used. `there` is called
-    once it is certain that it was; what it raises passes through if that is `Cancelled`."""
+    """The kept trace of an opened file; None if there is none, or it cannot be used. `there` is called once
+    it is certain that there is one; if it raises `Cancelled`, that passes through."""
     if not is_on() or not is_worth(source):
         return None
     try:
@@ -192,8 +192,8 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
 
 @contextmanager
 def _replaced(file: Path) -> Iterator[IO[bytes]]:
-    """A new file, unbuffered and for us alone, that takes the place of `file` at the end; if anything is
-    raised, it is deleted."""
+    """A new, unbuffered file, readable only by us, that replaces `file` at the end; if anything is raised, it
+    is deleted."""
     import tempfile
 
     descriptor, name = tempfile.mkstemp(".part", dir=file.parent)
@@ -313,8 +313,8 @@ _leaving, _stop = threading.Event(), threading.Event()
 
 
 def keep(trace: Trace, delay: float = 0.0, also: Callable[[], object] | None = None) -> None:
-    """`save` in a thread, after `delay` seconds, then `also`. The end of the program waits a second for it at
-    most."""
+    """`save` in a thread, after `delay` seconds, then `also`. The program waits at its end, but at most a
+    second."""
     if not is_on() or not is_worth(trace.reader.source):
         return
 
