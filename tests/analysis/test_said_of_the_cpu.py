@@ -135,7 +135,7 @@ def test_what_one_slow_step_has_is_not_said_of_all(tmp_path: Path) -> None:
     alone, both = (found_whole(trace_of(tmp_path, *saving(*slow)), "slow_steps") for slow in ((), (5,)))
     assert alone is not None
     assert both is not None
-    assert alone.text.endswith("Only there is save: 7.50 ms.")
+    assert alone.text.endswith("Found only there: save, 7.50 ms.")
     assert "save" not in both.text
 
 

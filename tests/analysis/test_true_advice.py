@@ -104,7 +104,7 @@ def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
     events.append(cpu("save_checkpoint", 31_000, 7_500, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
     assert finding is not None
-    assert finding.text.endswith("Only there is save_checkpoint: 7.50 ms.")
+    assert finding.text.endswith("Found only there: save_checkpoint, 7.50 ms.")
     assert finding.advice.startswith("Look at what the program does only there")
 
 
@@ -119,7 +119,7 @@ def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_mor
     events.append(cpu("save_checkpoint", 31_000, length, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
     assert finding is not None
-    assert ("Only there is save_checkpoint" in finding.text) is told
+    assert ("Found only there: save_checkpoint" in finding.text) is told
 
 
 def allocating(frees: int) -> list[Event]:

@@ -155,7 +155,7 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
     scores = "The result of the first matmul"
     if work:
-        many = f"{work.batch:,} times {work.m} x {work.k} by {work.k} x {work.n}"
+        many = f"{work.m} x {work.k} by {work.k} x {work.n}, in a batch of {work.batch:,}"
         scores = f"The first matmul is {many}; its result"
     both = "" if forward.all() else " (forward and backward count separately)"
     part = time / results.work_time

@@ -176,7 +176,7 @@ def cold_start(results: Results) -> Iterator[Finding]:
         "allocates memory.",
         f"Ignore step {number} when you read the trace. Let the schedule run warm-up steps before the first "
         "active one: schedule(wait=1, warmup=2, active=3). That hides the cost but does not remove it: the "
-        "program pays it at every start.",
+        "program pays for it at every start.",
         evidence,
         numbers,
     )
@@ -242,7 +242,7 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         if trace.name_of(int(slow.at[0])) == named:
             advice = slow.advice(trace)
     if 2 * inside > int((width - usual).max()):
-        where += f" Only there is {only}: {duration(inside)}{' in the longest' if many > 1 else ''}."
+        where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
         advice, named = _ONLY_THERE, ""
     if named:
         longest = " in the longest" if many > 1 else ""
@@ -387,7 +387,7 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
     elif dearer:
         most = 2 * more > float(width[0]) - usual
         text += (
-            f"{'Most' if most else 'A part'} of the difference: "
+            f"{'Most' if most else 'Part'} of the difference: "
             + ", ".join(f"{n} (+{duration(d)})" for n, d, _ in dearer)
             + ". "
         )
