@@ -281,7 +281,7 @@ def test_memory_that_every_step_asks_for(tmp_path: Path) -> None:
 
 def test_what_makes_a_first_step_slow(tmp_path: Path) -> None:
     """Of 2,000 us more, the ops take 600: that is not most of it."""
-    for more, word in ((600, "A part of"), (1500, "Most of")):
+    for more, word in ((600, "Part of"), (1500, "Most of")):
         events = [step(0, 0, 2100), cpu("aten::mm", 10, 20 + more)]
         for n in range(1, 6):
             events += [step(n, 2100 + 100 * n, 100), cpu("aten::mm", 2110 + 100 * n, 20)]
