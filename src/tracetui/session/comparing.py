@@ -37,7 +37,7 @@ Place = tuple[int, int]
 
 
 class Compared(Struct, frozen=True, eq=False):
-    """A comparison, ready to be walked."""
+    """A comparison, ready to step through."""
 
     comparison: Comparison
     links: tuple[Links, Links]
@@ -47,7 +47,7 @@ class Compared(Struct, frozen=True, eq=False):
 
 
 def compared(comparison: Comparison) -> Compared:
-    """Everything that walking it needs. Slow: call it in a thread."""
+    """Everything needed to step through it. Slow: call it in a thread."""
     a, b = comparison.a, comparison.b
     counted = _by_count(comparison)
     partners = [np.full(len(side.trace), NOT_COMPARED, dtype=np.int32) for side in (a, b)]
@@ -130,7 +130,7 @@ def _grouped(side: Side, words: I64, rounds: Sequence[int]) -> tuple[I64, I64]:
 
 
 class Comparing:
-    """The comparison of a session's two recordings, and where one is in it."""
+    """The comparison of a session's two recordings, and the current place in it."""
 
     def __init__(self, walk: Walk, search: Search, marks: MarkWalk) -> None:
         self._walk, self._search, self._marks = walk, search, marks
@@ -328,7 +328,7 @@ class Comparing:
 
     @property
     def differences(self) -> Sequence[Explanation]:
-        """What explains the difference, what matters most first."""
+        """What explains the difference, most important first."""
         return self._found.comparison.explanations if self._found is not None else ()
 
     def next(self, step: int) -> str:
