@@ -59,13 +59,15 @@ def read(
                 intake.extent = offset * source.size // max(1, done)
             report(done, source.size)
 
-        if count > 1 and reader.learn(window) and reader.separator is not None:
+        separator = reader.separator if count > 1 and reader.learn(window) else None
+        threads = separator is not None and reader.scans(window)
+        # Compressed text is decoded in a thread of its own, and one scanner keeps up with that.
+        if separator is not None and (in_place or not threads):
             begin, descriptor = window.offset, source.file.fileno()
             cut = (block, descriptor, None) if in_place else (block // 4, descriptor, window)
-            supply = Supply(reader.separator, begin, source.size, *cut)
+            supply = Supply(separator, begin, source.size, *cut)
             from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
 
-            threads = reader.scans(window)
             count = min(count, MOST_THREADS) if threads else count
             with in_small_pieces():
                 ending = read_parallel(supply, reader, count, threads, advance)
