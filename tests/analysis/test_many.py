@@ -13,14 +13,18 @@ from msgspec import structs
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis import devices
+from tracetui.analysis import split as split_module
+from tracetui.analysis.causes import gap_causes
 from tracetui.analysis.exposed_time import exposed_communication, host_copies_alone
 from tracetui.analysis.findings import find_findings, model, use
+from tracetui.analysis.gaps import DeviceGaps, clip
 from tracetui.analysis.results import Results
 from tracetui.analysis.split import Split
 from tracetui.analysis.steps import StepRow
 from tracetui.report.summary import summarize, summary_lines
 from tracetui.trace import Trace
 from tracetui.trace.lanes import _device_indices
+from tracetui.trace.model import I64
 
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
@@ -89,8 +93,13 @@ def test_one_axis_or_one_for_each_device(tmp_path: Path, seed: int, monkeypatch:
     assert everything(trace) == together
 
 
+@pytest.mark.parametrize("pair", [0, 1 << 40])
 @pytest.mark.parametrize("seed", range(6))
-def test_all_together_are_the_sum_of_each(tmp_path: Path, seed: int) -> None:
+def test_all_together_are_the_sum_of_each(
+    tmp_path: Path, seed: int, pair: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether each pair of a device and a time is looked at, or all idle stretches are sorted."""
+    monkeypatch.setattr(split_module, "_PAIR", pair)
     trace = trace_of(tmp_path, *at_random(seed))
     split, random = Split(trace), np.random.default_rng(seed)
     low, high = np.sort(random.integers(-9, trace.span[1] + 9, (2, 200)), axis=0)
@@ -99,6 +108,16 @@ def test_all_together_are_the_sum_of_each(tmp_path: Path, seed: int) -> None:
     every, judged = split.of_all(low, high)
     assert (every == each.sum(0)).all()
     assert (judged == split.judged(each).sum(0)).all()
+    idle, gaps = split.idle_within(low, high), split.gaps_within(low, high)
+    assert (idle == sum(split.idle_of(i, low, high) for i in range(len(split.gaps)))).all()
+    few = slice(0, 5)
+    assert (gaps[few] == sum(gap_causes_in(trace, one, low[few], high[few]) for one in split.gaps)).all()
+
+
+def gap_causes_in(trace: Trace, device: DeviceGaps, low: I64, high: I64) -> I64:
+    """The causes of a device's gaps in each range, clipped to it."""
+    cut = (clip(device, *times) for times in zip(low.tolist(), high.tolist(), strict=True))
+    return np.array([gap_causes(trace, gaps).pieces.sum(0) for gaps in cut])
 
 
 def test_times_too_far_apart_for_one_axis(tmp_path: Path) -> None:

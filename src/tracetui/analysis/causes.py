@@ -374,7 +374,7 @@ class IdleTime:
             allocation = sync if allocated is waited else allocated.within(d, c)
             last = self.event[at][of] < 0  # nothing is launched after it, by whichever thread
             if last.any() and i >= 0:
-                ops[last] = self.cpu.with_others(i).within(d[last], c[last])
+                ops[last] += self.cpu.of_others(i, d[last], c[last])
             put("queued", full)
             put("initialisation", first - full)
             put("profiler", p3 - p0 - first)

@@ -82,12 +82,14 @@ def _beside(trace: Trace, at: I64) -> Bool:
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     goes_on, held = (np.zeros(len(at), dtype=np.bool_) for _ in range(2))
     long = trace.duration[at] >= LONG_NS
-    works = np.isin(trace.kind, (Kind.CPU_OP, Kind.RUNTIME))
-    for i, lane in enumerate(trace.lanes if long.any() else ()):
+    threads = [i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"] if long.any() else ()
+    works = trace.is_kind(Kind.CPU_OP, Kind.RUNTIME) if threads else long[:0]
+    for i in threads:
+        lane = trace.lanes[i]
         rows = lane.first + np.flatnonzero(works[lane.first : lane.last])
         begun = trace.start[rows]
         many = long & (np.searchsorted(begun, end) - np.searchsorted(begun, start) >= SEVERAL)
-        if lane.kind != "thread" or not many.any():
+        if not many.any():
             continue
         goes_on |= many
         held |= trace.lane[at] == i  # recorded on the thread that it holds up
