@@ -67,8 +67,8 @@ def test_kernels_that_are_missing_leave_no_verdict(tmp_path: Path) -> None:
     verdict = results.verdict()
     assert (verdict.verdict, verdict.busy_share) == ("not known", None)
     assert verdict.reason == (
-        "40 launches of kernels, but not what they ran: those kernels are missing from the trace. So how "
-        "busy the GPU was is not known."
+        "40 launches of kernels, but not what they ran: those kernels are missing from the trace. So it is "
+        "not known how busy the GPU was."
     )
     assert not find_findings(results)
 

@@ -1203,7 +1203,7 @@ def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
     assert without.text.endswith(f"{within} One gap alone takes 9.18 ms.")
     compiled = told(9000, name="bytecode_tracing (dynamo_timed)")
     assert compiled is not None
-    assert compiled.text.endswith(f"For 9.00 ms of it torch.compile compiled. {alone}")
+    assert compiled.text.endswith(f"For 9.00 ms of it, torch.compile was compiling. {alone}")
     assert compiled.advice.startswith("Call the compiled function a few times")
 
 
@@ -1621,7 +1621,7 @@ _LAYOUT = (
 
 @pytest.mark.parametrize(("op", "name", "busy", "where", "advice"), [
     ("aten::linear", _TO_BF16, 20, "aten::linear (4, 80.0 µs)", "Keep the weights in the lower type"),
-    ("aten::to", _TO_FP32, 20, "no part of another op (4, 80.0 µs)", "Convert a weight or a constant once"),
+    ("aten::to", _TO_FP32, 20, "outside of other ops (4, 80.0 µs)", "Convert a weight or a constant once"),
     ("aten::nll_loss", _TO_FP32, 20, "aten::nll_loss (4, 80.0 µs)", "Convert a weight or a constant once"),
     ("aten::_scaled_dot_product_attention_math", _TO_FP32, 20, None, ""),
     ("ToCopyBackward0", _TO_FP32, 20, "the gradients of casts (4, 80.0 µs)", ""),

@@ -112,8 +112,8 @@ def test_whether_compiling_comes_back(tmp_path: Path, again: bool) -> None:
     finding, bound = found(trace, "compiling"), found(trace, "overhead_bound")
     assert finding is not None
     assert bound is not None
-    assert ("in each of the 3 steps: the program goes on paying" in finding.text) is again
-    assert ("is not part of what the compiled program costs" in finding.text) is not again
+    assert ("in each of the 3 steps, so the program keeps paying" in finding.text) is again
+    assert ("so the compiled program does not pay for it later" in finding.text) is not again
     assert ("dynamic=True" in finding.advice) is again
     if again:
         assert bound.advice == finding.advice
@@ -275,13 +275,13 @@ def test_memory_that_every_step_asks_for(tmp_path: Path) -> None:
                 events.append(cpu("aten::mm", 1000 * n + 10, 440))
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
-        assert ("Step after step" in finding.advice) is (several == 4)
+        assert ("Every step requests memory" in finding.advice) is (several == 4)
         assert ("first requests" in finding.advice) is (several == 2)
 
 
 def test_what_makes_a_first_step_slow(tmp_path: Path) -> None:
     """Of 2,000 us more, the ops take 600: that is not most of it."""
-    for more, word in ((600, "A part of"), (1500, "Most of")):
+    for more, word in ((600, "Part of"), (1500, "Most of")):
         events = [step(0, 0, 2100), cpu("aten::mm", 10, 20 + more)]
         for n in range(1, 6):
             events += [step(n, 2100 + 100 * n, 100), cpu("aten::mm", 2110 + 100 * n, 20)]

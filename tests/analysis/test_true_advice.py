@@ -92,7 +92,7 @@ def test_what_to_do_about_casts(tmp_path: Path) -> None:
     assert "Convert a weight or a constant once" in casts("c10::BFloat16", "float")
     assert "Convert a weight or a constant once" in casts()
     told = casts(ops=False)
-    assert "Which ops ask for them is not recorded. Record the ops, too" in told
+    assert "The trace does not show which ops request them. Record the ops, too" in told
     assert "no part of another op" not in told
 
 
@@ -104,7 +104,7 @@ def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
     events.append(cpu("save_checkpoint", 31_000, 7_500, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
     assert finding is not None
-    assert finding.text.endswith("Only there is save_checkpoint: 7.50 ms.")
+    assert finding.text.endswith("Found only there: save_checkpoint, 7.50 ms.")
     assert finding.advice.startswith("Look at what the program does only there")
 
 
@@ -119,7 +119,7 @@ def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_mor
     events.append(cpu("save_checkpoint", 31_000, length, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
     assert finding is not None
-    assert ("Only there is save_checkpoint" in finding.text) is told
+    assert ("Found only there: save_checkpoint" in finding.text) is told
 
 
 def allocating(frees: int) -> list[Event]:
@@ -174,7 +174,7 @@ def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
     for ways, pin, beside in (
         ((IN, OUT), "copy from and into it", "Copy while kernels run"),
         ((IN, IN), "DataLoader(pin_memory=True)", "Copy the next batch"),
-        ((OUT, OUT), "Copy into pinned memory that is kept", "Copy results out"),
+        ((OUT, OUT), "Copy into a pinned buffer that you reuse", "Copy results out"),
     ):
         trace = trace_of(tmp_path, *copies(100, *ways))
         first, second = found(trace, "pageable_memory"), found(trace, "exposed_copies")
@@ -320,7 +320,7 @@ def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
         assert finding is not None
         return finding.advice
 
-    assert told(20).startswith("Read values once a step, not one by one")
+    assert told(20).startswith("Read values once per step, not one by one")
     assert told(4).startswith("Read values back later")
 
 

@@ -64,8 +64,8 @@ NO_OPS = "the CPU was in no recorded call"
 """Those of `host` in a trace without ops."""
 
 CAUSE_SENTENCES = {
-    "initialisation": "the CPU was in something that the first use of the GPU makes slow (creating the "
-    "context, loading code, library handles)",
+    "initialisation": "the CPU was in a call that is slow when the GPU is first used (creating the context, "
+    "loading code, library handles)",
     "profiler": "the profiler itself was at work",
     "sync": "the CPU had waited for the GPU and then had to launch again",
     "allocation": "the CPU was allocating or freeing memory",

@@ -258,7 +258,7 @@ def _waited(trace: Trace, waited_for: int, event: int) -> str:
     name = short_of(trace, waited_for)
     after = int(trace.start[event] - trace.start[waited_for] - trace.duration[waited_for])
     if after > LONGEST_LATENCY_NS:
-        return f"queued; it had to wait for {name}, which was done {duration(after)} earlier"
+        return f"queued; it had to wait for {name}, which finished {duration(after)} earlier"
     return f"queued until {name} was done"
 
 

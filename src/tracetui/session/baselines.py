@@ -81,11 +81,11 @@ def find_baseline(text: str) -> Baseline:
     folder = folder_of(text)
     index = readable_state(folder / INDEX)
     if index is None:
-        raise BaselineError(f"{folder / INDEX}: cannot be read: keep the baseline anew (--save)")
+        raise BaselineError(f"{folder / INDEX}: cannot be read: save the baseline again (--save)")
     if index:
         trace = _kept_file(folder, index.get("trace"))
         if trace is None:
-            raise BaselineError(f"{folder}: its trace is gone: keep the baseline anew (--save)")
+            raise BaselineError(f"{folder}: its trace is gone: save the baseline again (--save)")
         source, saved = _text(index.get("source")), saved_time(index.get("saved"))
         return Baseline(plain(text, 100), trace, source or trace.name, saved)
     try:
@@ -123,15 +123,13 @@ def keep(text: str, trace: str) -> Baseline:
     """Copy a trace, which was read before, and its .meta.json; it takes the place of the one before."""
     folder = folder_of(text)
     if folder.parent == baselines_folder() and folder.name not in (names := _names()) and len(names) >= MOST:
-        raise BaselineError(f"{MOST} baselines are kept: delete one of the folders in {baselines_folder()}")
+        raise BaselineError(f"{MOST} baselines are saved: delete one of the folders in {baselines_folder()}")
     try:
         status = os.stat(trace)
         if not stat.S_ISREG(status.st_mode):
-            raise BaselineError("only a file can be kept as a baseline, not standard input or a pipe")
+            raise BaselineError("only a file can be saved as a baseline, not standard input or a pipe")
         if status.st_size > LARGEST:
-            raise BaselineError(
-                f"{trace}: is too large to be kept as a baseline ({LARGEST >> 30} GiB at most)"
-            )
+            raise BaselineError(f"{trace}: is too large for a baseline ({LARGEST >> 30} GiB at most)")
         return _keep(folder, text, Path(trace))
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else folder

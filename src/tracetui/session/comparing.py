@@ -218,7 +218,7 @@ class Comparing:
             return "aligned at the first step that both have"
         pair = self._pair(event) or self._anchor(event)
         if pair is None:
-            return "nothing here belongs together in both: select another event"
+            return "nothing here matches in A and B: select another event"
         self._align_at(pair)
         self._walk.show_scene(self._walk.scene)
         source = scene.sources[0]
@@ -277,7 +277,7 @@ class Comparing:
             return Event(other, partner), f"the same in {LETTERS[other]}"
         if self._found.links[event.source].partner[event.slice] == ALONE:
             return None, f"only {LETTERS[event.source]} has this; & aligns both at what comes before it"
-        return None, "this is not compared: ops, runtime calls, kernels and copies of matched steps are"
+        return None, "this is not compared: only ops, runtime calls, kernels and copies of matched steps are"
 
     def go_to(self, event: Event) -> None:
         """Select an event of either recording."""
@@ -353,7 +353,7 @@ class Comparing:
         if not len(where):
             self._there = self._walk.scene.event
             self._walk.change()
-            return f"{number}: in no one place"
+            return f"{number}: not in a single place"
         nth = again % len(where)
         a, b = where[nth].tolist()
         events = [Event(of, at) for of, at in enumerate((a, b)) if at >= 0]

@@ -333,7 +333,7 @@ def _listed(names: Sequence[str]) -> str:
 def source_text(source: str) -> str:
     """What the steps are, "" where they are the profiler's own."""
     if source == "repeats":
-        return "The trace names no steps: these are what repeats on one thread."
+        return "The trace does not name its steps: these are what repeats on one thread."
     if source == "Optimizer.step":
         return "Steps from Optimizer.step: each ends with the optimizer's step."
     if source.startswith("ProfilerStep of "):

@@ -80,7 +80,7 @@ def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | 
     known = external != NO_ID
     ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
     known &= _kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME)
-    # A synchronisation may have its own correlation there, which belongs to no op.
+    # A synchronization may have its own correlation there, which belongs to no op.
     own = _indices(_kinds(kind, Kind.SYNC))
     known[own[external[own] == correlation[own]]] = False
     return _match_within(rank, external, start, ops, _indices(known))

@@ -39,8 +39,8 @@ def unknown_events(trace: Trace) -> I64:
 
 
 def elsewhere(trace: Trace) -> I64:
-    """The plausible slices of unknown categories in processes that have nothing of PyTorch: whether one of
-    those is a device, the file does not say."""
+    """The plausible slices of unknown categories in processes without any PyTorch events: the file does not
+    say whether one of those is a device."""
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane]
     other = trace.kind == int(Kind.OTHER)
     ours = np.isin(process, process[~other])
@@ -51,9 +51,9 @@ def elsewhere(trace: Trace) -> I64:
 
 @kept_by_trace
 def idle_known(trace: Trace) -> bool:
-    """Whether the trace shows when its devices were idle, and beside what: its end is not missing, nor are
-    kernels, the clocks agree, and what is not known to be work does not fill the time between kernels, copies
-    and sets."""
+    """Whether the trace shows when its devices were idle, and what ran on the CPU meanwhile: neither its end
+    nor kernels are missing, the clocks agree, and events of unknown kinds do not fill the time between
+    kernels, copies and memsets."""
     _linked(trace)  # for both
     tests: list[Callable[[], bool]] = [
         lambda: missing_kernels(trace) > 0,

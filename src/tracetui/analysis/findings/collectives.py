@@ -88,9 +88,9 @@ def small_collectives(results: Results) -> Iterator[Finding]:
             graded(results, max(alone, called)),
             f"Many small collectives, {each}, hardly hidden behind computation",
             f"{len(at):,} collectives such as {results.decoded(int(at[0])).short} of "
-            f"{duration(usual)}{carries} (median). For {duration(alone)}, "
-            f"{share(alone / max(1, talked))} of their time, no other kernel runs.{on_cpu} Each pays the "
-            "latency of the network and of its launch, no matter how little it sends.",
+            f"{duration(usual)}{carries} (median). For {duration(alone)}, {share(alone / max(1, talked))} of "
+            f"their time, no other kernel runs.{on_cpu} Each pays for network latency and a launch, no "
+            "matter how little it sends.",
             "Combine them: one flat tensor, larger buckets (bucket_cap_mb in DDP), a coalescing "
             "manager; or send less often.",
             first_of(longest_first(trace, at)),
@@ -121,15 +121,13 @@ def ddp_copies(results: Results) -> Iterator[Finding]:
         return
     text, advice = "", ""
     if buffers >= 0.1 * total:
-        text += (
-            "Before each forward pass it sends the buffers of rank 0, such as those of batch norms, to all "
-        )
+        text += "Before each forward pass, it sends rank 0's buffers, such as those of batch norms, to all "
         text += f"ranks: packing and unpacking them takes {duration(buffers)}. "
-        advice += "broadcast_buffers=False, unless the ranks' buffers have to be the same. "
+        advice += "Set broadcast_buffers=False, unless the ranks' buffers have to be the same. "
     if gradients >= 0.1 * total:
-        text += "At the end of the backward pass it copies the gradients out of its buckets, one by one: "
+        text += "At the end of the backward pass, it copies the gradients out of its buckets, one by one: "
         text += f"{plural(len(back), 'call')}, {duration(gradients)}. "
-        advice += "gradient_as_bucket_view=True: the gradients stay in the buckets. "
+        advice += "With gradient_as_bucket_view=True, the gradients stay in the buckets. "
     yield Finding(
         "ddp_copies",
         "medium" if part >= MEDIUM else "low",

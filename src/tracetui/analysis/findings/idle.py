@@ -46,7 +46,8 @@ MUCH_NS = 20_000
 _LINEAR_ALGEBRA = re.compile(r"aten::_?(?:linalg_|cholesky|lu_|inverse|lstsq|geqrf|symeig)")
 BLOCKED_CALLS, BLOCKED_SHARE = 10, 0.9
 _OUT_OF_THE_LOOP = (
-    "Take torch.cuda.synchronize() and its like out of the loop. To time a part of it, use torch.cuda.Event."
+    "Take torch.cuda.synchronize() and similar calls out of the loop. To time a part of it, use "
+    "torch.cuda.Event."
 )
 _LATER = "Wait for events later: read the times of torch.cuda.Event after the loop, all at once."
 _READ_LATER = (
@@ -55,23 +56,24 @@ _READ_LATER = (
 )
 MANY_VALUES = 8
 _READ_ONCE = (
-    "Read values once a step, not one by one: put them into one tensor, torch.stack(values).tolist(). Or "
-    "keep them on the GPU and read them later, in fewer steps."
+    "Read values once per step, not one by one: put them into one tensor, torch.stack(values).tolist(). Or "
+    "keep them on the GPU and read them later, less often."
 )
-_RECORD = "Record the GPU, too (ProfilerActivity.CUDA): then it shows what the CPU waits for."
+_RECORD = "Record the GPU, too (ProfilerActivity.CUDA): then the trace shows what the CPU waits for."
 _LEAVE = "Leave them as they are, as long as the GPU stays busy."
 _STATUS = (
-    "These ops read their status or their own results back. Where there is one, the variant _ex does not "
-    "check (torch.linalg.solve_ex, inv_ex, cholesky_ex). Else give the GPU work on another stream meanwhile."
+    "These ops read back their status or results. The _ex variants, for ops that have one, skip the check "
+    "(torch.linalg.solve_ex, inv_ex, cholesky_ex). Otherwise, give the GPU work on another stream in the "
+    "meantime."
 )
 _CTC = re.compile(r"aten::_?(?:use_)?(?:cudnn_)?ctc_loss")
 _BY_ITSELF = (
-    "The op copies and waits by itself: call it less often, with more at a time, or give the GPU work on "
-    "another stream meanwhile."
+    "The op itself copies and waits: call it less often, with more at a time, or give the GPU work on "
+    "another stream in the meantime."
 )
 _SEND = (
-    "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and many small tensors "
-    "as one."
+    "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and copy many small "
+    "tensors as one."
 )
 
 _FETCH = (
@@ -98,8 +100,8 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
         "waiting_at_the_end",
         "info",
         f"{trace.name_of(last)} waits {duration(length)} for the GPU to finish",
-        f"The GPU is busy for {duration(busy)} of that: it is working through what was launched before. The "
-        "call itself is not slow: its CPU time is the GPU's time, seen from the other side.",
+        f"The GPU is busy for {duration(busy)} of that: it is working through earlier launches. The call "
+        "itself is not slow: its CPU time is the GPU's time, seen from the CPU.",
         "Do not count it as overhead. It shows how far the CPU was ahead of the GPU.",
         first_of([last, *running[:3].tolist()]),
         {"wait_ns": float(length), "busy_ns": float(busy)},
@@ -154,7 +156,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind
     if not results.gaps().devices:
-        meanwhile = "What the GPU does meanwhile is not recorded."
+        meanwhile = "The trace does not show what the GPU does meanwhile."
     copying = np.isin(at, blocking_copies(trace, results.launches().event)[0])
     mostly_copies = 2 * int(trace.duration[at[copying]].sum()) > total
     if part < WAIT_MEDIUM and mostly_copies and any(pageable_memory(results)):
@@ -435,7 +437,7 @@ def _communication_of(
         f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
         f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. A collective's "
-        f"kernel also waits for the slowest rank, so a long one need not mean a slow network.{late}",
+        f"kernel also waits for the slowest rank, so a long one does not have to mean a slow network.{late}",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
         "sizes, FSDP prefetching), or send less.",
         first_of(at[order]),

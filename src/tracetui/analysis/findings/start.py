@@ -56,22 +56,24 @@ INITIALISATION_SHARE = 0.01
 MANY_STEPS = 3
 FIRST_USE, PROFILER = CAUSES.index("initialisation"), CAUSES.index("profiler")
 _ONLY_THERE = (
-    "Look at what the program does only there: saving, evaluating, logging. If it has to be, do it less "
-    "often or beside the steps."
+    "Look at what the program does only there: saving, evaluating, logging. If it is necessary, do it less "
+    "often or in parallel with the steps."
 )
 _WARM_UP = (
     "Do not count it: it happens only once. Warm up before the recording starts, with schedule(wait=1, "
-    "warmup=2, active=3). Each start of the program still pays it: if that matters, load less or later."
+    "warmup=2, active=3). Each start of the program still pays for it: if that matters, load less, or load "
+    "later."
 )
 _FEW_SHAPES = (
     "Pad to a few sizes, so that few kernels are needed, and run each size once before the recording."
 )
 _NAMED = "Look at what calls it there, and with which inputs (record_shapes=True, with_stack=True)."
 _SAME_OPS = (
-    "Compare their inputs{how}: larger ones take longer. If they are alike, something else had the CPU."
+    "Compare their inputs{how}: larger ones take longer. If they are alike, something else was using the CPU."
 )
 _SYSTEMS = (
-    "So little is often not the program's: another process had the CPU, or Python collected its garbage."
+    "A difference this small often has other causes: another process used the CPU, or Python collected "
+    "garbage."
 )
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
@@ -100,8 +102,8 @@ def initialisation(results: Results) -> Iterator[Finding]:
         "high" if part >= HIGH else "medium" if part >= MEDIUM else "info",
         f"First calls on the GPU cost {duration(lost)} of idle time, {share(part)} {base}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
-        "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out."
-        f"{steps}",
+        "set up libraries, or are the first that the profiler sees. The verdict and the advice leave that "
+        f"time out.{steps}",
         _FEW_SHAPES if steps else _WARM_UP,
         first_of(first),
         {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
@@ -141,8 +143,8 @@ def _in_many_steps(results: Results, lost: int) -> str:
     if many < max(MANY_STEPS, len(steps) / 2) or np.count_nonzero(loads >= 0) < many:
         return ""
     return (
-        f" {many:,} of {len(steps):,} steps load code for kernels that had not run: a product of new shapes "
-        "can need another kernel, so it comes again until all of them are loaded."
+        f" {many:,} of {len(steps):,} steps load code for kernels that had not run before: a matmul with new "
+        "shapes can need another kernel, so this goes on until all of them are loaded."
     )
 
 
@@ -173,8 +175,8 @@ def cold_start(results: Results) -> Iterator[Finding]:
         f"{text}{missing}Code that runs for the first time creates handles, loads kernels, fills caches and "
         "allocates memory.",
         f"Ignore step {number} when you read the trace. Let the schedule run warm-up steps before the first "
-        "active one: schedule(wait=1, warmup=2, active=3). That hides the cost and does not remove it: the "
-        "program pays it at every start.",
+        "active one: schedule(wait=1, warmup=2, active=3). That hides the cost but does not remove it: the "
+        "program pays for it at every start.",
         evidence,
         numbers,
     )
@@ -240,7 +242,7 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         if trace.name_of(int(slow.at[0])) == named:
             advice = slow.advice(trace)
     if 2 * inside > int((width - usual).max()):
-        where += f" Only there is {only}: {duration(inside)}{' in the longest' if many > 1 else ''}."
+        where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
         advice, named = _ONLY_THERE, ""
     if named:
         longest = " in the longest" if many > 1 else ""
@@ -381,11 +383,11 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
     dearer = _dearer(results)
     more = sum(ns for _, ns, _ in dearer)
     if more < PART * (float(width[0]) - usual):
-        text += "Most of the difference is in no op and no call. "
+        text += "Most of the difference is outside of ops and calls. "
     elif dearer:
         most = 2 * more > float(width[0]) - usual
         text += (
-            f"{'Most' if most else 'A part'} of the difference: "
+            f"{'Most' if most else 'Part'} of the difference: "
             + ", ".join(f"{n} (+{duration(d)})" for n, d, _ in dearer)
             + ". "
         )
@@ -493,11 +495,11 @@ def work_in_flight_at_start(results: Results) -> Iterator[Finding]:
         "work_in_flight_at_start",
         "info",
         f"{share(part)} of the busy time is work that was launched before the recording",
-        f"No launch in the trace belongs to {what} that came first in their streams. All of "
-        f"it was queued when the recording began, and the last runs until {instant(int(end.max()))}. It "
-        "belongs to no op and no step.",
+        f"No launch in the trace belongs to {what} that came first in their streams. All of it was queued "
+        f"when the recording began, and the last of it runs until {instant(int(end.max()))}. It belongs to "
+        "no op and no step.",
         "Do not look for what launched it. To record only work launched during the recording, call "
-        "torch.cuda.synchronize() before it starts; or record more steps, so this matters less.",
+        "torch.cuda.synchronize() before it starts; or record more steps, so that this matters less.",
         first_of(longest_first(trace, at)),
         {"share": part, "events": float(len(at)), "last_end_ns": float(end.max())},
     )
@@ -524,9 +526,9 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "info",
                 f"{name} holds up the first kernel for {duration(in_lead)}",
                 f"The GPU's first event starts {duration(gaps.lead_in)} after the CPU does; "
-                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without "
-                "a profiler the program does not have it.",
-                "Do not count that stretch or the op around it. With warm-up steps in the schedule it is "
+                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
+                "profiler, the program does not have this cost.",
+                "Do not count that stretch or the op around it. With warm-up steps in the schedule, it is "
                 "over before the recording starts.",
                 first_of([*(int(i) for i in where[2]), first]),
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
@@ -541,7 +543,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "info",
                 f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
                 f"{name} holds the GPU up in {plural(many, 'gap')}{where[1]}; {longest} "
-                f"{duration(gaps.duration[worst])}. Without a profiler the program does not have "
+                f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
                 f"{'them' if many > 1 else 'it'}.",
                 "Do not count that time. To get less of it, record fewer steps, or record without stacks and "
                 "memory.",

@@ -94,8 +94,8 @@ _ADVICE = {
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
 _ONE_LAUNCH = (
-    "A single launch takes most of that, where some µs are usual: look at what held that call up, such as "
-    "another thread in a CUDA call, the driver, or a CPU that others use."
+    "A single launch takes most of that, where a few µs are usual: look at what held up that call, such as "
+    "another thread in a CUDA call, the driver, or other programs on the CPU."
 )
 _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 _COMPILED_ADVICE = (
@@ -249,8 +249,8 @@ def between_kernels(results: Results) -> Iterator[Finding]:
             "medium" if part >= MUCH_IDLE else "low",
             f"The moments between kernels take {share(part)} {verdict.of(idle.time)}",
             f"The next kernel is queued, and still {duration(idle.no_reason)} pass between the end of one "
-            f"and the start of another: {duration(usual)} each on average, next to "
-            f"kernels of {duration(kernel)}. An earlier launch does not change that.",
+            f"and the start of another: {duration(usual)} each on average, next to kernels of "
+            f"{duration(kernel)}. Launching earlier does not change that.",
             "Fewer, longer kernels: torch.compile fuses elementwise chains, larger batches lengthen every "
             "kernel.",
             first_of(event),
@@ -442,7 +442,7 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     if idle.loading >= 0.1 * idle.idle:
         loading = f" For {duration(idle.loading)} of the idle time the program waited for its DataLoader."
     if idle.compiling >= 0.1 * idle.idle:
-        loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
+        loading += f" For {duration(idle.compiling)} of it, torch.compile was compiling."
     within, within_time = ("", 0) if loading else idle.within
     if within:
         loading = f" The CPU was in {within} for {duration(within_time)} of it."
@@ -640,13 +640,12 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "host" and not _has_ops(results):
         return (
             "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did. "
-            "If that was on, the ops are another thread's: the profiler sees those of the thread that starts "
-            "it and of autograd, and with profile_all_threads=True in its experimental_config those of all."
+            "If that was on, the ops ran in another thread: the profiler sees those of the thread that "
+            "starts it and of autograd, and with profile_all_threads=True in its experimental_config those "
+            "of all threads."
         )
     if main == "unlinked" and _has_ops(results):
-        return (
-            "What the CPU did is recorded, but not which of it launched what: look at both on the timeline."
-        )
+        return "The trace shows what the CPU did, but not what launched what: look at both on the timeline."
     if main == "allocation":
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
@@ -664,7 +663,7 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "launch" and idle.one_gap:
         return _ONE_LAUNCH
     if _once(results, idle):
-        return "Run such an op once before the recording, and see whether it is as slow again."
+        return "Run such an op once before the recording, and see whether it is still as slow."
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
@@ -683,8 +682,8 @@ def allocation_advice(results: Results) -> str:
     trace = results.trace
     if _without_cache(results):
         return (
-            "Every tensor is allocated and freed by itself, as with PYTORCH_NO_CUDA_MEMORY_CACHING=1: unset "
-            "it. It is for debugging."
+            "Every tensor is allocated and freed individually, as with PYTORCH_NO_CUDA_MEMORY_CACHING=1: "
+            "unset it. It is for debugging."
         )
     if _frees(results):
         return _ADVICE["allocation"]
@@ -692,16 +691,16 @@ def allocation_advice(results: Results) -> str:
     pins = results.named(lambda name: bool(_PINS.search(name)))[trace.name[at]]
     if 2 * int(trace.duration[at[pins]].sum()) > int(trace.duration[at].sum()):
         return (
-            "Pin a few buffers of host memory once and use them in turn, or let DataLoader(pin_memory=True) "
-            "do it in a thread of its own."
+            "Pin a few buffers of host memory once and reuse them in turn, or let "
+            "DataLoader(pin_memory=True) do it in its own thread."
         )
     again = np.count_nonzero(np.unique(step_of(steps, trace.start[at])) >= 0)
     if results.is_whole and again > 2 and 2 * again > len(steps):
         return (
-            "Step after step asks for memory again: look for what gives it back (empty_cache(), shapes that "
-            "change), and for requests that fail and are tried again."
+            "Every step requests memory again: look for what gives it back (empty_cache(), shapes that "
+            "change), and for requests that fail and are retried."
         )
-    return "Next to nothing is freed here: these are first requests. Warm up with the largest shapes."
+    return "Next to nothing is freed here, so these are first requests. Warm up with the largest shapes."
 
 
 def _without_cache(results: Results) -> bool:

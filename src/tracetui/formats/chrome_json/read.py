@@ -144,7 +144,7 @@ def _is_small(key: str, value: Any) -> bool:
 def _judge_ending(
     ending: Ending, beginning: Beginning, diagnostics: Diagnostics, cut: bool
 ) -> Mapping[str, Any]:
-    """Note what is wrong with the end of the file, unless its compressed data are cut off (`cut`); return the
+    """Note what is wrong with the end of the file, unless its compressed data is cut off (`cut`); return the
     file's top-level keys."""
     top = {**beginning.header, **ending.keys}
     if ending.kind == "closed":
