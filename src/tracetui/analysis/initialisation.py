@@ -30,6 +30,7 @@ AGAIN = 0.5
 SEVERAL, HELD = 5, 0.25
 """A thread that begins so many ops and calls meanwhile goes on, unless it is in one of them for this share of
 the time."""
+_BOUNDS = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
 FEW = 3
 """Calls of a name from which a median means something."""
 
@@ -93,13 +94,14 @@ def _beside(trace: Trace, at: I64) -> Bool:
             continue
         goes_on |= many
         held |= trace.lane[at] == i  # recorded on the thread that it holds up
-        border = np.sort(np.concatenate([begun, begun + trace.duration[rows]]))
-        for event in np.flatnonzero(many & ~held).tolist():
-            first, last = np.searchsorted(border, (start[event], end[event]))
-            each = np.concatenate([start[[event]], border[first:last], end[[event]]])
-            still = np.flatnonzero(np.diff(each) >= HELD * (end[event] - start[event]))
-            inner = deepest_at(trace, np.full(len(still), i), (each[still] + each[still + 1]) // 2)
-            held[event] = works[inner[inner >= 0]].any()
+        border = np.sort(np.concatenate([_BOUNDS, begun, begun + trace.duration[rows]]))
+        event = np.flatnonzero(many & ~held)
+        begin, length = start[event, None], (end - start)[event, None]
+        time = begin + length * np.arange(8) // 8  # one of them is in each stretch of `HELD`
+        after = np.searchsorted(border, time, side="right")
+        stretch = np.minimum(border[after], begin + length) - np.maximum(border[after - 1], begin)
+        inner = deepest_at(trace, np.full(time.size, i), time.ravel()).reshape(time.shape)
+        held[event] = ((stretch >= HELD * length) & (inner >= 0) & works[inner]).any(1)
     return goes_on & ~held
 
 

@@ -116,18 +116,27 @@ def _first_uses(results: Results, at: I64) -> list[tuple[str, int]]:
     trace, told = results.trace, EMPTY
     found: list[tuple[str, int]] = []
     names, which = by_name(trace, at)
-    each = [busy_union(trace, at[which == i]) for i in range(len(names))]
+    order = np.argsort(which, kind="stable")
+    each = [busy_union(trace, one) for one in np.split(at[order], np.flatnonzero(np.diff(which[order])) + 1)]
+    of = np.repeat(np.arange(len(each)), [len(one) for one in each])
+    start, end = (np.concatenate([getattr(one, time) for one in each]) for time in ("start", "end"))
 
-    def lost(inside: Union) -> int:
-        return int(results.split().idle_within(inside.start, inside.end)[:, FIRST_USE].sum())
+    def lost(low: I64, high: I64) -> I64:
+        return results.split().idle_within(low, high)[:, FIRST_USE]
+
+    def told_before(time: I64) -> I64:
+        if not len(told):
+            return np.zeros_like(time)
+        last = np.searchsorted(told.start, time, side="right") - 1
+        before = np.cumsum(lost(told.start, told.end)) - lost(told.start, told.end)
+        return np.where(last >= 0, before[last] + lost(told.start[last], np.minimum(time, told.end[last])), 0)
 
     while len(found) < min(3, len(names)):
-        before = lost(told)
-        times = [lost(all_of((told, one))) - before for one in each]
+        times = sum_into(of, lost(start, end) - told_before(end) + told_before(start), len(names))
         top = int(np.argmax(times))
         if not times[top]:
             break
-        found.append((trace.names[int(names[top])], times[top]))
+        found.append((trace.names[int(names[top])], int(times[top])))
         told = all_of((told, each[top]))
     return found
 
