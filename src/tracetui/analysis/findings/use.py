@@ -52,6 +52,7 @@ from tracetui.formats.machine import threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union, all_of
 from tracetui.trace.model import I32, I64, Kind, Trace
+from tracetui.trace.unknown import launches_by_time
 from tracetui.units import capital, duration, plural, share
 
 LITTLE_USE = 0.5
@@ -610,7 +611,9 @@ def _without_launches(results: Results) -> str:
     rows, table = results.steps().rows if results.is_whole else (), results.step_table()
     if (table.end[:-1] > table.start[1:]).any():  # work belongs to the latest to start
         return ""
-    without = [row.label for row in rows if not row.launches]
+    time, _ = launches_by_time(results.trace)
+    calls = np.searchsorted(time, table.end) - np.searchsorted(time, table.start)
+    without = [row.label for row, n in zip(rows, calls.tolist(), strict=False) if not (row.launches or n)]
     if not without or len(without) == len(rows):
         return ""
     if len(without) == 1:
