@@ -349,7 +349,7 @@ def test_which_way_the_cpu_waits(tmp_path: Path, way: str) -> None:
         events += [memcpy(at + 12, 2, n + 1, way), cpu("cudaStreamSynchronize", at + 20, 250, "cuda_runtime")]
     finding = found(trace_of(tmp_path, *events), "blocking_calls")
     assert finding is not None
-    assert finding.advice.startswith("Most of these copy to the GPU") is way.startswith("HtoD")
+    assert finding.advice.startswith("Most of that wait is in copies to the GPU") is way.startswith("HtoD")
 
 
 @pytest.mark.parametrize("thread", [9, 10])

@@ -70,12 +70,12 @@ _BY_ITSELF = (
     "another stream meanwhile."
 )
 _SEND = (
-    "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and many small tensors "
-    "as one."
+    "Most of that wait is in copies to the GPU: copy from pinned memory with non_blocking=True, and many "
+    "small tensors as one."
 )
 
 _FETCH = (
-    "Most of these copy tensors to the host: copy them less often, or into pinned memory with "
+    "Most of that wait is in copies of tensors to the host: copy them less often, or into pinned memory with "
     "non_blocking=True, and wait for them once, later."
 )
 

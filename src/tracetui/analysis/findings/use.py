@@ -647,6 +647,12 @@ def _advice(results: Results, idle: _Idle) -> str:
             "it and of autograd, and with profile_all_threads=True in its experimental_config those of all."
         )
     if main == "unlinked" and _has_ops(results):
+        # Calls without ids lead nowhere; calls that are not there are another matter.
+        if results.cpu_time().linked or not has(trace, Kind.RUNTIME):
+            return (
+                "The calls that launched this work are not in the trace: whatever wrote the file left them "
+                "out, or another process made them."
+            )
         return (
             "What the CPU did is recorded, but not which of it launched what: look at both on the timeline."
         )
