@@ -157,6 +157,10 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
     number = numbers[trace.name[at]]
     if annotation is not None:
         number = np.arange(len(at), dtype=np.int64)
+    elif len(at) > 1:  # a step that the file has twice is one
+        again = (np.diff(number) == 0) & (np.diff(start) == 0) & (np.diff(end) == 0)
+        once = np.append(True, ~(again & (np.diff(trace.lane[at]) == 0)))
+        at, start, end, number = at[once], start[once], end[once], number[once]
     of = ""
     if annotation is None and (several := _one_process(trace, at, start, end)) is not None:
         mine, of = several
