@@ -423,3 +423,26 @@ def test_several_ops_that_work_on_the_cpu(tmp_path: Path) -> None:
     assert "Run ops such as aten::mul_ and aten::sqrt on the GPU, or while" in both
     assert "the CPU ran aten::sqrt, which launches nothing." in told("aten::sqrt", "aten::sqrt", "aten::sqrt")
     assert "launch nothing" not in told("aten::empty", "aten::empty")
+
+
+def test_two_devices_that_take_turns(tmp_path: Path) -> None:
+    """Each time the second one's work waits for the first one's, the first time, too: it was recorded."""
+    events: list[Event] = []
+    for n in range(4):
+        at = 4000 * n
+        for device, lead in ((0, 10), (1, 2000)):
+            i = 10 * n + device
+            args = {"correlation": i + 1, "device": device, "stream": 7}
+            events += [step(n, at, 3990)] * (device == 0)
+            events += [
+                launch(at + 2 + 4 * device, i + 1),
+                kernel(at + lead, 1990, i + 1, pid=device, args=args),
+            ]
+    results = Results(trace_of(tmp_path, *events))
+    verdict = results.verdict()
+    assert not verdict.left_out
+    assert verdict.busy_share == pytest.approx(0.5, abs=0.01)
+    (of_second,) = [
+        one for one in find_findings(results) if one.rule == "little_use" and one.device == "GPU 1"
+    ]
+    assert "the next work was queued until work on another device was done" in of_second.text
