@@ -184,7 +184,7 @@ def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
         assert beside in second.advice
     waits = found(trace, "blocking_calls")
     assert waits is not None
-    assert waits.advice.startswith("Most of these copy tensors to the host")
+    assert waits.advice.startswith("Most of that wait is in copies of tensors to the host")
 
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
@@ -353,3 +353,22 @@ def test_one_launch_that_takes_long_is_not_many(tmp_path: Path, length: float, f
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
     assert finding.advice.startswith("A single launch" if fires else "Many launches")
+
+
+@pytest.mark.parametrize("lost", ["ids", "one thread", "every call"])
+def test_work_without_launches(tmp_path: Path, lost: str) -> None:
+    """Calls that lost their ids are there to be looked at; calls that are not there are not."""
+    events = []
+    for n in range(20):
+        events += [cpu("aten::mm", 100 * n + 100, 90), *run(100 * n + 120, 10, n + 1)]
+    for event in events:
+        if lost == "ids":
+            event["args"] = {}
+    here = [e for e in events if e["cat"] != "cuda_runtime" or lost == "ids"]
+    if lost == "one thread":  # and of another the launches are there
+        here += [cpu("aten::add", 0, 90), *run(20, 10, 99)]
+    finding = found(trace_of(tmp_path, *here), "little_use")
+    assert finding is not None
+    assert finding.advice.startswith(
+        "What the CPU did is recorded" if lost == "ids" else "The calls that launched"
+    )

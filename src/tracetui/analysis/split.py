@@ -276,6 +276,9 @@ class DeviceTimes:
         linked = np.logical_or.reduceat(trace.launch[at] >= 0, devices.first[:-1])[which]
         maybe = np.flatnonzero((event >= 0) & ((self.idle.launch < 0) | opened) & linked)
         early = maybe[opened[maybe] | (launch_times(trace, event[maybe]) == NEVER)]
+        # What waited for recorded work is held up by that, and not by what came before.
+        held = self.idle.waited_for(early[self.idle.launch[early] >= 0]) >= 0
+        early = early[~held[early]]
         self._in_flight, self._early = None, early
         """Those of them that end with work as in `IN_FLIGHT`; None for none."""
         if len(early):

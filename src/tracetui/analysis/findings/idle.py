@@ -72,13 +72,31 @@ _BY_ITSELF = (
     "another stream in the meantime."
 )
 _SEND = (
-    "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and copy many small "
-    "tensors as one."
+    "Most of that wait is in copies to the GPU: copy from pinned memory with non_blocking=True, and copy "
+    "many small tensors as one."
 )
 
 _FETCH = (
-    "Most of these copy tensors to the host: copy them less often, or into pinned memory with "
+    "Most of that wait is in copies of tensors to the host: copy them less often, or into pinned memory with "
     "non_blocking=True, and wait for them once, later."
+)
+
+
+_SEND_RECV = re.compile(r"SendRecv")
+_SENT = re.compile(r"(?:nccl:|c10d::)(?:send|recv)")
+_TO_ALL = re.compile(r"(?i)all_?to_?all|all2all")
+_AMONG_ALL = (
+    "Collectives",
+    "A collective's kernel also waits for the slowest rank, so a long one does not have to mean a slow network.",
+    "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket sizes, "
+    "FSDP prefetching), or send less.",
+)
+_BETWEEN_TWO = (
+    "Sends and receives",
+    "A receive waits in its kernel until the other rank sends: between the stages of a pipeline that is "
+    "the bubble, not a slow network.",
+    "Compare the ranks: the stage that waits least is the slowest. More micro-batches, an interleaved "
+    "schedule or stages of equal work leave less to wait for.",
 )
 
 
@@ -430,18 +448,28 @@ def _communication_of(
     device_text = results.device_text(gaps)
     where = f" on {device_text}" if many else ""
     late = "" if many else _late_step(results)
+    what, waits, advice = _BETWEEN_TWO if _between_two(results, at) else _AMONG_ALL
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
         f"Communication alone takes {share(exposed / judged)} {verdict.of(judged)}{where}",
-        f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
+        f"{what} by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. A collective's "
-        f"kernel also waits for the slowest rank, so a long one does not have to mean a slow network.{late}",
-        "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
-        "sizes, FSDP prefetching), or send less.",
+        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. {waits}{late}",
+        advice,
         first_of(at[order]),
         {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
         | {"share_of_busy": exposed / busy},
         device_text,
     )
+
+
+def _between_two(results: Results, at: I64) -> bool:
+    """Whether most of the communication `at` is sent from one rank to one other, as between the stages of a
+    pipeline: an all-to-all runs kernels of the same name."""
+    trace = results.trace
+    pairs = at[results.named(lambda name: _SEND_RECV.search(name) is not None)[trace.name[at]]]
+    if 2 * int(trace.duration[pairs].sum()) <= int(trace.duration[at].sum()):
+        return False
+    to_all = results.named(lambda name: _TO_ALL.search(name) is not None).any()
+    return not to_all and bool(results.named(lambda name: _SENT.match(name) is not None).any())

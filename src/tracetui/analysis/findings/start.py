@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.cpu_time import is_allocation
+from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.compiled import compile_phases
@@ -70,6 +70,10 @@ _FEW_SHAPES = (
 _NAMED = "Look at what calls it there, and with which inputs (record_shapes=True, with_stack=True)."
 _SAME_OPS = (
     "Compare their inputs{how}: larger ones take longer. If they are alike, something else was using the CPU."
+)
+_OF_THE_GPU = (
+    "Look at what the GPU does meanwhile: a collective that waits for another rank, larger inputs, lower "
+    "clocks."
 )
 _SYSTEMS = (
     "A difference this small often has other causes: another process used the CPU, or Python collected "
@@ -242,6 +246,8 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         advice, level = _SYSTEMS, "info"
     elif is_allocation(named):
         advice = allocation_advice(results)
+    elif is_synchronising(named):
+        advice = _OF_THE_GPU
     elif not where and _do_the_same(trace, steps, rows, long):
         where = " They run as many ops as the others, and these take longer."
         advice = _SAME_OPS.format(how="" if shapes_recorded(trace) else " (record_shapes=True)")
@@ -255,7 +261,8 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         advice, named = _ONLY_THERE, ""
     if named:
         longest = " in the longest" if many > 1 else ""
-        where += f" Most of it is {short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
+        wait = "a wait for the GPU, " if is_synchronising(named) else ""
+        where += f" Most of it is {wait}{short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
     numbers = [f"{n}" for n in steps.number[long][:5].tolist()]
     which = ", ".join(numbers) + (", ..." if many > len(numbers) else "")
     mean, part = duration(int(width[long].mean())), share(more / int(width.sum()))

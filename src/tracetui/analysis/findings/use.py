@@ -52,6 +52,7 @@ from tracetui.formats.machine import threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union, all_of
 from tracetui.trace.model import I32, I64, Kind, Trace
+from tracetui.trace.unknown import launches_by_time
 from tracetui.units import capital, duration, plural, share
 
 LITTLE_USE = 0.5
@@ -334,8 +335,8 @@ class _Idle:
 
     @cached_property
     def within(self) -> tuple[str, int]:
-        """The annotation in which the CPU was for most of `host`, as it ran little else, "" for none; and for
-        how long."""
+        """The annotation or function of Python in which the CPU was for most of `host`, as it ran little
+        else, "" for none; and for how long."""
         return _within(self.results, self)
 
     @cached_property
@@ -413,23 +414,26 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
 
 
 def _within(results: Results, idle: _Idle) -> tuple[str, int]:
-    """The annotations of one name that are most of `host`, and how long the device was idle in them for
-    reasons of the program."""
+    """The annotations, or functions of Python, of one name that are most of `host`, and how long the device
+    was idle in them for reasons of the program."""
     trace, host, at = results.trace, idle.why.pieces[:, CAUSES.index("host")], idle.why.activity
     # Those that are little else: not what is around all of a step.
-    mine = (at >= 0) & (trace.kind[at] == Kind.ANNOTATION) & (2 * host > trace.duration[at])
+    known = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.PYTHON))
+    mine = (at >= 0) & known & (2 * host > trace.duration[at])
     names, which = by_name(trace, at[mine])
     if not len(names):
         return "", 0
     top = int(names[np.argmax(sum_into(which, host[mine], len(names)))])
-    name, of_name = trace.names[top], results.slices(Kind.ANNOTATION, trace.names[top].__eq__)
+    kind = Kind(int(trace.kind[at[mine][trace.name[at[mine]] == top][0]]))
+    name, of_name = trace.names[top], results.slices(kind, trace.names[top].__eq__)
     inside = busy_union(trace, of_name)
     begin, end = (np.clip(time, *idle.counts) for time in (inside.start, inside.end))
     spent = results.split().idle_of(idle.place, begin, end)
     spent[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
     time = int(spent.sum())
     told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
-    return (short_name(name, "user_annotation"), time) if told else ("", 0)
+    category = "python_function" if kind == Kind.PYTHON else "user_annotation"
+    return (short_name(name, category), time) if told else ("", 0)
 
 
 def _idle_text(results: Results, idle: _Idle) -> str:
@@ -610,7 +614,9 @@ def _without_launches(results: Results) -> str:
     rows, table = results.steps().rows if results.is_whole else (), results.step_table()
     if (table.end[:-1] > table.start[1:]).any():  # work belongs to the latest to start
         return ""
-    without = [row.label for row in rows if not row.launches]
+    time, _ = launches_by_time(results.trace)
+    calls = np.searchsorted(time, table.end) - np.searchsorted(time, table.start)
+    without = [row.label for row, n in zip(rows, calls.tolist(), strict=False) if not (row.launches or n)]
     if not without or len(without) == len(rows):
         return ""
     if len(without) == 1:
@@ -645,6 +651,12 @@ def _advice(results: Results, idle: _Idle) -> str:
             "of all threads."
         )
     if main == "unlinked" and _has_ops(results):
+        # Calls without ids lead nowhere; calls that are not there are another matter.
+        if results.cpu_time().linked or not has(trace, Kind.RUNTIME):
+            return (
+                "The calls that launched this work are not in the trace: whatever wrote the file left them "
+                "out, or another process made them."
+            )
         return "The trace shows what the CPU did, but not what launched what: look at both on the timeline."
     if main == "allocation":
         return allocation_advice(results)
