@@ -122,6 +122,55 @@ def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_mor
     assert ("Only there is save_checkpoint" in finding.text) is told
 
 
+def test_a_slow_step_that_waits_for_its_batch(tmp_path: Path) -> None:
+    """Of 8 ms more, 7.5 pass in the DataLoader, where no op runs."""
+    events: list[Event] = []
+    for n in range(5):
+        wait = 8_000 if n == 3 else 500
+        events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + wait + 100, 50, n + 1)]
+        events.append(cpu("enumerate(DataLoader)#Iter.__next__", 10_000 * n + 10, wait, "user_annotation"))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert finding.text.endswith("For 7.50 ms of it the program waited for its DataLoader.")
+    assert finding.advice.startswith("Raise num_workers")
+
+
+def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path: Path) -> None:
+    """An op of autograd's thread takes 8 ms more; it ends 500 us before the step does."""
+    events: list[Event] = []
+    for n in range(5):
+        length = 9_000 if n == 3 else 1_000
+        events += [step(n, 10_000 * n, length), cpu("aten::mm", 10_000 * n + 10, 90)]
+        node = cpu("MulBackward0", 10_000 * n + 100, length - 600)
+        events += [node | {"tid": 8}, launch(10_000 * n + 110, n + 1) | {"tid": 8}]
+        events.append(kernel(10_000 * n + 120, 50, n + 1))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert "in no op" not in finding.text
+    assert finding.text.endswith("Most of it is MulBackward0 (+8.00 ms).")
+
+
+@pytest.mark.parametrize("evaluates", [True, False])
+def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path: Path, evaluates: bool) -> None:
+    """A step launches 1 ms of work, the third 5 ms: the GPU is never idle, and steps are of one length."""
+    events: list[Event] = []
+    at = 100
+    for n in range(5):
+        events.append(step(n, 1800 * n, 1800))
+        if n == 2 and evaluates:
+            events.append(cpu("evaluate", 1800 * n + 100, 900, "user_annotation"))
+        for k in range(5 if n == 2 else 1):
+            events += [launch(1800 * n + 50 + 100 * k, 10 * n + k), kernel(at, 1000, 10 * n + k)]
+            at += 1000
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert finding.title == "1 of 5 steps gives the GPU 4.00 ms more work than usual"
+    assert ("Only there is evaluate: it launches 4.00 ms." in finding.text) is evaluates
+    assert finding.advice.startswith(
+        "Look at what " + ("the program does" if evaluates else "runs only there")
+    )
+
+
 def allocating(frees: int) -> list[Event]:
     """60 ops, each of which makes a tensor with a cudaMalloc of 60 us; so many of them are freed."""
     events: list[Event] = []
