@@ -338,6 +338,26 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
     assert "aten::einsum" not in told(60)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("env_step", "does in env_step"), ("Optimizer.step#Adam.step", "Give the GPU more work")],
+)
+def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path: Path, name: str, said: str) -> None:
+    """Of each ms 400 us pass in an annotation without ops, and 500 in ops that launch tiny kernels."""
+    events: list[Event] = []
+    for n in range(20):
+        events.append(cpu(name, 1000 * n, 410, "user_annotation"))
+        for k in range(5):
+            at = 1000 * n + 420 + 110 * k
+            events += [cpu("aten::mul", at, 70), launch(at + 60, 10 * n + k + 1)]
+            events.append(kernel(at + 66, 2, 10 * n + k + 1))
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert f"The CPU was in {name} for" in finding.text
+    assert said in finding.advice
+    assert "Give the GPU more work per launch" in finding.advice
+
+
 def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
     """Every kernel holds the CPU up, so the CPU alone does not set the pace."""
 

@@ -93,6 +93,10 @@ _ADVICE = {
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
+_IN_ANNOTATION = (
+    "Look at what the program does in {}: do less there, or do it less often, or in another process while "
+    "the GPU works."
+)
 _ONE_LAUNCH = (
     "A single launch takes most of that, where some µs are usual: look at what held that call up, such as "
     "another thread in a CUDA call, the driver, or a CPU that others use."
@@ -672,9 +676,12 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = results.short_kernels(), dict(zip(CAUSES, idle.causes, strict=True))
+        within = idle.within[0] if not idle.within[0].startswith("Optimizer.") else ""
+        look = _IN_ANNOTATION.format(within) if within else _ADVICE["host"]
         if 2 * short.events > short.of and "dispatch" in (CAUSES[i] for i in idle.largest):
-            both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
+            both = "" if 2 * time["host"] < idle.idle and not within else f"{look} "
             return both + _ADVICE["dispatch"] + also
+        return look
     return _ADVICE[main] + (also if main == "dispatch" else "")
 
 
