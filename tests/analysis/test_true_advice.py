@@ -358,6 +358,31 @@ def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path: Path, n
     assert "Give the GPU more work per launch" in finding.advice
 
 
+@pytest.mark.parametrize("waits", [2, 3])
+def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path: Path, waits: int) -> None:
+    """Each wait is a copy and a call that waits for it, in one op."""
+    events: list[Event] = []
+    for n in range(3):
+        events.append(step(n, 10_000 * n, 9_900))
+        for k in range(40):
+            at, i = 10_000 * n + 200 * k, 100 * n + 2 * k + 1
+            events += [cpu("aten::mul", at, 90), launch(at + 80, i), kernel(at + 85, 3, i)]
+            if k < waits:
+                events += [cpu("aten::nonzero", at + 100, 60), launch(at + 105, i + 1, 30, "cudaMemcpyAsync")]
+                events.append(memcpy(at + 110, 2, i + 1, "DtoH (Device -> Pageable)"))
+                events.append(cpu("cudaStreamSynchronize", at + 140, 15, "cuda_runtime"))
+    trace = trace_of(tmp_path, *events)
+    finding = found_whole(trace, "overhead_bound")
+    assert finding is not None
+    said = "For CUDA graphs, first rid the step of its 3 waits for the GPU, above all aten::nonzero."
+    assert (said in finding.advice) is (waits == 3)
+    assert ("CUDA graphs (mode" in finding.advice) is (waits == 2)
+    if waits == 3:
+        waiting = found_whole(trace, "blocking_calls")
+        assert waiting is not None
+        assert waiting.text.startswith("18 calls such as cudaMemcpyAsync in 9 ops (3 in a step) stop the CPU")
+
+
 def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
     """Every kernel holds the CPU up, so the CPU alone does not set the pace."""
 

@@ -26,6 +26,7 @@ from tracetui.analysis.findings.idle import (
     loading_advice,
     loading_time,
     waits_for_device,
+    waits_in_a_step,
 )
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import (
@@ -60,6 +61,8 @@ IDLE_SHARE = 0.1
 MUCH_IDLE = 0.25
 SEVERAL_GAPS = 10
 """Of fewer, one that takes half of the idle time is nothing special."""
+SEVERAL_WAITS = 3
+"""So many waits within a step cut it into pieces."""
 NO_REASON = "back to back"
 FREEING_SHARE = 0.1
 ALLOCATION_SHARE = 0.05
@@ -83,8 +86,6 @@ _EMPTY = re.compile(r"aten::empty(?:_strided)?")
 """Of what makes tensors, the ops that the trace has."""
 _PINS = re.compile(r"HostAlloc|HostMalloc|HostRegister|MemHostAlloc")
 _ADVICE = {
-    "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
-    '"reduce-overhead").',
     "host": "Look at what Python does between the ops: data loading, logging, printing, garbage collection.",
     "sync": "Remove what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
@@ -654,7 +655,7 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "allocation":
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
-        return f"{_ADVICE['allocation']} {_ADVICE[main]}"
+        return f"{_ADVICE['allocation']} {_more_per_launch(results) if main == 'dispatch' else _ADVICE[main]}"
     if main in ("launch", "dispatch") and _copies(results):
         return "Most launches are copies from and to the host: copy many small tensors as one."
     if main in ("launch", "dispatch") and _replays(results):
@@ -680,9 +681,18 @@ def _advice(results: Results, idle: _Idle) -> str:
         look = _IN_ANNOTATION.format(within) if within else _ADVICE["host"]
         if 2 * short.events > short.of and "dispatch" in (CAUSES[i] for i in idle.largest):
             both = "" if 2 * time["host"] < idle.idle and not within else f"{look} "
-            return both + _ADVICE["dispatch"] + also
+            return both + _more_per_launch(results) + also
         return look
-    return _ADVICE[main] + (also if main == "dispatch" else "")
+    return _more_per_launch(results) + also if main == "dispatch" else _ADVICE[main]
+
+
+def _more_per_launch(results: Results) -> str:
+    """What to try where launching takes long. A graph holds no op that makes the CPU wait for the device."""
+    waits, op = waits_in_a_step(results)
+    graphs = ', CUDA graphs (mode="reduce-overhead").'
+    if waits >= SEVERAL_WAITS:
+        graphs = f". For CUDA graphs, first rid the step of its {waits:,} waits for the GPU, above all {op}."
+    return f"Give the GPU more work per launch: larger batches, torch.compile{graphs}"
 
 
 def allocation_advice(results: Results) -> str:
