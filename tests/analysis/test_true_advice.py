@@ -383,6 +383,19 @@ def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path: Path, waits: 
         assert waiting.text.startswith("18 calls such as cudaMemcpyAsync in 9 ops (3 in a step) stop the CPU")
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_is_partly_compiled_is_not_told_to_be(tmp_path: Path, compiled: bool) -> None:
+    """One of five launches is a compiled region's."""
+    events: list[Event] = []
+    for n in range(50):
+        name = "Torch-Compiled Region: 0/0" if compiled and not n % 5 else "aten::mul"
+        events += [cpu(name, 200 * n, 150), launch(200 * n + 140, n + 1), kernel(200 * n + 146, 3, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("larger compiled regions, CUDA graphs" in finding.advice) is compiled
+    assert ("torch.compile" in finding.advice) is not compiled
+
+
 def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
     """Every kernel holds the CPU up, so the CPU alone does not set the pace."""
 

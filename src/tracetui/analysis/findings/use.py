@@ -692,7 +692,8 @@ def _more_per_launch(results: Results) -> str:
     graphs = ', CUDA graphs (mode="reduce-overhead").'
     if waits >= SEVERAL_WAITS:
         graphs = f". For CUDA graphs, first rid the step of its {waits:,} waits for the GPU, above all {op}."
-    return f"Give the GPU more work per launch: larger batches, torch.compile{graphs}"
+    compiled = "larger compiled regions" if len(_compiled_regions(results)) else "torch.compile"
+    return f"Give the GPU more work per launch: larger batches, {compiled}{graphs}"
 
 
 def allocation_advice(results: Results) -> str:
@@ -749,11 +750,16 @@ def _copies(results: Results) -> bool:
     return bool(2 * np.count_nonzero(copies) > len(copies))
 
 
+def _compiled_regions(results: Results) -> I64:
+    return results.slices(Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
+
+
 def _is_compiled(results: Results) -> bool:
     """Whether most of what is launched is launched by compiled regions."""
     trace, calls = results.trace, results.launch_calls()
-    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
-    inside = busy_union(trace, regions).touching(trace.start[calls], trace.start[calls] + 1)
+    inside = busy_union(trace, _compiled_regions(results)).touching(
+        trace.start[calls], trace.start[calls] + 1
+    )
     return bool(2 * np.count_nonzero(inside) > len(calls))
 
 
