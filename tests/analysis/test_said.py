@@ -317,7 +317,7 @@ def test_slow_steps_that_run_the_same_ops(tmp_path: Path, ops: int, same: bool) 
         events += [cpu("aten::mm", 10_000 * n + each * i, each) for i in range(many)]
     finding = found(trace_of(tmp_path, *events), "slow_steps")
     assert finding is not None
-    assert ("run as many ops as the others, and these take longer" in finding.text) is same
+    assert ("It runs as many ops as the others, and these take longer" in finding.text) is same
 
 
 @pytest.mark.parametrize("name", ["cudaEventSynchronize", "cudaDeviceSynchronize"])

@@ -87,7 +87,8 @@ _SENT = re.compile(r"(?:nccl:|c10d::)(?:send|recv)")
 _TO_ALL = re.compile(r"(?i)all_?to_?all|all2all")
 _AMONG_ALL = (
     "Collectives",
-    "A collective's kernel also waits for the slowest rank, so a long one does not have to mean a slow network.",
+    "A collective's kernel also waits for the slowest rank, so a long one does not have to mean a slow "
+    "network.",
     "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket sizes, "
     "FSDP prefetching), or send less.",
 )
@@ -129,16 +130,7 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
 def blocking_calls(results: Results) -> Iterator[Finding]:
     """Ops that make the CPU wait for the device: .item(), copies to the CPU, nonzero."""
     trace = results.trace
-    at = np.union1d(
-        results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
-    )
-    parent = op_around(trace, at)
-    at, parent = at[parent >= 0], parent[parent >= 0]
-    # `anomaly_detection` tells of its own.
-    check = np.zeros(len(trace), dtype=np.bool_)
-    check[checked_for_nan(results)] = True
-    mine = first_marked(trace, parent, check) < 0
-    at, parent = at[mine], parent[mine]
+    at, parent = _waits_in_ops(results)
     total = int(trace.duration[at].sum())
     span = results.span[1] - results.span[0]
     if not len(at) or total < max(WAIT_NS, WAIT_SHARE * span):
@@ -150,10 +142,10 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     }
     calls, which = by_name(trace, at)
     most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
-    steps = results.step_table()
-    calls_of = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
-    each = round(float(np.median(calls_of))) if results.is_whole and len(steps) > 1 else 0
-    per_step = f" ({each:,} in a step)" if each > 1 else ""
+    ops = np.unique(parent)  # one that copies and then waits for the copy takes two calls
+    each = _in_a_step(results, ops)
+    per_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
+    per_step += f" ({each:,} in a step)" if each > 1 else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
@@ -209,6 +201,39 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
+
+
+def _waits_in_ops(results: Results) -> tuple[I64, I64]:
+    """The calls in ops that make the CPU wait for the device, and the op around each (slices)."""
+    trace = results.trace
+    at = np.union1d(
+        results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
+    )
+    parent = op_around(trace, at)
+    at, parent = at[parent >= 0], parent[parent >= 0]
+    # `anomaly_detection` tells of its own.
+    check = np.zeros(len(trace), dtype=np.bool_)
+    check[checked_for_nan(results)] = True
+    mine = first_marked(trace, parent, check) < 0
+    at, parent = at[mine], parent[mine]
+    return at, parent
+
+
+def _in_a_step(results: Results, at: I64) -> int:
+    """How many of the slices a step has; 0 of a part of a trace, and where there are no two steps."""
+    steps = results.step_table()
+    many = np.bincount(step_of(steps, results.trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+    return round(float(np.median(many))) if results.is_whole and len(steps) > 1 else 0
+
+
+def waits_in_a_step(results: Results) -> tuple[int, str]:
+    """(how many ops of a step make the CPU wait for the device; the op of most of them that the program
+    calls, "" for none)."""
+    _, parent = _waits_in_ops(results)
+    ops = np.unique(parent)
+    names, which = by_name(results.trace, outermost_op(results, ops))
+    most = int(names[np.argmax(np.bincount(which))]) if len(ops) else -1
+    return _in_a_step(results, ops), results.trace.names[most] if len(ops) else ""
 
 
 def _fetching(results: Results, at: I64) -> int:

@@ -26,6 +26,7 @@ from tracetui.analysis.findings.idle import (
     loading_advice,
     loading_time,
     waits_for_device,
+    waits_in_a_step,
 )
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import (
@@ -61,6 +62,8 @@ IDLE_SHARE = 0.1
 MUCH_IDLE = 0.25
 SEVERAL_GAPS = 10
 """Of fewer, one that takes half of the idle time is nothing special."""
+SEVERAL_WAITS = 3
+"""So many waits within a step cut it into pieces."""
 NO_REASON = "back to back"
 FREEING_SHARE = 0.1
 ALLOCATION_SHARE = 0.05
@@ -84,8 +87,6 @@ _EMPTY = re.compile(r"aten::empty(?:_strided)?")
 """Of what makes tensors, the ops that the trace has."""
 _PINS = re.compile(r"HostAlloc|HostMalloc|HostRegister|MemHostAlloc")
 _ADVICE = {
-    "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
-    '"reduce-overhead").',
     "host": "Look at what Python does between the ops: data loading, logging, printing, garbage collection.",
     "sync": "Remove what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
@@ -94,6 +95,10 @@ _ADVICE = {
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
+_IN_ANNOTATION = (
+    "Look at what the program does in {}: do less there, or do it less often, or in another process while "
+    "the GPU works."
+)
 _ONE_LAUNCH = (
     "A single launch takes most of that, where a few µs are usual: look at what held up that call, such as "
     "another thread in a CUDA call, the driver, or other programs on the CPU."
@@ -661,7 +666,7 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "allocation":
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
-        return f"{_ADVICE['allocation']} {_ADVICE[main]}"
+        return f"{_ADVICE['allocation']} {_more_per_launch(results) if main == 'dispatch' else _ADVICE[main]}"
     if main in ("launch", "dispatch") and _copies(results):
         return "Most launches are copies from and to the host: copy many small tensors as one."
     if main in ("launch", "dispatch") and _replays(results):
@@ -683,10 +688,23 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = results.short_kernels(), dict(zip(CAUSES, idle.causes, strict=True))
+        within = idle.within[0] if not idle.within[0].startswith("Optimizer.") else ""
+        look = _IN_ANNOTATION.format(within) if within else _ADVICE["host"]
         if 2 * short.events > short.of and "dispatch" in (CAUSES[i] for i in idle.largest):
-            both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
-            return both + _ADVICE["dispatch"] + also
-    return _ADVICE[main] + (also if main == "dispatch" else "")
+            both = "" if 2 * time["host"] < idle.idle and not within else f"{look} "
+            return both + _more_per_launch(results) + also
+        return look
+    return _more_per_launch(results) + also if main == "dispatch" else _ADVICE[main]
+
+
+def _more_per_launch(results: Results) -> str:
+    """What to try where launching takes long. A graph holds no op that makes the CPU wait for the device."""
+    waits, op = waits_in_a_step(results)
+    graphs = ', CUDA graphs (mode="reduce-overhead").'
+    if waits >= SEVERAL_WAITS:
+        graphs = f". For CUDA graphs, first rid the step of its {waits:,} waits for the GPU, above all {op}."
+    compiled = "larger compiled regions" if len(_compiled_regions(results)) else "torch.compile"
+    return f"Give the GPU more work per launch: larger batches, {compiled}{graphs}"
 
 
 def allocation_advice(results: Results) -> str:
@@ -743,11 +761,16 @@ def _copies(results: Results) -> bool:
     return bool(2 * np.count_nonzero(copies) > len(copies))
 
 
+def _compiled_regions(results: Results) -> I64:
+    return results.slices(Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
+
+
 def _is_compiled(results: Results) -> bool:
     """Whether most of what is launched is launched by compiled regions."""
     trace, calls = results.trace, results.launch_calls()
-    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
-    inside = busy_union(trace, regions).touching(trace.start[calls], trace.start[calls] + 1)
+    inside = busy_union(trace, _compiled_regions(results)).touching(
+        trace.start[calls], trace.start[calls] + 1
+    )
     return bool(2 * np.count_nonzero(inside) > len(calls))
 
 
