@@ -13,7 +13,7 @@ from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
 from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
-from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op
+from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op, per_step
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
@@ -130,10 +130,8 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     }
     calls, which = by_name(trace, at)
     most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
-    steps = results.step_table()
-    calls_of = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
-    each = round(float(np.median(calls_of))) if results.is_whole and len(steps) > 1 else 0
-    per_step = f" ({each:,} in a step)" if each > 1 else ""
+    each = per_step(results, trace.start[at]) or 0
+    in_step = f" ({each:,} in a step)" if each > 1 else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
@@ -165,7 +163,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
         f"The CPU waits {duration(total)} for the GPU inside ops",
-        f"{such(len(at), 'call', most)}{per_step} {verb(len(at), 'stop')} the "
+        f"{such(len(at), 'call', most)}{in_step} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         _RECORD

@@ -21,7 +21,7 @@ from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import StepTable, step_of
+from tracetui.analysis.scope import StepTable, count_in, step_of
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.steps import unusual_lengths
 from tracetui.analysis.verdict import OF_RECORDING
@@ -308,7 +308,7 @@ def _dearest(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
 
 def _do_the_same(trace: Trace, steps: StepTable, rows: I64, long: Bool) -> bool:
     """Whether the `long` steps have as many of `rows` as the others."""
-    done = np.bincount(step_of(steps, trace.start[rows]) + 1, minlength=len(steps) + 1)[1:]
+    done = count_in(steps, trace.start[rows])
     usual = float(np.median(done[~long]))
     return bool((np.abs(done[long] - usual) <= SAME * usual).all())
 
@@ -347,10 +347,10 @@ def _alike(results: Results) -> StepTable:
     if not len(steps):
         return steps
     at = results.launch_calls()
-    done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+    done = count_in(steps, trace.start[at])
     if not done[0]:
         at = results.slices(Kind.CPU_OP, lambda _: True)
-        done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+        done = count_in(steps, trace.start[at])
     keep = (2 * done >= done[0]) & (done <= 2 * done[0])
     return steps.only(keep)
 
