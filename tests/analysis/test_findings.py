@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import COLLECTION, needed
 from tests.recorded import load
 
 from tracetui.analysis.efficiency import efficiency
@@ -21,7 +22,6 @@ from tracetui.trace import Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLE_TRACES = DATA.parent.parent / "sample_traces"
-WILD = DATA.parent.parent.parent / "shared" / "traces" / "wild"
 
 RECORDED = {
     "llama_train": "overhead_bound short_calls metadata_only",
@@ -84,9 +84,7 @@ def recorded(name: str, folder: Path = DATA) -> tuple[Trace, tuple[Finding, ...]
 
 @cache
 def wild_findings(name: str) -> tuple[Trace, tuple[Finding, ...]]:
-    if not (WILD / name).is_file():
-        pytest.skip(f"traces of other tools, under their own licences, are not in {WILD}")
-    trace = load(WILD / name)
+    trace = load(needed(COLLECTION / "wild" / name))
     return trace, find_findings(Results(trace))
 
 

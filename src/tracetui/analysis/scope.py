@@ -204,6 +204,11 @@ def step_of(steps: StepTable, time: I64) -> I32:
     return np.where(inside, at, NO_STEP).astype(np.int32)
 
 
+def count_in(steps: StepTable, time: I64) -> I64:
+    """How many of the times are in each step."""
+    return np.bincount(step_of(steps, time) + 1, minlength=len(steps) + 1)[1:]
+
+
 def launch_times(trace: Trace, at: I64) -> I64:
     """When the work of each slice of `at` began on the CPU. Shape of `at`.
 

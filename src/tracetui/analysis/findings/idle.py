@@ -13,7 +13,7 @@ from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
 from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
-from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op
+from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op, per_step
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
@@ -143,9 +143,9 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     calls, which = by_name(trace, at)
     most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
     ops = np.unique(parent)  # one that copies and then waits for the copy takes two calls
-    each = _in_a_step(results, ops)
-    per_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
-    per_step += f" ({each:,} in a step)" if each > 1 else ""
+    each = per_step(results, trace.start[ops]) or 0
+    in_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
+    in_step += f" ({each:,} in a step)" if each > 1 else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
@@ -177,7 +177,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
         f"The CPU waits {duration(total)} for the GPU inside ops",
-        f"{such(len(at), 'call', most)}{per_step} {verb(len(at), 'stop')} the "
+        f"{such(len(at), 'call', most)}{in_step} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         _RECORD
@@ -219,13 +219,6 @@ def _waits_in_ops(results: Results) -> tuple[I64, I64]:
     return at, parent
 
 
-def _in_a_step(results: Results, at: I64) -> int:
-    """How many of the slices a step has; 0 of a part of a trace, and where there are no two steps."""
-    steps = results.step_table()
-    many = np.bincount(step_of(steps, results.trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
-    return round(float(np.median(many))) if results.is_whole and len(steps) > 1 else 0
-
-
 def waits_in_a_step(results: Results) -> tuple[int, str]:
     """(how many ops of a step make the CPU wait for the device; the op of most of them that the program
     calls, "" for none)."""
@@ -233,7 +226,7 @@ def waits_in_a_step(results: Results) -> tuple[int, str]:
     ops = np.unique(parent)
     names, which = by_name(results.trace, outermost_op(results, ops))
     most = int(names[np.argmax(np.bincount(which))]) if len(ops) else -1
-    return _in_a_step(results, ops), results.trace.names[most] if len(ops) else ""
+    return per_step(results, results.trace.start[ops]) or 0, results.trace.names[most] if len(ops) else ""
 
 
 def _fetching(results: Results, at: I64) -> int:

@@ -21,7 +21,7 @@ from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import StepTable, launch_times, step_of
+from tracetui.analysis.scope import StepTable, count_in, launch_times, step_of
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.steps import unusual_lengths
 from tracetui.analysis.verdict import OF_RECORDING
@@ -379,13 +379,13 @@ def _busy_rows(results: Results, steps: StepTable) -> I64:
     for one of autograd's."""
     trace, lanes = results.trace, results.launching_lanes().copy()
     lanes[trace.lane[steps.event[0]]] = True
-    kinds = np.isin(trace.kind, (Kind.CPU_OP, Kind.RUNTIME))
-    return np.flatnonzero(kinds & ~trace.implausible & lanes[trace.lane])
+    rows = np.flatnonzero(trace.is_kind(Kind.CPU_OP, Kind.RUNTIME) & ~trace.implausible)
+    return rows[lanes[trace.lane[rows]]]
 
 
 def _do_the_same(trace: Trace, steps: StepTable, rows: I64, long: Bool) -> bool:
     """Whether the `long` steps have as many of `rows` as the others."""
-    done = np.bincount(step_of(steps, trace.start[rows]) + 1, minlength=len(steps) + 1)[1:]
+    done = count_in(steps, trace.start[rows])
     usual = float(np.median(done[~long]))
     return bool((np.abs(done[long] - usual) <= SAME * usual).all())
 
@@ -424,10 +424,10 @@ def _alike(results: Results) -> StepTable:
     if not len(steps):
         return steps
     at = results.launch_calls()
-    done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+    done = count_in(steps, trace.start[at])
     if not done[0]:
         at = results.slices(Kind.CPU_OP, lambda _: True)
-        done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+        done = count_in(steps, trace.start[at])
     keep = (2 * done >= done[0]) & (done <= 2 * done[0])
     return steps.only(keep)
 
