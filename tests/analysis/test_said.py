@@ -317,7 +317,7 @@ def test_slow_steps_that_run_the_same_ops(tmp_path: Path, ops: int, same: bool) 
         events += [cpu("aten::mm", 10_000 * n + each * i, each) for i in range(many)]
     finding = found(trace_of(tmp_path, *events), "slow_steps")
     assert finding is not None
-    assert ("run as many ops as the others, and these take longer" in finding.text) is same
+    assert ("It runs as many ops as the others, and these take longer" in finding.text) is same
 
 
 @pytest.mark.parametrize("name", ["cudaEventSynchronize", "cudaDeviceSynchronize"])
@@ -349,7 +349,7 @@ def test_which_way_the_cpu_waits(tmp_path: Path, way: str) -> None:
         events += [memcpy(at + 12, 2, n + 1, way), cpu("cudaStreamSynchronize", at + 20, 250, "cuda_runtime")]
     finding = found(trace_of(tmp_path, *events), "blocking_calls")
     assert finding is not None
-    assert finding.advice.startswith("Most of these copy to the GPU") is way.startswith("HtoD")
+    assert finding.advice.startswith("Most of that wait is in copies to the GPU") is way.startswith("HtoD")
 
 
 @pytest.mark.parametrize("thread", [9, 10])
@@ -423,3 +423,57 @@ def test_several_ops_that_work_on_the_cpu(tmp_path: Path) -> None:
     assert "Run ops such as aten::mul_ and aten::sqrt on the GPU, or while" in both
     assert "the CPU ran aten::sqrt, which launches nothing." in told("aten::sqrt", "aten::sqrt", "aten::sqrt")
     assert "launch nothing" not in told("aten::empty", "aten::empty")
+
+
+def test_two_devices_that_take_turns(tmp_path: Path) -> None:
+    """Each time the second one's work waits for the first one's, the first time, too: it was recorded."""
+    events: list[Event] = []
+    for n in range(4):
+        at = 4000 * n
+        for device, lead in ((0, 10), (1, 2000)):
+            i = 10 * n + device
+            args = {"correlation": i + 1, "device": device, "stream": 7}
+            events += [step(n, at, 3990)] * (device == 0)
+            events += [
+                launch(at + 2 + 4 * device, i + 1),
+                kernel(at + lead, 1990, i + 1, pid=device, args=args),
+            ]
+    results = Results(trace_of(tmp_path, *events))
+    verdict = results.verdict()
+    assert not verdict.left_out
+    assert verdict.busy_share == pytest.approx(0.5, abs=0.01)
+    (of_second,) = [
+        one for one in find_findings(results) if one.rule == "little_use" and one.device == "GPU 1"
+    ]
+    assert "the next work was queued until work on another device was done" in of_second.text
+
+
+def test_the_function_of_python_that_keeps_the_gpu_idle_is_named(tmp_path: Path) -> None:
+    events: list[Event] = [cpu("train.py(3): main", 0, 40_000, "python_function")]
+    for n in range(4):
+        at = 10_000 * n
+        events += [step(n, at, 9990), cpu("text.py(33): slow_tokenize", at + 10, 8000, "python_function")]
+        for i in range(10):
+            events += [
+                cpu("aten::mm", at + 8100 + 100 * i, 60),
+                *run(at + 8140 + 100 * i, 50, 100 * n + i + 1),
+            ]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert "The CPU was in slow_tokenize for 32.0 ms of it." in finding.text
+
+
+def test_a_long_step_that_waits_for_the_gpu_is_told_so(tmp_path: Path) -> None:
+    """Another rank is late: the ops of the step do not take longer."""
+    events: list[Event] = []
+    for n in range(6):
+        at, long = 2000 * n + 20_000 * (n > 3), 20_000 * (n == 3)
+        events += [step(n, at, 1990 + long), cpu("aten::mm", at + 10, 60), *run(at + 30, 900, 2 * n + 1)]
+        name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+        events += run(at + 940, 900 + long, 2 * n + 2, name, stream=9)
+        events.append(cpu("cudaStreamSynchronize", at + 1000, 850 + long, "cuda_runtime"))
+    finding = found(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert "Most of it is a wait for the GPU, cudaStreamSynchronize (+20.0 ms)." in finding.text
+    assert "these take longer" not in finding.text
+    assert finding.advice.startswith("Look at what the GPU does meanwhile")

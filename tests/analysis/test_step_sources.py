@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import COLLECTION, needed
 from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
 from tracetui.analysis.scope import StepTable, find_steps, step_scope
 from tracetui.analysis.step_sources import _outermost_ops
 from tracetui.analysis.steps import summarize_steps
-
-ATTACHED = Path(__file__).resolve().parents[3] / "shared" / "traces" / "attached" / "h200_500ms.json.gz"
 
 
 def note(name: str, start: float, duration: float, tid: int = 9) -> Event:
@@ -109,13 +108,12 @@ def test_a_last_step_whose_work_did_not_run_is_left_out(tmp_path: Path) -> None:
     assert spans(found(tmp_path, *events)) == [(0, 97), (97, 197)]
 
 
-@pytest.mark.skipif(not ATTACHED.exists(), reason="a trace of a larger collection")
 def test_a_recording_that_began_and_ended_within_a_step() -> None:
     """Of 35 optimizer steps 34 end a step that began in the recording; the kernels of the last two were not
     recorded."""
     from tracetui.trace import load
 
-    steps = find_steps(load(ATTACHED))
+    steps = find_steps(load(needed(COLLECTION / "attached" / "h200_500ms.json.gz")))
     assert (steps.source, len(steps)) == ("Optimizer.step", 32)
 
 

@@ -122,6 +122,55 @@ def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_mor
     assert ("Found only there: save_checkpoint" in finding.text) is told
 
 
+def test_a_slow_step_that_waits_for_its_batch(tmp_path: Path) -> None:
+    """Of 8 ms more, 7.5 pass in the DataLoader, where no op runs."""
+    events: list[Event] = []
+    for n in range(5):
+        wait = 8_000 if n == 3 else 500
+        events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + wait + 100, 50, n + 1)]
+        events.append(cpu("enumerate(DataLoader)#Iter.__next__", 10_000 * n + 10, wait, "user_annotation"))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert finding.text.endswith("For 7.50 ms of it the program waited for its DataLoader.")
+    assert finding.advice.startswith("Raise num_workers")
+
+
+def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path: Path) -> None:
+    """An op of autograd's thread takes 8 ms more; it ends 500 us before the step does."""
+    events: list[Event] = []
+    for n in range(5):
+        length = 9_000 if n == 3 else 1_000
+        events += [step(n, 10_000 * n, length), cpu("aten::mm", 10_000 * n + 10, 90)]
+        node = cpu("MulBackward0", 10_000 * n + 100, length - 600)
+        events += [node | {"tid": 8}, launch(10_000 * n + 110, n + 1) | {"tid": 8}]
+        events.append(kernel(10_000 * n + 120, 50, n + 1))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert "in no op" not in finding.text
+    assert finding.text.endswith("Most of it is MulBackward0 (+8.00 ms).")
+
+
+@pytest.mark.parametrize("evaluates", [True, False])
+def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path: Path, evaluates: bool) -> None:
+    """A step launches 1 ms of work, the third 5 ms: the GPU is never idle, and steps are of one length."""
+    events: list[Event] = []
+    at = 100
+    for n in range(5):
+        events.append(step(n, 1800 * n, 1800))
+        if n == 2 and evaluates:
+            events.append(cpu("evaluate", 1800 * n + 100, 900, "user_annotation"))
+        for k in range(5 if n == 2 else 1):
+            events += [launch(1800 * n + 50 + 100 * k, 10 * n + k), kernel(at, 1000, 10 * n + k)]
+            at += 1000
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert finding.title == "1 of 5 steps gives the GPU 4.00 ms more work than usual"
+    assert ("Only there is evaluate: it launches 4.00 ms." in finding.text) is evaluates
+    assert finding.advice.startswith(
+        "Look at what " + ("the program does" if evaluates else "runs only there")
+    )
+
+
 def allocating(frees: int) -> list[Event]:
     """60 ops, each of which makes a tensor with a cudaMalloc of 60 us; so many of them are freed."""
     events: list[Event] = []
@@ -184,7 +233,7 @@ def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
         assert beside in second.advice
     waits = found(trace, "blocking_calls")
     assert waits is not None
-    assert waits.advice.startswith("Most of these copy tensors to the host")
+    assert waits.advice.startswith("Most of that wait is in copies of tensors to the host")
 
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
@@ -289,6 +338,64 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
     assert "aten::einsum" not in told(60)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("env_step", "does in env_step"), ("Optimizer.step#Adam.step", "Give the GPU more work")],
+)
+def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path: Path, name: str, said: str) -> None:
+    """Of each ms 400 us pass in an annotation without ops, and 500 in ops that launch tiny kernels."""
+    events: list[Event] = []
+    for n in range(20):
+        events.append(cpu(name, 1000 * n, 410, "user_annotation"))
+        for k in range(5):
+            at = 1000 * n + 420 + 110 * k
+            events += [cpu("aten::mul", at, 70), launch(at + 60, 10 * n + k + 1)]
+            events.append(kernel(at + 66, 2, 10 * n + k + 1))
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert f"The CPU was in {name} for" in finding.text
+    assert said in finding.advice
+    assert "Give the GPU more work per launch" in finding.advice
+
+
+@pytest.mark.parametrize("waits", [2, 3])
+def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path: Path, waits: int) -> None:
+    """Each wait is a copy and a call that waits for it, in one op."""
+    events: list[Event] = []
+    for n in range(3):
+        events.append(step(n, 10_000 * n, 9_900))
+        for k in range(40):
+            at, i = 10_000 * n + 200 * k, 100 * n + 2 * k + 1
+            events += [cpu("aten::mul", at, 90), launch(at + 80, i), kernel(at + 85, 3, i)]
+            if k < waits:
+                events += [cpu("aten::nonzero", at + 100, 60), launch(at + 105, i + 1, 30, "cudaMemcpyAsync")]
+                events.append(memcpy(at + 110, 2, i + 1, "DtoH (Device -> Pageable)"))
+                events.append(cpu("cudaStreamSynchronize", at + 140, 15, "cuda_runtime"))
+    trace = trace_of(tmp_path, *events)
+    finding = found_whole(trace, "overhead_bound")
+    assert finding is not None
+    said = "For CUDA graphs, first rid the step of its 3 waits for the GPU, above all aten::nonzero."
+    assert (said in finding.advice) is (waits == 3)
+    assert ("CUDA graphs (mode" in finding.advice) is (waits == 2)
+    if waits == 3:
+        waiting = found_whole(trace, "blocking_calls")
+        assert waiting is not None
+        assert waiting.text.startswith("18 calls such as cudaMemcpyAsync in 9 ops (3 in a step) stop the CPU")
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_is_partly_compiled_is_not_told_to_be(tmp_path: Path, compiled: bool) -> None:
+    """One of five launches is a compiled region's."""
+    events: list[Event] = []
+    for n in range(50):
+        name = "Torch-Compiled Region: 0/0" if compiled and not n % 5 else "aten::mul"
+        events += [cpu(name, 200 * n, 150), launch(200 * n + 140, n + 1), kernel(200 * n + 146, 3, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("larger compiled regions, CUDA graphs" in finding.advice) is compiled
+    assert ("torch.compile" in finding.advice) is not compiled
+
+
 def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
     """Every kernel holds the CPU up, so the CPU alone does not set the pace."""
 
@@ -353,3 +460,22 @@ def test_one_launch_that_takes_long_is_not_many(tmp_path: Path, length: float, f
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
     assert finding.advice.startswith("A single launch" if fires else "Many launches")
+
+
+@pytest.mark.parametrize("lost", ["ids", "one thread", "every call"])
+def test_work_without_launches(tmp_path: Path, lost: str) -> None:
+    """Calls that lost their ids are there to be looked at; calls that are not there are not."""
+    events = []
+    for n in range(20):
+        events += [cpu("aten::mm", 100 * n + 100, 90), *run(100 * n + 120, 10, n + 1)]
+    for event in events:
+        if lost == "ids":
+            event["args"] = {}
+    here = [e for e in events if e["cat"] != "cuda_runtime" or lost == "ids"]
+    if lost == "one thread":  # and of another the launches are there
+        here += [cpu("aten::add", 0, 90), *run(20, 10, 99)]
+    finding = found(trace_of(tmp_path, *here), "little_use")
+    assert finding is not None
+    assert finding.advice.startswith(
+        "What the CPU did is recorded" if lost == "ids" else "The calls that launched"
+    )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.conftest import SAMPLES
+from tests.conftest import COLLECTION, SAMPLES, needed
 
 from tracetui.cli.compare import GATES, parse_limit
 from tracetui.cli.main import main
@@ -201,8 +201,8 @@ def test_lines_fit_the_terminal(pair: tuple[str, str], width: int, monkeypatch: 
     monkeypatch.setattr("tracetui.report.terminal.terminal_width", lambda: width)
     out = run(*pair, "--averages", "4", "--fail-over", "step=5%", "--fail-over", "cpu-op=1us").stdout
     assert max(map(cell_len, out.splitlines())) <= width
-    for needed in ("step time", "launches", "B  "):
-        assert needed in out
+    for words in ("step time", "launches", "B  "):
+        assert words in out
 
 
 # Steps of one trace
@@ -345,9 +345,7 @@ def test_noise_is_not_over_a_limit_unless_strict() -> None:
 
 def test_what_the_machine_explains_is_taken_out_of_wall_times() -> None:
     """The machine was slower by two thirds in the second; the change is one copy and a wait."""
-    base = Path(SAMPLES).parent.parent / "shared" / "traces" / "pairs" / "train_base.json.gz"
-    if not base.exists():
-        pytest.skip("the pair is not in a clone")
+    base = needed(COLLECTION / "pairs" / "train_base.json.gz")
     item = str(PAIRS / "train_item.json.gz")
     found = as_json(
         str(base), item, "--fail-over", "step=5%", "--fail-over", "cpu-op=5%", "--fail-over", "launches=0"

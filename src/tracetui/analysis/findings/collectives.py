@@ -8,11 +8,11 @@ import numpy as np
 
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.devices import work_of_devices
-from tracetui.analysis.findings.model import MEDIUM, Finding, first_of, graded, longest_first
+from tracetui.analysis.findings.model import MEDIUM, Finding, first_of, graded, longest_first, per_step
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import launch_times, members, step_of
+from tracetui.analysis.scope import launch_times, members
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, size
@@ -49,7 +49,6 @@ _BYTES |= {"Float8_e4m3fn": 1, "Float8_e5m2": 1}
 def small_collectives(results: Results) -> Iterator[Finding]:
     """Very many collectives, short or with little to send, that no computation hides."""
     trace = results.trace
-    steps = results.step_table()
     talks = communicates(trace)
     for gaps in results.gaps().devices:
         kernels = work_of_devices(trace)[gaps.device]
@@ -58,10 +57,8 @@ def small_collectives(results: Results) -> Iterator[Finding]:
         at = kernels[talks[trace.name[kernels]]]
         if not len(at):
             continue
-        step = step_of(steps, launch_times(trace, at))
-        per_step = np.bincount(step[step >= 0], minlength=len(steps))
-        in_steps = results.is_whole and len(steps) > 1
-        many = int(np.median(per_step)) if in_steps else len(at)
+        in_step = per_step(results, launch_times(trace, at))
+        many = len(at) if in_step is None else in_step
         if many < MANY:
             continue
         usual = int(np.median(trace.duration[at]))
@@ -80,7 +77,7 @@ def small_collectives(results: Results) -> Iterator[Finding]:
         called = int(trace.duration[calls].sum())
         if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
             continue
-        each = f"{many:,} {'per step' if in_steps else 'in all'}"
+        each = f"{many:,} {'in all' if in_step is None else 'per step'}"
         carries = f" for {size(sent)}" if sent is not None else ""
         on_cpu = f" On the CPU the calls take {duration(called)}." if called else ""
         yield Finding(

@@ -13,7 +13,7 @@ from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
 from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
-from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op
+from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op, per_step
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
@@ -72,13 +72,32 @@ _BY_ITSELF = (
     "another stream in the meantime."
 )
 _SEND = (
-    "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and copy many small "
-    "tensors as one."
+    "Most of that wait is in copies to the GPU: copy from pinned memory with non_blocking=True, and copy "
+    "many small tensors as one."
 )
 
 _FETCH = (
-    "Most of these copy tensors to the host: copy them less often, or into pinned memory with "
+    "Most of that wait is in copies of tensors to the host: copy them less often, or into pinned memory with "
     "non_blocking=True, and wait for them once, later."
+)
+
+
+_SEND_RECV = re.compile(r"SendRecv")
+_SENT = re.compile(r"(?:nccl:|c10d::)(?:send|recv)")
+_TO_ALL = re.compile(r"(?i)all_?to_?all|all2all")
+_AMONG_ALL = (
+    "Collectives",
+    "A collective's kernel also waits for the slowest rank, so a long one does not have to mean a slow "
+    "network.",
+    "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket sizes, "
+    "FSDP prefetching), or send less.",
+)
+_BETWEEN_TWO = (
+    "Sends and receives",
+    "A receive waits in its kernel until the other rank sends: between the stages of a pipeline that is "
+    "the bubble, not a slow network.",
+    "Compare the ranks: the stage that waits least is the slowest. More micro-batches, an interleaved "
+    "schedule or stages of equal work leave less to wait for.",
 )
 
 
@@ -111,16 +130,7 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
 def blocking_calls(results: Results) -> Iterator[Finding]:
     """Ops that make the CPU wait for the device: .item(), copies to the CPU, nonzero."""
     trace = results.trace
-    at = np.union1d(
-        results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
-    )
-    parent = op_around(trace, at)
-    at, parent = at[parent >= 0], parent[parent >= 0]
-    # `anomaly_detection` tells of its own.
-    check = np.zeros(len(trace), dtype=np.bool_)
-    check[checked_for_nan(results)] = True
-    mine = first_marked(trace, parent, check) < 0
-    at, parent = at[mine], parent[mine]
+    at, parent = _waits_in_ops(results)
     total = int(trace.duration[at].sum())
     span = results.span[1] - results.span[0]
     if not len(at) or total < max(WAIT_NS, WAIT_SHARE * span):
@@ -132,10 +142,10 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     }
     calls, which = by_name(trace, at)
     most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
-    steps = results.step_table()
-    calls_of = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
-    each = round(float(np.median(calls_of))) if results.is_whole and len(steps) > 1 else 0
-    per_step = f" ({each:,} in a step)" if each > 1 else ""
+    ops = np.unique(parent)  # one that copies and then waits for the copy takes two calls
+    each = per_step(results, trace.start[ops]) or 0
+    in_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
+    in_step += f" ({each:,} in a step)" if each > 1 else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
@@ -167,7 +177,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
         f"The CPU waits {duration(total)} for the GPU inside ops",
-        f"{such(len(at), 'call', most)}{per_step} {verb(len(at), 'stop')} the "
+        f"{such(len(at), 'call', most)}{in_step} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         _RECORD
@@ -191,6 +201,32 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
+
+
+def _waits_in_ops(results: Results) -> tuple[I64, I64]:
+    """The calls in ops that make the CPU wait for the device, and the op around each (slices)."""
+    trace = results.trace
+    at = np.union1d(
+        results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
+    )
+    parent = op_around(trace, at)
+    at, parent = at[parent >= 0], parent[parent >= 0]
+    # `anomaly_detection` tells of its own.
+    check = np.zeros(len(trace), dtype=np.bool_)
+    check[checked_for_nan(results)] = True
+    mine = first_marked(trace, parent, check) < 0
+    at, parent = at[mine], parent[mine]
+    return at, parent
+
+
+def waits_in_a_step(results: Results) -> tuple[int, str]:
+    """(how many ops of a step make the CPU wait for the device; the op of most of them that the program
+    calls, "" for none)."""
+    _, parent = _waits_in_ops(results)
+    ops = np.unique(parent)
+    names, which = by_name(results.trace, outermost_op(results, ops))
+    most = int(names[np.argmax(np.bincount(which))]) if len(ops) else -1
+    return per_step(results, results.trace.start[ops]) or 0, results.trace.names[most] if len(ops) else ""
 
 
 def _fetching(results: Results, at: I64) -> int:
@@ -430,18 +466,28 @@ def _communication_of(
     device_text = results.device_text(gaps)
     where = f" on {device_text}" if many else ""
     late = "" if many else _late_step(results)
+    what, waits, advice = _BETWEEN_TWO if _between_two(results, at) else _AMONG_ALL
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
         f"Communication alone takes {share(exposed / judged)} {verdict.of(judged)}{where}",
-        f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
+        f"{what} by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. A collective's "
-        f"kernel also waits for the slowest rank, so a long one does not have to mean a slow network.{late}",
-        "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
-        "sizes, FSDP prefetching), or send less.",
+        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. {waits}{late}",
+        advice,
         first_of(at[order]),
         {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
         | {"share_of_busy": exposed / busy},
         device_text,
     )
+
+
+def _between_two(results: Results, at: I64) -> bool:
+    """Whether most of the communication `at` is sent from one rank to one other, as between the stages of a
+    pipeline: an all-to-all runs kernels of the same name."""
+    trace = results.trace
+    pairs = at[results.named(lambda name: _SEND_RECV.search(name) is not None)[trace.name[at]]]
+    if 2 * int(trace.duration[pairs].sum()) <= int(trace.duration[at].sum()):
+        return False
+    to_all = results.named(lambda name: _TO_ALL.search(name) is not None).any()
+    return not to_all and bool(results.named(lambda name: _SENT.match(name) is not None).any())

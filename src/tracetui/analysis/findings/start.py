@@ -8,11 +8,11 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.cpu_time import is_allocation
+from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.compiled import compile_phases
-from tracetui.analysis.findings.idle import loading_time
+from tracetui.analysis.findings.idle import loading_advice, loading_time
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
 from tracetui.analysis.findings.slow_calls import slow_calls_of
 from tracetui.analysis.findings.use import allocation_advice
@@ -21,7 +21,7 @@ from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import StepTable, step_of
+from tracetui.analysis.scope import StepTable, count_in, launch_times, step_of
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.steps import unusual_lengths
 from tracetui.analysis.verdict import OF_RECORDING
@@ -67,9 +67,14 @@ _WARM_UP = (
 _FEW_SHAPES = (
     "Pad to a few sizes, so that few kernels are needed, and run each size once before the recording."
 )
+_LARGER = "Look at what runs only there, and at its inputs: larger ones take longer (record_shapes=True)."
 _NAMED = "Look at what calls it there, and with which inputs (record_shapes=True, with_stack=True)."
 _SAME_OPS = (
     "Compare their inputs{how}: larger ones take longer. If they are alike, something else was using the CPU."
+)
+_OF_THE_GPU = (
+    "Look at what the GPU does meanwhile: a collective that waits for another rank, larger inputs, lower "
+    "clocks."
 )
 _SYSTEMS = (
     "A difference this small often has other causes: another process used the CPU, or Python collected "
@@ -116,18 +121,27 @@ def _first_uses(results: Results, at: I64) -> list[tuple[str, int]]:
     trace, told = results.trace, EMPTY
     found: list[tuple[str, int]] = []
     names, which = by_name(trace, at)
-    each = [busy_union(trace, at[which == i]) for i in range(len(names))]
+    order = np.argsort(which, kind="stable")
+    each = [busy_union(trace, one) for one in np.split(at[order], np.flatnonzero(np.diff(which[order])) + 1)]
+    of = np.repeat(np.arange(len(each)), [len(one) for one in each])
+    start, end = (np.concatenate([getattr(one, time) for one in each]) for time in ("start", "end"))
 
-    def lost(inside: Union) -> int:
-        return int(results.split().idle_within(inside.start, inside.end)[:, FIRST_USE].sum())
+    def lost(low: I64, high: I64) -> I64:
+        return results.split().idle_within(low, high)[:, FIRST_USE]
+
+    def told_before(time: I64) -> I64:
+        if not len(told):
+            return np.zeros_like(time)
+        last = np.searchsorted(told.start, time, side="right") - 1
+        before = np.cumsum(lost(told.start, told.end)) - lost(told.start, told.end)
+        return np.where(last >= 0, before[last] + lost(told.start[last], np.minimum(time, told.end[last])), 0)
 
     while len(found) < min(3, len(names)):
-        before = lost(told)
-        times = [lost(all_of((told, one))) - before for one in each]
+        times = sum_into(of, lost(start, end) - told_before(end) + told_before(start), len(names))
         top = int(np.argmax(times))
         if not times[top]:
             break
-        found.append((trace.names[int(names[top])], times[top]))
+        found.append((trace.names[int(names[top])], int(times[top])))
         told = all_of((told, each[top]))
     return found
 
@@ -207,9 +221,12 @@ def wide_first_step(results: Results) -> Iterator[Finding]:
 
 
 def slow_steps(results: Results) -> Iterator[Finding]:
-    """Some steps take far longer on the CPU than most, other than at the start: saving, evaluating."""
+    """Some steps take far longer than most, other than at the start: saving, evaluating."""
     trace, steps = results.trace, results.step_table()
-    if len(steps) < 3 or not results.is_whole or results.verdict().verdict == "compute-bound":
+    if len(steps) < 3 or not results.is_whole:
+        return
+    if results.verdict().verdict == "compute-bound":  # how long a step takes on the CPU says little there
+        yield from _more_work(results, steps)
         return
     width = _own_widths(results, steps)
     usual = int(np.median(width))
@@ -220,35 +237,45 @@ def slow_steps(results: Results) -> Iterator[Finding]:
     of_its_own = _widths(results) is not None or 2 * compiled[long].sum() > more
     if not long[1:].any() or more < SLOW_SHARE * width.sum() or of_its_own:
         return
-    lane = trace.lanes[trace.lane[steps.event[0]]]
-    rows = np.arange(lane.first, lane.last)
-    rows = rows[np.isin(trace.kind[rows], (Kind.CPU_OP, Kind.RUNTIME)) & ~trace.implausible[rows]]
+    rows = _busy_rows(results, steps)
     outside = width - busy_union(trace, rows).within(steps.start, steps.end)
-    rest = int((outside - np.median(outside[~long]))[long].sum())
+    rest = min(more, int((outside - np.median(outside[~long]))[long].sum()))
     where = f" For {duration(rest)} of it their thread was in no op." if 2 * rest > more else ""
+    loading = loading_time(results).within(steps.start, steps.end)
+    waited = min(more, int((loading - np.median(loading[~long]))[long].sum()))
+    loads = 2 * waited > more
+    if loads:
+        where = f" For {duration(waited)} of it the program waited for its DataLoader."
     short, level = more < SLOW_NS * many, "medium"
     named, spent = ("", 0) if where or short else _dearest(results, steps, long)
-    only, inside = _only_there(results, steps, long)
-    if short:
+    worst = int(np.argmax(steps.end - steps.start))
+    only, at = _only_there(results, steps, long, worst)
+    inside = _time_in(trace, at, steps, worst)
+    if loads:
+        advice = loading_advice(results)
+    elif short:
         advice, level = _SYSTEMS, "info"
     elif is_allocation(named):
         advice = allocation_advice(results)
+    elif is_synchronising(named):
+        advice = _OF_THE_GPU
     elif not where and _do_the_same(trace, steps, rows, long):
-        where = " They run as many ops as the others, and these take longer."
+        where = f" {'It runs' if many == 1 else 'They run'} as many ops as the others, and these take longer."
         advice = _SAME_OPS.format(how="" if shapes_recorded(trace) else " (record_shapes=True)")
     else:
         advice = _NAMED if named else _ONLY_THERE
     for slow in slow_calls_of(results):
         if trace.name_of(int(slow.at[0])) == named:
             advice = slow.advice(trace)
-    if 2 * inside > int((width - usual).max()):
+    if 2 * inside > int((width - usual).max()) and not loads:
         where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
         advice, named = _ONLY_THERE, ""
     if named:
         longest = " in the longest" if many > 1 else ""
-        where += f" Most of it is {short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
-    numbers = [f"{n}" for n in steps.number[long][:5].tolist()]
-    which = ", ".join(numbers) + (", ..." if many > len(numbers) else "")
+        spent = min(spent, int((width - usual).max()))
+        wait = "a wait for the GPU, " if is_synchronising(named) else ""
+        where += f" Most of it is {wait}{short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
+    which = _numbers(steps, long)
     mean, part = duration(int(width[long].mean())), share(more / int(width.sum()))
     each, they = (f"Step {which} takes {mean}", "it takes")
     if many > 1:
@@ -265,10 +292,50 @@ def slow_steps(results: Results) -> Iterator[Finding]:
     )
 
 
-def _only_there(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
-    """(the annotation that takes most of the longest step, of those that all slow steps have and no usual
-    one; for how long, ns); ("", 0) for none."""
-    trace, worst = results.trace, int(np.argmax(steps.end - steps.start))
+def _more_work(results: Results, steps: StepTable) -> Iterator[Finding]:
+    """`slow_steps`, where the device sets the pace: some steps give it far more work than most."""
+    trace, work = results.trace, results.work()
+    begun = launch_times(trace, work)
+    step = step_of(steps, begun)
+    inside = step >= 0
+    time = sum_into(step[inside], trace.duration[work[inside]], len(steps))
+    usual = int(np.median(time))
+    long = (time >= COLD_RATIO * usual) & (time - usual >= SLOW_NS) & unusual_lengths(time)
+    many, more = int(long.sum()), int((time - usual)[long].sum())
+    if not long[1:].any() or more < SLOW_SHARE * time.sum():
+        return
+    worst = int(np.argmax(time))
+    only, at = _only_there(results, steps, long, worst)
+    of_it = (busy_union(trace, at).touching(begun, begun + 1) > 0) & (step == worst)
+    spent = int(trace.duration[work[of_it]].sum())
+    told = 2 * spent > time[worst] - usual
+    longest, average = (" in the longest", " on average") if many > 1 else ("", "")
+    where = f" Only there is {only}: it launches {duration(spent)}{longest}." if told else ""
+    part = more / int(time.sum())
+    each = f"Step {_numbers(steps, long)} launches" if many == 1 else f"Steps {_numbers(steps, long)} launch"
+    yield Finding(
+        "slow_steps",
+        "medium" if told else "low",
+        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} the GPU {duration(more)} more work than "
+        "usual",
+        f"{each} kernels and copies of {duration(int(time[long].mean()))}{average}, the median step "
+        f"{duration(usual)}. The difference is {share(part)} of the work of all steps.{where}",
+        _ONLY_THERE if told else _LARGER,
+        first_of([*at[:1].tolist(), *longest_first(trace, steps.event[long]).tolist()]),
+        {"slow": float(many), "more_ns": float(more), "share": part},
+    )
+
+
+def _numbers(steps: StepTable, long: Bool) -> str:
+    """The numbers of these steps, of many the first few."""
+    numbers = [f"{n}" for n in steps.number[long][:5].tolist()]
+    return ", ".join(numbers) + (", ..." if long.sum() > len(numbers) else "")
+
+
+def _only_there(results: Results, steps: StepTable, long: Bool, worst: int) -> tuple[str, I64]:
+    """The annotation that takes most of the `worst` step, of those that all `long` steps have and no other,
+    "" for none; and where it stands in that step (slices)."""
+    trace = results.trace
     at = results.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
     step = step_of(steps, trace.start[at])
     usual = np.unique(trace.name[at[(step >= 0) & ~long[step]]])
@@ -276,23 +343,22 @@ def _only_there(results: Results, steps: StepTable, long: Bool) -> tuple[str, in
     for other in np.flatnonzero(long).tolist():
         mine = mine[np.isin(trace.name[mine], trace.name[at[step == other]])]
     if not len(mine):
-        return "", 0
+        return "", mine
     names, which = np.unique(trace.name[mine], return_inverse=True)
-    spent = [
-        int(busy_union(trace, mine[which == i]).within(steps.start[[worst]], steps.end[[worst]])[0])
-        for i in range(len(names))
-    ]
-    top = int(np.argmax(spent))
-    return short_name(trace.names[int(names[top])], "user_annotation"), spent[top]
+    top = int(np.argmax([_time_in(trace, mine[which == i], steps, worst) for i in range(len(names))]))
+    return short_name(trace.names[int(names[top])], "user_annotation"), mine[which == top]
+
+
+def _time_in(trace: Trace, at: I64, steps: StepTable, step: int) -> int:
+    """How much of a step passes in these slices, ns."""
+    return int(busy_union(trace, at).within(steps.start[[step]], steps.end[[step]])[0])
 
 
 def _dearest(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
-    """(the op or call of the thread that is most of what the longest step takes beyond the others; for how
-    much more, ns); ("", 0) for none."""
+    """(the op or call that is most of what the longest step takes beyond the others; for how much more, ns);
+    ("", 0) for none."""
     trace, worst = results.trace, int(np.argmax(steps.end - steps.start))
-    lane = trace.lanes[trace.lane[steps.event[0]]]
-    rows = np.arange(lane.first, lane.last)
-    rows = rows[np.isin(trace.kind[rows], (Kind.CPU_OP, Kind.RUNTIME)) & ~trace.implausible[rows]]
+    rows = _busy_rows(results, steps)
     own = results.own_time()[rows]
 
     def spent(step: int) -> I64:
@@ -308,9 +374,18 @@ def _dearest(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
     return trace.names[top], int(surplus[top])
 
 
+def _busy_rows(results: Results, steps: StepTable) -> I64:
+    """The ops and calls of the steps' thread and of those that launch: in the backward pass the thread waits
+    for one of autograd's."""
+    trace, lanes = results.trace, results.launching_lanes().copy()
+    lanes[trace.lane[steps.event[0]]] = True
+    rows = np.flatnonzero(trace.is_kind(Kind.CPU_OP, Kind.RUNTIME) & ~trace.implausible)
+    return rows[lanes[trace.lane[rows]]]
+
+
 def _do_the_same(trace: Trace, steps: StepTable, rows: I64, long: Bool) -> bool:
     """Whether the `long` steps have as many of `rows` as the others."""
-    done = np.bincount(step_of(steps, trace.start[rows]) + 1, minlength=len(steps) + 1)[1:]
+    done = count_in(steps, trace.start[rows])
     usual = float(np.median(done[~long]))
     return bool((np.abs(done[long] - usual) <= SAME * usual).all())
 
@@ -349,10 +424,10 @@ def _alike(results: Results) -> StepTable:
     if not len(steps):
         return steps
     at = results.launch_calls()
-    done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+    done = count_in(steps, trace.start[at])
     if not done[0]:
         at = results.slices(Kind.CPU_OP, lambda _: True)
-        done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+        done = count_in(steps, trace.start[at])
     keep = (2 * done >= done[0]) & (done <= 2 * done[0])
     return steps.only(keep)
 

@@ -26,6 +26,7 @@ from tracetui.analysis.findings.idle import (
     loading_advice,
     loading_time,
     waits_for_device,
+    waits_in_a_step,
 )
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import (
@@ -52,6 +53,7 @@ from tracetui.formats.machine import threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union, all_of
 from tracetui.trace.model import I32, I64, Kind, Trace
+from tracetui.trace.unknown import launches_by_time
 from tracetui.units import capital, duration, plural, share
 
 LITTLE_USE = 0.5
@@ -60,6 +62,8 @@ IDLE_SHARE = 0.1
 MUCH_IDLE = 0.25
 SEVERAL_GAPS = 10
 """Of fewer, one that takes half of the idle time is nothing special."""
+SEVERAL_WAITS = 3
+"""So many waits within a step cut it into pieces."""
 NO_REASON = "back to back"
 FREEING_SHARE = 0.1
 ALLOCATION_SHARE = 0.05
@@ -83,8 +87,6 @@ _EMPTY = re.compile(r"aten::empty(?:_strided)?")
 """Of what makes tensors, the ops that the trace has."""
 _PINS = re.compile(r"HostAlloc|HostMalloc|HostRegister|MemHostAlloc")
 _ADVICE = {
-    "dispatch": "Give the GPU more work per launch: larger batches, torch.compile, CUDA graphs (mode="
-    '"reduce-overhead").',
     "host": "Look at what Python does between the ops: data loading, logging, printing, garbage collection.",
     "sync": "Remove what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
@@ -93,6 +95,10 @@ _ADVICE = {
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
 }
+_IN_ANNOTATION = (
+    "Look at what the program does in {}: do less there, or do it less often, or in another process while "
+    "the GPU works."
+)
 _ONE_LAUNCH = (
     "A single launch takes most of that, where a few µs are usual: look at what held up that call, such as "
     "another thread in a CUDA call, the driver, or other programs on the CPU."
@@ -334,8 +340,8 @@ class _Idle:
 
     @cached_property
     def within(self) -> tuple[str, int]:
-        """The annotation in which the CPU was for most of `host`, as it ran little else, "" for none; and for
-        how long."""
+        """The annotation or function of Python in which the CPU was for most of `host`, as it ran little
+        else, "" for none; and for how long."""
         return _within(self.results, self)
 
     @cached_property
@@ -413,23 +419,26 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
 
 
 def _within(results: Results, idle: _Idle) -> tuple[str, int]:
-    """The annotations of one name that are most of `host`, and how long the device was idle in them for
-    reasons of the program."""
+    """The annotations, or functions of Python, of one name that are most of `host`, and how long the device
+    was idle in them for reasons of the program."""
     trace, host, at = results.trace, idle.why.pieces[:, CAUSES.index("host")], idle.why.activity
     # Those that are little else: not what is around all of a step.
-    mine = (at >= 0) & (trace.kind[at] == Kind.ANNOTATION) & (2 * host > trace.duration[at])
+    known = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.PYTHON))
+    mine = (at >= 0) & known & (2 * host > trace.duration[at])
     names, which = by_name(trace, at[mine])
     if not len(names):
         return "", 0
     top = int(names[np.argmax(sum_into(which, host[mine], len(names)))])
-    name, of_name = trace.names[top], results.slices(Kind.ANNOTATION, trace.names[top].__eq__)
+    kind = Kind(int(trace.kind[at[mine][trace.name[at[mine]] == top][0]]))
+    name, of_name = trace.names[top], results.slices(kind, trace.names[top].__eq__)
     inside = busy_union(trace, of_name)
     begin, end = (np.clip(time, *idle.counts) for time in (inside.start, inside.end))
     spent = results.split().idle_of(idle.place, begin, end)
     spent[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
     time = int(spent.sum())
     told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
-    return (short_name(name, "user_annotation"), time) if told else ("", 0)
+    category = "python_function" if kind == Kind.PYTHON else "user_annotation"
+    return (short_name(name, category), time) if told else ("", 0)
 
 
 def _idle_text(results: Results, idle: _Idle) -> str:
@@ -610,7 +619,9 @@ def _without_launches(results: Results) -> str:
     rows, table = results.steps().rows if results.is_whole else (), results.step_table()
     if (table.end[:-1] > table.start[1:]).any():  # work belongs to the latest to start
         return ""
-    without = [row.label for row in rows if not row.launches]
+    time, _ = launches_by_time(results.trace)
+    calls = np.searchsorted(time, table.end) - np.searchsorted(time, table.start)
+    without = [row.label for row, n in zip(rows, calls.tolist(), strict=False) if not (row.launches or n)]
     if not without or len(without) == len(rows):
         return ""
     if len(without) == 1:
@@ -645,11 +656,17 @@ def _advice(results: Results, idle: _Idle) -> str:
             "of all threads."
         )
     if main == "unlinked" and _has_ops(results):
+        # Calls without ids lead nowhere; calls that are not there are another matter.
+        if results.cpu_time().linked or not has(trace, Kind.RUNTIME):
+            return (
+                "The calls that launched this work are not in the trace: whatever wrote the file left them "
+                "out, or another process made them."
+            )
         return "The trace shows what the CPU did, but not what launched what: look at both on the timeline."
     if main == "allocation":
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
-        return f"{_ADVICE['allocation']} {_ADVICE[main]}"
+        return f"{_ADVICE['allocation']} {_more_per_launch(results) if main == 'dispatch' else _ADVICE[main]}"
     if main in ("launch", "dispatch") and _copies(results):
         return "Most launches are copies from and to the host: copy many small tensors as one."
     if main in ("launch", "dispatch") and _replays(results):
@@ -671,10 +688,23 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = results.short_kernels(), dict(zip(CAUSES, idle.causes, strict=True))
+        within = idle.within[0] if not idle.within[0].startswith("Optimizer.") else ""
+        look = _IN_ANNOTATION.format(within) if within else _ADVICE["host"]
         if 2 * short.events > short.of and "dispatch" in (CAUSES[i] for i in idle.largest):
-            both = "" if 2 * time["host"] < idle.idle else f"{_ADVICE['host']} "
-            return both + _ADVICE["dispatch"] + also
-    return _ADVICE[main] + (also if main == "dispatch" else "")
+            both = "" if 2 * time["host"] < idle.idle and not within else f"{look} "
+            return both + _more_per_launch(results) + also
+        return look
+    return _more_per_launch(results) + also if main == "dispatch" else _ADVICE[main]
+
+
+def _more_per_launch(results: Results) -> str:
+    """What to try where launching takes long. A graph holds no op that makes the CPU wait for the device."""
+    waits, op = waits_in_a_step(results)
+    graphs = ', CUDA graphs (mode="reduce-overhead").'
+    if waits >= SEVERAL_WAITS:
+        graphs = f". For CUDA graphs, first rid the step of its {waits:,} waits for the GPU, above all {op}."
+    compiled = "larger compiled regions" if len(_compiled_regions(results)) else "torch.compile"
+    return f"Give the GPU more work per launch: larger batches, {compiled}{graphs}"
 
 
 def allocation_advice(results: Results) -> str:
@@ -731,11 +761,16 @@ def _copies(results: Results) -> bool:
     return bool(2 * np.count_nonzero(copies) > len(copies))
 
 
+def _compiled_regions(results: Results) -> I64:
+    return results.slices(Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
+
+
 def _is_compiled(results: Results) -> bool:
     """Whether most of what is launched is launched by compiled regions."""
     trace, calls = results.trace, results.launch_calls()
-    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
-    inside = busy_union(trace, regions).touching(trace.start[calls], trace.start[calls] + 1)
+    inside = busy_union(trace, _compiled_regions(results)).touching(
+        trace.start[calls], trace.start[calls] + 1
+    )
     return bool(2 * np.count_nonzero(inside) > len(calls))
 
 
