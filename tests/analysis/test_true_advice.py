@@ -165,7 +165,7 @@ def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path: Path, evaluat
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
     assert finding is not None
     assert finding.title == "1 of 5 steps gives the GPU 4.00 ms more work than usual"
-    assert ("Only there is evaluate: it launches 4.00 ms." in finding.text) is evaluates
+    assert ("Found only there: evaluate, which launches 4.00 ms." in finding.text) is evaluates
     assert finding.advice.startswith(
         "Look at what " + ("the program does" if evaluates else "runs only there")
     )
@@ -374,7 +374,7 @@ def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path: Path, waits: 
     trace = trace_of(tmp_path, *events)
     finding = found_whole(trace, "overhead_bound")
     assert finding is not None
-    said = "For CUDA graphs, first rid the step of its 3 waits for the GPU, above all aten::nonzero."
+    said = "For CUDA graphs, first remove the step's 3 waits for the GPU, above all aten::nonzero."
     assert (said in finding.advice) is (waits == 3)
     assert ("CUDA graphs (mode" in finding.advice) is (waits == 2)
     if waits == 3:

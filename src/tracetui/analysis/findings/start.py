@@ -310,7 +310,7 @@ def _more_work(results: Results, steps: StepTable) -> Iterator[Finding]:
     spent = int(trace.duration[work[of_it]].sum())
     told = 2 * spent > time[worst] - usual
     longest, average = (" in the longest", " on average") if many > 1 else ("", "")
-    where = f" Only there is {only}: it launches {duration(spent)}{longest}." if told else ""
+    where = f" Found only there: {only}, which launches {duration(spent)}{longest}." if told else ""
     part = more / int(time.sum())
     each = f"Step {_numbers(steps, long)} launches" if many == 1 else f"Steps {_numbers(steps, long)} launch"
     yield Finding(

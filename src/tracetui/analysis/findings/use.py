@@ -702,7 +702,7 @@ def _more_per_launch(results: Results) -> str:
     waits, op = waits_in_a_step(results)
     graphs = ', CUDA graphs (mode="reduce-overhead").'
     if waits >= SEVERAL_WAITS:
-        graphs = f". For CUDA graphs, first rid the step of its {waits:,} waits for the GPU, above all {op}."
+        graphs = f". For CUDA graphs, first remove the step's {waits:,} waits for the GPU, above all {op}."
     compiled = "larger compiled regions" if len(_compiled_regions(results)) else "torch.compile"
     return f"Give the GPU more work per launch: larger batches, {compiled}{graphs}"
 
