@@ -477,5 +477,5 @@ def test_work_without_launches(tmp_path: Path, lost: str) -> None:
     finding = found(trace_of(tmp_path, *here), "little_use")
     assert finding is not None
     assert finding.advice.startswith(
-        "What the CPU did is recorded" if lost == "ids" else "The calls that launched"
+        "The trace shows what the CPU did" if lost == "ids" else "The calls that launched"
     )
