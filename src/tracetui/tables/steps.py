@@ -331,7 +331,7 @@ def _unrecorded(table: StepTable) -> str:
     if not table.unrecorded:
         return ""
     launch = "what it launches" if table.unrecorded == 1 else "what they launch"
-    return f"{plural(table.unrecorded, 'more step')}: {launch} is not in the trace."
+    return f"{plural(table.unrecorded, 'more step')}: {launch} is not in the trace, or not all."
 
 
 def _listed(names: Sequence[str]) -> str:
