@@ -346,7 +346,7 @@ def source_text(source: str) -> str:
         return "Steps from Optimizer.step: each ends with the optimizer's step."
     if source.startswith("ProfilerStep of "):
         rank = source.removeprefix("ProfilerStep of ")
-        return f"Steps are those of {rank}; other ranks' work counts where it began."
+        return f"Steps are those of {rank}; what others do counts where it began."
     return f"Steps from the {source}." if source.startswith("annotation ") else ""
 
 
