@@ -173,7 +173,7 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
 
 def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:
     """In a file of several processes, whose steps overlap: (mask of those of the one that launched most, " of
-    RANK", "" where that is not known). None for other files."""
+    RANK", or " of one process"). None for other files."""
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
     if len(np.unique(process)) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
         return None
@@ -182,7 +182,7 @@ def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str
     main = main_process(trace)
     chosen = main if main in process else int(process[0])
     rank = trace.processes[chosen].rank
-    return process == chosen, f" of {rank}" if rank else ""
+    return process == chosen, f" of {rank or 'one process'}"
 
 
 def step_of(steps: StepTable, time: I64) -> I32:

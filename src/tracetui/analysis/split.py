@@ -28,7 +28,7 @@ from tracetui.trace.nesting import first_places
 
 IN_FLIGHT = "in flight"
 """Idle at the beginning of the recording, before work that was queued already: launched before the
-recording, or the first that is recorded of its stream. Taken out of `unlinked` and `queued`. What ran then is
+recording, or the first that is recorded of the device. Taken out of `unlinked` and `queued`. What ran then is
 not known: work that is under way when a recording starts is not in the trace."""
 COLUMNS = (*BUSY_PARTS, *CAUSES, IN_FLIGHT)
 """Of the arrays here: busy, then idle."""
@@ -275,7 +275,8 @@ class DeviceTimes:
         # Where no work has a launch, none is known to come from before the recording.
         linked = np.logical_or.reduceat(trace.launch[at] >= 0, devices.first[:-1])[which]
         maybe = np.flatnonzero((event >= 0) & ((self.idle.launch < 0) | opened) & linked)
-        early = maybe[opened[maybe] | (launch_times(trace, event[maybe]) == NEVER)]
+        first_of_all = opened[maybe] & ((ended_by[maybe] < 0) | (self.idle.launch[maybe] < 0))
+        early = maybe[first_of_all | (launch_times(trace, event[maybe]) == NEVER)]
         # What waited for recorded work is held up by that, and not by what came before.
         held = self.idle.waited_for(early[self.idle.launch[early] >= 0]) >= 0
         early = early[~held[early]]

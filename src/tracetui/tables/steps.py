@@ -331,7 +331,7 @@ def _unrecorded(table: StepTable) -> str:
     if not table.unrecorded:
         return ""
     launch = "what it launches" if table.unrecorded == 1 else "what they launch"
-    return f"{plural(table.unrecorded, 'more step')}: {launch} is not in the trace."
+    return f"{plural(table.unrecorded, 'more step')}: {launch} is not in the trace, or not all."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -346,7 +346,7 @@ def source_text(source: str) -> str:
         return "Steps from Optimizer.step: each ends with the optimizer's step."
     if source.startswith("ProfilerStep of "):
         rank = source.removeprefix("ProfilerStep of ")
-        return f"Steps are those of {rank}; other ranks' work counts where it began."
+        return f"Steps are those of {rank}; what others do counts where it began."
     return f"Steps from the {source}." if source.startswith("annotation ") else ""
 
 

@@ -13,6 +13,7 @@ from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, members
+from tracetui.analysis.select import processes_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, size
@@ -113,7 +114,7 @@ def ddp_copies(results: Results) -> Iterator[Finding]:
     back = results.slices(Kind.CPU_OP, lambda name: name == _TO_GRADIENTS)
     buffers, gradients = int(trace.duration[flat].sum()), int(trace.duration[back].sum())
     total = buffers + gradients
-    part = total / (high - low)
+    part = total / ((high - low) * max(1, processes_of(trace, np.union1d(flat, back))))
     if part < DDP_SHARE:
         return
     text, advice = "", ""

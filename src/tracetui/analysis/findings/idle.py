@@ -19,7 +19,7 @@ from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
-from tracetui.analysis.select import by_name
+from tracetui.analysis.select import by_name, processes_of
 from tracetui.analysis.split import BUSY, COLUMNS
 from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
@@ -326,7 +326,7 @@ def data_loading(results: Results) -> Iterator[Finding]:
         whole, base = int((steps.end - steps.start).sum()), steps.base
     else:
         whole, base = results.span[1] - results.span[0], results.verdict().base
-    total = int(trace.duration[at].sum())
+    total, whole = int(trace.duration[at].sum()), whole * processes_of(trace, at)
     if not len(at) or not whole or total < LOADING_SHARE * whole:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
