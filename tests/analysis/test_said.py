@@ -57,6 +57,13 @@ def test_a_copy_that_its_call_waits_for_is_no_short_kernel(tmp_path: Path) -> No
     assert (short.events, short.of) == (0, 3)
 
 
+def test_a_call_may_return_before_the_last_piece_of_its_copy_is_over(tmp_path: Path) -> None:
+    """A call of 510 us; a copy of 500 from 20 us after its start on."""
+    copy = [launch(100, 1, 510, "cudaMemcpyAsync"), memcpy(120, 500, 1, "HtoD (Pageable -> Device)")]
+    short = Results(trace_of(tmp_path, *copy, *run(1000, 2, 2))).short_kernels()
+    assert (short.events, short.of) == (1, 2)
+
+
 def test_where_no_two_steps_are_alike_none_is_slow(tmp_path: Path) -> None:
     """1.39, 1.73, 0.28 and 0.16 ms: twice the median of 0.84 is not "longer than usual"."""
     events: list[Event] = []

@@ -15,6 +15,7 @@ from tracetui.analysis.devices import device_of, work_of_devices
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
+from tracetui.analysis.launches import NEARLY_ALL
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, op_names, plausible
 from tracetui.trace import Kind, Trace
@@ -26,9 +27,7 @@ LATENCY_NS = 5_000
 LONGEST_LATENCY_NS = 20_000
 """No launch takes longer to arrive after its end: the work is waiting for something else."""
 BLOCKING_NS = 20_000
-"""A copy call that ends after its copy and takes this long has waited for it."""
-NEARLY_ALL = 0.95
-"""Or after this share of its copy."""
+"""A copy call that has waited for its copy takes this long."""
 
 _SYNC = re.compile(
     r"\w{0,40}Synchronize(?!d)|cn(rt)?QueueSync|cnrtSyncDevice|urEventWait|urQueueFinish"

@@ -13,6 +13,9 @@ from tracetui.analysis.select import by_name, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64, Bool
 
+NEARLY_ALL = 0.95
+"""A copy call that ends after this share of its copy has waited for it."""
+
 
 @dataclass(frozen=True)
 class Launches:
@@ -81,11 +84,12 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
 
 
 def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
-    """The events whose launch cost the CPU more than the device took to run them. Not copies that end before
-    their call does: it waits for them."""
+    """The events whose launch cost the CPU more than the device took to run them. Not copies that are nearly
+    over before their call is: it waits for them."""
     run = trace.duration[launches.event]
     end = trace.start[launches.launch] + trace.duration[launches.launch]
-    copied = (trace.kind[launches.event] == Kind.MEMCPY) & (trace.start[launches.event] + run <= end)
+    held = trace.start[launches.event] + (NEARLY_ALL * run).astype(np.int64)
+    copied = (trace.kind[launches.event] == Kind.MEMCPY) & (held <= end)
     short = np.flatnonzero((run < launches.cost) & ~copied)
     names, which = by_name(trace, launches.event[short])
     count = np.bincount(which, minlength=len(names)).astype(np.int64)
