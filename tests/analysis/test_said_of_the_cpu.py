@@ -225,6 +225,16 @@ def test_each_step_that_waits_before_its_work_has_no_lead_in(tmp_path: Path) -> 
     assert "lead-in" not in dict(verdict.left_out)
 
 
+def test_what_the_profiler_adds_to_the_first_wait_is_no_lead_in(tmp_path: Path) -> None:
+    """Each step waits for 700 us; the first one for 900 us more, for the profiler."""
+    events = [step(0, 0, 1900), overhead(10, 900), *run(1600, 200, 1)]
+    for n in range(1, 4):
+        events += [step(n, 900 + 1000 * n, 1000), *run(1600 + 1000 * n, 200, n + 1)]
+    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    assert verdict.left_out == (("profiler", 900_000),)
+    assert verdict.busy_share == pytest.approx(800 / 4000)
+
+
 @pytest.mark.parametrize(("op", "said"), [(True, False), (False, True)])
 def test_a_recording_of_nothing_says_what_to_do(tmp_path: Path, op: bool, said: bool) -> None:
     span = cpu("PyTorch Profiler (0)", 0, 2000, "Trace") | {"pid": "Spans", "tid": "PyTorch Profiler"}

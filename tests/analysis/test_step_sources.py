@@ -234,6 +234,19 @@ def test_parts_that_do_not_come_in_turn_are_none(tmp_path: Path) -> None:
     assert found(tmp_path, *rounds("encode", "decode", "respond")).source == "annotation decode"
 
 
+def test_a_loop_by_name_that_holds_too_few_of_the_launches(tmp_path: Path) -> None:
+    """A server replays one graph in `execute_model`, and copies before and after it in parts of their own."""
+    events: list[Event] = []
+    for n in range(4):
+        at = 1_000 * n
+        for k, (name, launches) in enumerate((("schedule", ""), ("execute_model", "ab"), ("sample", "c"))):
+            events.append(note(name, at + 200 * k, 180))
+            events += launched(launches, at + 200 * k, 10 * n + k + 1)
+    steps = found(tmp_path, *events)
+    assert (steps.source, len(steps)) == ("annotation schedule to sample", 4)
+    assert spans(steps)[1] == (1000, 1580)
+
+
 def test_the_loop_before_what_is_around_and_within_it(tmp_path: Path) -> None:
     parts = [note(f"layer_{j}", 100 * i + 4 + 20 * j, 18) for i in range(4) for j in range(2)]
     around = [note("generate", 0, 190), note("generate", 195, 205)]

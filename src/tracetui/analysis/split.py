@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from tracetui.analysis.causes import AT, CAUSES, Causes, IdleTime
+from tracetui.analysis.causes import AT, CAUSES, NOT_THE_PROGRAMS, Causes, IdleTime
 from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.devices import Devices, side_by_side, work_of_devices
 from tracetui.analysis.exposed_time import host_copies
@@ -37,6 +37,7 @@ IDLE = slice(len(BUSY_PARTS), len(COLUMNS))
 _MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
 _CAUSES_IN_FLIGHT = [len(BUSY_PARTS) + cause for cause in _MAYBE_IN_FLIGHT]
 CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
+_NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 
 
 AS_LONG = 2 / 3
@@ -157,14 +158,14 @@ class Split:
         found, first = [], 0
         for some in self.times:
             lead = some.lead(low[:1], high[:1])[:, 0]
+            # The profiler and first calls lengthen the first one's only.
+            own = lead - some.within(low[:1], (low[0] + lead)[:, None])[:, 0, _NOT_THE_PROGRAMS].sum(1)
             counts = lead > 0
             blocks = np.array([len(device.blocks) for device in self.gaps[first : first + len(some)]])
             # With fewer, most of the ranges that follow show nothing.
             for i in np.flatnonzero(counts & (2 * blocks >= len(low) - 1)).tolist():
                 waits = float(np.median(some.lead(low[1:], high[1:], slice(i, i + 1))))
-                counts[i] = 2 * waits < lead[i] and AS_LONG * lead[i] > self._idle_before(
-                    first + i, low, high
-                )
+                counts[i] = 2 * waits < own[i] and AS_LONG * own[i] > self._idle_before(first + i, low, high)
             until = low[0] + np.where(counts, lead, 0)
             found.append(some.within(low[:1], until[:, None])[:, 0])
             first += len(some)

@@ -10,7 +10,7 @@ annotation      Annotations of one thread whose names differ in numbers only, tw
                 other, with most launches of the main thread inside. Of several those named as loops first
                 (step, iteration, execute, decode, ...), then the outermost. The parts of a model (layer,
                 block, ...) never are steps. Annotations that follow one another in every round (encode,
-                search, answer) are one step together, if none of them is named as a loop.
+                search, answer) are one step together, if none of them is named as a loop and holds as much.
 repeats         The launches of the main thread (without a device, its outermost ops) are one sequence of
                 names over and over: at least three times whole, hardly anything that is not part of it, and
                 so rare by chance that shuffling would not give it. The layers of one forward pass repeat as
@@ -240,10 +240,8 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
         if not len(chosen) or trace.lane[group[0]] == trace.lane[chosen[0]]:
             both = np.sort(np.concatenate([chosen, group]))
             chosen = both if _apart(trace, both) else chosen
-    if not len(chosen):
-        return _rounds_of_parts(trace, work, groups, of_name)
     if len(chosen) < 2 or not covers(chosen):
-        return None
+        return _rounds_of_parts(trace, work, groups, of_name)
     if good and not loops[best] and (whole := _rounds(trace, chosen, groups, of_name)) is not None:
         return whole
     texts = [trace.names[int(i)] for i in trace.name[chosen]]
