@@ -218,17 +218,19 @@ def _optimizer_loop(results: Results, at: I64) -> Iterator[Finding]:
     """`at`: the steps of one optimizer."""
     trace, launches = results.trace, results.launches()
     inside = busy_union(trace, at)
-    begin = trace.start[results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#"))]
-    if inside.touching(begin, begin + 1).any():  # with a closure, the model runs in it, too
-        return
     low, high = (np.array([time]) for time in results.span)
     spent = int(inside.within(low, high)[0])
     part = spent / max(1, int(high[0] - low[0]))
+    if part < OPTIMIZER_SHARE:
+        return
+    begin = trace.start[results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#"))]
+    if inside.touching(begin, begin + 1).any():  # with a closure, the model runs in it, too
+        return
     mine = trace.kind[launches.event] == Kind.KERNEL
     begun = trace.start[launches.launch]
     event = launches.event[mine & (inside.touching(begun, begun + 1) > 0)]
     several = results.named(lambda name: "multi_tensor_apply" in name)[trace.name[event]]
-    if part < OPTIMIZER_SHARE or len(event) < OPTIMIZER_KERNELS * len(at) or 2 * several.sum() > len(event):
+    if len(event) < OPTIMIZER_KERNELS * len(at) or 2 * several.sum() > len(event):
         return
     name = trace.name_of(int(at[0]))
     yield Finding(
