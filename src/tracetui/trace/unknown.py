@@ -148,10 +148,14 @@ def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
 
 
 def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
-    """The same for copies to pageable memory, whose calls return when the copy has ended."""
+    """The same for copies to pageable memory, whose calls return when the copy has ended; or, where the next
+    call waits for that, as it has to where the device reads such memory itself, when that one returns."""
     copy = _named(trace, "Device -> Pageable")[trace.name[work]]
     work, launch = work[copy], launch[copy]
-    found: I64 = trace.start[work] + trace.duration[work] - trace.start[launch] - trace.duration[launch]
+    after = np.minimum(launch + 1, len(trace) - 1)
+    waits = np.isin(after, _calls(trace, "Synchronize")) & (trace.lane[after] == trace.lane[launch])
+    call = np.where(waits, after, launch)
+    found: I64 = trace.start[work] + trace.duration[work] - trace.start[call] - trace.duration[call]
     return found
 
 
