@@ -99,9 +99,11 @@ def launches_by_time(trace: Trace) -> tuple[I64, Bool]:
     return trace.start[calls], ran[calls]
 
 
-def launched_unrecorded(trace: Trace, start: I64, ran: Bool) -> int:
-    """How many of the launches come first and led to nothing, as if the devices were recorded only later; 0
-    for fewer than `MISSING_FIRST`, or where a graph is captured. `start`, `ran`: `launches_by_time`."""
+@kept_by_trace
+def launched_unrecorded(trace: Trace) -> int:
+    """How many launches come first and led to nothing, as if the devices were recorded only later; 0 for
+    fewer than `MISSING_FIRST`, or where a graph is captured."""
+    start, ran = launches_by_time(trace)
     first = int(np.argmax(ran)) if ran.any() else 0
     return 0 if first < MISSING_FIRST or (captures(trace) < start[first]).any() else first
 
