@@ -55,6 +55,23 @@ def test_a_clock_that_is_right_or_hardly_off_has_one(tmp_path: Path, late: float
     assert verdict.verdict == "overhead-bound"
 
 
+@pytest.mark.parametrize(("waits_until", "known"), [(880, True), (400, False)])
+def test_a_copy_whose_call_does_not_wait_but_the_next_one(
+    tmp_path: Path, waits_until: float, known: bool
+) -> None:
+    """Where the device reads pageable memory itself, the call returns at once."""
+    events: list[Event] = []
+    for n in range(8):
+        at = 1000 * n
+        events += [cpu("aten::mm", at, 20), launch(at + 5, 2 * n + 1, 4), kernel(at + 15, 800, 2 * n + 1)]
+        events += [cpu("aten::item", at + 30, 900), launch(at + 32, 2 * n + 2, 6, "cudaMemcpyAsync")]
+        events.append(memcpy(at + 860, 2, 2 * n + 2, "DtoH (Device -> Pageable)"))
+        wait = waits_until - 40
+        events.append(cpu("cudaStreamSynchronize", at + 40, wait, "cuda_runtime", correlation=900 + n))
+    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    assert (verdict.verdict != "not known") is known
+
+
 def test_a_wait_for_one_of_two_devices_says_nothing_of_the_other(tmp_path: Path) -> None:
     """The other one still has a kernel of 5 ms to do."""
     args = {"correlation": 900, "device": 1, "stream": 7}

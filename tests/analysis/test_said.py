@@ -432,8 +432,10 @@ def test_several_ops_that_work_on_the_cpu(tmp_path: Path) -> None:
     assert "launch nothing" not in told("aten::empty", "aten::empty")
 
 
-def test_two_devices_that_take_turns(tmp_path: Path) -> None:
-    """Each time the second one's work waits for the first one's, the first time, too: it was recorded."""
+@pytest.mark.parametrize("other_process", [False, True])
+def test_two_devices_that_take_turns(tmp_path: Path, other_process: bool) -> None:
+    """Each time the second one waits for the first one, the first time, too: it was recorded. But not
+    for what another process does."""
     events: list[Event] = []
     for n in range(4):
         at = 4000 * n
@@ -441,12 +443,16 @@ def test_two_devices_that_take_turns(tmp_path: Path) -> None:
             i = 10 * n + device
             args = {"correlation": i + 1, "device": device, "stream": 7}
             events += [step(n, at, 3990)] * (device == 0)
+            pid = {"pid": 10} if other_process and device else {}
             events += [
-                launch(at + 2 + 4 * device, i + 1),
+                launch(at + 2 + 4 * device, i + 1) | pid,
                 kernel(at + lead, 1990, i + 1, pid=device, args=args),
             ]
     results = Results(trace_of(tmp_path, *events))
     verdict = results.verdict()
+    if other_process:
+        assert not any("work on another device" in one.text for one in find_findings(results))
+        return
     assert not verdict.left_out
     assert verdict.busy_share == pytest.approx(0.5, abs=0.01)
     (of_second,) = [

@@ -545,5 +545,9 @@ class IdleTime:
             near = (
                 (at >= 0) & (over[at] > self.start[left]) & (self.end[left] - over[at] <= LONGEST_LATENCY_NS)
             )
+            # What another process launched on another device is nothing that this one waits for.
+            process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)
+            own, theirs = (trace.launch[of] for of in (self.event[left], work[at]))
+            near &= (own < 0) | (theirs < 0) | (process[trace.lane[own]] == process[trace.lane[theirs]])
             found[left[near]] = work[at[near]]
         return found

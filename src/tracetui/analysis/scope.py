@@ -123,8 +123,7 @@ def _recorded(trace: Trace, table: StepTable) -> StepTable:
     part = done / np.maximum(asked, 1)
     captured = np.diff(np.searchsorted(captures(trace), [table.start, table.end]), axis=0)[0] > 0
     there = (asked == 0) | captured | (part >= (1 - UNFINISHED) * part.max())
-    first = launched_unrecorded(trace, time, ran)
-    late = np.minimum(high, first) - low > UNFINISHED * asked
+    late = np.minimum(high, launched_unrecorded(trace)) - low > UNFINISHED * asked
     begin, end = int(np.argmin(late)), len(table) - int(np.argmax(there[::-1]))
     at = np.arange(len(table))
     kept = table.only((at >= begin) & (at < end))

@@ -29,7 +29,7 @@ from tracetui.tables.steps import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
-from tracetui.trace.unknown import launched_unrecorded, launches_by_time
+from tracetui.trace.unknown import launched_unrecorded
 from tracetui.units import duration, exact, instant, plural, share
 
 NUMBERS_WIDE = 29
@@ -81,7 +81,7 @@ def gap_report(results: Results) -> list[GapReport]:
     lead_ins = lead_in_causes(results.trace, devices, results.cpu_time()) if results.is_whole else {}
     names = device_names(results.trace)
     events = np.array([found.event[0] for found in lead_ins.values()], dtype=np.int64)
-    unrecorded = launched_unrecorded(results.trace, *launches_by_time(results.trace)) if lead_ins else 0
+    unrecorded = launched_unrecorded(results.trace) if lead_ins else 0
     early = dict(zip(lead_ins, launch_times(results.trace, events) == NEVER, strict=True))
     for gaps, causes in zip(devices, results.device_causes(), strict=True):
         lead_in = lead_ins.get(gaps.device)

@@ -99,9 +99,11 @@ def launches_by_time(trace: Trace) -> tuple[I64, Bool]:
     return trace.start[calls], ran[calls]
 
 
-def launched_unrecorded(trace: Trace, start: I64, ran: Bool) -> int:
-    """How many of the launches come first and led to nothing, as if the devices were recorded only later; 0
-    for fewer than `MISSING_FIRST`, or where a graph is captured. `start`, `ran`: `launches_by_time`."""
+@kept_by_trace
+def launched_unrecorded(trace: Trace) -> int:
+    """How many launches come first and led to nothing, as if the devices were recorded only later; 0 for
+    fewer than `MISSING_FIRST`, or where a graph is captured."""
+    start, ran = launches_by_time(trace)
     first = int(np.argmax(ran)) if ran.any() else 0
     return 0 if first < MISSING_FIRST or (captures(trace) < start[first]).any() else first
 
@@ -148,10 +150,14 @@ def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
 
 
 def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
-    """The same for copies to pageable memory, whose calls return when the copy has ended."""
+    """The same for copies to pageable memory, whose calls return when the copy has ended; or, where the next
+    call waits for that, as it has to where the device reads such memory itself, when that one returns."""
     copy = _named(trace, "Device -> Pageable")[trace.name[work]]
     work, launch = work[copy], launch[copy]
-    found: I64 = trace.start[work] + trace.duration[work] - trace.start[launch] - trace.duration[launch]
+    after = np.minimum(launch + 1, len(trace) - 1)
+    waits = np.isin(after, _calls(trace, "Synchronize")) & (trace.lane[after] == trace.lane[launch])
+    call = np.where(waits, after, launch)
+    found: I64 = trace.start[work] + trace.duration[work] - trace.start[call] - trace.duration[call]
     return found
 
 

@@ -619,9 +619,10 @@ def _without_launches(results: Results) -> str:
     rows, table = results.steps().rows if results.is_whole else (), results.step_table()
     if (table.end[:-1] > table.start[1:]).any():  # work belongs to the latest to start
         return ""
-    time, _ = launches_by_time(results.trace)
-    calls = np.searchsorted(time, table.end) - np.searchsorted(time, table.start)
-    without = [row.label for row, n in zip(rows, calls.tolist(), strict=False) if not (row.launches or n)]
+    idle = [i for i, row in enumerate(rows) if not row.launches]
+    time, _ = launches_by_time(results.trace) if idle else (table.start, None)
+    calls = np.searchsorted(time, table.end[idle]) - np.searchsorted(time, table.start[idle])
+    without = [rows[i].label for i, n in zip(idle, calls.tolist(), strict=True) if not n]
     if not without or len(without) == len(rows):
         return ""
     if len(without) == 1:
