@@ -203,6 +203,20 @@ def test_shapes_are_asked_for_where_they_tell(tmp_path: Path, name: str, told: b
     assert ("record_shapes=True" in finding.advice) is told
 
 
+@pytest.mark.parametrize(
+    ("op", "call", "told"),
+    [("aten::mm", "cudaLaunchKernel", True), ("triton_tem_fused_mm_0", "cuLaunchKernel", False),
+     ("aten::mm", "cudaGraphLaunch", False)],
+)  # fmt: skip
+def test_shapes_tell_nothing_of_graphs_and_of_the_compilers_kernels(
+    tmp_path: Path, op: str, call: str, told: bool
+) -> None:
+    events = [cpu(op, 0, 20), launch(5, 1, 4, call), kernel(10, 500, 1, name=GEMM), *run(520, 50, 2)]
+    finding = found(trace_of(tmp_path, *events), "hotspot")
+    assert finding is not None
+    assert ("record_shapes=True" in finding.advice) is told
+
+
 def test_turns_of_one_length_name_another_process(tmp_path: Path) -> None:
     """All is queued at once in one stream, after earlier work; every 3 ms nothing runs for 2."""
     events = [step(0, 0, 400), kernel(0, 900, 100)]

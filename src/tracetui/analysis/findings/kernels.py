@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import AT
-from tracetui.analysis.device_work import has_tf32
+from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.attention import outside_attention
@@ -29,7 +29,7 @@ from tracetui.analysis.findings.model import (
     longest_of_each,
     smi,
 )
-from tracetui.analysis.flops import work_of
+from tracetui.analysis.flops import counted, work_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.kernels.gemm import UNALIGNED
@@ -126,7 +126,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
         f"{duration(results.work_time - time[top])}.",
         _JOINS
         if "CatArray" in trace.name_of(int(at[0]))
-        else _hotspot_advice(numbers, shapes_recorded(trace) or name.kind not in _COUNTED),
+        else _hotspot_advice(numbers, shapes_recorded(trace) or not _shapes_would_tell(results, at, name)),
         first_of(at),
         numbers,
     )
@@ -134,6 +134,19 @@ def hotspot(results: Results) -> Iterator[Finding]:
 
 _COUNTED = ("gemm", "conv", "attention", "elementwise", "copy")
 """The kinds of kernels whose work recorded shapes tell (`flops`)."""
+
+
+def _shapes_would_tell(results: Results, at: I64, name: KernelName) -> bool:
+    """Whether recorded shapes would say how much work kernels of one name do: not of a graph's, which have no
+    op, nor of those that the compiler wrote."""
+    trace = results.trace
+    if name.kind not in _COUNTED:
+        return False
+    op, launch = op_behind(trace, at), trace.launch[at]
+    if (op >= 0).any():
+        return bool(results.named(counted)[trace.name[op[op >= 0]]].any())
+    graphs = results.named(lambda other: "GraphLaunch" in other)
+    return not graphs[trace.name[launch[launch >= 0]]].any()
 
 
 _JOINS = (
