@@ -61,6 +61,13 @@ SAMPLES = ROOT / "sample_traces"
 COLLECTION = ROOT.parent / "shared" / "traces"
 
 
+def needed(path: Path) -> Path:
+    """The path; skips where it is absent. All that the collection lacks is one line of the summary."""
+    if not path.exists():
+        pytest.skip(f"{path if COLLECTION.is_dir() else 'the larger collection of traces'} is not here")
+    return path
+
+
 def pytest_xdist_auto_num_workers() -> int | None:
     """Some tests wait for other processes: one worker more than there are cores uses that time."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
@@ -125,10 +132,7 @@ def samples() -> Path:
 @pytest.fixture
 def wild() -> Path:
     """The folder of traces from many tools; skips where it is absent."""
-    folder = COLLECTION / "wild"
-    if not folder.is_dir():
-        pytest.skip(f"traces of other tools, under their own licences, are not in {folder}")
-    return folder
+    return needed(COLLECTION / "wild")
 
 
 @lru_cache(maxsize=12)

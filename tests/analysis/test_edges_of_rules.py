@@ -82,7 +82,7 @@ def test_ddp_copies_that_matter_are_told(
     finding = found(trace_of(tmp_path, *ddp(buffers, gradients)), "ddp_copies")
     assert finding is not None
     assert ("broadcast_buffers=False" in finding.advice, "gradient_as_bucket_view" in finding.advice) == told
-    assert ("the buffers of rank 0" in finding.text, "copies the gradients out" in finding.text) == told
+    assert ("it sends rank 0's buffers" in finding.text, "copies the gradients out" in finding.text) == told
 
 
 def test_numbers_of_unaligned_products(tmp_path: Path) -> None:

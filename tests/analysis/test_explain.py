@@ -144,7 +144,7 @@ def test_a_first_use_and_the_hole_in_it() -> None:
     first, later = (" ".join(explain(trace, find(trace, "aten::mm", n)).why) for n in (0, 1))
     assert "used for the first time" in first
     assert "Later calls do not pay for that; every start of the program does." in first
-    assert "For 52.6 ms of it, after cudaMalloc, the trace has no call in it." in first
+    assert "For 52.6 ms of it, after cudaMalloc, the trace shows no call inside it." in first
     assert "first time" not in later
     call = " ".join(explain(trace, find(trace, "cudaLaunchKernel", 0)).why)
     assert "used for the first time" in call

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import COLLECTION, needed
 from tests.recorded import load
 
 from tracetui.analysis.efficiency import efficiency
 from tracetui.analysis.explain import explain
-from tracetui.analysis.findings import RULES, SEVERITIES, Finding, find_findings
+from tracetui.analysis.findings import BEFORE_THE_VERDICT, RULES, SEVERITIES, Finding, find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope, step_scope
 from tracetui.trace import Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLE_TRACES = DATA.parent.parent / "sample_traces"
-WILD = DATA.parent.parent.parent / "shared" / "traces" / "wild"
 
 RECORDED = {
     "llama_train": "overhead_bound short_calls metadata_only",
@@ -84,9 +84,7 @@ def recorded(name: str, folder: Path = DATA) -> tuple[Trace, tuple[Finding, ...]
 
 @cache
 def wild_findings(name: str) -> tuple[Trace, tuple[Finding, ...]]:
-    if not (WILD / name).is_file():
-        pytest.skip(f"traces of other tools, under their own licences, are not in {WILD}")
-    trace = load(WILD / name)
+    trace = load(needed(COLLECTION / "wild" / name))
     return trace, find_findings(Results(trace))
 
 
@@ -141,6 +139,15 @@ def test_every_rule_keeps_quiet_somewhere() -> None:
     tables = [set(rules.split()) for rules in (*RECORDED.values(), *SAMPLES.values(), *OTHERS.values())]
     for rule in RULES:
         assert any(rule not in table for table in tables), rule
+
+
+def test_rules_that_are_looked_at_before_the_verdict_do_not_ask_for_it() -> None:
+    trace, found = recorded("llama_train")
+    results = Results(trace)
+    early = [finding for name in BEFORE_THE_VERDICT for finding in RULES[name](results)]
+    assert early == [finding for finding in found if finding.rule in BEFORE_THE_VERDICT] != []
+    assert not results.ready("verdict")
+    assert not results.ready("steps")
 
 
 def test_the_cold_start() -> None:
@@ -240,7 +247,7 @@ def test_naive_attention_is_not_fused() -> None:
     assert all("nvjet" in names[n - 4] and "nvjet" in names[n + 1] for n in ends)
     assert finding.numbers["device_ns"] == trace.duration[parts].sum()
     assert [trace.name_of(i) for i in finding.evidence] == ["aten::bmm", "aten::_softmax", "aten::bmm"] * 3
-    assert "128 times 1024 x 64 by 64 x 1024" in finding.text
+    assert "1024 x 64 by 64 x 1024, in a batch of 128" in finding.text
 
 
 def test_graphs_and_their_kernels() -> None:

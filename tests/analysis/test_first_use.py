@@ -229,6 +229,14 @@ def test_work_in_flight_is_told_apart(tmp_path: Path) -> None:
     assert verdict.verdict == "compute-bound"
 
 
+def test_a_stream_that_begins_later_is_not_the_beginning_of_the_recording(tmp_path: Path) -> None:
+    """Nothing says what its first kernel waited for, after the device had worked, and stood idle."""
+    events = [cpu("aten::mm", 0, 20), *run(20, 480, 1), launch(300, 2), kernel(900, 100, 2, stream=9)]
+    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    assert "at the beginning" not in verdict.reason
+    assert verdict.causes[CAUSES.index("queued")] == 400_000
+
+
 def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path: Path) -> None:
     touched = kernel(500, 1, 90) | {"pid": 1, "args": {"device": 1, "stream": 7, "correlation": 90}}
     trace = trace_of(tmp_path, launch(0, 1), kernel(0, 1000, 1), touched)
@@ -280,7 +288,7 @@ def test_the_steps_of_one_of_two_processes(tmp_path: Path) -> None:
         other.append(event | {"pid": event["pid"] + 1, "args": args})
     results = Results(trace_of(tmp_path, *one, *other))
     assert [row.number for row in results.steps().rows] == [0, 1, 2]
-    assert results.step_table().source == "ProfilerStep"
+    assert results.step_table().source == "ProfilerStep of one process"
     assert not [finding for finding in find_findings(results) if "idle" in finding.rule]
 
 

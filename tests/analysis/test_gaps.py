@@ -273,7 +273,7 @@ def waiting(mark: bool, after: float, **args: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("mark", "after", "args", "text"),
     [
-        (True, 142, {}, "queued; it had to wait for memcpy DtoH pinned, which was done 142 µs earlier"),
+        (True, 142, {}, "queued; it had to wait for memcpy DtoH pinned, which finished 142 µs earlier"),
         (False, 142, {}, "queued, but nothing recorded ran on this GPU"),
         (True, 15, {}, "queued until memcpy DtoH pinned was done"),
         (True, 142, {"stream": 9}, "queued, but nothing recorded ran on this GPU"),

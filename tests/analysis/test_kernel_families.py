@@ -14,6 +14,8 @@ from tracetui.analysis.kernel_names import LONGEST, decode
 from tracetui.analysis.kernels import cxx
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.kernels.letters import letters
+from tracetui.analysis.kernels.model import NAMESPACES
+from tracetui.analysis.meanings.kernels import FAMILIES
 
 needs_demangler = pytest.mark.skipif(
     find_spec("demangle") is None, reason="the demangler is not installed: it has no version for Python 3.10"
@@ -113,6 +115,30 @@ NAMES = [
         "gemm",
         "sm90 fp8 gemm 1d2d n2112 k7168 64x128",
     ),
+    (  # of the types, the last is that of the result
+        "void deep_gemm::sm100_fp8_gemm_1d1d_impl<(cute::UMMA::Major)0, (cute::UMMA::Major)0, 0u, 4096u, cutlass::bfloat16_t>(int*)",
+        "deep_gemm",
+        "gemm",
+        "sm100 fp8 gemm 1d1d",
+    ),
+    (  # CUTLASS's block-scaled products: the type of the scales, an x, that of the elements
+        "cutlass3x_sm100_bstensorop_s256x192x64gemm_block_scaled_ue4m3xe2m1_ue4m3xe2m1_f32_bf16_bf16_256x192x256_0x0x1_0_tnn_align32_2sm",
+        "cutlass",
+        "gemm",
+        "gemm fp4 256x192 tnn",
+    ),
+    (
+        "cutlass3x_sm100_bstensorop_s128x128x32gemm_block_scaled_ue8m0xe3m2_ue8m0xe3m2_f32_void_f32_128x128x128_1x1x1_0_tnt_align16",
+        "cutlass",
+        "gemm",
+        "gemm fp6 128x128 tnt",
+    ),
+    # vLLM: the type of the indices stands before that of the logits; 16 bits of either type.
+    ("void vllm::moe::topkGatingSoftmax<4, 128, 4, 16, 32, int, float>(float const*)", "vllm", "softmax", "topkGatingSoftmax fp32"),
+    ("void vllm::paged_attention_v2_kernel<unsigned short, unsigned char, 128, 16, 128>(float*)", "vllm", "attention", "paged_attention_v2"),
+    # SGLang's attention in Triton, for decoding.
+    ("_fwd_grouped_kernel_stage1", "other", "attention", "fwd_grouped_kernel_stage1"),
+    ("_fwd_kernel_stage2", "other", "attention", "fwd_kernel_stage2"),
     (CK_ABSCALE, "ck", "gemm", "ck gemm fp8 16x128"),
     (CK_WGRAD, "ck", "conv", "ck conv wgrad bf16"),
     (FLASHINFER_PREFILL, "flashinfer", "attention", "flashinfer prefill paged bf16"),
@@ -192,11 +218,25 @@ def test_names_of_libraries(name: str, family: str, kind: str, short: str) -> No
     assert (found.family, found.kind, found.short) == (family, kind, short)
 
 
+@pytest.mark.parametrize(
+    ("base", "dtype"),
+    [("sm100_fp8_gemm_1d1d", "fp8"), ("sm100_fp8_fp4_gemm_1d1d", None), ("transpose", "bf16")],
+)
+def test_the_type_of_a_result_is_not_that_of_the_operands(base: str, dtype: str | None) -> None:
+    assert decode(f"void deep_gemm::{base}_impl<128u, cutlass::bfloat16_t>(int*)").dtype == dtype
+
+
 @needs_demangler
 @pytest.mark.parametrize(("name", "family", "kind", "short"), MANGLED, ids=[row[3] for row in MANGLED])
 def test_mangled_names_of_libraries(name: str, family: str, kind: str, short: str) -> None:
     found = decode(name)
     assert (found.name, found.family, found.kind, found.short) == (name, family, kind, short)
+
+
+def test_every_family_is_explained() -> None:
+    shown = {row[1] for row in (*NAMES, *MANGLED)} | {decode(name).family for name in COMMUNICATING}
+    unexplained = {"other"}  # follows no known convention
+    assert (shown | set(NAMESPACES.values())) - set(FAMILIES) == unexplained
 
 
 def test_what_templates_say() -> None:

@@ -10,17 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
 from tracetui.analysis import devices
+from tracetui.analysis import split as split_module
+from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.exposed_time import exposed_communication, host_copies_alone
-from tracetui.analysis.findings import find_findings, model, use
+from tracetui.analysis.findings import find_findings, model, start, use
+from tracetui.analysis.gaps import DeviceGaps, busy_union, clip
 from tracetui.analysis.results import Results
 from tracetui.analysis.split import Split
 from tracetui.analysis.steps import StepRow
 from tracetui.report.summary import summarize, summary_lines
-from tracetui.trace import Trace
+from tracetui.trace import Kind, Trace
 from tracetui.trace.lanes import _device_indices
+from tracetui.trace.model import I64
 
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
@@ -89,8 +93,13 @@ def test_one_axis_or_one_for_each_device(tmp_path: Path, seed: int, monkeypatch:
     assert everything(trace) == together
 
 
+@pytest.mark.parametrize("pair", [0, 1 << 40])
 @pytest.mark.parametrize("seed", range(6))
-def test_all_together_are_the_sum_of_each(tmp_path: Path, seed: int) -> None:
+def test_all_together_are_the_sum_of_each(
+    tmp_path: Path, seed: int, pair: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether each pair of a device and a time is looked at, or all idle stretches are sorted."""
+    monkeypatch.setattr(split_module, "_PAIR", pair)
     trace = trace_of(tmp_path, *at_random(seed))
     split, random = Split(trace), np.random.default_rng(seed)
     low, high = np.sort(random.integers(-9, trace.span[1] + 9, (2, 200)), axis=0)
@@ -99,6 +108,16 @@ def test_all_together_are_the_sum_of_each(tmp_path: Path, seed: int) -> None:
     every, judged = split.of_all(low, high)
     assert (every == each.sum(0)).all()
     assert (judged == split.judged(each).sum(0)).all()
+    idle, gaps = split.idle_within(low, high), split.gaps_within(low, high)
+    assert (idle == sum(split.idle_of(i, low, high) for i in range(len(split.gaps)))).all()
+    few = slice(0, 5)
+    assert (gaps[few] == sum(gap_causes_in(trace, one, low[few], high[few]) for one in split.gaps)).all()
+
+
+def gap_causes_in(trace: Trace, device: DeviceGaps, low: I64, high: I64) -> I64:
+    """The causes of a device's gaps in each range, clipped to it."""
+    cut = (clip(device, *times) for times in zip(low.tolist(), high.tolist(), strict=True))
+    return np.array([gap_causes(trace, gaps).pieces.sum(0) for gaps in cut])
 
 
 def test_times_too_far_apart_for_one_axis(tmp_path: Path) -> None:
@@ -144,7 +163,21 @@ def threads(count: int) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize(("made", "most"), [(gpus, 600), (gpus_and_steps, 800), (threads, 4000)])
+def first_uses(count: int) -> list[Event]:
+    """Slow calls, each of a name of its own, before the only kernel."""
+    return [*(cpu(f"call{n}", 3000 * n, 2000, "cuda_runtime") for n in range(count)), *run(3e6, 5, 1)]
+
+
+def flushes(count: int) -> list[Event]:
+    """The profiler's work, of which each piece lasts as long as all that a thread does."""
+    ops = [cpu("aten::mm", 10 * n, 9) for n in range(count)]
+    ours = [cpu("Buffer Flush", n, 10 * count + 100_000, "overhead") | {"tid": 0} for n in range(count)]
+    return [*ops, *ours, *run(2e5, 5, 1)]
+
+
+@pytest.mark.parametrize(
+    ("made", "most"), [(gpus, 600), (gpus_and_steps, 800), (threads, 4000), (first_uses, 250), (flushes, 100)]
+)
 def test_each_of_many_takes_the_same(tmp_path: Path, made: Callable[[int], list[Event]], most: int) -> None:
     """Twice as many take twice the calls, and not very many for each: no pass of its own over arrays."""
 
@@ -154,8 +187,36 @@ def test_each_of_many_takes_the_same(tmp_path: Path, made: Callable[[int], list[
 
     calls(10)  # what is imported and cached at the first time
     few, more, many = (calls(count) for count in (100, 200, 400))
-    assert many - more < 2.1 * (more - few)
+    assert many - more < 2.1 * (more - few) + 99
     assert (many - more) / 200 < most
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_first_uses_of_many_names_are_those_of_one_after_the_other(tmp_path: Path, seed: int) -> None:
+    random: np.random.Generator = np.random.default_rng(seed)
+    events = [
+        cpu(f"call{random.integers(8)}", at, int(random.integers(1, 60)), "cuda_runtime") | {"tid": at % 3}
+        for at in random.integers(0, 400, 40).tolist()
+    ]
+    loads = [cpu("Lazy Function Loading", 37 * n, 30, "overhead") | {"tid": n % 3} for n in range(10)]
+    results = Results(trace_of(tmp_path, *events, *loads, *run(420, 5, 1)))
+    trace, calls = results.trace, np.flatnonzero(results.trace.kind == int(Kind.RUNTIME))
+
+    def lost(names: list[str]) -> int:
+        times = busy_union(trace, calls[[trace.name_of(i) in names for i in calls.tolist()]])
+        return int(
+            results.split().idle_within(times.start, times.end)[:, CAUSES.index("initialisation")].sum()
+        )
+
+    told: list[str] = []
+    expected = []
+    for _ in range(3):
+        each = {trace.names[i]: 0 for i in np.unique(trace.name[calls]).tolist()}
+        each = {name: lost([*told, name]) - lost(told) for name in each}
+        told.append(max(each, key=lambda name: each[name]))
+        expected.append((told[-1], each[told[-1]]))
+    assert expected[2][1] > 0
+    assert start._first_uses(results, calls) == expected
 
 
 def test_what_is_not_told_is_not_put_into_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

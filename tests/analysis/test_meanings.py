@@ -118,7 +118,7 @@ def test_one_kernel_is_said_where_there_is_never_more(name: str) -> None:
 def test_the_views_of_the_findings_are_views() -> None:
     maybe = {"aten::reshape", "aten::flatten"}
     assert {name for name in METADATA_OPS if not operators.is_view(name)} == maybe
-    assert all("metadata only, where" in (operators.operator(name) or "") for name in maybe)
+    assert all("metadata only, if" in (operators.operator(name) or "") for name in maybe)
 
 
 def test_names_that_are_put_together() -> None:
@@ -258,5 +258,5 @@ def test_an_rms_norm_in_single_ops(tmp_path: Path) -> None:
 def test_a_view_that_copied_is_not_called_free(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::reshape", 0, 20), launch(5, 1), kernel(30, 10, 1))
     assert len(launched_by(trace, 0)) == 1
-    assert "else it copies" in what(trace, "reshape")
+    assert "otherwise it copies" in what(trace, "reshape")
     assert "launches nothing" not in what(trace, "reshape")

@@ -67,8 +67,8 @@ def test_kernels_that_are_missing_leave_no_verdict(tmp_path: Path) -> None:
     verdict = results.verdict()
     assert (verdict.verdict, verdict.busy_share) == ("not known", None)
     assert verdict.reason == (
-        "40 launches of kernels, but not what they ran: those kernels are missing from the trace. So how "
-        "busy the GPU was is not known."
+        "40 launches of kernels, but not what they ran: those kernels are missing from the trace. So it is "
+        "not known how busy the GPU was."
     )
     assert not find_findings(results)
 
@@ -149,3 +149,31 @@ def test_events_that_may_be_a_devices(tmp_path: Path) -> None:
     assert only_cpu.reason.startswith("Only the CPU was recorded.")
     assert Results(trace_of(tmp_path, *ops, *other)).verdict().reason.startswith(said)
     assert without_work_text(trace_of(tmp_path, *other)) == said
+
+
+@pytest.mark.parametrize(("first", "last", "kept"), [(2, 4, [2, 3]), (0, 2, [0, 1]), (1, 3, [1, 2])])
+def test_steps_whose_gpu_work_was_not_recorded_do_not_count(
+    tmp_path: Path, first: int, last: int, kept: list[int]
+) -> None:
+    """The GPU is recorded from a later step on, or until an earlier one: then it was not idle."""
+
+    def there(event: Event) -> bool:
+        return event["cat"] not in ("kernel", "gpu_memcpy") or 1000 * first <= event["ts"] < 1000 * last
+
+    results = Results(trace_of(tmp_path, *filter(there, steps())))
+    table, whole = results.step_table(), Results(trace_of(tmp_path, *steps()))
+    assert (table.number.tolist(), table.unrecorded) == (kept, 4 - len(kept))
+    share = whole.verdict().busy_share
+    assert share is not None
+    assert results.verdict().busy_share == pytest.approx(share, abs=0.01)
+    text = plain_text(summary_lines(summarize(results), 100))
+    assert f"{4 - len(kept)} more steps: what they launch is not in the trace, or not all." in text
+    assert ("10 launches, of which nothing else is in the trace" in text) == (first == 1)
+    assert not any("launch nothing" in one.text for one in find_findings(results))
+
+
+def test_a_step_in_which_a_graph_is_captured_was_recorded(tmp_path: Path) -> None:
+    events = [e for e in steps() if e["cat"] != "kernel" or e["ts"] >= 1000]
+    capture = cpu("cudaStreamBeginCapture", 12, 2, "cuda_runtime", correlation=998)
+    table = Results(trace_of(tmp_path, capture, *events)).step_table()
+    assert (len(table), table.unrecorded) == (4, 0)

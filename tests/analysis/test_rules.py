@@ -107,6 +107,26 @@ def test_communication(tmp_path: Path, alone: float, severity: str) -> None:
         assert f"while no other kernel runs: {told}{alone / 10:.0f}% of the GPU's busy time." in finding.text
 
 
+@pytest.mark.parametrize(
+    ("call", "other", "between_two"),
+    [
+        ("nccl:recv 0<-1", "aten::mm", True),
+        ("c10d::send", "aten::mm", True),
+        ("nccl:recv", "nccl:all_to_all", False),
+    ],
+)
+def test_sends_and_receives_are_no_collectives(
+    tmp_path: Path, call: str, other: str, between_two: bool
+) -> None:
+    """An all-to-all runs kernels of the same name."""
+    events = [cpu(call, 0, 10), cpu(other, 12, 10), launch(2, 1), launch(14, 2)]
+    events += [kernel(20, 300, 1, name="ncclDevKernel_SendRecv(ncclDevKernelArgs)"), kernel(320, 200, 2)]
+    finding = found(trace_of(tmp_path, *events), "communication")
+    assert finding is not None
+    assert finding.text.startswith("Sends and receives by name" if between_two else "Collectives by name")
+    assert ("micro-batches" in finding.advice) is between_two
+
+
 def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *rank(500))  # alone from 500 to 1,000 us
     begin = int(trace.start[np.flatnonzero([trace.name_of(i) == NCCL for i in range(len(trace))])[0]])
@@ -1203,7 +1223,7 @@ def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
     assert without.text.endswith(f"{within} One gap alone takes 9.18 ms.")
     compiled = told(9000, name="bytecode_tracing (dynamo_timed)")
     assert compiled is not None
-    assert compiled.text.endswith(f"For 9.00 ms of it torch.compile compiled. {alone}")
+    assert compiled.text.endswith(f"For 9.00 ms of it, torch.compile was compiling. {alone}")
     assert compiled.advice.startswith("Call the compiled function a few times")
 
 
@@ -1621,7 +1641,7 @@ _LAYOUT = (
 
 @pytest.mark.parametrize(("op", "name", "busy", "where", "advice"), [
     ("aten::linear", _TO_BF16, 20, "aten::linear (4, 80.0 µs)", "Keep the weights in the lower type"),
-    ("aten::to", _TO_FP32, 20, "no part of another op (4, 80.0 µs)", "Convert a weight or a constant once"),
+    ("aten::to", _TO_FP32, 20, "outside of other ops (4, 80.0 µs)", "Convert a weight or a constant once"),
     ("aten::nll_loss", _TO_FP32, 20, "aten::nll_loss (4, 80.0 µs)", "Convert a weight or a constant once"),
     ("aten::_scaled_dot_product_attention_math", _TO_FP32, 20, None, ""),
     ("ToCopyBackward0", _TO_FP32, 20, "the gradients of casts (4, 80.0 µs)", ""),

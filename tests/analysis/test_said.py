@@ -119,8 +119,8 @@ def test_whether_compiling_comes_back(tmp_path: Path, again: bool) -> None:
     finding, bound = found(trace, "compiling"), found(trace, "overhead_bound")
     assert finding is not None
     assert bound is not None
-    assert ("in each of the 3 steps: the program goes on paying" in finding.text) is again
-    assert ("is not part of what the compiled program costs" in finding.text) is not again
+    assert ("in each of the 3 steps, so the program keeps paying" in finding.text) is again
+    assert ("so the compiled program does not pay for it later" in finding.text) is not again
     assert ("dynamic=True" in finding.advice) is again
     if again:
         assert bound.advice == finding.advice
@@ -296,13 +296,13 @@ def test_memory_that_every_step_asks_for(tmp_path: Path) -> None:
                 events.append(cpu("aten::mm", 1000 * n + 10, 440))
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
-        assert ("Step after step" in finding.advice) is (several == 4)
+        assert ("Every step requests memory" in finding.advice) is (several == 4)
         assert ("first requests" in finding.advice) is (several == 2)
 
 
 def test_what_makes_a_first_step_slow(tmp_path: Path) -> None:
     """Of 2,000 us more, the ops take 600: that is not most of it."""
-    for more, word in ((600, "A part of"), (1500, "Most of")):
+    for more, word in ((600, "Part of"), (1500, "Most of")):
         events = [step(0, 0, 2100), cpu("aten::mm", 10, 20 + more)]
         for n in range(1, 6):
             events += [step(n, 2100 + 100 * n, 100), cpu("aten::mm", 2110 + 100 * n, 20)]
@@ -370,7 +370,7 @@ def test_which_way_the_cpu_waits(tmp_path: Path, way: str) -> None:
         events += [memcpy(at + 12, 2, n + 1, way), cpu("cudaStreamSynchronize", at + 20, 250, "cuda_runtime")]
     finding = found(trace_of(tmp_path, *events), "blocking_calls")
     assert finding is not None
-    assert finding.advice.startswith("Most of these copy to the GPU") is way.startswith("HtoD")
+    assert finding.advice.startswith("Most of that wait is in copies to the GPU") is way.startswith("HtoD")
 
 
 @pytest.mark.parametrize("thread", [9, 10])
@@ -444,3 +444,57 @@ def test_several_ops_that_work_on_the_cpu(tmp_path: Path) -> None:
     assert "Run ops such as aten::mul_ and aten::sqrt on the GPU, or while" in both
     assert "the CPU ran aten::sqrt, which launches nothing." in told("aten::sqrt", "aten::sqrt", "aten::sqrt")
     assert "launch nothing" not in told("aten::empty", "aten::empty")
+
+
+def test_two_devices_that_take_turns(tmp_path: Path) -> None:
+    """Each time the second one's work waits for the first one's, the first time, too: it was recorded."""
+    events: list[Event] = []
+    for n in range(4):
+        at = 4000 * n
+        for device, lead in ((0, 10), (1, 2000)):
+            i = 10 * n + device
+            args = {"correlation": i + 1, "device": device, "stream": 7}
+            events += [step(n, at, 3990)] * (device == 0)
+            events += [
+                launch(at + 2 + 4 * device, i + 1),
+                kernel(at + lead, 1990, i + 1, pid=device, args=args),
+            ]
+    results = Results(trace_of(tmp_path, *events))
+    verdict = results.verdict()
+    assert not verdict.left_out
+    assert verdict.busy_share == pytest.approx(0.5, abs=0.01)
+    (of_second,) = [
+        one for one in find_findings(results) if one.rule == "little_use" and one.device == "GPU 1"
+    ]
+    assert "the next work was queued until work on another device was done" in of_second.text
+
+
+def test_the_function_of_python_that_keeps_the_gpu_idle_is_named(tmp_path: Path) -> None:
+    events: list[Event] = [cpu("train.py(3): main", 0, 40_000, "python_function")]
+    for n in range(4):
+        at = 10_000 * n
+        events += [step(n, at, 9990), cpu("text.py(33): slow_tokenize", at + 10, 8000, "python_function")]
+        for i in range(10):
+            events += [
+                cpu("aten::mm", at + 8100 + 100 * i, 60),
+                *run(at + 8140 + 100 * i, 50, 100 * n + i + 1),
+            ]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert "The CPU was in slow_tokenize for 32.0 ms of it." in finding.text
+
+
+def test_a_long_step_that_waits_for_the_gpu_is_told_so(tmp_path: Path) -> None:
+    """Another rank is late: the ops of the step do not take longer."""
+    events: list[Event] = []
+    for n in range(6):
+        at, long = 2000 * n + 20_000 * (n > 3), 20_000 * (n == 3)
+        events += [step(n, at, 1990 + long), cpu("aten::mm", at + 10, 60), *run(at + 30, 900, 2 * n + 1)]
+        name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+        events += run(at + 940, 900 + long, 2 * n + 2, name, stream=9)
+        events.append(cpu("cudaStreamSynchronize", at + 1000, 850 + long, "cuda_runtime"))
+    finding = found(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert "Most of it is a wait for the GPU, cudaStreamSynchronize (+20.0 ms)." in finding.text
+    assert "these take longer" not in finding.text
+    assert finding.advice.startswith("Look at what the GPU does meanwhile")

@@ -93,8 +93,8 @@ def test_one_gap_of_the_profiler_is_told_as_one(tmp_path: Path) -> None:
     finding = found_whole(trace_of(tmp_path, *events), "profiler_overhead")
     assert finding is not None
     assert (
-        "in 1 gap, inside aten::mm; it lasts 3.00 ms. Without a profiler the program does not have it."
-        in (finding.text)
+        "in 1 gap, inside aten::mm; it lasts 3.00 ms. Without a profiler, the program does not have it."
+        in finding.text
     )
 
 
@@ -135,7 +135,7 @@ def test_what_one_slow_step_has_is_not_said_of_all(tmp_path: Path) -> None:
     alone, both = (found_whole(trace_of(tmp_path, *saving(*slow)), "slow_steps") for slow in ((), (5,)))
     assert alone is not None
     assert both is not None
-    assert alone.text.endswith("Only there is save: 7.50 ms.")
+    assert alone.text.endswith("Found only there: save, 7.50 ms.")
     assert "save" not in both.text
 
 
@@ -178,7 +178,7 @@ def test_without_the_gpu_nothing_is_said_of_it(tmp_path: Path) -> None:
         events += [cpu("cudaStreamSynchronize", 1000 * n + 50, 700, "cuda_runtime")]
     finding = found_whole(trace_of(tmp_path, *events), "blocking_calls")
     assert finding is not None
-    assert "What the GPU does meanwhile is not recorded." in finding.text
+    assert "The trace does not show what the GPU does meanwhile." in finding.text
     assert "ProfilerActivity.CUDA" in finding.advice
 
 
@@ -223,6 +223,16 @@ def test_each_step_that_waits_before_its_work_has_no_lead_in(tmp_path: Path) -> 
         events += [launch(1000 * n + 720, n + 1), kernel(1000 * n + 730, 320, n + 1)]
     verdict = Results(trace_of(tmp_path, *events)).verdict()
     assert "lead-in" not in dict(verdict.left_out)
+
+
+def test_what_the_profiler_adds_to_the_first_wait_is_no_lead_in(tmp_path: Path) -> None:
+    """Each step waits for 700 us; the first one for 900 us more, for the profiler."""
+    events = [step(0, 0, 1900), overhead(10, 900), *run(1600, 200, 1)]
+    for n in range(1, 4):
+        events += [step(n, 900 + 1000 * n, 1000), *run(1600 + 1000 * n, 200, n + 1)]
+    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    assert verdict.left_out == (("profiler", 900_000),)
+    assert verdict.busy_share == pytest.approx(800 / 4000)
 
 
 @pytest.mark.parametrize(("op", "said"), [(True, False), (False, True)])

@@ -215,7 +215,7 @@ def test_advice_on_waits_of_linear_algebra(tmp_path: Path) -> None:
         events = [*run(50, 400, 1), cpu(op, 100, 400), cpu("cudaStreamSynchronize", 110, 345, "cuda_runtime")]
         return told(trace_of(tmp_path, *events, *run(600, 400, 2)), "blocking_calls")
 
-    assert "the variant _ex" in waits("aten::linalg_solve")
+    assert "The _ex variants" in waits("aten::linalg_solve")
     assert "Read values back later" in waits("aten::index")
 
 
@@ -272,8 +272,8 @@ def test_code_that_is_loaded_in_every_step(tmp_path: Path) -> None:
     ("op", "advice"),
     [
         ("aten::to", "copy from pinned memory"),
-        ("aten::ctc_loss", "The op copies and waits by itself"),
-        ("aten::linalg_eigvalsh", "These ops read their status"),
+        ("aten::ctc_loss", "The op itself copies and waits"),
+        ("aten::linalg_eigvalsh", "These ops read back their status"),
     ],
 )
 def test_copies_that_an_op_makes_for_itself(tmp_path: Path, op: str, advice: str) -> None:

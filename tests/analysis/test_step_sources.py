@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import COLLECTION, needed
 from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
 from tracetui.analysis.scope import StepTable, find_steps, step_scope
 from tracetui.analysis.step_sources import _outermost_ops
 from tracetui.analysis.steps import summarize_steps
-
-ATTACHED = Path(__file__).resolve().parents[3] / "shared" / "traces" / "attached" / "h200_500ms.json.gz"
 
 
 def note(name: str, start: float, duration: float, tid: int = 9) -> Event:
@@ -109,13 +108,12 @@ def test_a_last_step_whose_work_did_not_run_is_left_out(tmp_path: Path) -> None:
     assert spans(found(tmp_path, *events)) == [(0, 97), (97, 197)]
 
 
-@pytest.mark.skipif(not ATTACHED.exists(), reason="a trace of a larger collection")
 def test_a_recording_that_began_and_ended_within_a_step() -> None:
     """Of 35 optimizer steps 34 end a step that began in the recording; the kernels of the last two were not
     recorded."""
     from tracetui.trace import load
 
-    steps = find_steps(load(ATTACHED))
+    steps = find_steps(load(needed(COLLECTION / "attached" / "h200_500ms.json.gz")))
     assert (steps.source, len(steps)) == ("Optimizer.step", 32)
 
 
@@ -234,6 +232,19 @@ def test_parts_that_do_not_come_in_turn_are_none(tmp_path: Path) -> None:
         assert found(tmp_path, *some).source == f"annotation {source}"
     # Of a loop that is named as one, the rest is no part.
     assert found(tmp_path, *rounds("encode", "decode", "respond")).source == "annotation decode"
+
+
+def test_a_loop_by_name_that_holds_too_few_of_the_launches(tmp_path: Path) -> None:
+    """A server replays one graph in `execute_model`, and copies before and after it in parts of their own."""
+    events: list[Event] = []
+    for n in range(4):
+        at = 1_000 * n
+        for k, (name, launches) in enumerate((("schedule", ""), ("execute_model", "ab"), ("sample", "c"))):
+            events.append(note(name, at + 200 * k, 180))
+            events += launched(launches, at + 200 * k, 10 * n + k + 1)
+    steps = found(tmp_path, *events)
+    assert (steps.source, len(steps)) == ("annotation schedule to sample", 4)
+    assert spans(steps)[1] == (1000, 1580)
 
 
 def test_the_loop_before_what_is_around_and_within_it(tmp_path: Path) -> None:

@@ -100,6 +100,13 @@ def test_a_step_without_a_number_that_fits_is_none(tmp_path: Path, number: str) 
     assert find_steps(trace_of(tmp_path, *events)).number.tolist() == [1]
 
 
+def test_a_step_that_the_file_has_twice_is_one(tmp_path: Path) -> None:
+    events = [step(1, 0, 90), step(2, 100, 90), *run(20, 50, 1), *run(120, 50, 2)]
+    trace = trace_of(tmp_path, *events, *events)
+    assert find_steps(trace).number.tolist() == [1, 2]
+    assert [row.busy for row in summarize_steps(trace).rows] == [50_000, 50_000]
+
+
 def test_a_trace_of_the_cpu_alone(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("ProfilerStep#0", 0, 100, "user_annotation"))
     steps = summarize_steps(trace)

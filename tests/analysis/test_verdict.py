@@ -228,7 +228,7 @@ def test_unknown_work_beside_kernels_is_no_idle_time(
     verdict = results.verdict()
     assert (verdict.busy_share is not None) is known
     assert bool(results.gaps().devices) is known
-    assert ("So when the device was idle is not known." in verdict.reason) is not known
+    assert ("So it is not known when the device was idle." in verdict.reason) is not known
     assert known or not [f for f in find_findings(results) if f.rule in ("little_use", "idle_time")]
     text = plain_text(summary_lines(summarize(results), 80))
     assert ("GPU busy" in text) is known

@@ -47,7 +47,7 @@ def test_active_environments_come_before_the_path(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("VIRTUAL_ENV", str(venv))
     for folder, why in ((venv, "VIRTUAL_ENV"), (conda, "CONDA_PREFIX"), (on_path, "python on the PATH")):
         python = str(folder / "bin" / "python")
-        assert interpreter.find_python(None) == (python, f"using the PyTorch of {python} ({why})")
+        assert interpreter.find_python(None) == (python, f"using PyTorch from {python} ({why})")
         monkeypatch.delenv(why, raising=False)
 
 

@@ -173,7 +173,7 @@ def test_the_environment_keeps_what_is_set(meeting: Path) -> None:
 def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "open").chmod(0o755)
-    with pytest.raises(AttachError, match="can be entered by others"):
+    with pytest.raises(AttachError, match="is open to other users"):
         places.private(tmp_path / "open")
     (tmp_path / "link").symlink_to(tmp_path / "open")
     with pytest.raises(AttachError, match="is not a folder of this user"):
@@ -461,16 +461,16 @@ def test_of_several_those_in_which_nothing_ran_are_named(job: Start, tmp_path: P
     full, empty = found(job("600")), found(job("600", "0.1", "always-empty"))
     recorded, _ = follow(ask.record([empty, full], SHORT, tmp_path))
     assert [path.name.endswith(f"-{full.pid}.json") for path in recorded.paths] == [True]
-    assert recorded.notes == (f"nothing ran in process {empty.pid}: no trace of it is kept",)
+    assert recorded.notes == (f"nothing ran in process {empty.pid}: its trace is not kept",)
 
 
 @pytest.mark.parametrize(
     ("switch", "interval", "patience", "message"),
     [
-        ("die", 30, 30, "ended before its recording was whole"),
-        ("never", 30, 0.2, "wrote no trace: it may be under a profiler already"),
-        ("unfinished", 30, 0.2, "wrote no trace: its file stays unfinished"),
-        ("busy", 0, 1, "records already: another profiler's trace, or an earlier request's"),
+        ("die", 30, 30, "ended before its recording was complete"),
+        ("never", 30, 0.2, "wrote no trace: it may be running under a profiler already"),
+        ("unfinished", 30, 0.2, "wrote no trace: its file was never finished"),
+        ("busy", 0, 1, "is already recording, for another profiler or an earlier request"),
     ],
 )
 def test_what_goes_wrong_is_said(
@@ -507,7 +507,7 @@ def test_steps_of_a_process_that_never_begins_are_given_up(
 ) -> None:
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.2)
     one = found(job("600", "0.1", "never"), interval=30)
-    with pytest.raises(AttachError, match="wrote no trace: it may be under a profiler already"):
+    with pytest.raises(AttachError, match="wrote no trace: it may be running under a profiler already"):
         follow(ask.record([one], Wanted(steps=2), tmp_path))
     monkeypatch.setattr(ask, "SMALL", 1 << 62)
     with pytest.raises(AttachError, match="wrote no trace: the disk is full"):
@@ -572,7 +572,7 @@ def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pyt
     process.send_signal(signal.SIGSTOP)
     with monkeypatch.context() as patch:
         patch.setattr(ask, "PATIENCE_SECONDS", 0.2)
-        with pytest.raises(AttachError, match="does not ask: it is stopped"):
+        with pytest.raises(AttachError, match="is not asking: it is stopped"):
             follow(ask.record([replace(one, interval=0)], SHORT, tmp_path))
     process.send_signal(signal.SIGCONT)
     recorded, _ = follow(ask.record([one], SHORT, tmp_path))
@@ -799,7 +799,7 @@ def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path: Path) -> Non
     env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": "/dev/null"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert (done.returncode, "KINETO_" in done.stdout) == (0, False)
-    assert "cannot be asked for a trace: cannot make the folder" in done.stderr
+    assert "this command cannot be recorded: cannot make the folder" in done.stderr
 
 
 def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_path: Path) -> None:
@@ -910,13 +910,13 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
     assert "there is no process" in run("attach", "4194300").stderr
     missing = run("attach", "no such job", "--no-wait")
     assert (missing.exit_code, missing.stdout) == (1, "")
-    text = "no process with no such job in its command can be asked: start it with: tracetui run COMMAND"
+    text = "no process with no such job in its command can be recorded: start it with: tracetui run COMMAND"
     assert missing.stderr == f"tracetui: {text}\n"
     for words, text in {
         ("--duration", "soon"): "is not a time",
         ("--duration", "0"): "between 1ms and 24h",
-        ("--keep", "2"): "--keep is for --every",
-        ("--json",): "--json is for --list",
+        ("--keep", "2"): "--keep needs --every",
+        ("--json",): "--json needs --list",
         ("--inject",): "needs the id of a process",
     }.items():
         result = run("attach", *words)
@@ -971,7 +971,7 @@ def test_several_jobs_are_named_not_guessed(job: Start, tmp_path: Path) -> None:
     pids = {job(*words).pid, job(*words).pid}
     result = run("attach", str(tmp_path), "--no-open")
     assert result.exit_code == 2
-    assert "several jobs can be asked" in result.stderr
+    assert "several jobs can be recorded" in result.stderr
     assert all(str(pid) in result.stderr for pid in pids)
 
 
@@ -1078,7 +1078,7 @@ def test_env_for_each_way_to_start_a_job(meetings: Path) -> None:
     }
     fish = run("env", "--format", "fish").stdout.splitlines()
     assert f"set -gx KINETO_IPC_SOCKET_DIR '{plain['KINETO_IPC_SOCKET_DIR']}'" in fish
-    assert "can be entered by others" in run("env", "--dir", "/tmp").stderr
+    assert "is open to other users" in run("env", "--dir", "/tmp").stderr
 
 
 def test_started_is_none_for_no_process() -> None:

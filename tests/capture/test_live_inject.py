@@ -191,7 +191,7 @@ def test_a_process_that_records_itself_is_left_alone(
         "print(len(profile.events()) > 0)\n"
     )
     with pytest.raises(
-        AttachError, match=f"process {process.pid} cannot be recorded: it is being profiled already"
+        AttachError, match=f"process {process.pid} cannot be recorded: it is already being profiled"
     ):
         list(record_injected(process.pid, Wanted(0.1), tmp_path / "out"))
     assert told_to_end(process) == "True\n"
@@ -293,7 +293,7 @@ def test_a_main_thread_in_a_long_call(
         "while os.listdir(left): time.sleep(0.01)\n"
         "print('done', flush=True)\n"
     )
-    with pytest.raises(AttachError, match=r"any further \(its main thread is in one long call\)"):
+    with pytest.raises(AttachError, match=r"making no progress \(its main thread is in one long call\)"):
         list(record_injected(process.pid, Wanted(0.1), tmp_path / "out"))
     assert len(list((tmp_path / "temporary").iterdir())) == 1  # the script, which it may still open
     assert told_to_end(process) == "done\n", "it has cleaned up"
@@ -345,7 +345,7 @@ def test_a_program_that_is_not_python_is_never_run(tmp_path: Path) -> None:
             time.sleep(0.01)
         message = refusal(process.pid, tmp_path / "out")
         process.kill()
-    assert "is not Python's own program: start it by tracetui run -- … next time" in message
+    assert "is not Python's own program: start it with tracetui run -- … next time" in message
 
 
 @pytest.mark.skipif(LIVE, reason="needs an older Python")
@@ -353,7 +353,7 @@ def test_an_older_python(tmp_path: Path) -> None:
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     assert refusal(os.getpid(), tmp_path / "out") == (
         f"process {os.getpid()} runs Python {version}, and only 3.14 or later can be asked without having "
-        "been started for it: start it by tracetui run -- … next time"
+        "been started for it: start it with tracetui run -- … next time"
     )
 
 
@@ -397,11 +397,11 @@ def test_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             "1\n",
-            "only its parent may, as kernel.yama.ptrace_scope is 1, which an administrator can set to 0; or",
+            "only its parent may, since kernel.yama.ptrace_scope is 1, which an administrator can set to 0",
         ),
         (
             "3\n",
-            "nobody but an administrator may, as kernel.yama.ptrace_scope is 3; or start it by tracetui run",
+            "only an administrator may, since kernel.yama.ptrace_scope is 3; or start it with tracetui run",
         ),
         (None, "docker run --cap-add SYS_PTRACE"),
     ],
@@ -432,7 +432,7 @@ def test_no_right_to_trace(
 def test_what_python_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inject, "_check", lambda _: None)
     answers(monkeypatch, stderr="RuntimeError: \x1b[31mNo\n", code=1)
-    with pytest.raises(AttachError, match=r"cannot be asked \(RuntimeError: ␛\[31mNo\): start it by"):
+    with pytest.raises(AttachError, match=r"cannot be asked \(RuntimeError: ␛\[31mNo\): start it with"):
         list(record_injected(os.getpid(), Wanted(0.1), tmp_path / "out"))
     assert is_clean(tmp_path)
 

@@ -198,7 +198,7 @@ def test_vllm_is_started_stopped_and_its_new_files_are_copied_rank_0_first(
     assert sorted(tmp_path.joinpath("out").iterdir()) == sorted(recorded.paths)  # nothing else
     assert len(list(tmp_path.joinpath("profiles").iterdir())) == 5  # and none was taken away
     assert recorded.notes == (
-        "host_77.async_llm.223.pt.trace.json.gz is of vLLM's front end, which uses no GPU",
+        "host_77.async_llm.223.pt.trace.json.gz is from vLLM's front end, which uses no GPU",
     )
 
 
@@ -242,9 +242,9 @@ def test_what_vllm_cannot_do_is_said(vllm: Standin, tmp_path: Path) -> None:
     _, recorded = record(vllm, tmp_path / "out", asked)
     assert recorded.notes[:3] == (
         "vLLM cannot be asked for a number of steps: recorded 50.0 ms instead",
-        "--record-shapes had no effect: vLLM does that only if it was started with "
+        "--record-shapes had no effect: vLLM does that only if started with "
         '"torch_profiler_record_shapes": true in its --profiler-config',
-        "--profile-memory had no effect: vLLM does that only if it was started with "
+        "--profile-memory had no effect: vLLM does that only if started with "
         '"torch_profiler_with_memory": true in its --profiler-config',
     )
     vllm.answers["GET /version"] = (200, '{"version": "0.9.1"}')
@@ -286,7 +286,7 @@ def test_a_vllm_that_was_not_started_for_it_says_how_to_start_it(
 def test_a_recording_of_somebody_else_is_not_stopped(sglang: Standin, tmp_path: Path) -> None:
     sglang.answers["POST /start_profile"] = (500, "Internal Server Error")
     message = failure(sglang, tmp_path / "out")
-    assert "refuses to record (500: Internal Server Error); perhaps it records already" in message
+    assert "refuses to record (500: Internal Server Error); perhaps it is already recording" in message
     assert sglang.posted == ["POST /start_profile"]
 
 
@@ -399,7 +399,7 @@ def test_the_files_of_a_server_elsewhere_are_said_to_be_there(
     assert sglang.posted == ["POST /start_profile", "POST /stop_profile"]
     assert "output_dir" not in sglang.asked[1][1]
     message = failure(sglang, tmp_path / "out", Wanted(steps=3))
-    assert message.startswith("the recording was asked for, but ")
+    assert message.startswith("the recording was requested, but ")
     del sglang.answers["GET /get_server_info"]
     sglang.answers["GET /version"] = (200, '{"version": "0.15.0"}')
     assert "(127.0.0.1), in the folder that it was started with, which" in failure(sglang, tmp_path / "out")
@@ -604,7 +604,7 @@ def test_an_address_may_have_a_path(standin: Standin, tmp_path: Path) -> None:
 
 def test_another_server_is_left_alone(standin: Standin, tmp_path: Path) -> None:
     standin.answers["GET /version"] = (200, '["0.1"]')
-    assert "answers, but neither as vLLM nor as SGLang does" in failure(standin, tmp_path / "out")
+    assert "answers, but not like vLLM or SGLang" in failure(standin, tmp_path / "out")
     assert standin.posted == []
 
 
@@ -615,8 +615,8 @@ def test_another_server_is_left_alone(standin: Standin, tmp_path: Path) -> None:
             (302, "", ("Location", "http://evil.example/\x1b[31m")),
             "redirects /get_server_info to http://evil.example/",
         ),
-        ((200, "[" * 100_000), "answers, but neither"),
-        ((200, b"\xff\xfe\x00"), "answers, but neither"),
+        ((200, "[" * 100_000), "answers, but not like"),
+        ((200, b"\xff\xfe\x00"), "answers, but not like"),
         ((200, b" " * (products.MAX_REPLY + 1)), "answers /get_server_info with more than 4 MB"),
         (None, "ended instead of answering /get_server_info"),
         ((401, "no"), f"wants an API key: set {products.KEY}"),

@@ -59,7 +59,7 @@ def test_what_can_no_longer_be_used(kept: list[Path], cache: Path) -> None:
         [("", "damaged"), (str(kept[0]), "gone"), (str(kept[1]).replace("\x1b", "␛"), "changed")]
     )
     text = run("cache").stdout
-    assert all(words in text for words in ("file is gone", "has changed", "not readable"))
+    assert all(words in text for words in ("file is gone", "has changed", "unreadable"))
 
 
 def test_clearing(kept: list[Path], cache: Path) -> None:
@@ -74,11 +74,11 @@ def test_clearing(kept: list[Path], cache: Path) -> None:
 def test_nothing_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("cache").stdout.startswith("0 traces, 0 B of at most")
     monkeypatch.setenv("TRACETUI_NO_CACHE", "1")
-    assert run("cache").stdout.endswith("TRACETUI_NO_CACHE is set: nothing is kept or used\n")
+    assert run("cache").stdout.endswith("TRACETUI_NO_CACHE is set: the cache is not used\n")
     cache.mkdir()
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     monkeypatch.delenv("TRACETUI_NO_CACHE")
-    assert run("cache").stdout.endswith("this folder cannot be written to: nothing is kept\n")
+    assert run("cache").stdout.endswith("this folder cannot be written to: nothing is cached\n")
 
 
 @pytest.mark.parametrize("command", [*READING, "check", "open"])

@@ -118,6 +118,6 @@ def test_events_of_another_format_are_not_written(tmp_path: Path) -> None:
         """Reads events, but of no JSON."""
 
     out = tmp_path / "copy.json"
-    with pytest.raises(TraceError, match=r"copy\.json: only Chrome traces can be written"):
+    with pytest.raises(TraceError, match=r"copy\.json: only Chrome traces can be repaired"):
         write_clean(Other(), 0, str(out))  # type: ignore[arg-type]
     assert not out.exists()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.conftest import SAMPLES
+from tests.conftest import COLLECTION, SAMPLES, needed
 
 from tracetui.cli.compare import GATES, parse_limit
 from tracetui.cli.main import main
@@ -201,8 +201,8 @@ def test_lines_fit_the_terminal(pair: tuple[str, str], width: int, monkeypatch: 
     monkeypatch.setattr("tracetui.report.terminal.terminal_width", lambda: width)
     out = run(*pair, "--averages", "4", "--fail-over", "step=5%", "--fail-over", "cpu-op=1us").stdout
     assert max(map(cell_len, out.splitlines())) <= width
-    for needed in ("step time", "launches", "B  "):
-        assert needed in out
+    for words in ("step time", "launches", "B  "):
+        assert words in out
 
 
 # Steps of one trace
@@ -225,17 +225,17 @@ def test_a_step_and_the_others() -> None:
     [
         ((EAGER, "--step", "7"), "no step 7 in this trace (steps: 2 to 4)"),
         ((EAGER, "--step", "2", "--against", "9"), "no step 9"),
-        ((EAGER, "--step", "2", "--against", "2"), "not compared with itself"),
+        ((EAGER, "--step", "2", "--against", "2"), "cannot be compared with itself"),
         ((EAGER, "--step", "x"), "not a valid integer"),
         ((EAGER, COMPILED, "--step", "2"), "--step takes one trace; got 2"),
-        ((EAGER,), "two traces are compared, or one with --step or --baseline; got 1"),
+        ((EAGER,), "give two traces, or one with --step or --baseline; got 1"),
         ((), "got 0"),
         ((EAGER, COMPILED, TRAIN), "got 3"),
-        ((EAGER, "--against", "2"), "--against is for --step"),
+        ((EAGER, "--against", "2"), "--against needs --step"),
         ((EAGER, "--save"), "--save needs the name of a --baseline"),
         ((EAGER, "--step", "2", "--baseline", "main"), "use either --step or --baseline"),
         ((EAGER, "--baseline", "main", "--save", "--fail-over", "step=1%"), "--save compares nothing"),
-        (("--list", EAGER), "--list takes nothing else"),
+        (("--list", EAGER), "--list takes no other arguments"),
         (("-", "--baseline", "main", "--save"), "not standard input"),
         ((EAGER, "--baseline", "../x y", "--json", "--markdown"), "either --json or --markdown"),
     ],
@@ -345,9 +345,7 @@ def test_noise_is_not_over_a_limit_unless_strict() -> None:
 
 def test_what_the_machine_explains_is_taken_out_of_wall_times() -> None:
     """The machine was slower by two thirds in the second; the change is one copy and a wait."""
-    base = Path(SAMPLES).parent.parent / "shared" / "traces" / "pairs" / "train_base.json.gz"
-    if not base.exists():
-        pytest.skip("the pair is not in a clone")
+    base = needed(COLLECTION / "pairs" / "train_base.json.gz")
     item = str(PAIRS / "train_item.json.gz")
     found = as_json(
         str(base), item, "--fail-over", "step=5%", "--fail-over", "cpu-op=5%", "--fail-over", "launches=0"
@@ -445,7 +443,7 @@ def test_a_folder_with_a_single_capture_is_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("nothing", 1, "no baseline 'nothing': keep one with --save"),
+        ("nothing", 1, "no baseline 'nothing': save one with --save"),
         ("mian", 1, "no baseline 'mian'; did you mean main?"),
         ("", 2, "a baseline's name has letters"),
         ("-x", 2, "a baseline's name has letters"),

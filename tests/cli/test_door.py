@@ -90,7 +90,7 @@ def test_names_in_a_folder_are_shown_harmlessly(folder: Path) -> None:
 def test_a_folder_without_traces_is_an_error(tmp_path: Path) -> None:
     result = run(str(tmp_path))
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "no traces of torch.profiler in this folder" in result.stderr
+    assert "no torch.profiler traces in this folder" in result.stderr
 
 
 def test_a_folder_on_a_terminal_can_be_chosen_from(folder: Path) -> None:

@@ -505,7 +505,7 @@ def test_a_folder_stands_for_its_only_trace(tmp_path: Path) -> None:
     folder.mkdir()
     result = run("summary", str(folder))
     assert result.exit_code == 1
-    assert result.stderr == f"tracetui: {folder}: is a folder without traces of torch.profiler\n"
+    assert result.stderr == f"tracetui: {folder}: is a folder without torch.profiler traces\n"
     (folder / "mlp.json.gz").write_bytes(Path(EAGER).read_bytes())
     (folder / "mlp.meta.json").write_text("{}")
     assert (

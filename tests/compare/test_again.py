@@ -31,14 +31,14 @@ def test_micro_batches(tmp_path: Path):
     (one,) = found.explanations
     assert one == again(found)
     start = "Of 3 kinds of calls (linear, norm and loss) "
-    times = "30.0 µs → 120 µs on the GPU, 36.0 µs → 144 µs on the CPU a step."
-    assert one.text == f"{start}there are 4 times as many a step, on smaller sizes: {times}"
+    times = "30.0 µs → 120 µs on the GPU, 36.0 µs → 144 µs on the CPU per step."
+    assert one.text == f"{start}there are 4 times as many per step, on smaller sizes: {times}"
     assert (one.change_ns, one.cpu_change_ns) == (90_000, 108_000)
     assert (len(one.events_a), len(one.events_b)) == (3, 12)
     assert not found.same_program
     assert not found.strange
     back = both(tmp_path, program(4, 16), program(1, 64))
-    times = "120 µs → 30.0 µs on the GPU, 144 µs → 36.0 µs on the CPU a step."
+    times = "120 µs → 30.0 µs on the GPU, 144 µs → 36.0 µs on the CPU per step."
     assert again(back).text == f"{start}one in 4 is left, on larger sizes: {times}"
 
 
@@ -61,7 +61,7 @@ def test_when_it_is_that(b: Program, told: bool, tmp_path: Path):
     found = both(tmp_path, program(1, 64), b)
     assert any(e.kind == "again" for e in found.explanations) is told
     if told:
-        assert "there are 4 times as many a step: " in again(found).text
+        assert "there are 4 times as many per step: " in again(found).text
 
 
 def test_of_several_such_parts_the_longest_is_told(tmp_path: Path):
@@ -69,7 +69,7 @@ def test_of_several_such_parts_the_longest_is_told(tmp_path: Path):
     others = [(name, [[64, 8]], f"k_{name}") for name in ("embed", "head", "scale")]
     ops = [(name, [[64, 8]], f"k_{name}") for name in OPS]
     found = both(tmp_path, Program(*ops, *others), Program(*(ops * 4), *(others * 2)))
-    start = "Of 3 kinds of calls (linear, norm and loss) there are 4 times as many a step"
+    start = "Of 3 kinds of calls (linear, norm and loss) there are 4 times as many per step"
     assert again(found).text.startswith(start)
 
 
@@ -97,5 +97,5 @@ def test_without_a_device(tmp_path: Path):
     assert one.on == "cpu"
     assert one.change_ns == 120_000
     assert one.text.endswith(
-        "there are 3 times as many a step, on smaller sizes: 60.0 µs → 180 µs on the CPU a step."
+        "there are 3 times as many per step, on smaller sizes: 60.0 µs → 180 µs on the CPU per step."
     )

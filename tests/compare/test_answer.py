@@ -11,7 +11,7 @@ from tracetui.compare.model import Explanation, Metric
 
 
 def told(*found: Explanation, machine: float = 0.0, program: float = 0.0, step: Metric | None = None) -> str:
-    """The answer to a step of 14 instead of 15 ms, which is no more than steps vary; or to another one."""
+    """The answer to a step of 14 instead of 15 ms, which is within noise; or to another one."""
     step = step or Metric(15e6, 14e6, True, machine=machine)
     facts: Any = SimpleNamespace(
         metrics={"step_ns": step, "device_ns": Metric(1e6, 1e6, True)},
@@ -26,9 +26,9 @@ def test_what_the_program_does_otherwise_is_no_noise():
     machine = Explanation("machine", "Slower.", -500_000, "cpu")
     gone = Explanation("calls", "Gone.", -400_000, "cpu")
     takes = "A step takes 14.0 ms instead of 15.0 ms (-6.7%): "
-    though = ", though what the program does otherwise takes 400 µs less on the CPU."
-    assert told(gone, program=-4e5) == f"{takes}no more than steps vary{though}"
-    part = f"{takes}-500 µs is the machine, the rest no more than steps vary"
+    though = ", though what the program does differently takes 400 µs less on the CPU."
+    assert told(gone, program=-4e5) == f"{takes}within noise{though}"
+    part = f"{takes}-500 µs is the machine, and the rest is within noise"
     assert told(machine, gone, machine=-5e5, program=-4e5) == part + though
     assert told(machine, gone, machine=-5e5, program=-1e5) == f"{part}."
 
@@ -36,16 +36,16 @@ def test_what_the_program_does_otherwise_is_no_noise():
 @pytest.mark.parametrize(
     ("slower", "said"),
     [
-        (0, "no more than steps vary"),
-        (-190_000, "no more than steps vary"),  # too little of it to be told
-        (-250_000, "-250 µs is the machine, the rest no more than steps vary"),
-        (+500_000, "+500 µs is the machine, the rest no more than steps vary"),
-        (-790_000, "-790 µs is the machine, the rest no more than steps vary"),
+        (0, "within noise"),
+        (-190_000, "within noise"),  # too little of it to be told
+        (-250_000, "-250 µs is the machine, and the rest is within noise"),
+        (+500_000, "+500 µs is the machine, and the rest is within noise"),
+        (-790_000, "-790 µs is the machine, and the rest is within noise"),
         (-810_000, "the machine, not the change"),
         (-2_000_000, "the machine, not the change"),  # more than all of it
         (
             -2_010_000,
-            "-2.01 ms is the machine, the rest no more than steps vary",
+            "-2.01 ms is the machine, and the rest is within noise",
         ),  # the program made up for it
     ],
 )

@@ -62,7 +62,7 @@ def test_work_that_became_other_work(tmp_path, a, b, there, back, gpu, cpu):
         (kind, on, change, cpu_change, told), *more = said(both(tmp_path, program(*one), program(*other)))
         assert more == []
         times = [f"{ns[sides[0]]:.1f} µs → {ns[sides[1]]:.1f} µs" for ns in (gpu, cpu)]
-        assert told == f"{text}: {times[0]} on the GPU, {times[1]} on the CPU a step."
+        assert told == f"{text}: {times[0]} on the GPU, {times[1]} on the CPU per step."
         sign = sides[1] - sides[0]
         assert (on, change) == ("device", 1000 * sign * (gpu[1] - gpu[0]))
         assert cpu_change == 1000 * sign * (cpu[1] - cpu[0])
@@ -78,22 +78,22 @@ def test_work_that_became_other_work(tmp_path, a, b, there, back, gpu, cpu):
         ([("f", "a"), ("g", "b"), ("h", "c"), ("i", "d")], "a, b and 2 others {}s", 40, 48),
         (["lone"], "lone {}", 10, 4),
         ([("f", MEMSET)], "memset (f) {}", 10, 12),
-        ([("aten::conv2d", NHWC)], "1 layout conversion a step (nchw to nhwc fp16) {}", 10, 12),
+        ([("aten::conv2d", NHWC)], "1 layout conversion per step (nchw to nhwc fp16) {}", 10, 12),
     ],
 )  # fmt: skip
 def test_work_of_one_side_alone(tmp_path, parts, name, gpu, cpu):
     plain, more = program(), program(*parts)
     for a, b, what, sign in ((plain, more, "new", 1), (more, plain, "gone", -1)):
         told = name.replace("{}s", f"are {what}").replace("{}", f"is {what}")
-        text = f"{told}: {gpu:.1f} µs on the GPU, {cpu:.{2 if cpu < 10 else 1}f} µs on the CPU a step."
+        text = f"{told}: {gpu:.1f} µs on the GPU, {cpu:.{2 if cpu < 10 else 1}f} µs on the CPU per step."
         assert said(both(tmp_path, a, b)) == [(what, "device", 1000 * gpu * sign, 1000 * cpu * sign, text)]
 
 
 def test_work_of_one_kind_is_told_once_wherever_it_is(tmp_path):
     times, plus = ("f", FOREACH.format("multiplies")), ("g", FOREACH.format("plus"))
     a, b = Program(BEFORE, AFTER, ("z", "w")), Program(BEFORE, times, AFTER, plus, ("z", "w"))
-    text = "2 foreach kernels a step (foreach mul fp32 and foreach add fp32) are {}: 20.0 µs on the GPU, "
-    text += "24.0 µs on the CPU a step."
+    text = "2 foreach kernels per step (foreach mul fp32 and foreach add fp32) are {}: 20.0 µs on the GPU, "
+    text += "24.0 µs on the CPU per step."
     assert said(both(tmp_path, a, b)) == [("new", "device", 20_000, 24_000, text.format("new"))]
     assert said(both(tmp_path, b, a)) == [("gone", "device", -20_000, -24_000, text.format("gone"))]
 
@@ -101,7 +101,7 @@ def test_work_of_one_kind_is_told_once_wherever_it_is(tmp_path):
 def test_an_op_around_what_both_do_is_no_name_of_it(tmp_path):
     a = Program(BEFORE, ("outer", ("mul", "a"), ("sum", "b"), AFTER))
     b = Program(BEFORE, ("outer", AFTER))
-    text = "mul and sum are gone: 20.0 µs on the GPU, 24.0 µs on the CPU a step."
+    text = "mul and sum are gone: 20.0 µs on the GPU, 24.0 µs on the CPU per step."
     assert said(both(tmp_path, a, b)) == [("gone", "device", -20_000, -24_000, text)]
 
 
@@ -151,8 +151,8 @@ def test_other_kernels_of_one_kind_are_told_once(tmp_path):
     ((kind, _, change, cpu, text),) = said(both(tmp_path, a, b))
     assert (kind, change, cpu) == ("replaced", 5000, 0)
     assert text == (
-        "2 convolutions a step run on other kernels: 20.0 µs → 25.0 µs on the GPU, 24.0 µs → 24.0 µs on the "
-        "CPU a step. Most of it: conv fprop tf32 128x64 nhwc became conv fprop tf32 128x32 nhwc: "
+        "2 convolutions per step run on other kernels: 20.0 µs → 25.0 µs on the GPU, 24.0 µs → 24.0 µs on "
+        "the CPU per step. Most of it: conv fprop tf32 128x64 nhwc became conv fprop tf32 128x32 nhwc: "
         "10.0 µs → 15.0 µs."
     )
 
@@ -194,7 +194,7 @@ def test_many_ops_that_run_other_kernels_are_one_sentence(tmp_path, many, apart)
         assert {one.text.partition(":")[0] for one in found} == {f"a{k} became b{k}" for k in range(many)}
     else:
         (one,) = found
-        start = f"The same ops run on other kernels or other sizes, {many} times a step: "
+        start = f"The same ops run on other kernels or other sizes, {many} times per step: "
         assert one.text.startswith(f"{start}50.0 µs → 55.0 µs on the GPU, ")
         assert one.text.endswith(". Most of it: a1 became b1: 10.0 µs → 15.0 µs.")
         assert one.kind == "replaced"
@@ -214,4 +214,4 @@ def test_with_hardly_anything_in_common_a_place_says_nothing(tmp_path, many, bec
         start = f"product and relu2 are gone, {many} times: {20 * many} µs on the GPU, "
         assert gone.text.startswith(start)
         assert ((), ("big",)) in told
-        assert found.strange == "hardly anything is the same in both: is this the same program?"
+        assert found.strange == "A and B have hardly anything in common: is this the same program?"

@@ -142,11 +142,11 @@ def layers(count: int) -> Program:
 def test_one_more_layer_is_one_sentence(tmp_path):
     (more,) = texts(both(tmp_path, layers(3), layers(4)))
     assert more.startswith(
-        "One more of a block of 5 kernels, copies and sets, which comes 4 times in a row instead of 3 "
+        "One more of a block of 5 kernels, copies and memsets, which comes 4 times in a row instead of 3 "
     )
     (fewer,) = texts(both(tmp_path, layers(4), layers(2)))
     assert fewer.startswith(
-        "2 fewer of a block of 5 kernels, copies and sets, which comes 2 times in a row instead of 4 "
+        "2 fewer of a block of 5 kernels, copies and memsets, which comes 2 times in a row instead of 4 "
     )
 
 
@@ -173,7 +173,7 @@ def test_casts_are_one_sentence(tmp_path):
     )  # fmt: skip
     b = Program(("mm", "gemm"), ("add", "plus"), ("relu", "clamp"), ("sum", "total"), ("mean", "average"))
     (gone,) = texts(both(tmp_path, a, b))
-    assert re.match(r"4 casts a step \(copy .*\) are gone: 40.0 µs on the GPU, ", gone)
+    assert re.match(r"4 casts per step \(copy .*\) are gone: 40.0 µs on the GPU, ", gone)
 
 
 def test_a_cast_is_not_a_copy_within_attention(tmp_path):
@@ -185,7 +185,7 @@ def test_a_cast_is_not_a_copy_within_attention(tmp_path):
     new = ("new", ("aten::mul", "times"), ("aten::clone", copy), "fmha_cutlassB_f32_b")
     b = Program(("mm", "gemm"), new, ("add", "plus"))
     gone, became = sorted(texts(both(tmp_path, a, b)))
-    assert re.match(r"1 cast a step \(copy .*\) is gone: 10.0 µs", gone)
+    assert re.match(r"1 cast per step \(copy .*\) is gone: 10.0 µs", gone)
     assert became.startswith("old became new: 10.0 µs → 30.0 µs")
 
 
@@ -194,8 +194,8 @@ def test_a_change_of_layout_does_not_become_a_cast(tmp_path):
     a = Program(("mm", "gemm"), ("aten::convolution", convert), ("add", "plus"))
     b = Program(("mm", "gemm"), ("aten::to", ("aten::copy_", CAST.format(1))), ("add", "plus"))
     gone, new = sorted(texts(both(tmp_path, a, b)))
-    assert re.match(r"1 cast a step \(copy .*\) is new: 10.0 µs", gone)
-    assert re.match(r"1 layout conversion a step \(nchw to nhwc.*\) is gone: 10.0 µs", new)
+    assert re.match(r"1 cast per step \(copy .*\) is new: 10.0 µs", gone)
+    assert re.match(r"1 layout conversion per step \(nchw to nhwc.*\) is gone: 10.0 µs", new)
 
 
 def test_one_backward_does_not_become_another(tmp_path):
@@ -276,7 +276,7 @@ def test_normalizations_are_told_together(tmp_path):
         for side in (0, 1)
     )
     (text,) = texts(both(tmp_path, a, b))
-    assert text.startswith("2 normalizations a step run on other kernels: 20.0 µs → 20.0 µs on the GPU")
+    assert text.startswith("2 normalizations per step run on other kernels: 20.0 µs → 20.0 µs on the GPU")
 
 
 def typed(of: str, *more: object) -> Program:
@@ -310,7 +310,7 @@ def test_another_type_of_numbers_is_one_change(tmp_path):
     a, b = typed("bf16"), typed("fp32")
     (text,) = texts(both(tmp_path, a, b))
     assert text.startswith(
-        "The same ops run in fp32 instead of bf16, 4 kernels (4 names) a step became 4 (4 names): "
+        "The same ops run in fp32 instead of bf16, 4 kernels (4 names) per step became 4 (4 names): "
         "40.0 µs → 40.0 µs on the GPU, "
     )
     (back,) = texts(both(tmp_path, b, a))
@@ -332,8 +332,8 @@ def test_a_few_layers_more_are_one_change(tmp_path):
     more, fewer = (texts(both(tmp_path, layers(x), layers(y))) for x, y in ((4, 6), (6, 4)))
     assert len(more) == len(fewer) == 1
     assert more[0].startswith(
-        "2 more of each of the blocks of 5 and 6 kernels, copies and sets, "
-        "which come 6 times in a row instead of 4 ("
+        "2 more of each of the blocks of 5 and 6 kernels, copies and memsets, which come 6 times in a row "
+        "instead of 4 ("
     )
     assert "): 220 µs on the GPU, " in more[0]
     assert fewer[0].startswith("2 fewer of each of the blocks of 5 and 6 kernels, ")
@@ -397,7 +397,7 @@ def test_how_often_something_new_runs(tmp_path):
         ("mm", "gemm"), *three, *((f"op{n}", f"k{n}") for n in range(4)), ("add", "plus"), ("mean", "average")
     )
     (new,) = texts(both(tmp_path, a, b))
-    assert new.startswith("7 kernels a step (fill, k0 and 3 others) are new: 70.0 µs on the GPU")
+    assert new.startswith("7 kernels per step (fill, k0 and 3 others) are new: 70.0 µs on the GPU")
 
 
 def test_the_same_ops_are_told_at_once(tmp_path):

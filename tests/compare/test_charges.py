@@ -43,6 +43,6 @@ def test_python_within_compiled_code_is_no_call():
     """51.3 us of `## Call CompiledFxGraph` are in no call, the median; of A's Python nothing is known."""
     (calls,) = [e for e in of("mlp_eager", "mlp_compile").explanations if e.kind == "calls"]
     assert calls.text.endswith(
-        "are gone and 1 (Torch-Compiled Region: 0/0) is new: 40.6 µs → 25.1 µs a step. "
-        "Not in it: what compiled code does between its calls, 51.3 µs a step in B."
+        "are gone and 1 (Torch-Compiled Region: 0/0) is new: 40.6 µs → 25.1 µs per step. This leaves out "
+        "what compiled code does between its calls: 51.3 µs per step in B."
     )

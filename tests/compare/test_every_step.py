@@ -79,7 +79,7 @@ def test_compiling_within_a_step_is_told(tmp_path: Path) -> None:
     ]
     (one,) = [e for e in both(tmp_path, loop(), [*loop(), *compiles]).explanations if e.kind == "compiling"]
     assert one.text == (
-        "torch.compile compiles within the recording: 3.00 ms in B (step 1 and step 2). It does so once for "
+        "torch.compile compiles during the recording: 3.00 ms in B (step 1 and step 2). It does so once for "
         "each graph and each new set of shapes."
     )
     assert one.change_ns == 750_000
@@ -133,7 +133,7 @@ def test_what_compiling_runs_is_told_with_it(tmp_path: Path) -> None:
     kinds = {one.kind for one in found.explanations}
     assert "calls" not in kinds
     told = [text for text in texts(found) if "compil" in text]
-    assert told[0].startswith("torch.compile compiles within the recording: 1.50 ms in B (step 1).")
+    assert told[0].startswith("torch.compile compiles during the recording: 1.50 ms in B (step 1).")
     assert told[1].startswith("The compilation is new in step 1: 20 kernels (copy), 400 µs on the GPU")
     outside = texts(both(tmp_path, loop(), compiled(True)))
     assert not any("compil" in text for text in outside)

@@ -187,7 +187,7 @@ def test_other_sizes(pair: Pair):
     assert kinds(found) == ["sizes"]
     assert not found.same_program
     (one,) = found.explanations
-    assert one.text.startswith("1 of the kernels and copies a step works on other sizes (")
+    assert one.text.startswith("1 of the kernels and copies per step works on other sizes (")
     assert "grid 49152x1x1" in one.text or " → " in one.text
     assert found.machine.device_ratio == 1.0
 
@@ -287,8 +287,12 @@ def test_work_beside_a_collective_says_nothing_of_the_machine(pair: Pair):
 @pytest.mark.parametrize(
     ("a", "b", "asked"),
     [
-        ("train", "llm_decode", "by name only 21% of the GPU's work and 27% of the calls are the same"),
-        ("llm_decode", "mlp_eager", "hardly anything is the same"),
+        (
+            "train",
+            "llm_decode",
+            "by name only 21% of the GPU's work and 27% of the calls are the same in both",
+        ),
+        ("llm_decode", "mlp_eager", "A and B have hardly anything in common"),
         ("mlp_eager", "mlp_compile", ""),
         ("attention_naive", "attention_sdpa", ""),
     ],
@@ -297,7 +301,7 @@ def test_other_programs_are_asked_about_first(a: str, b: str, asked: str):
     """Then the numbers say more than what is new and gone: most of that is summed up."""
     found = compared(SAMPLES / f"{a}.json.gz", SAMPLES / f"{b}.json.gz")
     text = plain_text(compare_lines(Report(found, ("A", "B")), 80))
-    assert found.strange == (f"{asked} in both: is this the same program?" if asked else "")
+    assert found.strange == (f"{asked}: is this the same program?" if asked else "")
     assert (found.strange in found.notes) is bool(asked)
     assert (answer_texts(found)[0][0] == "TWO PROGRAMS?") is bool(asked)
     if asked:

@@ -31,7 +31,7 @@ def test_loading_and_what_it_calls_are_one_difference(tmp_path: Path):
     assert one.kind == "loading"
     assert one.change_ns == pytest.approx(-1_300_000, rel=0.01)
     assert one.text == (
-        "Data loading takes 200 µs a step instead of 1.50 ms; 38 calls a step (aten::roll) are gone."
+        "Data loading takes 200 µs per step instead of 1.50 ms; 38 calls per step (aten::roll) are gone."
     )
     assert not found.same_program, "it calls less, wherever that is"
     assert not found.answer.startswith("The same")
@@ -41,4 +41,4 @@ def test_calls_of_loading_that_takes_as_long_are_told_as_calls(tmp_path: Path):
     found = pair(tmp_path, steps(1_500, 40), steps(1_500, 20))
     (one,) = [e for e in found.explanations if e.kind in ("loading", "calls")]
     assert one.kind == "calls"
-    assert one.text.startswith("On the CPU, 20 fewer calls a step (aten::roll): ")
+    assert one.text.startswith("On the CPU, 20 fewer calls per step (aten::roll): ")

@@ -57,8 +57,8 @@ def without(events: list[Event], **args: object) -> list[Event]:
 
 def test_without_shapes_it_may_be_larger_inputs_on_a_cpu(tmp_path: Path):
     a, b = steps(), steps(1.5, 1.5)
-    said = "The same program: its 60 calls a step took 1.50 times as long on the CPU (+659 µs with the time "
-    said += "between "
+    said = "The same program: its 60 calls per step took 1.50 times as long on the CPU (+659 µs with the "
+    said += "time between "
     assert sided(tmp_path, a, b).answer.startswith(f"{said}them): the machine, not the program. ")
     unknown = f"{said}them): the machine or inputs of other sizes, which were not recorded. "
     assert sided(tmp_path, without(a), without(b)).answer.startswith(unknown)
@@ -74,10 +74,10 @@ def test_gradients_of_one_side_are_no_machine(tmp_path: Path):
     off, on = without(steps(), **shapes), without(steps(1.2, 1.2), **shapes, **{"Sequence number": 7})
     found = sided(tmp_path, off, on)
     assert not found.same_program
-    assert "gradients are on in B alone: its ops record what a backward pass would need" in found.notes
+    assert "gradients are on only in B: its ops record what a backward pass would need" in found.notes
     (machine,) = [one.text for one in found.explanations if one.kind == "machine"]
-    assert machine.endswith(": the machine or gradients, which are on in B alone.")
-    assert "gradients are on in A alone" in " ".join(sided(tmp_path, on, off).notes)
+    assert machine.endswith(": the machine or gradients, which are on only in B.")
+    assert "gradients are on only in A" in " ".join(sided(tmp_path, on, off).notes)
     assert not [note for note in sided(tmp_path, on, on).notes if "gradients" in note]
 
 
@@ -98,7 +98,7 @@ def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path: Path):
 
 @pytest.mark.parametrize(("same", "told"), [(35, True), (25, False)])
 def test_programs_that_are_mostly_different_say_nothing_of_the_machine(tmp_path: Path, same: int, told: bool):
-    """So many of 60 calls a step are the same, and take half as long again."""
+    """So many of 60 calls per step are the same, and take half as long again."""
 
     def mine(events: list[Event], side: str) -> list[Event]:
         others = [f"aten::op{k}" for k in range(same, 60)]
@@ -170,7 +170,7 @@ def test_copies_of_several_sizes_are_told_together(tmp_path: Path):
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     (slow,) = [one for one in found.explanations if one.on == "device"]
-    told = "memcpy HtoD pinned takes 104 µs instead of 53.7 µs a step on the GPU, 2 times together."
+    told = "memcpy HtoD pinned takes 104 µs instead of 53.7 µs per step on the GPU, 2 times together."
     assert slow.text == told
     assert slow.change_ns == pytest.approx(50_000, rel=0.05)
     assert found.machine.device_ratio == pytest.approx(1, abs=0.01)
@@ -210,7 +210,7 @@ def test_a_few_calls_that_took_longer_are_told_but_are_not_the_machine(tmp_path:
     first = found.explanations[0]
     assert first.kind == "slower"
     assert first.text == (
-        "The same 2 calls a step took 3.48 ms instead of 2.43 ms on the CPU, most of it in aten::mm. "
+        "The same 2 calls per step took 3.48 ms instead of 2.43 ms on the CPU, most of it in aten::mm. "
         "The recordings do not say why."
     )
     assert first.change_ns == 1_050_000
@@ -221,7 +221,7 @@ def test_what_is_told_already_is_not_told_twice(tmp_path: Path):
     for name, events in (("a", few(USUAL)), ("b", few([(9 * mm, add) for mm, add in USUAL]))):
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
     (one,) = compared(tmp_path / "a.json", tmp_path / "b.json").explanations
-    assert one.text.startswith("aten::mm takes 10.6 ms instead of 1.18 ms a step on the CPU")
+    assert one.text.startswith("aten::mm takes 10.6 ms instead of 1.18 ms per step on the CPU")
 
 
 def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path: Path):
@@ -243,7 +243,7 @@ def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path: Path):
     told = {one.kind: one for one in compared(tmp_path / "a.json", tmp_path / "b.json").explanations}
     assert told["machine"].change_ns == pytest.approx(600_000, rel=0.01)
     assert told["sizes"].change_ns == 1_050_000
-    assert told["sizes"].text.startswith("1 of the ops a step works on other sizes (aten::mm: 16x8 → 64x8)")
+    assert told["sizes"].text.startswith("1 of the ops per step works on other sizes (aten::mm: 16x8 → 64x8)")
 
 
 def test_ops_that_launch_work_take_as_long_for_any_size(tmp_path: Path):
@@ -267,7 +267,7 @@ def test_ops_that_launch_work_take_as_long_for_any_size(tmp_path: Path):
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     assert found.machine.calls == 240
     (machine,) = [one for one in found.explanations if one.kind == "machine"]
-    assert machine.text.startswith("The 80 calls a step that both run took 1.50 times as long on the CPU (")
+    assert machine.text.startswith("The 80 calls per step that both run took 1.50 times as long on the CPU (")
     assert machine.text.endswith(": the machine, not the change.")
     assert machine.change_ns == pytest.approx(2_000_000, rel=0.02)
     assert "A step takes 6.00 ms instead of 4.00 ms (+50%): the machine, not the change." in found.answer
@@ -292,7 +292,7 @@ def test_what_a_graph_launched_did_not_become_what_a_call_launched(tmp_path: Pat
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
     texts = [one.text for one in compared(tmp_path / "a.json", tmp_path / "b.json").explanations]
     assert any(
-        one.startswith("largest became sampled, 3 times: 30.0 µs → 30.0 µs on the GPU a") for one in texts
+        one.startswith("largest became sampled, 3 times: 30.0 µs → 30.0 µs on the GPU p") for one in texts
     )
     assert any(
         one.startswith("aten::fill_ is new, 3 times in every step: 30.0 µs on the GPU") for one in texts

@@ -47,7 +47,7 @@ def outside(found: Comparison) -> list[Explanation]:
 def test_a_pause_is_no_slower_machine(tmp_path):
     found = pair(tmp_path, steps(0), steps(3000))
     (one,) = outside(found)
-    assert one.text.startswith("The CPU is outside all ops for 3.12 ms a step instead of 120 µs: ")
+    assert one.text.startswith("The CPU is outside all ops for 3.12 ms per step instead of 120 µs: ")
     assert one.change_ns == 3_000_000
     assert "machine" not in {other.kind for other in found.explanations}
 
@@ -78,7 +78,7 @@ def test_a_pause_beside_other_time_between_calls(tmp_path):
 
 
 def test_a_pause_that_is_gone_is_no_faster_machine(tmp_path):
-    """Calls that take half as long, and 8 ms a step less between two of them: the two are told apart."""
+    """Calls that take half as long, and 8 ms per step less between two of them: the two are told apart."""
 
     def paused(event: Event) -> Event:
         number, rest = divmod(event["ts"], 1_320)  # the period of `steps(0)`
@@ -100,10 +100,10 @@ def test_more_time_outside_of_ops_may_be_another_program(tmp_path):
     found = pair(tmp_path, steps(0, device=True), steps(3000, 1.5, device=True))
     assert found.answer.startswith("The same ops and kernels. A step takes 4.98 ms instead of 1.32 ms")
     (machine,) = [one.text for one in found.explanations if one.kind == "machine"]
-    assert machine.startswith("The 120 calls a step that both run took 1.")
+    assert machine.startswith("The 120 calls per step that both run took 1.")
     assert machine.endswith(": the machine, not the change.")
     found = pair(tmp_path, steps(0, device=True), steps(0, 1.5, device=True))
-    assert found.answer.startswith("The same program: its 120 calls a step took 1.")
+    assert found.answer.startswith("The same program: its 120 calls per step took 1.")
 
 
 def test_annotations_of_one_side_are_named(tmp_path):
@@ -218,7 +218,7 @@ def test_a_gpu_that_another_program_uses_too(tmp_path):
     change = found.idle["queued"].change
     assert change > 500_000
     assert len(queued) == 1
-    assert queued[0].startswith("The GPU does not start work that is queued for ")
+    assert queued[0].startswith("The GPU leaves queued work waiting for ")
     assert queued[0].endswith(": it waits for another stream or process.")
     assert [one.change_ns for one in found.explanations if one.kind == "queued"] == [round(change)]
     assert not [one for one in pair(tmp_path, a, a).explanations if one.kind == "queued"]
@@ -239,7 +239,7 @@ def test_what_the_program_waits_for_is_named(tmp_path, name, kind, device):
         b.append(cpu(name, one["ts"] + one["dur"] - 2900, 2800, "user_annotation"))
     found = pair(tmp_path, a, b).explanations
     assert [one.kind for one in found] == [kind]
-    assert "2.80 ms a step instead of none" in found[0].text
+    assert "2.80 ms per step instead of none" in found[0].text
 
 
 def test_time_after_calls_of_one_side_alone_is_not_the_machine(tmp_path):

@@ -50,7 +50,7 @@ def test_a_wait_makes_the_step_longer_that_the_gpu_paces(tmp_path):
     (note,) = [note for note in found.notes if note.startswith("the GPU sets the pace")]
     idle = sum(one.b for cause, one in found.idle.items() if cause != "back to back")
     assert "makes a step longer only where the GPU waits for it (" in note
-    assert f"({idle / 1000:.1f} µs a step in B, 0 ns in A)" in note
+    assert f"({idle / 1000:.1f} µs per step in B, 0 ns in A)" in note
 
 
 def test_a_gpu_that_sets_the_pace_on_one_side_only(tmp_path):
@@ -93,12 +93,16 @@ def test_the_first_step_does_not_count_the_work_from_before_it(tmp_path):
 def test_a_short_wait_is_told_too(tmp_path):
     """Less than steps vary, and alike in both: the device waits all the same."""
     note = next(note for note in pair(tmp_path, True, True).notes if note.startswith("the GPU sets the pace"))
-    assert re.search(r"only where the GPU waits for it \(([\d.]+ µs) a step in B, \1 in A\)", note)
+    assert re.search(r"only where the GPU waits for it \(([\d.]+ µs) per step in B, \1 in A\)", note)
 
 
 @pytest.mark.parametrize(
     ("copies", "what"),
-    [(0, "its 10 kernels"), (1, "its 10 kernels, copies and sets"), (10, "its 10 kernels, copies and sets")],
+    [
+        (0, "its 10 kernels"),
+        (1, "its 10 kernels, copies and memsets"),
+        (10, "its 10 kernels, copies and memsets"),
+    ],
 )
 def test_what_took_longer_on_another_machine_is_called_by_its_kinds(tmp_path, copies, what):
     for name, length in (("a", 100), ("b", 150)):
@@ -109,7 +113,7 @@ def test_what_took_longer_on_another_machine_is_called_by_its_kinds(tmp_path, co
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     (machine,) = [one for one in found.explanations if one.kind == "machine"]
-    assert f"{what} a step took 1.50 times as long on the GPU" in machine.text
+    assert f"{what} per step took 1.50 times as long on the GPU" in machine.text
 
 
 @pytest.mark.parametrize(("length", "told"), [(102.5, False), (104, True)])
@@ -142,7 +146,7 @@ def test_copies_beside_kernels(tmp_path):
     one, other = traces
     found = compare(Results(one), Results(other))
     (text,) = [each.text for each in found.explanations if each.kind == "overlap"]
-    assert text == "As much is copied; no kernel runs meanwhile for 0 ns a step instead of 200 µs."
+    assert text.endswith("but no kernel runs meanwhile for 0 ns per step instead of 200 µs.")
     assert found.metrics["step_ns"].within_noise
     assert not found.metrics["busy_share"].within_noise
     # What runs beside other work is no measure of the machine.

@@ -23,7 +23,7 @@ def test_a_slower_cpu(tmp_path):
     """8 x 28 instead of 8 x 18 us, and the launches as before; the GPU waits for it."""
     found = both(tmp_path, work(), work(1.5))
     text = (
-        "The same program: its 16 calls a step took 1.56 times as long on the CPU "
+        "The same program: its 16 calls per step took 1.56 times as long on the CPU "
         f"(+80.0 µs with the time between them){NOT_PROGRAM}"
     )
     assert said(found) == [("machine", "cpu", 80_000, 0, text)]
@@ -34,7 +34,7 @@ def test_a_slower_cpu(tmp_path):
     assert found.machine.cpu_ratio == pytest.approx(224 / 144)
     back = both(tmp_path, work(1.5), work())
     assert said(back)[0][4].startswith(
-        "The same program: its 16 calls a step took 0.64 times as long on the CPU (-80.0 µs with "
+        "The same program: its 16 calls per step took 0.64 times as long on the CPU (-80.0 µs with "
     )
     assert [one[2] for one in said(back)] == [-80_000]
 
@@ -42,7 +42,7 @@ def test_a_slower_cpu(tmp_path):
 def test_a_slower_gpu_that_has_time(tmp_path):
     """10 us more of each kernel are hidden: the steps take as long."""
     found = both(tmp_path, work(), work(gpu=1.5))
-    text = f"The same program: its 8 kernels a step took 1.50 times as long on the GPU{NOT_PROGRAM}"
+    text = f"The same program: its 8 kernels per step took 1.50 times as long on the GPU{NOT_PROGRAM}"
     assert said(found) == [("machine", "device", 40_000, 0, text)]
     assert found.answer == "The same program. A step takes 174 µs, as before."
     assert found.metrics["device_ns"].machine == 40_000
@@ -52,7 +52,7 @@ def test_a_slower_gpu_that_has_time(tmp_path):
 def test_a_slower_gpu_that_sets_the_pace(tmp_path):
     """Of six and of three steps."""
     text = (
-        "The same program: its 8 kernels a step took 1.50 times as long on the GPU in the 3 pairs of steps"
+        "The same program: its 8 kernels per step took 1.50 times as long on the GPU in the 3 pairs of steps"
         + NOT_PROGRAM
     )
     found = both(tmp_path, work(gpu=10, count=6), work(gpu=15, count=3))
@@ -61,7 +61,7 @@ def test_a_slower_gpu_that_sets_the_pace(tmp_path):
     ]  # fmt: skip
     assert found.answer == f"{text} A step takes 1.20 ms instead of 800 µs (+50%)."
     assert found.metrics["step_ns"].machine == found.metrics["device_ns"].machine == 400_000
-    assert found.notes[0] == "A has 6 steps, B 3: the numbers are of the 3 of either that were matched"
+    assert found.notes[0] == "A has 6 steps, B 3: the numbers cover the 3 that were matched on each side"
     assert found.metrics["busy_share"].a == found.metrics["busy_share"].b == 1
     alike = both(tmp_path, work(gpu=10), work(gpu=15))
     assert said(alike) == [("machine", "device", 400_000, 0, text.replace(" in the 3 pairs of steps", ""))]
@@ -70,8 +70,8 @@ def test_a_slower_gpu_that_sets_the_pace(tmp_path):
 def test_a_slower_machine(tmp_path):
     found = both(tmp_path, work(), work(1.5, 1.5))
     text = (
-        "The same program: its 16 calls a step took 1.56 times as long on the CPU (+80.0 µs with the time "
-        f"between them), its 8 kernels a step took 1.50 times as long on the GPU{NOT_PROGRAM}"
+        "The same program: its 16 calls per step took 1.56 times as long on the CPU (+80.0 µs with the time "
+        f"between them), its 8 kernels per step took 1.50 times as long on the GPU{NOT_PROGRAM}"
     )
     assert said(found) == [("machine", "cpu", 80_000, 0, text)]
 
@@ -79,7 +79,7 @@ def test_a_slower_machine(tmp_path):
 def test_of_a_single_step_the_numbers_are_of_all(tmp_path):
     found = both(tmp_path, work(count=3), work(count=1))
     assert found.notes == (
-        "A has 3 steps, B 1: step 1 of A and step 1 of B were matched, the numbers are of all",
+        "A has 3 steps, B 1: step 1 of A and step 1 of B were matched; the numbers cover all steps",
     )
     assert not [one for one in said(found) if one[0] == "steps"]
     two = both(tmp_path, work(count=2), work(count=3))
@@ -98,12 +98,12 @@ def test_a_slower_machine_and_something_new(tmp_path):
     assert said(found) == [
         (
             "machine", "cpu", 1_200_000, 0,
-            "The 240 calls a step that both run took 1.56 times as long on the CPU "
+            "The 240 calls per step that both run took 1.56 times as long on the CPU "
             "(+1.20 ms with the time between them): the machine, not the change.",
         ),
         (
             "new", "device", 100_000, 400_000,
-            "aten::sort is new in every step: 100 µs on the GPU, 400 µs on the CPU a step.",
+            "aten::sort is new in every step: 100 µs on the GPU, 400 µs on the CPU per step.",
         ),
     ]  # fmt: skip
     assert found.answer == (
@@ -130,7 +130,7 @@ def test_how_much_has_to_be_the_same(tmp_path, others, told):
     assert [one[2] for one in machine] == [600_000] * told
     for one in machine:
         assert one[4].startswith(
-            "The 60 calls a step that both run took 1.50 times as long on the CPU (+600 µs"
+            "The 60 calls per step that both run took 1.50 times as long on the CPU (+600 µs"
         )
         # Most is another program where it has many more calls.
         unsized = ": the machine or inputs of other sizes, which were not recorded."
@@ -142,13 +142,13 @@ def test_a_slower_cpu_where_the_gpu_sets_the_pace(tmp_path):
     found = both(tmp_path, work(gpu=10), work(1.5, gpu=10))
     (one,) = said(found)
     assert one[:4] == ("machine", "cpu", 80_000, 0)
-    assert "its 16 calls a step took 1.56 times as long on the CPU (+80.0 µs in ops)" in one[4]
+    assert "its 16 calls per step took 1.56 times as long on the CPU (+80.0 µs in ops)" in one[4]
     assert found.metrics["step_ns"].machine == 0
     assert found.metrics["cpu_op_ns"].machine == 80_000
 
 
 def test_a_pause_beside_calls_where_no_ops_were_recorded(tmp_path):
-    """One recording has ops, the other one none; and a pause of 3 ms a step."""
+    """One recording has ops, the other one none; and a pause of 3 ms per step."""
     a = unrecorded("cpu_op")
     b = recording(*[[*OPS, ({"name": "pause", "cat": "python_function"}, 3000)]] * 4)
     (one,) = said(both(tmp_path, a, b))
@@ -170,9 +170,9 @@ def test_what_comes_first_is_what_sets_the_pace(tmp_path):
     paced, waiting = (both(tmp_path, work(gpu=gpu), more(10 * gpu)) for gpu in (10, 1))
     new = (
         "new", "device", 50_000, 30_000,
-        "aten::sort is new in every step: 50.0 µs on the GPU, 30.0 µs on the CPU a step.",
+        "aten::sort is new in every step: 50.0 µs on the GPU, 30.0 µs on the CPU per step.",
     )  # fmt: skip
-    calls = ("calls", "cpu", 300_000, 0, "On the CPU, 1 call a step (aten::item) is new: 300 µs a step.")
+    calls = ("calls", "cpu", 300_000, 0, "On the CPU, 1 call per step (aten::item) is new: 300 µs per step.")
     assert said(paced) == [new, calls]
     assert paced.answer == "A step takes 850 µs instead of 800 µs (+6.2%)."
     assert said(waiting) == [calls, new]
@@ -214,7 +214,7 @@ def test_a_call_that_waits_for_the_gpu(tmp_path):
         found = both(tmp_path, a, b)
         text = (
             f"memcpy DtoH pinned (aten::item) is {what} in every step: 2.00 µs on the GPU, "
-            "50.0 µs on the CPU (30.0 µs of that waiting for the GPU) a step."
+            "50.0 µs on the CPU (30.0 µs of that waiting for the GPU) per step."
         )
         assert said(found) == [(what, "device", 2000 * sign, 50_000 * sign, text)]
         (one,) = found.explanations
@@ -237,7 +237,7 @@ def cleared(at: float, number: int) -> list[Event]:
 
 def test_a_set_that_comes_before_a_kernel_of_its_op(tmp_path):
     """So its launch alone is its time on the CPU."""
-    text = "memset is {} in every step: 2.00 µs on the GPU, 4.00 µs on the CPU a step."
+    text = "memset is {} in every step: 2.00 µs on the GPU, 4.00 µs on the CPU per step."
     new = both(tmp_path, sparse(plain, filled), sparse(plain, filled, cleared))
     assert said(new) == [("new", "device", 2000, 4000, text.format("new before fill"))]
     gone = both(tmp_path, sparse(plain, filled, cleared), sparse(plain, filled))
@@ -270,10 +270,10 @@ def load(at: float, number: int) -> list[Event]:
 
 def test_the_first_use_of_a_library(tmp_path):
     found = both(tmp_path, sparse(plain), sparse(plain, load))
-    text = "The first use of the GPU and its libraries takes 300 µs a step instead of none."
+    text = "The first use of the GPU and its libraries takes 300 µs per step instead of none."
     assert ("initialisation", "cpu", 300_000, 0, text) in said(found)
     back = both(tmp_path, sparse(plain, load), sparse(plain))
-    text = "The first use of the GPU and its libraries takes 0 ns a step instead of 300 µs."
+    text = "The first use of the GPU and its libraries takes 0 ns per step instead of 300 µs."
     assert ("initialisation", "cpu", -300_000, 0, text) in said(back)
 
 
@@ -305,30 +305,30 @@ def launched(*more: tuple[float, float, str]) -> list[Event]:
 def test_work_that_a_graph_launches_now(tmp_path):
     """Besides, one kernel became another one."""
     alone, of_graph = launched((400, 40, "other")), graph((400, 30, "extra"))
-    calls = "On the CPU, {}: {} a step."
+    calls = "On the CPU, {}: {} per step."
     ops = "cudaLaunchKernel, aten::k0 and 4 others"
     found = {one[0]: one[1:] for one in said(both(tmp_path, alone, of_graph))}
-    told = f"10 calls a step ({ops}) are gone and 1 (cudaGraphLaunch) is new"
+    told = f"10 calls per step ({ops}) are gone and 1 (cudaGraphLaunch) is new"
     assert found["calls"] == ("cpu", -96_000, 0, calls.format(told, "100 µs → 4.00 µs"))
-    text = "aten::other became extra: 40.0 µs → 30.0 µs on the GPU, 20.0 µs on the CPU a step"
+    text = "aten::other became extra: 40.0 µs → 30.0 µs on the GPU, 20.0 µs on the CPU per step"
     assert found["replaced"] == ("device", -10_000, -20_000, f"{text}; now a graph launches it.")
-    text = "The same 5 kernels, copies and sets a step come from a CUDA graph: 5 → 1 launches."
+    text = "The same 5 kernels, copies and memsets per step come from a CUDA graph: 5 → 1 launches."
     assert found["graph"] == ("device", 0, 0, text)
     found = {one[0]: one[1:] for one in said(both(tmp_path, of_graph, alone))}
-    told = f"1 call a step (cudaGraphLaunch) is gone and 10 ({ops}) are new"
+    told = f"1 call per step (cudaGraphLaunch) is gone and 10 ({ops}) are new"
     assert found["calls"] == ("cpu", 96_000, 0, calls.format(told, "4.00 µs → 100 µs"))
-    text = "extra became aten::other: 30.0 µs → 40.0 µs on the GPU, 20.0 µs on the CPU a step"
+    text = "extra became aten::other: 30.0 µs → 40.0 µs on the GPU, 20.0 µs on the CPU per step"
     assert found["replaced"] == ("device", 10_000, 20_000, f"{text}; before, a graph launched it.")
-    text = "The same 5 kernels, copies and sets a step no longer come from a CUDA graph: 1 → 5 launches."
+    text = "The same 5 kernels, copies and memsets per step no longer come from a CUDA graph: 1 → 5 launches."
     assert found["graph"] == ("device", 0, 0, text)
 
 
 def test_a_graph_with_a_kernel_more(tmp_path):
     found = both(tmp_path, graph(), graph((400, 30, "extra")))
-    text = "extra is new in every step: 30.0 µs on the GPU a step."
+    text = "extra is new in every step: 30.0 µs on the GPU per step."
     assert said(found)[-1] == ("new", "device", 30_000, 0, text)
-    queued = "330 µs a step instead of 80.0 µs: it waits for another stream or process."
-    text = f"The GPU does not start work that is queued for {queued}"
+    queued = "330 µs per step instead of 80.0 µs: it waits for another stream or process."
+    text = f"The GPU leaves queued work waiting for {queued}"
     assert said(found)[0] == ("queued", "device", 250_000, 0, text)
 
 
@@ -360,7 +360,9 @@ def test_what_one_side_did_not_record(tmp_path, without, note, missing):
     assert both(tmp_path, part, part).notes == ()
     # Launches of one side, and ops of the other.
     found = both(tmp_path, unrecorded("cpu_op"), unrecorded("kernel"))
-    assert found.notes == ("B did not record the GPU, the other no ops: only launches are compared",)
+    assert found.notes == (
+        "B did not record the GPU, and the other did not record ops: only launches are compared",
+    )
 
 
 @pytest.mark.parametrize(
@@ -398,8 +400,8 @@ def test_recordings_without_steps(tmp_path):
         (block,) = [one for one in said(found) if one[0] == some]
         assert block[2:4] == ((240_000, 444_000) if some == "new" else (-240_000, -444_000))
         assert block[4] == (
-            f"3 {'more' if some == 'new' else 'fewer'} of a block of 8 kernels, copies and sets, which comes "
-            f"{times} (k0, k1 and 6 others): 240 µs on the GPU, 444 µs on the CPU."
+            f"3 {'more' if some == 'new' else 'fewer'} of a block of 8 kernels, copies and memsets, which "
+            f"comes {times} (k0, k1 and 6 others): 240 µs on the GPU, 444 µs on the CPU."
         )
 
 
@@ -408,7 +410,7 @@ def test_programs_that_have_nothing_in_common(tmp_path):
     for event in (b := recording(*[other] * 4)):
         event["name"] = event["name"].replace("cudaLaunchKernel", "cudaLaunchKernelExC")
     found = both(tmp_path, recording(*[OPS] * 4), b)
-    assert found.strange == "hardly anything is the same in both: is this the same program?"
+    assert found.strange == "A and B have hardly anything in common: is this the same program?"
     assert found.notes == (found.strange,)
     assert both(tmp_path, recording(*[OPS] * 4), recording(*[OPS[:4]] * 4)).strange == ""
 
@@ -433,5 +435,5 @@ def test_a_call_that_lasts_as_long_as_its_copy_waits_for_it(tmp_path):
 
     found = both(tmp_path, sparse(plain), sparse(plain, fetch)).explanations
     (only,) = (one for one in found if one.kind == "new")
-    spent = "200 µs on the GPU, 230 µs on the CPU (215 µs of that waiting for the copy) a step"
+    spent = "200 µs on the GPU, 230 µs on the CPU (215 µs of that waiting for the copy) per step"
     assert only.text == f"memcpy DtoH pageable (aten::to) is new in every step: {spent}."

@@ -35,11 +35,11 @@ def one(found: Comparison, kind: str, part: str = "") -> Explanation:
 
 
 def test_the_same_program_twice():
-    """254 kernels, copies and sets a step in both; the ops' self times are 25.49 and 34.15 ms."""
+    """254 kernels, copies and sets per step in both; the ops' self times are 25.49 and 34.15 ms."""
     found = of("train_base", "train_base_again")
     assert found.same_program
     assert re.match(
-        r"The same program: its 2,215 calls a step took 1\.34 times as long on the CPU "
+        r"The same program: its 2,215 calls per step took 1\.34 times as long on the CPU "
         r"\(\+[\d.]+ ms with the time between them\): the machine, not the program\.",
         found.answer,
     )
@@ -74,7 +74,7 @@ def test_item_each_step():
 
 
 def test_fused_optimizer():
-    """40 foreach kernels a step became 6, 1,213 -> 482 us; 78 calls of aten::item are gone."""
+    """40 foreach kernels per step became 6, 1,213 -> 482 us; 78 calls of aten::item are gone."""
     found = of("train_base", "train_fused_adamw")
     fused = one(found, "fused")
     assert "became aten::_fused_adamw_: 1.21 ms → 483 µs on the GPU, 670 µs → 123 µs on the CPU" in fused.text
@@ -99,20 +99,21 @@ def test_fused_optimizer():
 
 
 def test_cuda_graph():
-    """The same 51 kernels, copies and sets; for 369 calls a step there is one launch of a graph."""
+    """The same 51 kernels, copies and sets; for 369 calls per step there is one launch of a graph."""
     found = of("decode_eager", "decode_graph")
     graph = one(found, "graph")
     assert (
-        graph.text == "The same 51 kernels, copies and sets a step come from a CUDA graph: 51 → 1 launches."
+        graph.text == "The same 51 kernels, copies and memsets per step come from a CUDA graph: 51 → 1 "
+        "launches."
     )
     calls = one(found, "calls")
-    assert "369 calls a step" in calls.text
+    assert "369 calls per step" in calls.text
     assert "are gone and 1 (cudaGraphLaunch) is new" in calls.text
     assert found.metrics["kernels"].change == 0
     assert found.metrics["device_ns"].ratio == pytest.approx(1.016, abs=0.002)
     assert not found.work.regions
     back = of("decode_graph", "decode_eager")
-    assert one(back, "graph").text.endswith("a step no longer come from a CUDA graph: 1 → 51 launches.")
+    assert one(back, "graph").text.endswith("per step no longer come from a CUDA graph: 1 → 51 launches.")
 
 
 def test_compiled_mlp():
@@ -194,7 +195,7 @@ def test_device_time_adds_up(a, b):
 
 
 def test_the_gpu_sets_the_pace_of_few_calls():
-    """13 calls a step are too few to say how fast the machine was: after a pageable copy all is cold."""
+    """13 calls per step are too few to say how fast the machine was: after a pageable copy all is cold."""
     found = of("pageable", "pinned")
     assert "machine" not in {e.kind for e in found.explanations}
 
@@ -217,7 +218,7 @@ def test_the_machine_in_some_of_the_steps():
     same = compare(side_of(a, [0, 1]), side_of(b, [0, 1]))
     assert found.metrics == same.metrics
     assert found.idle == same.idle
-    assert found.notes[0] == "A has 4 steps, B 2: the numbers are of the 2 of either that were matched"
+    assert found.notes[0] == "A has 4 steps, B 2: the numbers cover the 2 that were matched on each side"
 
 
 def test_one_step_against_several_counts_all():
@@ -225,7 +226,7 @@ def test_one_step_against_several_counts_all():
     a = Results(load(PAIRS / "train_base.json.gz"))
     found = compare(side_of(a, [0, 1, 2]), side_of(a, [3]))
     assert found.metrics["step_ns"].a == np.median(side_of(a, [0, 1, 2]).times)
-    assert re.match(r"A has 3 steps, B 1: step \d of A and step 5 of B were matched, ", found.notes[0])
+    assert re.match(r"A has 3 steps, B 1: step \d of A and step 5 of B were matched; ", found.notes[0])
 
 
 def test_what_the_gpu_is_idle_for():

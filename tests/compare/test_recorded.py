@@ -87,7 +87,7 @@ def test_launches_that_are_not_linked_are_not_gone(pair):
         return events
 
     found = pair("train", bare)
-    assert "B does not show what launched the GPU's work: its steps have what ran meanwhile" in found.notes
+    assert any(note.startswith("B does not show what launched the GPU's work: ") for note in found.notes)
     assert found.metrics["launches"].b is None
     assert not found.idle
 

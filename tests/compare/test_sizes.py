@@ -33,12 +33,12 @@ def pair(folder: Path, a: list[Event], b: list[Event]) -> Comparison:
     return compared(folder / "a.json", folder / "b.json")
 
 
-@pytest.mark.parametrize(("a", "b", "how"), [(1, 2, "longer"), (2, 1, "less long")])
+@pytest.mark.parametrize(("a", "b", "how"), [(1, 2, "longer"), (2, 1, "less time")])
 def test_kernels_in_the_same_grid_take_longer_along_with_the_others(tmp_path, a, b, how):
     found = pair(tmp_path, steps(a), steps(b))
     (sizes,) = found.explanations
     assert sizes.kind == "sizes"
-    assert f"4 of the kernels and copies a step work on other sizes (work0: grid {100 * a}x1x1" in sizes.text
+    assert f"4 of the kernels and copies per step work on other sizes (work0: grid {100 * a}x" in sizes.text
     assert (
         f", and 3 more take {how} along with them, in the same grid: {140 * a} µs → {140 * b} µs"
         in sizes.text

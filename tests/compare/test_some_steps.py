@@ -83,7 +83,7 @@ def with_one(op: Op, *steps: int) -> list[list[Op]]:
     [
         ((2,), "new in step 13", "", 0.25),
         ((1, 3), "new in 2 of 4 steps", " each", 0.5),
-        ((0, 1, 2, 3), "new in every step", " a step", 1),
+        ((0, 1, 2, 3), "new in every step", " per step", 1),
     ],
 )
 def test_work_of_some_steps(tmp_path, steps, where, each, mean):
@@ -111,7 +111,7 @@ def test_work_of_some_steps(tmp_path, steps, where, each, mean):
     [
         ((2,), " is new in step 13: 30.0 µs", "", 0.25),
         ((0, 2), " is new in 2 of 4 steps: 30.0 µs each", "", 0.5),
-        ((0, 1, 2, 3), " is new: 30.0 µs a step", " a step", 1),
+        ((0, 1, 2, 3), " is new: 30.0 µs per step", " per step", 1),
     ],
 )
 def test_calls_of_some_steps(tmp_path, steps, where, each, mean):
@@ -128,13 +128,13 @@ def test_calls_of_some_steps(tmp_path, steps, where, each, mean):
 
 def test_calls_more_calls_fewer_and_other_calls(tmp_path):
     plain, more = recording(*[PLAIN] * 4), recording(*with_one(VIEW, 0, 1, 2, 3))
-    text = "On the CPU, 1 {} call a step (aten::view): 8.00 µs a step."
+    text = "On the CPU, 1 {} call per step (aten::view): 8.00 µs per step."
     assert said(both(tmp_path, plain, more)) == [("calls", "cpu", 8000, 0, text.format("more"))]
     assert said(both(tmp_path, more, plain)) == [("calls", "cpu", -8000, 0, text.format("fewer"))]
     other = [[MM, ADD, ("aten::numpy", 9), ("aten::empty", 4), VIEW, RELU]] * 4
     found = both(tmp_path, recording(*with_one(ITEM, 0, 1, 2, 3)), recording(*other))
-    text = "1 call a step (aten::item) is gone and 2 (aten::numpy and aten::empty) are new"
-    assert said(found) == [("calls", "cpu", -17_000, 0, f"On the CPU, {text}: 30.0 µs → 13.0 µs a step.")]
+    text = "1 call per step (aten::item) is gone and 2 (aten::numpy and aten::empty) are new"
+    assert said(found) == [("calls", "cpu", -17_000, 0, f"On the CPU, {text}: 30.0 µs → 13.0 µs per step.")]
     assert len(starts(found)) == 4
     assert starts(found)[0] == (42, 42)
 
@@ -142,7 +142,7 @@ def test_calls_more_calls_fewer_and_other_calls(tmp_path):
 def test_what_runs_elsewhere_in_a_step(tmp_path):
     """It takes no longer there."""
     calls = both(tmp_path, recording(*[PLAIN] * 4), recording(*[[MM, VIEW, ADD, RELU]] * 4))
-    text = "On the CPU, 1 call a step (aten::view) runs in another place."
+    text = "On the CPU, 1 call per step (aten::view) runs in another place."
     assert said(calls) == [("order", "cpu", 0, 0, text)]
     assert calls.answer == "A step takes 78.0 µs, as before."
     found = both(tmp_path, recording(*[PLAIN] * 4), recording(*[[ADD, MM, VIEW, RELU]] * 4))
@@ -150,7 +150,7 @@ def test_what_runs_elsewhere_in_a_step(tmp_path):
     assert starts(found)[0] == (27, 6)
     a, b = [("aten::f", 9), ("aten::g", 9)], [("aten::x", 5), ("aten::y", 5), ("aten::z", 5)]
     calls = both(tmp_path, recording(*[a + b] * 3), recording(*[b + a] * 3))
-    text = "On the CPU, 2 calls a step (aten::f and aten::g) run in another place."
+    text = "On the CPU, 2 calls per step (aten::f and aten::g) run in another place."
     assert said(calls) == [("order", "cpu", 0, 0, text)]
 
 
@@ -173,11 +173,11 @@ def test_single_calls_that_took_longer_once(tmp_path):
     many = "aten::op3 {} µs instead of {} µs and aten::op5 {} µs instead of {} µs"
     text = f"2 single calls took longer ({many.format('88.0', '18.0', '58.0', '18.0')})"
     found = both(tmp_path, plain, two)
-    assert said(found) == [("once", "cpu", 27_500, 0, f"{text}: in the mean 27.5 µs a step on the CPU.")]
+    assert said(found) == [("once", "cpu", 27_500, 0, f"{text}: on average 27.5 µs per step on the CPU.")]
     assert starts(found) == [(174 + 63, 174 + 63), (174 + 105, 174 + 105 + 70)]
-    text = f"2 single calls took less long ({many.format('18.0', '88.0', '18.0', '58.0')})"
+    text = f"2 single calls took less time ({many.format('18.0', '88.0', '18.0', '58.0')})"
     found = both(tmp_path, two, plain)
-    assert said(found) == [("once", "cpu", -27_500, 0, f"{text}: in the mean 27.5 µs a step on the CPU.")]
+    assert said(found) == [("once", "cpu", -27_500, 0, f"{text}: on average 27.5 µs per step on the CPU.")]
     text = "aten::op3 takes 88.0 µs instead of 18.0 µs on the CPU."
     found = both(tmp_path, plain, some_other(op3=LONG["op3"]))
     assert said(found) == [("slower", "cpu", 70_000, 0, text)]
@@ -189,7 +189,7 @@ def test_calls_behind_other_kernels_are_told_with_them(tmp_path):
     plain, changed = some_other(), some_other(op3=("aten::op3", 90, ("other", 10)))
     (told,) = said(both(tmp_path, plain, changed))
     assert told[:4] == ("replaced", "device", 0, 70_000)
-    assert told[4].endswith("10.0 µs → 10.0 µs on the GPU, 20.0 µs → 90.0 µs on the CPU a step.")
+    assert told[4].endswith("10.0 µs → 10.0 µs on the GPU, 20.0 µs → 90.0 µs on the CPU per step.")
 
 
 def test_kernels_that_took_longer(tmp_path):
@@ -202,7 +202,7 @@ def test_kernels_that_took_longer(tmp_path):
     work = "The GPU's work took 80.0 µs instead of 100 µs (-20%)."
     assert found.answer == f"The same program. A step takes 174 µs, as before. {work}"
     twice, slow = ({f"op{k}": (f"aten::op{k}", 20, ("k", long)) for k in (3, 5)} for long in (10, 30))
-    text = "k takes 30.0 µs instead of 10.0 µs on the GPU, 2 times a step."
+    text = "k takes 30.0 µs instead of 10.0 µs on the GPU, 2 times per step."
     assert said(both(tmp_path, some_other(**twice), some_other(**slow))) == [
         ("slower", "device", 40_000, 0, text)
     ]
@@ -210,7 +210,7 @@ def test_kernels_that_took_longer(tmp_path):
 
 def test_a_collective_takes_longer_as_it_waits(tmp_path):
     a, b = (some_other(op3=("aten::op3", 20, (NCCL, long))) for long in (10, 40))
-    text = "takes 40.0 µs instead of 10.0 µs on the GPU, with its waiting for other ranks."
+    text = "takes 40.0 µs instead of 10.0 µs on the GPU, including its wait for other ranks."
     assert said(both(tmp_path, a, b)) == [
         ("slower", "device", 30_000, 0, f"nccl AllReduce fp32 ring ll {text}")
     ]
@@ -229,12 +229,12 @@ def test_guards_of_compiled_code(tmp_path):
         recording(*[OPS] * 4), guarded("TorchDynamo Cache Lookup", 7), guarded("Pregraph bytecode", 3)
     )  # fmt: skip
     start = "Guards and the prologue of compiled code"
-    spent = "7.00 µs on the CPU a step (TorchDynamo Cache Lookup)."
+    spent = "7.00 µs on the CPU per step (TorchDynamo Cache Lookup)."
     found = both(tmp_path, plain, guards)
     assert said(found) == [("guards", "cpu", 7000, 0, f"{start} cost {spent}")]
     assert [a for a, _ in starts(found)] == [-1] * 4
     assert said(both(tmp_path, guards, plain)) == [("guards", "cpu", -7000, 0, f"{start} are gone: {spent}")]
-    text = f"{start} cost 7.00 µs → 3.00 µs on the CPU a step (Pregraph bytecode)."
+    text = f"{start} cost 7.00 µs → 3.00 µs on the CPU per step (Pregraph bytecode)."
     assert said(both(tmp_path, guards, other)) == [("guards", "cpu", -4000, 0, text)]
 
 
@@ -254,7 +254,8 @@ def test_ops_of_other_sizes(tmp_path, a, b, sizes):
         some_other(op3=({"name": "aten::op3", "Input Dims": dims}, long)) for dims, long in ((a, 20), (b, 30))
     ]
     text = (
-        f"1 of the ops a step works on other sizes (aten::op3: {sizes}): 20.0 µs → 30.0 µs on the CPU a step."
+        f"1 of the ops per step works on other sizes (aten::op3: {sizes}): 20.0 µs → 30.0 µs on the CPU per "
+        "step."
     )
     assert said(both(tmp_path, *sides)) == [("sizes", "cpu", 10_000, 0, text)]
 

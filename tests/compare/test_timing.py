@@ -125,7 +125,7 @@ def test_times_that_vary_are_told_in_the_mean(tmp_path):
     (told,) = [
         one for one in compared(tmp_path / "a.json", tmp_path / "b.json").explanations if one.on == "cpu"
     ]
-    assert told.text == "aten::odd takes 871 µs instead of 3.91 ms a step on the CPU, in the mean."
+    assert told.text == "aten::odd takes 871 µs instead of 3.91 ms per step on the CPU, on average."
 
 
 def test_the_same_calls_in_another_step_did_not_become_others(tmp_path):

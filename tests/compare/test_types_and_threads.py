@@ -37,8 +37,8 @@ def test_another_type_in_every_step(tmp_path: Path):
     ):
         ((kind, on, on_gpu, on_cpu, text),) = said(both(tmp_path, a, b))
         assert (kind, on, on_gpu, on_cpu) == ("dtype", "device", change, 0)
-        start = f"The same ops run in {types}, 5 kernels (4 names) a step became 5 (4 names): {times} on the "
-        assert text.startswith(f"{start}GPU, 100 µs → 100 µs on the CPU a step. Most of it: ")
+        start = f"The same ops run in {types}, 5 kernels (4 names) per step became 5 (4 names): {times} on "
+        assert text.startswith(f"{start}the GPU, 100 µs → 100 µs on the CPU per step. Most of it: ")
         most = "30.0 µs → 90.0 µs" if change > 0 else "90.0 µs → 30.0 µs"
         assert text.endswith(f", 3 times: {most}.")
 
@@ -114,7 +114,7 @@ def test_attention_of_another_library_is_more_than_another_type(tmp_path: Path):
     a, b = typed("c10::BFloat16", 10, attention[0], *OPS), typed("float", 30, attention[1], *OPS)
     found = {one[0]: one for one in said(both(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))}
     assert found["dtype"][2] == 100_000
-    assert "5 kernels (4 names) a step became 5 (4 names)" in found["dtype"][4]
+    assert "5 kernels (4 names) per step became 5 (4 names)" in found["dtype"][4]
     assert found["replaced"][2] == 30_000
     start = "aten::_cudnn_attention_forward became aten::_efficient_attention_forward: 10.0 µs → 40.0 µs"
     assert found["replaced"][4].startswith(start)

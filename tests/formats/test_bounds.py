@@ -103,6 +103,13 @@ def test_any_mixture_in_time(seed: int, trace_of: Callable[..., Trace]) -> None:
     assert time.process_time() - begun < 5
 
 
+def test_events_that_run_together_are_counted_one_by_one(trace_of: Callable[..., Trace]) -> None:
+    """As after a wrong bit in compressed data: parts are written over, the ends of events, too."""
+    broken = b',\n{"ph":"X","name":"a","ts":71398040dur":1,"args":{"External id":35699070' * 5
+    trace = trace_of(HEAD + SOUND % 1 + broken + b"\n," + SOUND % 2 + b"," + SOUND % 3 + b"]}")
+    assert (len(trace), kinds(trace)) == (3, {"broken_event": 5})
+
+
 def test_where_a_value_ends() -> None:
     """What is relied on in the messages of msgspec."""
     for text, expected in (

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
+import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,8 @@ from tracetui.formats.source import open_source
 from tracetui.trace import Trace, TraceError, load, saved
 
 MUTANTS = 200
+HUGE = 320_000_000
+"""Bytes without the end of a line."""
 
 EVENTS = [
     {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": 7, "ts": 10.5 * n, "dur": 7.25}
@@ -109,6 +114,27 @@ def test_its_beginning(name: str, path: Path) -> None:
             continue
         assert contents is not None
         assert len(contents.store.slices) <= len(whole)
+
+
+@both
+def test_a_line_without_end_takes_little_time_and_memory(name: str, path: Path) -> None:
+    """The line in which the example ends goes on, with zeros, which take no room on the disk."""
+    slices, text, begun = len(load(path)), EXAMPLES[name].rstrip()[:-1], time.process_time()
+    path.write_bytes(text)
+    os.truncate(path, len(text) + HUGE)
+
+    def in_time(done: int, total: int) -> None:
+        assert time.process_time() - begun < 10
+
+    tracemalloc.start()
+    try:
+        trace = load(path, in_time, workers=1)
+        in_time(0, 0)
+        assert tracemalloc.get_traced_memory()[1] < 1.4 * HUGE
+    finally:
+        tracemalloc.stop()
+    assert len(trace) >= slices - 1, "what comes before is read"
+    assert trace.notices, "what is passed over is counted"
 
 
 @both

@@ -84,10 +84,10 @@ FILES = {
     "a Perfetto protobuf trace": perfetto(),
     "an XPlane profile": b"\x0a\x0d\x08\x01\x12\x09/host:CPU" + b"\x0a\x0f\x08\x02\x12\x0b/device:GPU",
     "a PyTorch execution trace": b'{\n  "schema": "1.1.1-chakra.0.0.4", "pid": 9,\n  "nodes": []}',
-    "numbers, perhaps of export_memory_timeline": b"[[1690000000123, 0, 512, 3], [1690000000124, 1, 512, 3]]",
+    "numbers, perhaps from export_memory": b"[[1690000000123, 0, 512, 3], [1690000000124, 1, 512, 3]]",
     "folded stacks": b"train.py(3): main;nn.Module: Linear_0;aten::mm 120\ntrain.py(3): main 7\n",
-    "a pointer of Git LFS": b"version https://git-lfs.github.com/spec/v1\noid sha256:76\nsize 870601265\n",
-    "a CPU profile of V8": b'{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"}}],"samples":[1]}',
+    "a Git LFS pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:76\nsize 870601265\n",
+    "a V8 CPU profile": b'{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"}}],"samples":[1]}',
     "the printed table of key_averages()": b"%s  %s\n%s Name  Self CPU %%  CPU total\n%s\nmm  9%%  1us"
     % (b"-" * 40, b"-" * 12, b" " * 30, b"-" * 40),
     "a PyTorch memory snapshot": snapshot(),
@@ -139,7 +139,7 @@ def test_execution_traces_before_chakra(tmp_path: Path) -> None:
 def test_markdown_and_more_by_their_names(tmp_path: Path) -> None:
     path = tmp_path / "train.nsys-rep"
     path.write_bytes(b"\x00\x01 a report")
-    with pytest.raises(TraceError, match="is a report of NVIDIA Nsight"):
+    with pytest.raises(TraceError, match="is an NVIDIA Nsight report"):
         load(path)
     path = tmp_path / "README.md"
     path.write_text("Nothing but words.\n")

@@ -47,7 +47,7 @@ def test_every_line_is_explained(pair):
 
 
 def test_the_events_behind_it():
-    """From the raw JSON: 40 foreach kernels a step became 5 of Adam, and one that counts."""
+    """From the raw JSON: 40 foreach kernels per step became 5 of Adam, and one that counts."""
     found = of("train_base", "train_fused_adamw")
     (fused,) = [one for one in found.explanations if one.kind == "fused"]
     told = {fact.label or fact.value: fact.value for fact in explanation_facts(found, fused)}

@@ -301,7 +301,7 @@ def test_so_many_baselines_are_kept_and_any_of_them_can_be_replaced(
     trace = str(write(tmp_path / "t.json", *EVENTS))
     for name in ("one", "two", "one", "two"):
         baselines.keep(name, trace)
-    with pytest.raises(baselines.BaselineError, match="2 baselines are kept: delete one"):
+    with pytest.raises(baselines.BaselineError, match="2 baselines are saved: delete one"):
         baselines.keep("three", trace)
 
 

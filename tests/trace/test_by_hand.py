@@ -382,6 +382,19 @@ def test_what_the_file_says_of_itself(trace_of: Load, event: Make) -> None:
     assert trace.events == 1
 
 
+def test_devices_as_older_files_have_them(trace_of: Load, event: Make) -> None:
+    """PyTorch 1.9 used other names."""
+    device = {"id": 0, "name": "Tesla V100", "major": 7, "minor": 0, "multiProcessorCount": 80}
+    trace = trace_of(json.dumps({"computeProperties": [device], "traceEvents": [event(ts=1)]}).encode())
+    (found,) = trace.info.devices
+    assert (found["name"], found["computeMajor"], found["computeMinor"], found["numSms"]) == (
+        "Tesla V100",
+        7,
+        0,
+        80,
+    )
+
+
 MS, SECOND = 1000.0, 1_000_000.0
 
 

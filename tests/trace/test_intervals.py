@@ -113,6 +113,15 @@ def test_of_all_unions() -> None:
     assert all_of([]) is EMPTY
 
 
+@given(st.lists(st.lists(st.tuples(times, st.integers(0, 12)), max_size=9), max_size=6))
+def test_of_all_unions_as_of_all_intervals(sets: list[list[tuple[int, int]]]) -> None:
+    every = [np.array(some, dtype=np.int64).reshape(-1, 2).T for some in sets]
+    start, duration = np.concatenate([np.zeros((2, 0), np.int64), *every], axis=1)
+    expected, found = union(start, start + duration), all_of([union(at, at + of) for at, of in every])
+    for name in ("start", "end", "before"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+
+
 @given(
     st.lists(st.tuples(times | st.integers(1 << 60, 1 << 61), st.integers(0, 1 << 61) | times), max_size=40),
     st.lists(st.integers(-9, 80) | st.integers(0, 1 << 62), max_size=9),

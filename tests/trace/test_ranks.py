@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, step, trace_of
 
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps
 from tracetui.report.gaps import gap_report, gaps_json, headline
@@ -73,6 +74,50 @@ def test_ids_hold_within_a_rank(tmp_path: Path) -> None:
     assert rank[trace.op[kernels]].tolist() == ["TP00", "TP01"]
     flows = [(str(rank[a]), str(rank[b])) for a, b in zip(trace.flow_from, trace.flow_to, strict=True)]
     assert sorted(flows) == [("TP00", "TP00"), ("TP01", "TP01")]
+
+
+def joined(*ranks: list[Event]) -> list[Event]:
+    """The files one after the other, and no word on it: only the processes' and the devices' pids differ."""
+    return [
+        event | {"pid": 100 + n if event["pid"] == 9 else n}
+        for n, events in enumerate(ranks)
+        for event in events
+    ]
+
+
+@pytest.mark.parametrize("late", [2000, 15, 0, -15, -2000])
+def test_ids_of_a_file_that_does_not_say_it_was_merged(tmp_path: Path, late: float) -> None:
+    ranks = []
+    for n, offset in ((0, 0.0), (1, late)):
+        events = []
+        for i in range(20):
+            at = 5000 + 100 * i + offset
+            ids = {"correlation": i, "External id": 50 + i}
+            events += [cpu("aten::mm", at, 20, **{"External id": 50 + i}), launch(at + 5, i)]
+            events.append(kernel(at + 12, 40, i, pid=n, args=ids))
+        ranks.append(events[2 * n :])  # of the second the first launch is not recorded
+    trace = trace_of(tmp_path, *joined(*ranks))
+    process = np.array([lane.process for lane in trace.lanes])[trace.lane]
+    device = np.array([lane.device for lane in trace.lanes])[trace.lane]
+    kernels = np.flatnonzero(trace.launch >= 0)
+    assert len(kernels) == 39
+    for linked in (trace.launch, trace.op):
+        pids = [trace.processes[process[i]].pid for i in linked[kernels]]
+        assert pids == [str(100 + n) for n in device[kernels]]
+
+
+def test_data_loading_of_several_ranks_is_told_of_each(tmp_path: Path) -> None:
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    ranks = [
+        [step(1, 0, 1000), cpu(loader, 10, 80, "user_annotation"), launch(100, 1), kernel(110, 800, 1)]
+        for _ in range(4)
+    ]
+    (finding,) = [
+        one
+        for one in find_findings(Results(trace_of(tmp_path, *joined(*ranks))))
+        if one.rule == "data_loading"
+    ]
+    assert finding.title == "Data loading takes 8.0% of the step"
 
 
 def test_shown_and_in_json(tmp_path: Path) -> None:

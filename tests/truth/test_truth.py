@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.conftest import COLLECTION, needed
 
 from tracetui.analysis.findings import RULES
 from tracetui.cli.main import main
@@ -35,7 +36,7 @@ ROOT = HERE.parent.parent
 FOLDERS = {
     "samples": ROOT / "sample_traces",
     "data": ROOT / "tests" / "data",
-    "collection": ROOT.parent / "shared" / "traces",
+    "collection": COLLECTION,
 }
 FIELDS = {"file", "what", "steps", "count", "verdict", "not", "busy", "cause", "share", "says", "evidence"}
 FIELDS |= {"must", "must_not"}
@@ -78,9 +79,7 @@ def entry(case: tuple[Path, Entry]) -> Entry:
 @lru_cache(maxsize=4)
 def said(path: Path, command: str, *options: str) -> Any:
     """What a command answers, as JSON. Skips where the trace is not there."""
-    if not path.is_file():
-        pytest.skip(f"{path} is not here")
-    result = CliRunner().invoke(main, [command, str(path), "--json", *options])
+    result = CliRunner().invoke(main, [command, str(needed(path)), "--json", *options])
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
@@ -278,8 +277,6 @@ def test_causes_have_names_that_are_known(path: Path, entry: Entry) -> None:
 
 def said_path(path: Path) -> Path:
     """The path, where there is a trace that a plain reader of JSON can read; skips otherwise."""
-    if not path.is_file():
-        pytest.skip(f"{path} is not here")
     if not said(path, "gaps")["devices"]:
         pytest.skip("no device")
     return path

@@ -141,7 +141,7 @@ async def test_e_explains_the_line_under_the_cursor() -> None:
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, DifferenceScreen))
         shown = "\n".join(sheet_lines(app))
-        assert "From the end of the step before to its own end" in shown
+        assert "From the end of the previous step to its own end" in shown
         assert "steps of A" in shown
         assert "within noise" in shown
 
@@ -211,7 +211,7 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
         step = [entry.name for entry in pane.entries].index("step time")
         pane._go(step)
         await pilot.press("enter")
-        await until(pilot, lambda: "the least and the most of a step: A " in screen.footer.message)
+        await until(pilot, lambda: "lowest and highest of a step: A " in screen.footer.message)
         # Idle time leads to its longest gap: mlp_eager has none for the CPU's reasons, mlp_compile has.
         pane._go([entry.name for entry in pane.entries].index("dispatch"))
         results = screen.walk.recordings[1].results
@@ -299,7 +299,7 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
         assert screen.area.open is pane
         for part in ("ops", "kernels", "annotations", "all"):
             await pilot.press("b")
-            await until(pilot, lambda part=part: f"{part}, mean of a step" in text(app))
+            await until(pilot, lambda part=part: f"{part}, mean per step" in text(app))
             assert pane.part == part
             assert screen.footer.message == f"averages of {part}"
             assert pane.table is not None

@@ -591,7 +591,7 @@ async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another()
         await until(pilot, lambda: pane.table is not None and len(pane.order) > 0)
         await pilot.press("tab", "end", "e")
         await pilot.pause()
-        assert "about no single event or gap" in screen.footer.message
+        assert "not about a single event or gap" in screen.footer.message
         assert app.screen is screen
 
 

@@ -138,7 +138,7 @@ def test_a_file_that_can_be_neither_read_nor_moved_stays(
     marks.put(Mark(1, "one"))
     marks.put(Mark(2, "two"))
     assert [m.label for m in marks.here] == ["one", "two"]
-    assert (marks.kept, marks.trouble[:8], file.read_text()) == (False, "not kept", "{")
+    assert (marks.kept, marks.trouble[:9], file.read_text()) == (False, "not saved", "{")
 
 
 def test_one_more_than_can_be_kept_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

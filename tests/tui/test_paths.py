@@ -5,8 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.conftest import ROOT
 
-from tracetui.session.paths import meta_file, trace_stem, typed_path
+from tracetui.cli.open import open_command
+from tracetui.formats.encodings import ENCODINGS
+from tracetui.session.paths import (
+    COMPRESSED,
+    TRACE_ENDINGS,
+    is_file_name,
+    may_be_trace,
+    meta_file,
+    trace_stem,
+    typed_path,
+)
 from tracetui.trace import load
 from tracetui.tui.export import ExportError, write_new
 from tracetui.tui.topline import trace_name
@@ -25,6 +36,25 @@ def test_a_home_is_found_and_one_of_nobody_stays_as_typed(monkeypatch: pytest.Mo
 def test_a_trace_s_stem_and_what_lies_beside_it(name: str) -> None:
     assert trace_stem(f"dir/{name}") == "a"
     assert meta_file(f"dir/{name}") == Path("dir/a.meta.json")
+
+
+def test_what_is_known_by_the_ending_of_a_trace() -> None:
+    for ending in TRACE_ENDINGS:
+        assert trace_stem(f"a.b{ending}") == "a.b"
+        assert may_be_trace(f"a{ending}")
+        assert is_file_name(f"a{ending}")
+    assert not may_be_trace("a.meta.json")
+    assert not may_be_trace("a.gz")
+    assert is_file_name("a.gz")
+    assert not is_file_name("json")
+
+
+def test_endings_are_those_of_the_encodings_and_stand_in_the_help_and_the_page_of_commands() -> None:
+    assert {encoding.SUFFIX for encoding in ENCODINGS} == {"", *COMPRESSED}
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    for ending in TRACE_ENDINGS:
+        assert f"`{ending}`" in page, ending
+        assert f"{ending}," in (open_command.help or ""), ending
 
 
 @pytest.mark.parametrize("path", ["~nosuchuser/x.svg", "x" * 300, "no/x.svg", "a\0b", "."])

@@ -78,7 +78,7 @@ async def test_marks_are_not_saved(state: Path) -> None:
     app = app_of(LLAMA)
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("down", "m", "x", "enter")
-        await until(pilot, lambda: "not kept: a viewer in a browser saves nothing" in lines(app)[-1])
+        await until(pilot, lambda: "not saved: a viewer in a browser saves nothing" in lines(app)[-1])
         assert len(screen_of(app).session.marks.marks.all) == 1
     assert [path.name for path in state.iterdir()] == ["hint-seen"]
 

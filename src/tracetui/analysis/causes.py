@@ -64,8 +64,8 @@ NO_OPS = "the CPU was in no recorded call"
 """Those of `host` in a trace without ops."""
 
 CAUSE_SENTENCES = {
-    "initialisation": "the CPU was in something that the first use of the GPU makes slow (creating the "
-    "context, loading code, library handles)",
+    "initialisation": "the CPU was in a call that is slow when the GPU is first used (creating the context, "
+    "loading code, library handles)",
     "profiler": "the profiler itself was at work",
     "sync": "the CPU had waited for the GPU and then had to launch again",
     "allocation": "the CPU was allocating or freeing memory",
@@ -92,6 +92,9 @@ BACK_TO_BACK_NS = 5_000
 """So much passes between two kernels of one stream without a reason."""
 NAMED = 0.1
 """From this share of a gap on, a cause is named beside the main one."""
+
+KNOWN = 0.8
+"""From this share of the queued time on, what it waited for is told."""
 
 AT = {cause: i for i, cause in enumerate(CAUSES)}
 
@@ -150,6 +153,15 @@ def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> 
 def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
     """Like `cause_words`, as parts of a sentence."""
     said = dict(CAUSE_SENTENCES) if waits_for_others(trace) else CAUSE_SENTENCES | {"queued": _QUEUED_ALONE}
+    queued, known = causes.pieces[:, AT["queued"]], causes.waited_for >= 0
+    if int(queued[known].sum()) >= KNOWN * int(queued.sum()) > 0:
+        here, there = (device_of(trace)[trace.lane[of[known]]] for of in (causes.event, causes.waited_for))
+        where = (
+            "another device"
+            if 2 * int(queued[known][here != there].sum()) > int(queued.sum())
+            else "another stream"
+        )
+        said["queued"] = f"the next work was queued until work on {where} was done"
     if not has(trace, Kind.CPU_OP):
         return said | {"host": "the CPU was in no recorded call (the trace has no ops)"}
     if not others_work(causes):
@@ -374,7 +386,7 @@ class IdleTime:
             allocation = sync if allocated is waited else allocated.within(d, c)
             last = self.event[at][of] < 0  # nothing is launched after it, by whichever thread
             if last.any() and i >= 0:
-                ops[last] = self.cpu.with_others(i).within(d[last], c[last])
+                ops[last] += self.cpu.of_others(i, d[last], c[last])
             put("queued", full)
             put("initialisation", first - full)
             put("profiler", p3 - p0 - first)
@@ -502,10 +514,10 @@ class IdleTime:
                     others[some.start + of] = self.cpu.of_others(i, begin[of], end[of])
 
         in_blocks(n, look, blocks_of_slices(trace))
-        waited_for = self._waited_for(every[pieces[:, AT["queued"]] > 0])[at]
+        waited_for = self.waited_for(every[pieces[:, AT["queued"]] > 0])[at]
         return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
 
-    def _waited_for(self, queued: I64) -> I64:
+    def waited_for(self, queued: I64) -> I64:
         """What K's stream was told to wait for (`stream_waits`), if that ran until the stretch began. Else
         what ended just before K: the event that began the stretch, if on another stream; or work of another
         device. -1 where nothing that was recorded did, and for stretches not in `queued`."""

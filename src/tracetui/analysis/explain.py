@@ -96,7 +96,7 @@ def explain_alone(trace: Trace, i: int) -> Explanation:
         what = (_cpu_meaning(name, kind),)
     else:
         what = (_other(trace, i, kind),)
-    facts = (("took", exact(int(trace.duration[i]))), ("more", "known when the whole file is read"))
+    facts = (("took", exact(int(trace.duration[i]))), ("more", "known once the whole file is read"))
     return Explanation(i, f"{short_name(name, category)} ({category})", what, (), facts, Chain((), 0))
 
 
@@ -140,7 +140,7 @@ def _first_use(trace: Trace, i: int) -> list[str]:
     at = int(np.argmax(hole))
     if hole[at] >= 0.5 * trace.duration[i]:
         after = trace.name_of(int(inside[at]))
-        why.append(f"For {duration(hole[at])} of it, after {after}, the trace has no call in it.")
+        why.append(f"For {duration(hole[at])} of it, after {after}, the trace shows no call inside it.")
     return why
 
 

@@ -127,14 +127,14 @@ def without_work_text(trace: Trace) -> str:
     """What to say of a trace in which no device ran a kernel, copy or memset."""
     if trace.cut_off:
         return (
-            "The file is cut off. PyTorch writes what the GPU did last, and not in the order of time: what "
-            "is missing may be anywhere."
+            "The file is cut off. PyTorch writes GPU events last, and not in time order: any of them may be "
+            "missing."
         )
     at, work = unknown_events(trace), bool(trace.is_kind(*DEVICE_WORK).any())
     if work and (missing := missing_kernels(trace)):
         return (
             f"{plural(missing, 'launch', 'launches')} of kernels, but not what they ran: those kernels are "
-            "missing from the trace. So how busy the GPU was is not known."
+            "missing from the trace. So it is not known how busy the GPU was."
         )
     if work and abs(offset := clock_offset(trace)) >= CLOCKS_NS:
         said = (
@@ -143,8 +143,8 @@ def without_work_text(trace: Trace) -> str:
             else "Most calls that wait for the GPU return before its work ends"
         )
         return (
-            f"{said}, by {duration(abs(offset))}: the clocks of CPU and GPU differ. So what the GPU did in "
-            "which step, and why it was idle, is not known."
+            f"{said}, by {duration(abs(offset))}: the clocks of CPU and GPU differ. So it is not known what "
+            "the GPU did in which step, or why it was idle."
         )
     if not len(trace):
         return "There are no events with a duration here."
@@ -163,13 +163,13 @@ def without_work_text(trace: Trace) -> str:
         return (
             f"{plural(len(calls), 'launch', 'launches')}, but nothing of what they ran: the profiler got no "
             "events from the GPU. Either only CPU activity was asked for, or the GPU could not be profiled: "
-            "often only root may, or another profiler has it."
+            "often only root may profile it, or another profiler is using it."
         )
     held = f"{_of_categories(trace, at)}: drawn, but"
     if work:
         return (
-            f"Between kernels, copies and memsets the device's lanes hold {held} not judged. So when the "
-            "device was idle is not known."
+            f"Between kernels, copies and memsets the device's lanes hold {held} not judged. So it is not "
+            "known when the device was idle."
         )
     return f"{_NO_WORK} The device's lanes hold {held} not judged."
 

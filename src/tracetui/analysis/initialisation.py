@@ -30,6 +30,7 @@ AGAIN = 0.5
 SEVERAL, HELD = 5, 0.25
 """A thread that begins so many ops and calls meanwhile goes on, unless it is in one of them for this share of
 the time."""
+_BOUNDS = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
 FEW = 3
 """Calls of a name from which a median means something."""
 
@@ -82,22 +83,25 @@ def _beside(trace: Trace, at: I64) -> Bool:
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     goes_on, held = (np.zeros(len(at), dtype=np.bool_) for _ in range(2))
     long = trace.duration[at] >= LONG_NS
-    works = np.isin(trace.kind, (Kind.CPU_OP, Kind.RUNTIME))
-    for i, lane in enumerate(trace.lanes if long.any() else ()):
+    threads = [i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"] if long.any() else ()
+    works = trace.is_kind(Kind.CPU_OP, Kind.RUNTIME) if threads else long[:0]
+    for i in threads:
+        lane = trace.lanes[i]
         rows = lane.first + np.flatnonzero(works[lane.first : lane.last])
         begun = trace.start[rows]
         many = long & (np.searchsorted(begun, end) - np.searchsorted(begun, start) >= SEVERAL)
-        if lane.kind != "thread" or not many.any():
+        if not many.any():
             continue
         goes_on |= many
         held |= trace.lane[at] == i  # recorded on the thread that it holds up
-        border = np.sort(np.concatenate([begun, begun + trace.duration[rows]]))
-        for event in np.flatnonzero(many & ~held).tolist():
-            first, last = np.searchsorted(border, (start[event], end[event]))
-            each = np.concatenate([start[[event]], border[first:last], end[[event]]])
-            still = np.flatnonzero(np.diff(each) >= HELD * (end[event] - start[event]))
-            inner = deepest_at(trace, np.full(len(still), i), (each[still] + each[still + 1]) // 2)
-            held[event] = works[inner[inner >= 0]].any()
+        border = np.sort(np.concatenate([_BOUNDS, begun, begun + trace.duration[rows]]))
+        event = np.flatnonzero(many & ~held)
+        begin, length = start[event, None], (end - start)[event, None]
+        time = begin + length * np.arange(8) // 8  # one of them is in each stretch of `HELD`
+        after = np.searchsorted(border, time, side="right")
+        stretch = np.minimum(border[after], begin + length) - np.maximum(border[after - 1], begin)
+        inner = deepest_at(trace, np.full(time.size, i), time.ravel()).reshape(time.shape)
+        held[event] = ((stretch >= HELD * length) & (inner >= 0) & works[inner]).any(1)
     return goes_on & ~held
 
 

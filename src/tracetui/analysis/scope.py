@@ -18,12 +18,15 @@ from tracetui.copying import replace
 from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool, kept_by_trace
+from tracetui.trace.unknown import captures, launched_unrecorded, launches_by_time
 from tracetui.units import instant
 
 if TYPE_CHECKING:
     from tracetui.analysis.step_sources import Found
 
 NO_STEP = -1
+UNFINISHED = 0.1
+"""If more launches of the first or last steps led to nothing in the trace, no device was recorded then."""
 NEVER = np.iinfo(np.int64).min
 """Before all other times: the time of a launch from before the recording."""
 
@@ -62,6 +65,8 @@ class StepTable(Struct, frozen=True):
     """Where the steps come from: "ProfilerStep" (in a file of several ranks "ProfilerStep of RANK"),
     "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" where
     there are none. Safe to show."""
+    unrecorded: int = 0
+    """Steps before or after these, of which the devices' work is not recorded."""
 
     @property
     def annotated(self) -> bool:
@@ -104,7 +109,26 @@ def _steps(trace: Trace) -> StepTable:
     table = _annotated(trace, None)
     if not len(table) and (found := _other_steps(trace)) is not None:
         table = StepTable(found.event, found.number, found.start, found.end, found.name, found.source)
-    return table
+    return _recorded(trace, table) if len(table) else table
+
+
+def _recorded(trace: Trace, table: StepTable) -> StepTable:
+    """Without the first and the last steps, if what they launched is not in the trace: the devices were
+    recorded later, or no more."""
+    time, ran = launches_by_time(trace)
+    low, high = np.searchsorted(time, table.start), np.searchsorted(time, table.end)
+    asked, done = high - low, np.diff(np.append(0, np.cumsum(ran))[[low, high]], axis=0)[0]
+    if not done.any():
+        return table
+    part = done / np.maximum(asked, 1)
+    captured = np.diff(np.searchsorted(captures(trace), [table.start, table.end]), axis=0)[0] > 0
+    there = (asked == 0) | captured | (part >= (1 - UNFINISHED) * part.max())
+    first = launched_unrecorded(trace, time, ran)
+    late = np.minimum(high, first) - low > UNFINISHED * asked
+    begin, end = int(np.argmin(late)), len(table) - int(np.argmax(there[::-1]))
+    at = np.arange(len(table))
+    kept = table.only((at >= begin) & (at < end))
+    return replace(kept, unrecorded=len(table) - len(kept)) if len(kept) else table
 
 
 def _other_steps(trace: Trace) -> Found | None:
@@ -133,6 +157,10 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
     number = numbers[trace.name[at]]
     if annotation is not None:
         number = np.arange(len(at), dtype=np.int64)
+    elif len(at) > 1:  # a step that the file has twice is one
+        again = (np.diff(number) == 0) & (np.diff(start) == 0) & (np.diff(end) == 0)
+        once = np.append(True, ~(again & (np.diff(trace.lane[at]) == 0)))
+        at, start, end, number = at[once], start[once], end[once], number[once]
     of = ""
     if annotation is None and (several := _one_process(trace, at, start, end)) is not None:
         mine, of = several
@@ -145,7 +173,7 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
 
 def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:
     """In a file of several processes, whose steps overlap: (mask of those of the one that launched most, " of
-    RANK", "" where that is not known). None for other files."""
+    RANK", or " of one process"). None for other files."""
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
     if len(np.unique(process)) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
         return None
@@ -154,7 +182,7 @@ def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str
     main = main_process(trace)
     chosen = main if main in process else int(process[0])
     rank = trace.processes[chosen].rank
-    return process == chosen, f" of {rank}" if rank else ""
+    return process == chosen, f" of {rank or 'one process'}"
 
 
 def step_of(steps: StepTable, time: I64) -> I32:
@@ -174,6 +202,11 @@ def step_of(steps: StepTable, time: I64) -> I32:
         if back >= 64:
             break
     return np.where(inside, at, NO_STEP).astype(np.int32)
+
+
+def count_in(steps: StepTable, time: I64) -> I64:
+    """How many of the times are in each step."""
+    return np.bincount(step_of(steps, time) + 1, minlength=len(steps) + 1)[1:]
 
 
 def launch_times(trace: Trace, at: I64) -> I64:

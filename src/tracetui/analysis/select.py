@@ -64,6 +64,11 @@ def distinct(at: I64 | I32 | I8, size: int) -> I64:
     return np.flatnonzero(there)
 
 
+def processes_of(trace: Trace, at: I64) -> int:
+    """How many processes the slices are of."""
+    return len({trace.lanes[i].process for i in np.unique(trace.lane[at]).tolist()})
+
+
 def by_name(trace: Trace, at: I64) -> tuple[I64, I64]:
     """(the distinct names of the slices `at`, in order; which of them each has)."""
     names, count = trace.name[at], len(trace.names)

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from tracetui.analysis.causes import AT, CAUSES, Causes, IdleTime
+from tracetui.analysis.causes import AT, CAUSES, NOT_THE_PROGRAMS, Causes, IdleTime
 from tracetui.analysis.cpu_time import CpuTime
 from tracetui.analysis.devices import Devices, side_by_side, work_of_devices
 from tracetui.analysis.exposed_time import host_copies
@@ -28,7 +28,7 @@ from tracetui.trace.nesting import first_places
 
 IN_FLIGHT = "in flight"
 """Idle at the beginning of the recording, before work that was queued already: launched before the
-recording, or the first that is recorded of its stream. Taken out of `unlinked` and `queued`. What ran then is
+recording, or the first that is recorded of the device. Taken out of `unlinked` and `queued`. What ran then is
 not known: work that is under way when a recording starts is not in the trace."""
 COLUMNS = (*BUSY_PARTS, *CAUSES, IN_FLIGHT)
 """Of the arrays here: busy, then idle."""
@@ -37,11 +37,14 @@ IDLE = slice(len(BUSY_PARTS), len(COLUMNS))
 _MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
 _CAUSES_IN_FLIGHT = [len(BUSY_PARTS) + cause for cause in _MAYBE_IN_FLIGHT]
 CAUSED = slice(len(BUSY_PARTS), len(COLUMNS) - 1)
+_NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 
 
 AS_LONG = 2 / 3
 """Where the steps that follow wait for this share of the first one's lead-in, it is none."""
 _NEVER_AGAIN = (1 << 63) - 1
+_PAIR = 4
+"""To look at a pair of a device and a time takes this many times as long as to sort an idle stretch."""
 USED_SHARE = 0.01
 """A device takes part if it is busy for this share of the time of the busiest, over the whole recording."""
 
@@ -99,14 +102,14 @@ class Split:
         """The idle time in each range, over all devices, by cause. Shape (len(low), len(CAUSES)), ns."""
         found = np.zeros((len(low), len(CAUSES)), np.int64)
         for some in self.times:
-            found += _between(partial(some.idle.of_all, mine=np.ones_like(some.gap)), low, high)
+            found += _between(some.idle_of_all, low, high)
         return found
 
     def gaps_within(self, low: I64, high: I64) -> I64:
         """The gaps alone of it."""
         found = np.zeros((len(low), len(CAUSES)), np.int64)
         for some in self.times:
-            found += _between(partial(some.idle.of_all, mine=some.gap), low, high)
+            found += _between(some.gaps_of_all, low, high)
         return found
 
     def main_causes(self) -> I64:
@@ -155,14 +158,14 @@ class Split:
         found, first = [], 0
         for some in self.times:
             lead = some.lead(low[:1], high[:1])[:, 0]
+            # The profiler and first calls lengthen the first one's only.
+            own = lead - some.within(low[:1], (low[0] + lead)[:, None])[:, 0, _NOT_THE_PROGRAMS].sum(1)
             counts = lead > 0
             blocks = np.array([len(device.blocks) for device in self.gaps[first : first + len(some)]])
             # With fewer, most of the ranges that follow show nothing.
             for i in np.flatnonzero(counts & (2 * blocks >= len(low) - 1)).tolist():
                 waits = float(np.median(some.lead(low[1:], high[1:], slice(i, i + 1))))
-                counts[i] = 2 * waits < lead[i] and AS_LONG * lead[i] > self._idle_before(
-                    first + i, low, high
-                )
+                counts[i] = 2 * waits < own[i] and AS_LONG * own[i] > self._idle_before(first + i, low, high)
             until = low[0] + np.where(counts, lead, 0)
             found.append(some.within(low[:1], until[:, None])[:, 0])
             first += len(some)
@@ -273,7 +276,11 @@ class DeviceTimes:
         # Where no work has a launch, none is known to come from before the recording.
         linked = np.logical_or.reduceat(trace.launch[at] >= 0, devices.first[:-1])[which]
         maybe = np.flatnonzero((event >= 0) & ((self.idle.launch < 0) | opened) & linked)
-        early = maybe[opened[maybe] | (launch_times(trace, event[maybe]) == NEVER)]
+        first_of_all = opened[maybe] & ((ended_by[maybe] < 0) | (self.idle.launch[maybe] < 0))
+        early = maybe[first_of_all | (launch_times(trace, event[maybe]) == NEVER)]
+        # What waited for recorded work is held up by that, and not by what came before.
+        held = self.idle.waited_for(early[self.idle.launch[early] >= 0]) >= 0
+        early = early[~held[early]]
         self._in_flight, self._early = None, early
         """Those of them that end with work as in `IN_FLIGHT`; None for none."""
         if len(early):
@@ -304,6 +311,9 @@ class DeviceTimes:
 
     def of_all(self, time: I64, counts: Bool) -> I64:
         """The time before each time, of the devices of a mask together. Shape (len(time), len(COLUMNS))."""
+        if self._one_by_one(time):
+            found: I64 = self.within(np.full_like(time, self.devices.low), time)[counts].sum(0)
+            return found
         busy = [
             sum_of([self.devices.on_clock(one, None if counts.all() else counts)]).until(time)
             for one in self._unions
@@ -312,6 +322,31 @@ class DeviceTimes:
         if self._in_flight is not None:
             early = self._in_flight.of_all(time, counts[self.of[self._early]])
         return _columns(busy, self.idle.of_all(time, counts[self.of]), early)
+
+    def idle_of_all(self, time: I64) -> I64:
+        """The idle time before each time of all devices together, by cause. Shape (len(time),
+        len(CAUSES))."""
+        if not self._one_by_one(time):
+            return self.idle.of_all(time, np.ones_like(self.gap))
+        each = np.broadcast_to(time, (len(self), len(time)))
+        low, high = (self.devices.on_axis(at).ravel() for at in (np.full_like(each, self.devices.low), each))
+        found: I64 = self.idle.within(low, high).reshape(*each.shape, len(CAUSES)).sum(0)
+        return found
+
+    def gaps_of_all(self, time: I64) -> I64:
+        """The gaps alone of it."""
+        if not self._one_by_one(time):
+            return self.idle.of_all(time, self.gap)
+        rest = np.repeat(np.flatnonzero(~self.gap), len(time))
+        start, end = self.idle.start[rest], self.idle.end[rest]
+        until = np.clip(np.resize(time, len(rest)), start, end)
+        pieces = self.idle.pieces(rest, start, until).reshape(-1, len(time), len(CAUSES))
+        found: I64 = self.idle_of_all(time) - pieces.sum(0)
+        return found
+
+    def _one_by_one(self, time: I64) -> bool:
+        """Whether to look at each pair of a device and a time takes less than to sort all idle stretches."""
+        return _PAIR * len(self) * len(time) <= len(self.gap)
 
     def lead(self, low: I64, high: I64, some: slice = slice(None)) -> I64:
         """From the start of each [low, high) to the first event in it of each device, or of each of some;

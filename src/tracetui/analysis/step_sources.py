@@ -10,7 +10,7 @@ annotation      Annotations of one thread whose names differ in numbers only, tw
                 other, with most launches of the main thread inside. Of several those named as loops first
                 (step, iteration, execute, decode, ...), then the outermost. The parts of a model (layer,
                 block, ...) never are steps. Annotations that follow one another in every round (encode,
-                search, answer) are one step together, if none of them is named as a loop.
+                search, answer) are one step together, if none of them is named as a loop and holds as much.
 repeats         The launches of the main thread (without a device, its outermost ops) are one sequence of
                 names over and over: at least three times whole, hardly anything that is not part of it, and
                 so rare by chance that shuffling would not give it. The layers of one forward pass repeat as
@@ -45,8 +45,6 @@ WHOLE = 0.1
 """A first step may have so many more or fewer ops than the others."""
 TOGETHER = 0.1
 """Optimizer steps with less than this share of a step's ops between them belong together."""
-UNFINISHED = 0.1
-"""If more launches of the last step led to nothing in the trace, the recording ended before its end."""
 TIMES = 3
 """So many whole repetitions are a loop."""
 UNEXPLAINED = 0.002
@@ -95,26 +93,13 @@ class Found(Struct, frozen=True):
 def find_sources(trace: Trace) -> Found | None:
     """The steps of a trace without `ProfilerStep`; None if it shows none."""
     work = _Work(trace)
-    found = _from_optimizer(trace, work) or _from_annotations(trace, work) or _from_repeats(trace, work)
-    return _recorded(trace, work, found) if found is not None and work.launched else found
+    return _from_optimizer(trace, work) or _from_annotations(trace, work) or _from_repeats(trace, work)
 
 
 def main_process(trace: Trace) -> int:
     """The process of the main thread, -1 for none."""
     work = _Work(trace)
     return int(work.process[work.main]) if work.main >= 0 else -1
-
-
-def _recorded(trace: Trace, work: _Work, found: Found) -> Found:
-    """Without the last steps, if what they launched had not run when the recording ended."""
-    calls = plausible(trace, Kind.RUNTIME)
-    calls = calls[named(trace, lambda name: "Launch" in name)[trace.name[calls]]]
-    linked = np.isin(calls, work.at)
-    asked, ran = (_count(np.sort(trace.start[at]), found.start, found.end) for at in (calls, calls[linked]))
-    there = ran >= (1 - UNFINISHED) * asked
-    keep = len(there) - int(np.argmax(there[::-1])) if there.any() else len(there)
-    columns = (found.event, found.number, found.start, found.end)
-    return Found(found.source, found.name, *(column[:keep] for column in columns))
 
 
 class _Work:
@@ -255,10 +240,8 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
         if not len(chosen) or trace.lane[group[0]] == trace.lane[chosen[0]]:
             both = np.sort(np.concatenate([chosen, group]))
             chosen = both if _apart(trace, both) else chosen
-    if not len(chosen):
-        return _rounds_of_parts(trace, work, groups, of_name)
     if len(chosen) < 2 or not covers(chosen):
-        return None
+        return _rounds_of_parts(trace, work, groups, of_name)
     if good and not loops[best] and (whole := _rounds(trace, chosen, groups, of_name)) is not None:
         return whole
     texts = [trace.names[int(i)] for i in trace.name[chosen]]

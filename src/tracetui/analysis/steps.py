@@ -140,10 +140,11 @@ def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
         return start, start.copy()
     work = work_of_devices(trace).values() if idle_known(trace) else ()
     at = np.concatenate([np.zeros(0, np.int64), *work])
-    launched = launch_times(trace, at)
-    at = at[(launched >= steps.start[-1]) & (launched < steps.end[-1])]
-    last = (trace.start[at] + trace.duration[at]).max(initial=int(steps.end[-1]))
-    return start, np.append(start[1:], last)
+    over = trace.start[at] + trace.duration[at]
+    late = over > steps.end[-1]
+    launched = launch_times(trace, at[late])
+    mine = (launched >= steps.start[-1]) & (launched < steps.end[-1])
+    return start, np.append(start[1:], over[late][mine].max(initial=int(steps.end[-1])))
 
 
 def summarize_steps(

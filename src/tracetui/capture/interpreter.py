@@ -38,7 +38,7 @@ def find_python(wanted: str | None) -> tuple[str, str]:
     end = time.monotonic() + PROBE_SECONDS
     for python, why in active_pythons():
         if _has_torch(python, end - time.monotonic()):
-            return python, f"using the PyTorch of {python} ({why})"
+            return python, f"using PyTorch from {python} ({why})"
         tried.append(python)
     nor = f", nor in {', '.join(tried)}" if tried else ""
     raise StartError(

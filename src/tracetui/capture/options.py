@@ -69,7 +69,7 @@ class CaptureOptions:
         sentence=f"Run {WARMUP_STEPS} steps before the profiler starts; --no-warmup gives a cold trace.",
         names=("--warmup/--no-warmup",),
     )
-    wait: int = option(1, "steps the profiler skips at first", "wait", least=0)
+    wait: int = option(1, "steps that the profiler skips first", "wait", least=0)
     schedule_warmup: int = option(
         1, "steps it then records and discards", "discard", "Steps it then records and discards.", least=0
     )
@@ -155,13 +155,13 @@ class CaptureOptions:
             )
         elif self.params:
             flags = ", ".join("--" + name.replace("_", "-") for name in self.params)
-            raise OptionError(f"{flags}: only the built-in workloads have this option")
+            raise OptionError(f"{flags}: only built-in workloads have this option")
         if self.kind == "script" and self.compile:
-            raise OptionError("--compile is not for scripts: a script calls torch.compile itself")
+            raise OptionError("--compile does not apply to scripts: call torch.compile in the script")
         if self.kind == "script" and not os.path.isfile(self.target):
             raise OptionError(f"no such script: {self.target}")
         if self.run_to_end and self.kind != "script":
-            raise OptionError("--run-to-end is only for a script.py")
+            raise OptionError("--run-to-end applies only to a script.py")
         if self.script_args and self.kind != "script":
             raise OptionError(f"{self.script_args[0]}: only a script.py takes arguments")
         for o in OPTIONS:

@@ -101,9 +101,9 @@ def attach_command(
     from tracetui.capture.live.model import AttachError, Wanted
 
     if keep is not None and every is None:
-        raise click.UsageError("--keep is for --every")
+        raise click.UsageError("--keep needs --every")
     if as_json and not listing:
-        raise click.UsageError("--json is for --list")
+        raise click.UsageError("--json needs --list")
     made = list[Path]()
     try:
         with stop_signals():
@@ -112,7 +112,7 @@ def attach_command(
                 return
             wanted = Wanted(**given)
             if not 0.001 <= wanted.duration <= 86400:
-                raise AttachError("--duration: between 1ms and 24h", 2)
+                raise AttachError("--duration must be between 1ms and 24h", 2)
             make = _recorder(target, wanted, output, no_wait, ranks, inject)
             _make_folder(output)
             if every is not None:
@@ -156,7 +156,7 @@ def _jobs() -> list[Job]:
     from tracetui.capture.live.processes import jobs, processes, with_gpus
 
     if sys.platform != "linux":
-        raise AttachError("attach works on Linux only: elsewhere PyTorch cannot be asked for a trace")
+        raise AttachError("attach works only on Linux: elsewhere, PyTorch cannot be asked for a trace")
     return jobs(with_gpus(processes()))
 
 
@@ -174,7 +174,7 @@ def _recorder(
 
         if target is None or not target.isdecimal():
             raise AttachError("--inject needs the id of a process", 2)
-        warn("--inject runs our code inside that process")
+        warn("--inject runs tracetui's code inside that process")
         return lambda: record_injected(int(target), wanted, output)
     chosen: list[Process] = []
 
@@ -207,7 +207,7 @@ def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEve
             return found[0].processes
         if found:
             return _picked(found).processes
-        what, lacks = "for a process that was started by: tracetui run COMMAND", "no process can be asked"
+        what, lacks = "for a process started with: tracetui run COMMAND", "no process can be recorded"
         if target is not None and target.isdecimal():
             reason = why_not(int(target))
             if reason:
@@ -216,7 +216,7 @@ def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEve
         elif target is not None:
             name = plain(target, 60)
             what = f"for a process with {name} in its command"
-            lacks = f"no process with {name} in its command can be asked"
+            lacks = f"no process with {name} in its command can be recorded"
         if no_wait and not lacks:
             raise AttachError(f"process {target} has not imported PyTorch, at least not yet")
         if no_wait:
@@ -232,7 +232,7 @@ def _picked(found: Sequence[Job]) -> Job:
     lines = _listing(found, False).splitlines()
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         pids = ", ".join(str(job.first.pid) for job in found[:8])
-        raise AttachError(f"several jobs can be asked: name one ({pids}); tracetui attach --list has more", 2)
+        raise AttachError(f"several jobs can be recorded: name one ({pids}); see tracetui attach --list", 2)
     write(sys.stderr, f"      {lines[0]}\n")
     for number, line in enumerate(lines[1:], 1):
         write(sys.stderr, f"{number:>4}  {line}\n")

@@ -1,4 +1,4 @@
-"""`tracetui cache`: what is kept of large traces, so that they open at once the next time."""
+"""`tracetui cache`: what is kept of large traces, so that they open at once next time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STATES = {
     "current": "",
     "changed": "  (the file or tracetui has changed: read again when opened)",
     "gone": "  (the file is gone)",
-    "damaged": "not readable: it is ignored",
+    "damaged": "unreadable, ignored",
 }
 
 
@@ -22,11 +22,12 @@ STATES = {
 @click.option("--json", "as_json", is_flag=True, help="Strict JSON, for scripts.")
 @command_errors
 def cache_command(clear: bool, as_json: bool) -> None:
-    """Print what is cached of large traces, so that they open at once the next time.
+    """Print what is cached of large traces, so that they open at once next time.
 
-    For each trace with at least 20 MB of text, that is its events (a seventh of the text's size) and what
-    the first screen and the summary say. It is used as long as the file does not change. The cache takes at
-    most 4 GB, or a tenth of the free disk space if that is less; what was used least recently goes first.
+    For each trace with at least 20 MB of text, the cache holds its events (a seventh of the text's size) and
+    what the first screen and the summary say. They are used as long as the file does not change. The cache
+    takes at most 4 GB, or a tenth of the free disk space if that is less; what was used least recently goes
+    first.
 
     TRACETUI_CACHE_GB sets another limit, TRACETUI_CACHE another folder; TRACETUI_NO_CACHE=1 means --no-cache
     for every command.
@@ -67,7 +68,7 @@ def cache_command(clear: bool, as_json: bool) -> None:
         f"{plural(len(kept), 'trace')}, {size(total)} of at most {size(most)}, in {plain(str(folder))}"
     )
     if not saved.is_on():
-        lines.append("TRACETUI_NO_CACHE is set: nothing is kept or used")
+        lines.append("TRACETUI_NO_CACHE is set: the cache is not used")
     elif folder.exists() and not os.access(folder, os.W_OK):
-        lines.append("this folder cannot be written to: nothing is kept")
+        lines.append("this folder cannot be written to: nothing is cached")
     emit("\n".join(lines))

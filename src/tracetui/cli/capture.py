@@ -102,19 +102,19 @@ def common_option(o: Option) -> click.Parameter:
 def capture_command(
     words: tuple[str, ...], open_app: bool, theme: str | None, ascii: bool, **given: Any
 ) -> None:
-    """Profile TARGET under torch.profiler, in a process of its own, and open the trace.
+    """Profile TARGET under torch.profiler, in a separate process, and open the trace.
 
     TARGET is a built-in workload (below), module:function (each call is one step) or a script.py (each
     optimizer.step() is one step; a script without an optimizer is a single step).
 
-    A script is stopped as soon as its steps are recorded; --run-to-end lets it finish, and then its exit
-    code is that of this command.
+    A script is stopped as soon as its steps are recorded; --run-to-end lets it finish, and its exit
+    code becomes this command's.
 
-    The files go into a folder of DIR: the trace (.json), PyTorch's table (.txt), and the versions and
+    The files go into a folder inside DIR: the trace (.json), PyTorch's table (.txt), and the versions and
     options used (.meta.json). Without a terminal, a summary of the trace is printed.
 
     Under torchrun (torchrun --nproc-per-node 2 --no-python tracetui capture script.py) every rank captures
-    itself, into files that end with its rank.
+    itself, into files whose names end with its rank.
     """
     names = {p.name for w in WORKLOADS.values() for p in w.params}
     params = {name: value for name in names if (value := given.pop(name)) is not None}

@@ -26,7 +26,7 @@ def check_command(trace: str, out: str | None) -> None:
     """Print what is wrong with TRACE.
 
     Exits with 1 if part of the file is lost: an event that cannot be read, or a file that ends in the middle.
-    What was repaired without loss and what is implausible is listed, too, with exit code 0.
+    Repairs without loss and implausible values are listed, too, and leave the exit code at 0.
     """
     from tracetui.formats.chrome_json.clean import write_clean
     from tracetui.safe_text import plain

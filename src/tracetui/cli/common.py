@@ -229,7 +229,7 @@ def traces_or_exit(folder: str, none: str) -> list[Found]:
 
 def _only_trace(folder: str) -> str:
     """The trace in a folder that has one, such as a capture's; exit if there are none or several."""
-    found = traces_or_exit(folder, "is a folder without traces of torch.profiler")
+    found = traces_or_exit(folder, "is a folder without torch.profiler traces")
     if len(found) > 1:
         fail(f"{folder}: is a folder with {len(found)} traces: name one of them, such as {found[0].path}")
     return str(found[0].path)

@@ -143,22 +143,18 @@ def compare_command(
     """
     if listing:
         if traces or baseline is not None or step is not None:
-            raise click.UsageError("--list takes nothing else")
+            raise click.UsageError("--list takes no other arguments")
         _list()
         return
     if against is not None and step is None:
-        raise click.UsageError("--against is for --step")
+        raise click.UsageError("--against needs --step")
     if save and baseline is None:
         raise click.UsageError("--save needs the name of a --baseline")
     if step is not None and baseline is not None:
         raise click.UsageError("use either --step or --baseline")
     single = "--step" if step is not None else "--baseline" if baseline is not None else ""
     if len(traces) != (1 if single else 2):
-        need = (
-            f"{single} takes one trace"
-            if single
-            else "two traces are compared, or one with --step or --baseline"
-        )
+        need = f"{single} takes one trace" if single else "give two traces, or one with --step or --baseline"
         raise click.UsageError(f"{need}; got {len(traces)}")
     if save and (limits or strict):
         raise click.UsageError("--save compares nothing: use it without --fail-over")
@@ -213,7 +209,7 @@ def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple
         except LookupError as error:
             raise click.BadParameter(str(error.args[0]), param_hint=option) from None
     if step == against:
-        raise click.BadParameter("a step is not compared with itself", param_hint="--against")
+        raise click.BadParameter("a step cannot be compared with itself", param_hint="--against")
     count = len(results.step_table())
     if count < 2:
         raise click.BadParameter("the trace has only one step", param_hint="--step")
@@ -267,7 +263,7 @@ def _baseline(text: str) -> Baseline:
         fail(str(error), 2)
     except NoBaseline as error:
         near = did_you_mean(text, [one.name for one in baselines()])
-        fail(f"{error}{near or ': keep one with --save'}")
+        fail(f"{error}{near or ': save one with --save'}")
     except BaselineError as error:
         fail(str(error))
 
@@ -280,7 +276,7 @@ def _keep(text: str, path: str) -> None:
     except BaselineError as error:
         fail(str(error), 2)
     if path == "-":
-        fail("only a file can be kept as a baseline, not standard input", 2)
+        fail("only a file can be saved as a baseline, not standard input", 2)
     trace = load_or_exit(path)
     try:
         kept = keep(text, path)

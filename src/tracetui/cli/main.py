@@ -46,7 +46,9 @@ VIEWERS = ("open", "demo", "capture", "attach", "serve")
 
 def is_path(word: str) -> bool:
     """Whether a first word that is no command names a file or folder, which may be missing."""
-    return word == "-" or os.path.lexists(word) or "/" in word or word.endswith((".json", ".gz", ".zst"))
+    from tracetui.session.paths import is_file_name
+
+    return word == "-" or os.path.lexists(word) or "/" in word or is_file_name(word)
 
 
 def nearest(word: str) -> str:

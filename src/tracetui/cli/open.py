@@ -120,7 +120,7 @@ def _open_folder(folder: str, theme: str | None, ascii: bool) -> None:
     """The start screen with the traces of a folder, or their list if standard output is no terminal."""
     from tracetui.session.paths import TRACE_ENDINGS
 
-    none = f"no traces of torch.profiler in this folder ({', '.join(TRACE_ENDINGS)})"
+    none = f"no torch.profiler traces in this folder ({', '.join(TRACE_ENDINGS)})"
     found = traces_or_exit(folder, none)
     if sys.stdout.isatty() and sys.stdin.isatty():
         start(theme, ascii, found)

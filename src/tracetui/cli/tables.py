@@ -305,7 +305,7 @@ def findings_command(trace: str, scope: str) -> None:
 def efficiency_command(trace: str, limit: int, scope: str) -> None:
     """Print achieved TFLOP/s and GB/s of operators and kernels, and their share of the device's peak.
 
-    The work is computed from the recorded shapes (record_shapes=True), the time is that of the GPU events.
+    The work is computed from the recorded shapes (record_shapes=True); the time is that of the GPU events.
     """
     results = load_scope(trace, scope)
     from tracetui.report.efficiency import efficiency_json, efficiency_lines, efficiency_markdown

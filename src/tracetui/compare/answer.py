@@ -56,9 +56,9 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
         what = "program" if same and not outside_of_ops(found) else "change"
         return f"{start}{facts.blame(what)}.{_device(facts)}"
     if much:
-        part = f"{sign}{duration(abs(slower))} is the machine, the rest no more than steps vary"
+        part = f"{sign}{duration(abs(slower))} is the machine, and the rest is within noise"
         return f"{start}{part}{_though(facts)}.{_device(facts)}"
-    return f"{start}no more than steps vary{_though(facts)}.{_device(facts)}"
+    return f"{start}within noise{_though(facts)}.{_device(facts)}"
 
 
 def _sameness(facts: Facts, found: Sequence[Explanation]) -> str:
@@ -101,7 +101,7 @@ def _though(facts: Facts) -> str:
     if facts.by_device or abs(total) < MACHINE * facts.step:
         return ""
     more = f"{duration(abs(total))} {'less' if total < 0 else 'more'}"
-    return f", though what the program does otherwise takes {more} on the CPU"
+    return f", though what the program does differently takes {more} on the CPU"
 
 
 def known(facts: Facts, found: Sequence[Explanation]) -> bool:

@@ -281,7 +281,7 @@ def _strange(facts: Facts, told: int) -> str:
     ]
     same = [both / most for _, most, both in known]
     if not (_compiled(a, b) or _compiled(b, a)) and max(same, default=1.0) < STRANGE:
-        return "hardly anything is the same in both: is this the same program?"
+        return "A and B have hardly anything in common: is this the same program?"
     # Of a program that does much besides all of the other one is there.
     within = all(both >= WITHIN * least for least, _, both in known)
     # A compiler leaves little of a program.
@@ -398,12 +398,12 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
         what = f"A has {plural(a.rounds, 'step')}, B {b.rounds}"
         one, other = counted_of(a, b, pairs)
         if one is not a or other is not b:
-            found.append(f"{what}: the numbers are of the {len(pairs)} of either that were matched")
+            found.append(f"{what}: the numbers cover the {len(pairs)} that were matched on each side")
         elif len(pairs) > 1:
-            found.append(f"{what}: {len(pairs)} of either were matched, the numbers are of all")
+            found.append(f"{what}: {len(pairs)} were matched on each side; the numbers cover all steps")
         else:
             left, right = (side.label(i) for side, i in zip((a, b), pairs[0], strict=True))
-            found.append(f"{what}: {left} of A and {right} of B were matched, the numbers are of all")
+            found.append(f"{what}: {left} of A and {right} of B were matched; the numbers cover all steps")
     if facts.shifted:
         sources = [side.results.step_table().source for side in (a, b)]
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
@@ -422,9 +422,13 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
             )
     if not links_of(a, b) and not a.no_calls:
         which = "A" if linked(b.trace) else "B"
-        found.append(f"{which} does not show what launched the GPU's work: its steps have what ran meanwhile")
+        found.append(
+            f"{which} does not show what launched the GPU's work: its steps contain what ran during them"
+        )
     if (letter := _unrecorded_work(a, b)) and a.work_only:
-        found.append(f"{letter} did not record the GPU, the other no ops: only launches are compared")
+        found.append(
+            f"{letter} did not record the GPU, and the other did not record ops: only launches are compared"
+        )
     elif letter:
         found.append(f"{letter} did not record the GPU: only calls are compared")
     elif letter := _unrecorded_cpu(a, b):
@@ -452,7 +456,7 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
             found.append(f"only {'A' if had_a else 'B'} recorded {words}, which costs time on the CPU")
     if facts.gradients and not strange:
         found.append(
-            f"gradients are on in {facts.gradients} alone: its ops record what a backward pass would need"
+            f"gradients are on only in {facts.gradients}: its ops record what a backward pass would need"
         )
     if not strange and not facts.within:
         again = [next(recomputation(side.results), None) for side in (a, b)]

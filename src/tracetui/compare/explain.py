@@ -100,7 +100,7 @@ def _compiling(facts: Facts) -> Iterator[Explanation]:
             at = np.flatnonzero(side.compiling)
             steps = listed([side.label(int(i)) for i in at]) if len(at) <= NAMED else f"{len(at):,} steps"
             told.append(f"{duration(time)} in {letter}" + (f" ({steps})" if len(side.steps) else ""))
-    text = f"torch.compile compiles within the recording: {', '.join(told)}."
+    text = f"torch.compile compiles during the recording: {', '.join(told)}."
     text += " It does so once for each graph and each new set of shapes."
     a, b = (compile_phases(side.results.whole) for side in facts.sides)
     a, b = (at[side.round_of(at) >= 0] for side, at in zip(facts.sides, (a, b), strict=True))
@@ -115,9 +115,7 @@ def _queued(facts: Facts) -> Iterator[Explanation]:
     before, after = one.a or 0.0, one.b or 0.0
     if abs(after - before) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
         told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
-        text = (
-            f"The GPU does not start work that is queued for {told}: it waits for another stream or process."
-        )
+        text = f"The GPU leaves queued work waiting for {told}: it waits for another stream or process."
         if not round(after):
             text = f"The GPU no longer leaves queued work waiting for {duration(before)}{facts.each}."
         yield Explanation("queued", text, round(after - before), "device")
@@ -134,7 +132,7 @@ def _exposed(facts: Facts) -> Iterator[Explanation]:
     as_long = 2 * abs(facts.work_time(a, b).change) <= abs(copies.change)
     if as_long and abs(copies.change) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
         told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
-        text = f"As much is copied; no kernel runs meanwhile for {told}."
+        text = f"The same amount is copied, but no kernel runs meanwhile for {told}."
         yield facts.told("overlap", text, copies.change, "device", a, b, facts.longest(a, b))
 
 
@@ -225,7 +223,7 @@ def _machine(facts: Facts, same: bool, alone: bool) -> Iterator[Explanation]:
         return
     calls = f"{round(facts.machine.calls / facts.count):,} calls{facts.each}"
     only = not len(a) or bool(np.all(facts.a.trace.kind[a] == Kind.KERNEL))
-    what = ("kernel", "kernels") if only else ("kernel, copy or set", "kernels, copies and sets")
+    what = ("kernel", "kernels") if only else ("kernel, copy or memset", "kernels, copies and memsets")
     work = plural(round(len(a) / facts.count), *what) + facts.each
     both = "" if alone else " that both run"
     its = "its" if alone else "the"
@@ -302,7 +300,7 @@ def _graphs(facts: Facts) -> Iterator[Explanation]:
             counted(len(np.unique(side.trace.launch[one])) / facts.count)
             for side, one in zip(facts.sides, (a, b), strict=True)
         ]
-        same = f"The same {counted(len(a) / facts.count)} kernels, copies and sets{facts.each}"
+        same = f"The same {counted(len(a) / facts.count)} kernels, copies and memsets{facts.each}"
         text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches"
         time = facts.work_time(a, b)
         other = abs(time.change) >= DEVICE * time.before
@@ -334,7 +332,7 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
         along = facts.longer
         less = facts.work_time(pairs.all_a[along], pairs.all_b[along]).change < 0
         more = f", and {counted(np.count_nonzero(along) / facts.count)} more take "
-        more += f"{'less long' if less else 'longer'} along with them, in the same grid"
+        more += f"{'less time' if less else 'longer'} along with them, in the same grid"
         a, b = (np.concatenate([one, other[along]]) for one, other in ((a, pairs.all_a), (b, pairs.all_b)))
     time = facts.work_time(a, b) if device else facts.call_time(a, b)
     text = (
@@ -400,8 +398,8 @@ def _once(facts: Facts, found: list[Slower], time: tuple[I64, I64]) -> Explanati
         for one in found
     ]
     change = sum(one.change for one in found) / facts.count
-    what = f"{len(a):,} single calls took {'longer' if change > 0 else 'less long'} ({listed(told)})"
-    text = f"{what}: in the mean {duration(abs(change))}{facts.each} on the CPU."
+    what = f"{len(a):,} single calls took {'longer' if change > 0 else 'less time'} ({listed(told)})"
+    text = f"{what}: on average {duration(abs(change))}{facts.each} on the CPU."
     places = in_pairs(a, b, np.abs(time[1][b] - time[0][a]))
     return facts.told("once", text, change, "cpu", a, b, places)
 
@@ -430,11 +428,11 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
         before, after = (
             float(ns[at].sum()) / facts.count for ns, at in zip(time, (one.a, one.b), strict=True)
         )
-        each, some = facts.each, f"{some}, in the mean" if some else ", in the mean"
+        each, some = facts.each, f"{some}, on average" if some else ", on average"
     some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
     name, place = short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
     if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
-        some += ", with its waiting for other ranks"
+        some += ", including its wait for other ranks"
     elif on == "device" and 2 * np.isin(one.a, facts.work.all_a[facts.crowded]).sum() > len(one.a):
         talk = any(communicates(side.trace)[side.trace.name[side.work]].any() for side in facts.sides)
         beside = "collectives run" if talk else "other work runs"

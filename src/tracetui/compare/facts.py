@@ -127,7 +127,7 @@ class Facts:
         the two apart."""
         machine = f"the machine{self.recorded}"
         if self.gradients:
-            return f"{machine} or gradients, which are on in {self.gradients} alone"
+            return f"{machine} or gradients, which are on only in {self.gradients}"
         if self.unsized:
             return f"{machine} or inputs of other sizes, which were not recorded"
         return f"{machine}, not the {what}"
@@ -145,7 +145,7 @@ class Facts:
 
     @property
     def each(self) -> str:
-        return " a step" if len(self.a.steps) else ""
+        return " per step" if len(self.a.steps) else ""
 
     @property
     def step(self) -> float:

@@ -17,7 +17,7 @@ from tracetui.units import significant
 
 NAMED = 3
 """Names in a sentence; the rest are counted."""
-KINDS = {Kind.KERNEL: "kernels", Kind.MEMCPY: "copies", Kind.MEMSET: "sets"}
+KINDS = {Kind.KERNEL: "kernels", Kind.MEMCPY: "copies", Kind.MEMSET: "memsets"}
 
 
 def called(side: Side, part: Part) -> str:

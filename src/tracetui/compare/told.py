@@ -146,7 +146,8 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
         return f"{told} Most of it: {_most(facts, change)}."
     if len(set(change.forms)) > 1:
         many = counted(len(change.ends) / len(time.rounds), change.what)
-        become = "became others of the same kind" if change.what == "kernel" else "run on other kernels"
+        others = "were replaced by others of the same kind"
+        become = others if change.what == "kernel" else "run on other kernels"
         where = facts.where(time.rounds)
         told = f"{many}{where or facts.each} {become}: {spent}."
         return f"{told} Most of it: {_most(facts, change)}."
@@ -242,9 +243,9 @@ def _one_sided(
         which = "each of the blocks" if sizes else "a block"
         where = facts.where(time.rounds, not new)
         return (
-            f"{number} {'more' if new else 'fewer'} of {which} of {of} kernels, copies and sets"
-            f"{where if sizes else _where(facts, change)}, which {'come' if sizes else 'comes'} {times} "
-            f"({name}): {spent}."
+            f"{number} {'more' if new else 'fewer'} of {which} of {of} kernels, copies and "
+            f"memsets{where if sizes else _where(facts, change)}, which {'come' if sizes else 'comes'} "
+            f"{times} ({name}): {spent}."
         )
     if change.what in PASSES:
         many = counted(len(part.events) / len(time.rounds)) + f" {kinds(side.trace, part.events)}"
@@ -378,7 +379,8 @@ def _calls_text(facts: Facts, a: I64, b: I64, time: Times, python: list[float]) 
 def _beside(facts: Facts, python: list[float]) -> str:
     """What compiled code does besides: of other code that is not known."""
     told = [f"{duration(ns)}{facts.each} in {letter}" for letter, ns in zip("AB", python, strict=True) if ns]
-    return f" Not in it: what compiled code does between its calls, {' and '.join(told)}." if told else ""
+    left = "This leaves out what compiled code does between its calls"
+    return f" {left}: {' and '.join(told)}." if told else ""
 
 
 def _both_call(facts: Facts, a: I64, b: I64) -> bool:

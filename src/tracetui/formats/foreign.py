@@ -1,4 +1,4 @@
-"""Formats and encodings that are recognised but not supported, and what to do with such files."""
+"""Formats and encodings that are recognized but not supported, and what to do with such files."""
 
 from __future__ import annotations
 
@@ -115,10 +115,10 @@ FOREIGN = (
         "is an SQLite database, perhaps an Nsight Systems export: open the .nsys-rep in Nsight Systems",
         True,
     ),
-    Foreign(_is_report, "is a report of NVIDIA Nsight: open it there"),
+    Foreign(_is_report, "is an NVIDIA Nsight report: open it in Nsight"),
     Foreign(_is_snapshot, "is a PyTorch memory snapshot: open it at pytorch.org/memory_viz", True),
     Foreign(
-        _is_xplane, "is an XPlane profile, of JAX or TensorFlow: open it with xprof or TensorBoard", True
+        _is_xplane, "is an XPlane profile from JAX or TensorFlow: open it with xprof or TensorBoard", True
     ),
     Foreign(
         _is_perfetto,
@@ -149,21 +149,21 @@ FOREIGN = (
     ),
     Foreign(
         _starts(b"version https://git-lfs.github.com/spec/"),
-        "is a pointer of Git LFS, not the file itself: run git lfs pull",
+        "is a Git LFS pointer, not the file itself: run git lfs pull",
     ),
     Foreign(
         lambda head, name: (
             re.match(rb'\s*\{\s*"nodes":\s*\[\s*\{\s*"id":\s*\d+,\s*"callFrame"', head) is not None
         ),
-        "is a CPU profile of V8 (Node.js, Chrome): open it in Chrome's DevTools",
+        "is a V8 CPU profile (Node.js, Chrome): open it in Chrome's DevTools",
     ),
     Foreign(
         lambda head, name: re.match(rb"\s*\[\s*\[\s*\d", head) is not None,
-        "holds numbers, perhaps of export_memory_timeline: open what export_chrome_trace wrote",
+        "holds numbers, perhaps from export_memory_timeline: open the file that export_chrome_trace wrote",
     ),
     Foreign(
         lambda head, name: re.match(rb"[^\n;{}]{1,999};[^\n]{1,9999} \d{1,18}\r?\n", head) is not None,
-        "holds folded stacks, as of export_stacks: open them at speedscope.app",
+        "holds folded stacks, as export_stacks writes them: open them at speedscope.app",
     ),
     Foreign(_is_html, "is an HTML page: open it in a browser"),
     Foreign(_is_markdown, "is Markdown text, not a trace: open the .json or .json.gz file instead"),

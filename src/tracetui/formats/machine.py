@@ -1,4 +1,4 @@
-"""What of the machine there is to use: cores and memory, and tasks that run on several cores at once."""
+"""The cores and memory that this process may use, and running tasks on several cores at once."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from typing import TypeVar
 T = TypeVar("T")
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 PART = 1 << 18
-"""Rows of a column from which on threads are worth it, each for a part of so many."""
+"""Rows of a column per thread: threads are not worth it for fewer."""
 THREADS = 8
-"""More would wait for the memory."""
+"""With more, threads wait for memory."""
 
 
 def usable_cores() -> int:
@@ -50,8 +50,8 @@ def _quota(folder: Path) -> float | None:
 
 
 def import_numpy() -> None:
-    """Import numpy without the threads, one for each core, that its library for matrices starts: they spin
-    for a tenth of a second, and nothing here multiplies matrices. What is started later may have them."""
+    """Import numpy without the threads that its BLAS library starts, one per core: they spin for a tenth of a
+    second, and nothing here multiplies matrices. Programs started later get the default again."""
     if BLAS_THREADS in os.environ:
         return
     os.environ[BLAS_THREADS] = "1"
@@ -77,8 +77,8 @@ def memory_for_events() -> int:
 
 
 def give_back(size: int) -> None:
-    """Give memory that is free back to the system: glibc keeps much of what threads took, for each apart.
-    Nothing if only a file of `size` bytes was read that is small."""
+    """Give free memory back to the system: glibc keeps much of what each thread allocated. Does nothing after
+    reading a small file (of `size` bytes)."""
     if sys.platform == "linux" and size > 1 << 20:
         with suppress(OSError, AttributeError):  # another library of C
             ctypes.CDLL(None).malloc_trim(0)
@@ -86,8 +86,8 @@ def give_back(size: int) -> None:
 
 @contextmanager
 def in_small_pieces() -> Iterator[None]:
-    """While several threads take memory and free it, give what is large back to the system at once: glibc
-    would keep some 10 MB for each of them. Afterwards it does so again, as they are soon taken anew."""
+    """While several threads allocate and free memory, give large pieces back to the system at once: glibc
+    would keep some 10 MB for each thread. Afterward it keeps them again, as they are soon reused."""
     _piece(1 << 21)
     try:
         yield
@@ -96,7 +96,7 @@ def in_small_pieces() -> Iterator[None]:
 
 
 def _piece(size: int) -> None:
-    """Set from which size on memory that is freed is given back, and twice that which is kept free."""
+    """Set the size from which on freed memory is given back; twice as much may stay free."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # another library of C
             library, map_from, keep = ctypes.CDLL(None), -3, -1
@@ -106,7 +106,7 @@ def _piece(size: int) -> None:
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """Pause garbage collection, while a great many small objects are made, and no cycles."""
+    """Pause garbage collection while very many small objects are made that form no cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -121,11 +121,11 @@ def go_on() -> None:
 
 
 give_way: Callable[[], object] = go_on
-"""Called before each task of `together` and each analysis. The viewer lets it wait while keys come."""
+"""Called before each task of `together` and each analysis. In the viewer it waits while keys are pressed."""
 
 _BLOCK = 1 << 16
 _MOST = 8
-"""Threads of all that is done together: more wait for each other."""
+"""Threads for everything that runs in parallel: with more, they wait for each other."""
 _SHORT = 1 << 17
 _pool: ThreadPoolExecutor | None = None
 
@@ -141,10 +141,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[T]:
-    """The results of all tasks, in at most this many threads, one for each core by default: worth it where
-    they leave the interpreter's lock for long, as numpy does in loops over long arrays.
+    """The results of all tasks, run in at most this many threads; by default, one per core. Worth it for
+    tasks that release the interpreter's lock for long, as numpy does in loops over long arrays.
 
-    A task may call this itself: a caller does what nobody else has begun, and waits for nothing else.
+    A task may call this itself: a caller runs tasks that nobody else has begun, and waits for nothing else.
     """
     global _pool
     count = min(len(tasks), most or _MOST)
@@ -176,8 +176,8 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
 
 
 def threads_for(count: int) -> int:
-    """How many threads at most are worth it for work on columns of this length: short ones are done before a
-    thread has begun."""
+    """The most threads that are worth it for columns of this length: work on short ones is done before a
+    thread has started."""
     return _MOST if count > _SHORT else 1
 
 
@@ -187,15 +187,15 @@ def _in_turn(task: Callable[[], T]) -> T:
 
 
 def in_blocks(count: int, work: Callable[[slice], T], size: int = _BLOCK) -> list[T]:
-    """What `work` gives for the parts of [0, count), in order; in several threads. What it makes of a part
-    stays in the processor's cache, which alone is often worth it."""
+    """The results of `work` for the parts of [0, count), in order, computed in several threads. Intermediate
+    results of a part fit in the processor's cache, which alone often makes it worth it."""
     parts = [partial(work, slice(at, min(at + size, count))) for at in range(0, count, size)]
     return together(parts, threads_for(count))
 
 
 def in_turn(count: int, work: Callable[[slice], object], size: int = _BLOCK) -> None:
-    """Call `work` for the parts of [0, count), one after the other: for what keeps the interpreter's lock, as
-    `ufunc.at` does. Other threads, such as that of the screen, wait for a part, not for the whole."""
+    """Call `work` for the parts of [0, count), one after the other: for work that holds the interpreter's
+    lock, as `ufunc.at` does. Other threads, such as the screen's, then wait for one part, not for all."""
     for at in range(0, count, size):
         give_way()
         work(slice(at, min(at + size, count)))

@@ -1,6 +1,6 @@
-"""Libraries in C, each beside the module that calls it and made from the source there (see hatch_build.py).
+"""Libraries in C, each next to the module that calls it and built from the source there (see hatch_build.py).
 
-They are optional: what they do is done in Python without them, and slower.
+They are optional: without them, Python code does the same, more slowly.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
 
 def load_library(source: Path) -> ctypes.CDLL | None:
-    """The library made from `source`; None where it is missing or made from another text.
+    """The library built from `source`; None if it is missing or was built from another version.
 
-    TRACETUI_NATIVE=0 does without any, TRACETUI_NATIVE=FOLDER takes those in a folder.
+    TRACETUI_NATIVE=0 turns all of them off, TRACETUI_NATIVE=FOLDER loads them from a folder.
     """
     folder = os.environ.get("TRACETUI_NATIVE") or str(source.parent)
     if folder == "0":

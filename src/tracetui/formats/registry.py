@@ -42,7 +42,7 @@ class Format(Protocol):
 
 
 FORMATS: tuple[Format, ...] = (chrome_json,)
-"""The first one that recognises the text reads it."""
+"""The first one that recognizes the text reads it."""
 
 
 def read(source: Source, report: Report, workers: int | None = None) -> Contents:
@@ -51,7 +51,7 @@ def read(source: Source, report: Report, workers: int | None = None) -> Contents
     try:
         if found is None and (reason := advice(head, source.path, certain=True)):
             raise TraceError(reason)
-        # Unrecognised: perhaps a damaged JSON file, much of which can still be read.
+        # Unrecognized: perhaps a damaged JSON file, much of which can still be read.
         return (found or chrome_json).read(source, report, workers)
     except TraceError as error:
         reason = advice(head, source.path) or str(error)
@@ -71,6 +71,6 @@ def unpack(source: Source, text: bytes | msgspec.Raw, size: int) -> EventReader:
 
 
 def _format_of(source: Source) -> tuple[bytes, Format | None]:
-    """The beginning of a source's text, and the format that recognises it."""
+    """The beginning of a source's text, and the format that recognizes it."""
     head = source.parts().read(0, HEAD)
     return head, next((f for f in FORMATS if f.sniff(head, source.path)), None)

@@ -135,9 +135,7 @@ def _spool(stream: IO[bytes], progress: Report | None) -> IO[bytes]:
             if done >= _SEARCHED and not promising:
                 raise OSError(errno.EINVAL, "is not a trace")
             if done > limit:
-                bound = (
-                    f"{_GIGABYTES} sets another limit" if limit < free // 2 else "there is no more disk space"
-                )
+                bound = f"{_GIGABYTES} sets another limit" if limit < free // 2 else "not enough disk space"
                 raise OSError(errno.EFBIG, f"is longer than {limit / 1e9:.3g} GB: {bound}")
             if progress is not None:
                 progress(done, done)

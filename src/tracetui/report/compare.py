@@ -39,7 +39,7 @@ ENOUGH = 30
 NOISE = {
     "within noise": "within noise: apart from the machine's speed, no more than steps vary anyway, or less "
     f"than {MACHINE_SHARE:.0%} of a time",
-    "the machine": "the machine: explained by how much slower or faster it did what both run",
+    "the machine": "the machine: explained by how much slower or faster it ran what both sides have",
 }
 """What the words beside the numbers mean."""
 
@@ -245,7 +245,7 @@ def _average_lines(found: Comparison, limit: int, width: int) -> list[Line]:
 
 
 def _averages_title(found: Comparison) -> str:
-    return f"By name{' (mean of a step)' if found.per_step else ''}"
+    return f"By name{' (mean per step)' if found.per_step else ''}"
 
 
 # Markdown

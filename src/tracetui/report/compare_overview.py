@@ -64,4 +64,4 @@ def spreads_text(row: Number) -> str:
     """A message about how far apart the steps of either side are; "" if they are not."""
     spreads = zip("AB", (row.metric.spread_a, row.metric.spread_b), strict=True)
     told = [f"{letter} {text}" for letter, spread in spreads if (text := spread_text(row.name, spread))]
-    return f"{row.title}, the least and the most of a step: {'; '.join(told)}" if told else ""
+    return f"{row.title}, lowest and highest of a step: {'; '.join(told)}" if told else ""

@@ -17,48 +17,50 @@ from tracetui.trace.model import DEVICE_WORK, I64
 from tracetui.units import duration, plural, significant
 
 MEANS = {
-    "machine": "Both run these, on the same sizes, and one side took longer for them all. Two recordings of "
-    "one program may differ by a third on the CPU: look at what is left without it.",
+    "machine": "Both sides run these, on the same sizes, and one side took longer for all of them. Two "
+    "recordings of one program may differ by a third on the CPU: look at what is left without "
+    "this.",
     "initialisation": "The first use of the GPU and of its libraries takes long, once. Leave such steps out.",
-    "host": "The thread that launches was in no op or runtime call then: no event says what it did.",
-    "compiling": "torch.compile was at work: that is no part of what the program costs later. Leave such "
+    "host": "The thread that launches was not in any op or runtime call: no event says what it did.",
+    "compiling": "torch.compile was at work: that is not part of what the program costs later. Leave such "
     "steps out, or warm up first.",
-    "loading": "The program waited for its next batch: no op and no kernel of the step is slower for that.",
+    "loading": "The program waited for its next batch: no op or kernel of the step is slower because of "
+    "that.",
     "communication": "On the CPU, collectives ran while no op did. They also wait for the slowest rank.",
-    "overlap": "A device has engines for copies: what they move beside kernels costs no time of its own.",
+    "overlap": "A device has engines for copies: copies that overlap with kernels take no extra time.",
     "queued": "Work was queued and nothing recorded ran: another stream did, or another program on this GPU.",
-    "fused": "Fewer kernels stand where there were more, of the same ops or between the same neighbors.",
-    "split": "More kernels stand where there were fewer, of the same ops or between the same neighbors.",
-    "replaced": "Other kernels stand in the same place, of the same ops or between the same neighbors.",
+    "fused": "Fewer kernels run in the same place: they belong to the same op or have the same neighbors.",
+    "split": "More kernels run in the same place: they belong to the same op or have the same neighbors.",
+    "replaced": "Other kernels run in the same place: they belong to the same op or have the same neighbors.",
     "again": "One side does the same several times in a step, most often on smaller pieces: micro-batches, "
     "or a loss in chunks.",
-    "dtype": "The program does the same with numbers of another type: its kernels are others for that.",
+    "dtype": "The program does the same with another data type, so it runs other kernels.",
     "new": "B does this, A does not, or less often.",
     "gone": "A does this, B does not, or less often.",
     "order": "The same work runs earlier or later among the rest of its stream.",
-    "calls": "Only one side makes these calls, and they launch nothing that only it has.",
+    "calls": "Only one side makes these calls, and they launch nothing that only that side has.",
     "guards": "Compiled code first checks that it still fits its inputs: at every call, on the CPU.",
     "graph": "The work is the same; a CUDA graph launches it at once, which saves time on the CPU.",
     "sizes": "The work is the same, on larger or smaller inputs.",
-    "slower": "The work is the same, and took longer than what else is the same would lead to expect.",
-    "faster": "The work is the same, and took less long than what else is the same would lead to expect.",
+    "slower": "The work is the same, and took longer than the other unchanged work would suggest.",
+    "faster": "The work is the same, and took less time than the other unchanged work would suggest.",
     "once": "The work is the same. On a busy machine any call may take long: the system ran something else.",
     "steps": "One side has more steps. Numbers are per step.",
 }
 """By kind of explanation."""
 METRICS = {
-    "step_ns": "From the end of the step before to its own end, on the CPU or of the work that it launched, "
-    "whichever is later.",
-    "device_ns": "The durations of all kernels, copies and sets that it launched; overlap counts twice.",
+    "step_ns": "From the end of the previous step to its own end, on the CPU or of the work that it "
+    "launched, whichever is later.",
+    "device_ns": "The durations of all kernels, copies and memsets that it launched; overlap counts twice.",
     "busy_share": "The share of a step in which the GPU ran anything.",
     "compute_ns": "The time in which the GPU computed.",
     "communication_ns": "The time in which the GPU did nothing but communicate.",
     "copies_ns": "The time in which the GPU did nothing but copy.",
     "launches": "Calls that launch work; a graph is one.",
     "kernels": "Kernels that it launched.",
-    "copied_bytes": "The bytes of the copies that it launched, as the traces say.",
+    "copied_bytes": "The bytes of the copies that it launched, according to the traces.",
     "peak_allocated_bytes": "The most that tensors took on a GPU, as PyTorch's allocator counted it.",
-    "peak_reserved_bytes": "The most that PyTorch's allocator held of a GPU, in use or not.",
+    "peak_reserved_bytes": "The most GPU memory that PyTorch's allocator held, in use or not.",
     "cpu_op_ns": "The self times of its ops, on all threads.",
 }
 NAMES, PLACES = 6, 5
@@ -75,7 +77,7 @@ def explanation_facts(found: Comparison, one: Explanation) -> list[Fact]:
             for where, ratio in (("CPU", found.machine.cpu_ratio), ("GPU", found.machine.device_ratio))
             if ratio is not None
         ]
-        same = f"{found.machine.calls:,} calls and {found.machine.work:,} kernels, copies and sets"
+        same = f"{found.machine.calls:,} calls and {found.machine.work:,} kernels, copies and memsets"
         facts.append(Fact("measured", f"{same} are the same in {pairs}; {', '.join(told)}."))
         return facts
     if len(one.events_a) or len(one.events_b):
@@ -131,9 +133,7 @@ def number_facts(row: Number) -> list[Fact]:
     facts = [Fact("what", what)]
     for letter, spread in zip("AB", (row.metric.spread_a, row.metric.spread_b), strict=True):
         if text := spread_text(row.name, spread):
-            facts.append(
-                Fact(f"steps of {letter}", f"{text}, the least and the most; the number is the median")
-            )
+            facts.append(Fact(f"steps of {letter}", f"{text}, lowest and highest; the number is the median"))
     if row.metric.machine:
         facts.append(Fact("the machine", f"explains {duration(row.metric.machine)} of the difference"))
     if row.noise in NOISE:

@@ -29,6 +29,7 @@ from tracetui.tables.steps import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
+from tracetui.trace.unknown import launched_unrecorded, launches_by_time
 from tracetui.units import duration, exact, instant, plural, share
 
 NUMBERS_WIDE = 29
@@ -51,6 +52,8 @@ class GapReport:
     lead_in_words: Mapping[str, str]
     in_flight: bool
     """Whether its first event was launched before the recording."""
+    unrecorded: int
+    """How many launches before that led to nothing in the trace."""
     called: str
     """What the trace calls the device, with its index."""
     name: str
@@ -78,6 +81,7 @@ def gap_report(results: Results) -> list[GapReport]:
     lead_ins = lead_in_causes(results.trace, devices, results.cpu_time()) if results.is_whole else {}
     names = device_names(results.trace)
     events = np.array([found.event[0] for found in lead_ins.values()], dtype=np.int64)
+    unrecorded = launched_unrecorded(results.trace, *launches_by_time(results.trace)) if lead_ins else 0
     early = dict(zip(lead_ins, launch_times(results.trace, events) == NEVER, strict=True))
     for gaps, causes in zip(devices, results.device_causes(), strict=True):
         lead_in = lead_ins.get(gaps.device)
@@ -89,7 +93,9 @@ def gap_report(results: Results) -> list[GapReport]:
         called, rank = trace.device_called(gaps.device), trace.rank_of(gaps.device)
         name = names.get(gaps.device, "")
         reports.append(
-            GapReport(gaps, totals, words, lead_in, lead_in_words, in_flight, called, name, first, rank)
+            GapReport(
+                gaps, totals, words, lead_in, lead_in_words, in_flight, unrecorded, called, name, first, rank
+            )
         )
         first += len(gaps)
     return reports
@@ -196,6 +202,8 @@ def lead_in_line(report: GapReport) -> str | None:
     why = text if cause in text.split(", ") else f"{cause}: {text}"
     if others:
         why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
+    if report.unrecorded:
+        why = f"{plural(report.unrecorded, 'launch', 'launches')}, of which nothing else is in the trace"
     return f"before its first event {duration(report.gaps.lead_in)} ({why})"
 
 
@@ -258,7 +266,7 @@ def _waited(trace: Trace, waited_for: int, event: int) -> str:
     name = short_of(trace, waited_for)
     after = int(trace.start[event] - trace.start[waited_for] - trace.duration[waited_for])
     if after > LONGEST_LATENCY_NS:
-        return f"queued; it had to wait for {name}, which was done {duration(after)} earlier"
+        return f"queued; it had to wait for {name}, which finished {duration(after)} earlier"
     return f"queued until {name} was done"
 
 

@@ -170,6 +170,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "devices": len(summary.gaps),
         "steps": len(rows),
         "steps_from": steps.table.source or None,
+        "steps_not_recorded": steps.table.unrecorded,
         "span_ns": high - low,
         "warnings": [
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices

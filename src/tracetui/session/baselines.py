@@ -1,7 +1,7 @@
-"""Baselines: captures that are kept under a name, or in a folder, to compare later ones with.
+"""Baselines: captures saved under a name, or in a folder, to compare later ones with.
 
 The folder of a baseline holds a copy of the trace, of its .meta.json, and `baseline.json`, which names them.
-That file is replaced at once, so a reader finds the baseline before or the new one.
+That file is replaced in one step, so a reader finds either the previous baseline or the new one.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from tracetui.session.state import readable_state, saved_time, state_folder, wri
 INDEX = "baseline.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 KEPT = re.compile(r"[A-Za-z0-9._-]{1,60}-[0-9a-f]{8}\.(json|json\.gz|json\.zst|meta\.json)", re.ASCII)
-"""The names of the files that are kept."""
+"""The names of the saved files."""
 MOST = 100
 """Baselines by name."""
 LARGEST = 4 << 30
-"""Bytes of a trace that is kept."""
+"""The most bytes of a trace that is saved."""
 LARGEST_META = 1 << 20
 
 
 class BaselineError(Exception):
-    """Why a baseline cannot be read or kept: one line for people."""
+    """Why a baseline cannot be read or saved: one line for people."""
 
 
 class BadName(BaselineError):
-    """The name is none."""
+    """Not a valid name."""
 
 
 class NoBaseline(BaselineError):
-    """Nothing is kept there."""
+    """There is no baseline there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A trace that is kept."""
+    """A saved trace."""
 
     name: str
     """Its name, or its folder as it was typed. Safe to show."""
     trace: Path
     source: str
-    """The file name of the trace that was kept. Safe to show."""
+    """The file name of the trace that was saved. Safe to show."""
     saved: float | None
     """Seconds since the epoch; None where it is not known."""
 
 
 def baselines_folder() -> Path:
-    """Where baselines with a name are."""
+    """Where named baselines are."""
     return state_folder() / "baselines"
 
 
@@ -77,15 +77,15 @@ def folder_of(text: str) -> Path:
 
 
 def find_baseline(text: str) -> Baseline:
-    """The baseline of a name or a folder."""
+    """The baseline with a name, or in a folder."""
     folder = folder_of(text)
     index = readable_state(folder / INDEX)
     if index is None:
-        raise BaselineError(f"{folder / INDEX}: cannot be read: keep the baseline anew (--save)")
+        raise BaselineError(f"{folder / INDEX}: cannot be read: save the baseline again (--save)")
     if index:
         trace = _kept_file(folder, index.get("trace"))
         if trace is None:
-            raise BaselineError(f"{folder}: its trace is gone: keep the baseline anew (--save)")
+            raise BaselineError(f"{folder}: its trace is gone: save the baseline again (--save)")
         source, saved = _text(index.get("source")), saved_time(index.get("saved"))
         return Baseline(plain(text, 100), trace, source or trace.name, saved)
     try:
@@ -102,7 +102,7 @@ def find_baseline(text: str) -> Baseline:
 
 
 def baselines() -> list[Baseline]:
-    """All baselines with a name, by name. One that cannot be read is left out."""
+    """All named baselines, by name. One that cannot be read is left out."""
     return list(_found())
 
 
@@ -123,15 +123,13 @@ def keep(text: str, trace: str) -> Baseline:
     """Copy a trace, which was read before, and its .meta.json; it takes the place of the one before."""
     folder = folder_of(text)
     if folder.parent == baselines_folder() and folder.name not in (names := _names()) and len(names) >= MOST:
-        raise BaselineError(f"{MOST} baselines are kept: delete one of the folders in {baselines_folder()}")
+        raise BaselineError(f"{MOST} baselines are saved: delete one of the folders in {baselines_folder()}")
     try:
         status = os.stat(trace)
         if not stat.S_ISREG(status.st_mode):
-            raise BaselineError("only a file can be kept as a baseline, not standard input or a pipe")
+            raise BaselineError("only a file can be saved as a baseline, not standard input or a pipe")
         if status.st_size > LARGEST:
-            raise BaselineError(
-                f"{trace}: is too large to be kept as a baseline ({LARGEST >> 30} GiB at most)"
-            )
+            raise BaselineError(f"{trace}: is too large for a baseline ({LARGEST >> 30} GiB at most)")
         return _keep(folder, text, Path(trace))
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else folder

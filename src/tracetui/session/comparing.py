@@ -37,7 +37,7 @@ Place = tuple[int, int]
 
 
 class Compared(Struct, frozen=True, eq=False):
-    """A comparison, ready to be walked."""
+    """A comparison, ready to step through."""
 
     comparison: Comparison
     links: tuple[Links, Links]
@@ -47,7 +47,7 @@ class Compared(Struct, frozen=True, eq=False):
 
 
 def compared(comparison: Comparison) -> Compared:
-    """Everything that walking it needs. Slow: call it in a thread."""
+    """Everything needed to step through it. Slow: call it in a thread."""
     a, b = comparison.a, comparison.b
     counted = _by_count(comparison)
     partners = [np.full(len(side.trace), NOT_COMPARED, dtype=np.int32) for side in (a, b)]
@@ -130,7 +130,7 @@ def _grouped(side: Side, words: I64, rounds: Sequence[int]) -> tuple[I64, I64]:
 
 
 class Comparing:
-    """The comparison of a session's two recordings, and where one is in it."""
+    """The comparison of a session's two recordings, and the current place in it."""
 
     def __init__(self, walk: Walk, search: Search, marks: MarkWalk) -> None:
         self._walk, self._search, self._marks = walk, search, marks
@@ -218,7 +218,7 @@ class Comparing:
             return "aligned at the first step that both have"
         pair = self._pair(event) or self._anchor(event)
         if pair is None:
-            return "nothing here belongs together in both: select another event"
+            return "nothing here matches in A and B: select another event"
         self._align_at(pair)
         self._walk.show_scene(self._walk.scene)
         source = scene.sources[0]
@@ -277,7 +277,7 @@ class Comparing:
             return Event(other, partner), f"the same in {LETTERS[other]}"
         if self._found.links[event.source].partner[event.slice] == ALONE:
             return None, f"only {LETTERS[event.source]} has this; & aligns both at what comes before it"
-        return None, "this is not compared: ops, runtime calls, kernels and copies of matched steps are"
+        return None, "this is not compared: only ops, runtime calls, kernels and copies of matched steps are"
 
     def go_to(self, event: Event) -> None:
         """Select an event of either recording."""
@@ -328,7 +328,7 @@ class Comparing:
 
     @property
     def differences(self) -> Sequence[Explanation]:
-        """What explains the difference, what matters most first."""
+        """What explains the difference, most important first."""
         return self._found.comparison.explanations if self._found is not None else ()
 
     def next(self, step: int) -> str:
@@ -353,7 +353,7 @@ class Comparing:
         if not len(where):
             self._there = self._walk.scene.event
             self._walk.change()
-            return f"{number}: in no one place"
+            return f"{number}: not in a single place"
         nth = again % len(where)
         a, b = where[nth].tolist()
         events = [Event(of, at) for of, at in enumerate((a, b)) if at >= 0]

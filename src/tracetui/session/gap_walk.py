@@ -89,7 +89,7 @@ class GapWalk:
 
     @property
     def soon(self) -> bool:
-        """Whether `next` takes no time that a person notices; if not, `order` comes first, in a thread."""
+        """Whether `next` is fast enough not to be noticed; if not, call `order` first, in a thread."""
         walk = self._walk
         return self._key(walk.active) in self._orders or len(walk.recording.trace) <= SOON
 

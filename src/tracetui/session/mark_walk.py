@@ -66,7 +66,7 @@ class MarkWalk:
         return next_mark(seen, time)
 
     def go_to(self, mark: Mark) -> str:
-        """Centre a mark and select its event. Returns its text."""
+        """Center a mark and select its event. Returns its text."""
         self._visited = mark
         self._walk.centre_on(mark.time + self._walk.offset)
         event = event_of(self._walk.recording.trace, mark)

@@ -1,4 +1,4 @@
-"""Marks: labelled instants of a trace with notes, saved in the user's state directory.
+"""Marks: labeled instants of a trace with notes, saved in the user's state directory.
 
 Texts from the file are no more trusted than names in a trace: anyone may have written them.
 """
@@ -38,7 +38,7 @@ _DEVICE_LANE = re.compile(r"\bstream \d+$")
 
 
 class Mark(NamedTuple):
-    """A labelled instant. All texts are safe to show; `note` may have several lines."""
+    """A labeled instant. All texts are safe to show; `note` may have several lines."""
 
     time: int
     """Nanoseconds from the trace's zero."""
@@ -231,7 +231,7 @@ class Marks:
             aside = set_aside(file)
             self.whole = aside is not None
         self.kept = self.whole and save_marks(self.path, marks, self.folder)
-        problems = [] if self.kept else [f"not kept: {why_not_kept()}"]
+        problems = [] if self.kept else [f"not saved: {why_not_kept()}"]
         if aside is not None:
             problems.append(f"the old file is now marks/{aside.name}")
         self.trouble = "; ".join(problems)

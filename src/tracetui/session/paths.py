@@ -11,7 +11,10 @@ def typed_path(text: str) -> Path:
     return Path(os.path.expanduser(text.strip()))
 
 
-TRACE_ENDINGS = (".json", ".json.gz", ".json.zst")
+FORMATS = (".json",)
+COMPRESSED = (".gz", ".zst")
+TRACE_ENDINGS = tuple(name + packed for name in FORMATS for packed in ("", *COMPRESSED))
+"""How names of traces end."""
 BESIDE = (".meta.json", ".averages.json")
 """Endings of the files that a capture writes beside its trace."""
 
@@ -21,9 +24,17 @@ def may_be_trace(name: str) -> bool:
     return name.endswith(TRACE_ENDINGS) and not name.endswith(BESIDE)
 
 
+def is_file_name(word: str) -> bool:
+    """Whether a word ends like the name of a file, which may not be there."""
+    return word.endswith((*TRACE_ENDINGS, *COMPRESSED))
+
+
 def trace_stem(path: str | Path) -> str:
-    """A trace's file name without .json or .json.gz: the prefix of a capture's other files."""
-    return Path(path).name.removesuffix(".gz").removesuffix(".zst").removesuffix(".json")
+    """A trace's file name without its ending: the prefix of a capture's other files."""
+    name = Path(path).name
+    for ending in (*COMPRESSED, *FORMATS):
+        name = name.removesuffix(ending)
+    return name
 
 
 def meta_file(path: str | Path) -> Path:

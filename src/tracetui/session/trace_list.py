@@ -1,4 +1,4 @@
-"""What can be opened: recent traces, the bundled samples, and the files of a folder as one types its path."""
+"""What can be opened: recent traces, the bundled samples, and the files of a folder whose path is typed."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Walk:
         self.show(*self.scene.span)
 
     def zoom(self, factor: float, about: float | None = None) -> None:
-        """Zoom in (factor > 1) or out around a time (default: the selection if in view, else the centre)."""
+        """Zoom in (factor > 1) or out around a time (default: the selection if in view, else the center)."""
         self.go(moves.zoomed(self.scene, factor, about), jump=False)
 
     def pan(self, fraction: float) -> None:
@@ -140,7 +140,7 @@ class Walk:
         self.go(moves.look(self.scene, viewport.pan(self.view, cells)), jump=False)
 
     def centre_on(self, time_ns: float, *, jump: bool = True) -> None:
-        """Centre the view on a time. `jump`: add the old view to the history."""
+        """Center the view on a time. `jump`: add the old view to the history."""
         self.go(moves.look(self.scene, viewport.centre(self.view, time_ns)), jump=jump)
 
     def scroll_lanes(self, lines: int, *, docked: bool = False) -> None:
@@ -153,11 +153,11 @@ class Walk:
         self.go(moves.revealed(self.scene, slice_index, self.height, closer=closer))
 
     def centre(self) -> None:
-        """Centre the selection; if it is centred already, fit it to the screen."""
+        """Center the selection; if it is centered already, fit it to the screen."""
         self.go(moves.centred(self.scene), jump=True)
 
     def go_to(self, time_ns: int) -> None:
-        """Centre the view on a time and draw a line there. Adds to the history."""
+        """Center the view on a time and draw a line there. Adds to the history."""
         self.go(moves.gone_to(self.scene, time_ns), jump=True)
 
     def leave_instant(self) -> None:

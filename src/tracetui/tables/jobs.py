@@ -45,7 +45,7 @@ def jobs_table(found: Sequence[Job], now: float) -> Table:
             command=of(lambda job: job.first.name)
         ),
     )
-    return Table(columns, len(found), empty="nothing to ask: start a job with: tracetui run COMMAND")
+    return Table(columns, len(found), empty="nothing to record: start a job with: tracetui run COMMAND")
 
 
 def _gpus(job: Job) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES, CauseTotal
-from tracetui.analysis.scope import Scope
+from tracetui.analysis.scope import Scope, StepTable
 from tracetui.analysis.steps import StepRow, Steps
 from tracetui.analysis.verdict import PARTS, Verdict, busy_text
 from tracetui.cells import fit
@@ -259,7 +259,8 @@ def steps_json(rows: Sequence[StepRow]) -> list[Record]:
 def all_steps_json(steps: Steps) -> Record:
     """The steps, what lies outside of them, and the whole."""
     *rows, outside, whole = steps_json((*steps.rows, steps.outside, steps.whole))
-    about = {"annotation": steps.table.name, "steps_from": steps.table.source or None}
+    about: Record = {"annotation": steps.table.name, "steps_from": steps.table.source or None}
+    about["steps_not_recorded"] = steps.table.unrecorded
     return {**about, "steps": rows, "outside": outside, "whole": whole}
 
 
@@ -299,8 +300,8 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
         lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
     if not steps.rows:
         lines += paragraph(f"The trace has no {steps.table.name} annotations.", width, "dim", INDENT)
-    elif text := source_text(steps.table.source):
-        lines += paragraph(text, width, "dim", INDENT)
+    for text in (source_text(steps.table.source), _unrecorded(steps.table)):
+        lines += paragraph(text, width, "dim", INDENT) if steps.rows and text else []
     return lines
 
 
@@ -326,6 +327,13 @@ def _what_counts(rows: Sequence[StepRow], shown: Sequence[Column]) -> list[str]:
     return notes
 
 
+def _unrecorded(table: StepTable) -> str:
+    if not table.unrecorded:
+        return ""
+    launch = "what it launches" if table.unrecorded == 1 else "what they launch"
+    return f"{plural(table.unrecorded, 'more step')}: {launch} is not in the trace, or not all."
+
+
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
@@ -333,22 +341,22 @@ def _listed(names: Sequence[str]) -> str:
 def source_text(source: str) -> str:
     """What the steps are, "" where they are the profiler's own."""
     if source == "repeats":
-        return "The trace names no steps: these are what repeats on one thread."
+        return "The trace does not name its steps: these are what repeats on one thread."
     if source == "Optimizer.step":
         return "Steps from Optimizer.step: each ends with the optimizer's step."
     if source.startswith("ProfilerStep of "):
         rank = source.removeprefix("ProfilerStep of ")
-        return f"Steps are those of {rank}; other ranks' work counts where it began."
+        return f"Steps are those of {rank}; what others do counts where it began."
     return f"Steps from the {source}." if source.startswith("annotation ") else ""
 
 
 def steps_markdown(steps: Steps, limit: int = 0) -> str:
     rows = _text_rows(steps, limit)
-    text = source_text(steps.table.source) if steps.rows else ""
+    about = (source_text(steps.table.source), _unrecorded(steps.table)) if steps.rows else ()
     of_cpu = _of_cpu(rows)
     columns = pick(step_columns(rows), f"label window_length {of_cpu} unusual" if of_cpu else TEXT)
     table = markdown_table(columns, range(len(rows)))
-    notes = [markdown.cell(note) for note in (*_what_counts(rows, columns), text) if note]
+    notes = [markdown.cell(note) for note in (*_what_counts(rows, columns), *about) if note]
     return "\n".join([table, *(f"{note}\n" for note in notes)])
 
 

@@ -119,7 +119,7 @@ class Canvas(Struct, eq=False):
         return (self.glyph.astype(np.int64) << 24) | self.styles()
 
     def runs(self, line: int) -> list[Run]:
-        """A line as runs, neighbours of one style in one run."""
+        """A line as runs, neighbors of one style in one run."""
         return runs(self.part(line, line + 1, 0, self.width).packed()[0])
 
     def text(self, line: int) -> str:

@@ -1,4 +1,4 @@
-"""Python frames that last as long as all that is shown first: one row instead of many.
+"""Python frames that last as long as the first view: one row instead of many.
 
 A trace with stacks begins with `<module>`, `main`, `run`, ...: a dozen rows that say nothing. Each lane's
 chain of such frames, one within the other, is drawn as one bar, and what lies below moves up: nothing else
@@ -12,7 +12,7 @@ import numpy as np
 from tracetui.trace.model import I32, I64, Kind, Trace
 
 SPANNING = 0.98
-"""The part of the first view that a frame lasts at least."""
+"""The least part of the first view that such a frame lasts."""
 LEAST = 3
 """Fewer frames keep a row each."""
 

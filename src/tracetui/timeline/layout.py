@@ -253,7 +253,7 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
         return Layout(source, of, ref, rows, shown, extra, device, pinned, chosen, was, self.tight)
 
     def moved(self, track: int, step: int) -> Layout | None:
-        """Move a track past its next visible neighbour above (-1) or below (1) in the same recording: pinned
+        """Move a track past its next visible neighbor above (-1) or below (1) in the same recording: pinned
         tracks among pinned ones, those of a device in the dock among each other. None if there is none or the
         track is hidden."""
         own = (self.source == self.source[track]) & (self.of != Of.RECORDING)

@@ -53,12 +53,12 @@ def refitted(scene: Scene, layout: Layout, before: int, height: int) -> Scene:
 
 
 def gone_to(scene: Scene, time_ns: int) -> Scene:
-    """Mark a time and centre it, as far as the view stays within the trace."""
+    """Mark a time and center it, as far as the view stays within the trace."""
     return replace(look(scene, _around(scene, scene.view, time_ns)), instant=time_ns)
 
 
 def _around(scene: Scene, view: Viewport, middle: float) -> Viewport:
-    """A view centred on a time, as far as it stays within the trace."""
+    """A view centered on a time, as far as it stays within the trace."""
     (low, high), half = scene.span, view.span_ns / 2
     near = min(max(middle, low + half), high - half) if 2 * half < high - low else (low + high) / 2
     return viewport.centre(view, near)
@@ -122,7 +122,7 @@ def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool, of: i
 
 
 def centred(scene: Scene) -> Scene:
-    """Centre the selection; if it is centred already, fit it to the screen."""
+    """Center the selection; if it is centered already, fit it to the screen."""
     if scene.selected < 0:
         return scene
     source, view = scene.source, scene.view

@@ -63,7 +63,7 @@ class Theme(Struct, frozen=True, eq=False):
     families: Mapping[Kind, tuple[int, ...]]
     """The hues that the names of a kind share out among themselves."""
     plain: bool = False
-    """No colors at all: bars are reversed, and neighbours are told apart by a line."""
+    """No colors at all: bars are reversed, and neighbors are told apart by a line."""
     ascii: bool = False
 
     @property

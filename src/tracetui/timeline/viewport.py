@@ -62,7 +62,7 @@ class Viewport(Struct, frozen=True):
 
 
 def clamped(view: Viewport, low: int, high: int) -> Viewport:
-    """The nearest viewport whose centre stays within `low` to `high` (nanoseconds)."""
+    """The nearest viewport whose center stays within `low` to `high` (nanoseconds)."""
     low, high = max(low, -FAR), min(high, FAR)
     widest = max(MIN_SCALE, 1.1 * (high - low) / view.width)
     scale = min(max(view.scale, MIN_SCALE), widest)
@@ -84,7 +84,7 @@ def fit(start_ns: int, end_ns: int, width: int, margin: float = 0.0) -> Viewport
 
 
 def zoom(view: Viewport, factor: float, about: float | None = None) -> Viewport:
-    """Zoom in (`factor` > 1) or out; the time `about` (default: the centre) stays in place."""
+    """Zoom in (`factor` > 1) or out; the time `about` (default: the center) stays in place."""
     if about is None:
         about = view.start + view.span_ns / 2
     at = (about - view.start) / view.cell
@@ -98,7 +98,7 @@ def pan(view: Viewport, cells: int) -> Viewport:
 
 
 def centre(view: Viewport, time_ns: float) -> Viewport:
-    """Centre a time."""
+    """Center a time."""
     return replace(view, start=time_ns - view.span_ns / 2)
 
 

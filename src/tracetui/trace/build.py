@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.copying import replace
 from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up
 from tracetui.formats.contents import Contents
 from tracetui.formats.machine import PART, THREADS, give_back, in_blocks, together
@@ -19,6 +20,7 @@ from tracetui.trace.links import (
     FlowEnds,
     borrow_ids,
     count_before_launch,
+    guess_ranks,
     link_flows,
     link_launches,
     link_ops,
@@ -30,6 +32,7 @@ from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
 from tracetui.units import exact
 
+_OF_LANE = "process", "device"
 _LINKING = 2
 """Threads that look for links: each of them takes memory while it is at its highest."""
 
@@ -78,6 +81,11 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     correlation, external = columns["correlation"], columns["external_id"]
     borrowed = borrow_ids(kind, correlation, external)
     implausible, clipped = columns["implausible"], columns.pop("clipped")
+    programs = {x.process for x in plan.lanes if x.kind == "thread"}
+    if len(programs) > 1 and not plan.rank_of_lane.any():
+        process, device = (np.array([getattr(x, of) for x in plan.lanes], np.int32) for of in _OF_LANE)
+        guessed = guess_ranks(process, device, kind, lane, start, correlation)
+        plan = plan if guessed is None else replace(plan, rank_of_lane=guessed)
     ranks = plan.rank_of_lane
     rank = ranks[lane] if len(ranks) and ranks.any() else None
 

@@ -1,9 +1,9 @@
-"""A file in memory: at once where that is safe, as the system's own pages of it, which are copied soon after.
+"""A file in memory: mapped at once where that is safe, and copied soon after; otherwise read.
 
-Reading a large file takes long above all because it needs so much new memory. Mapping it needs none; but who
-cuts a mapped file short kills the process, and who writes to it changes numbers under the analyses. Linux has
-them wait, for up to 45 s, where it grants a lease. So the file is mapped with a lease, which ends as soon as
-all of it has been copied. Where there is none, as for files of other machines, the file is read.
+Reading a large file is slow mostly because it needs so much new memory. Mapping it needs none. But anyone
+who truncates a mapped file kills the process, and anyone who writes to it changes numbers under the analyses.
+Under a lease, Linux makes them wait, for up to 45 s. So the file is mapped with a lease, which ends as soon
+as all of it has been copied. If no lease is granted, as for files on other machines, the file is read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tracetui.formats import machine
 from tracetui.formats.columns import Array
 
 WORTH = 1 << 24
-"""Bytes from which on a file is mapped."""
+"""Files of at least this many bytes are mapped."""
 AFTER = 5.0
 """Seconds until it is copied: by then the first picture is on the screen, even if other programs are busy."""
 _PIECE = 1 << 24
@@ -34,22 +34,22 @@ _PIECE = 1 << 24
 _HUGE = 1 << 21
 """Bytes of a large page."""
 _PROCESSORS = ("x86_64", "aarch64")
-"""Those for which the numbers below are right."""
+"""Processors for which the numbers below are right."""
 _FIXED = 0x10  # of mmap
 _WANT_HUGE, _POPULATE_READ = 14, 22  # of madvise
 _MAY_MOVE_TO = 3  # of mremap
 
 
 class InMemory(NamedTuple):
-    """The beginning of a file, which need not be there yet."""
+    """The beginning of a file; it may not be in memory yet."""
 
     bytes: Array
     """To be read only. Shape (size,), uint8."""
     bring: Callable[[slice], bool]
-    """Brings a range of the bytes into memory; False if the file does not give them. To be called before they
-    are used, by several threads if need be."""
+    """Brings a range of the bytes into memory; False if they cannot be read. Call it before using them, from
+    several threads if need be."""
     keep: Callable[[], None]
-    """To be called if the bytes are used for long."""
+    """Call this if the bytes will be used for long."""
 
 
 def in_memory(file: IO[bytes], size: int) -> InMemory:
@@ -77,7 +77,7 @@ def _read(file: IO[bytes], size: int) -> InMemory:
 
 
 def _filler(file: IO[bytes]) -> Callable[[memoryview, int], int]:
-    """Reads from an offset into memory; for several threads at once."""
+    """A function that reads from an offset into memory; several threads may call it."""
     if hasattr(os, "preadv"):
         return lambda part, offset: os.preadv(file.fileno(), [part], offset)
     lock = threading.Lock()
@@ -95,9 +95,9 @@ def _filler(file: IO[bytes]) -> Callable[[memoryview, int], int]:
 
 
 def _mapped(descriptor: int, size: int) -> InMemory:
-    """Raises OSError where there is no lease, or an older Linux."""
+    """Raises OSError if there is no lease, or Linux is too old."""
     system = _system()
-    # Python's own mapping, in which the file's takes a place that begins with a large page.
+    # Python's own mapping; the file is mapped inside it, at the start of a large page.
     whole = mmap.mmap(-1, size + 2 * _HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     first = ctypes.addressof(ctypes.c_char.from_buffer(whole))
     offset = -first % _HUGE
@@ -112,7 +112,7 @@ def _mapped(descriptor: int, size: int) -> InMemory:
         raise OSError
 
     def bring(part: slice) -> bool:
-        """Where a disk fails, this does, too; to touch what is not there would kill the process."""
+        """Fails if the disk does; touching bytes that are not there would kill the process."""
         begin = part.start - part.start % mmap.PAGESIZE
         return bool(system.madvise(address + begin, part.stop - begin, _POPULATE_READ) == 0)
 
@@ -126,7 +126,7 @@ def _mapped(descriptor: int, size: int) -> InMemory:
         for at in range(0, size if there is not None else 0, _PIECE):
             machine.give_way()
             if not _copy(system, leased, at, min(_PIECE, size - at), address + at):
-                return  # no memory: what is mapped stays so
+                return  # no memory: the rest stays mapped
         end_lease()
 
     keep = threading.Thread(target=copy, name="copy kept trace", daemon=True).start

@@ -66,6 +66,10 @@ class Union(Struct, frozen=True):
         return np.where(end > start, self.before[high] - self.before[low], 0)
 
 
+EMPTY = Union(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
+"""The union of no intervals."""
+
+
 class Sum(Struct, frozen=True):
     """Sets of intervals, all of which count: what is in two of them counts twice. Arrays of one length."""
 
@@ -143,9 +147,21 @@ def in_order(start: I64, end: I64) -> tuple[I64, I64]:
 def all_of(unions: Sequence[Union]) -> Union:
     """What any of them covers: one of them itself where the others are empty."""
     some = [one for one in unions if len(one)]
-    if len(some) < 2:
-        return some[0] if some else EMPTY
-    return union(*in_order(*(np.concatenate([getattr(one, at) for one in some]) for at in ("start", "end"))))
+    while len(some) > 1:  # two at a time: each is looked at once per doubling
+        some = [_both(*some[at : at + 2]) for at in range(0, len(some), 2)]
+    return some[0] if some else EMPTY
+
+
+def _both(one: Union, other: Union = EMPTY) -> Union:
+    """What either of two unions covers."""
+    if not len(other):
+        return one
+    if LIBRARY is None:
+        times = (np.concatenate([getattr(each, at) for each in (one, other)]) for at in ("start", "end"))
+        return _by_numpy(*times)
+    made = _room(len(one) + len(other))
+    first, second = ([each.start.ctypes.data, each.end.ctypes.data, len(each)] for each in (one, other))
+    return _made(LIBRARY.unite_both(*first, *second, *(a.ctypes.data for a in made)), *made)
 
 
 def _by_numpy(start: I64, end: I64) -> Union:
@@ -158,7 +174,3 @@ def _by_numpy(start: I64, end: I64) -> Union:
     starts = start[first]
     ends = reach[np.append(first[1:], len(start)) - 1]
     return Union(starts, ends, np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)]))
-
-
-EMPTY = Union(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
-"""The union of no intervals."""

@@ -17,6 +17,10 @@ _PAGE, _SPARSE = 10, 4
 """A table with more than so many places for each id takes more memory than sorting."""
 
 _MANY_LANES = 64
+_MANY_RANKS = 256
+_SAMPLES = 200
+"""Events of a device that tell whose it is."""
+_NEARLY_AS_MANY = 0.9
 
 
 def _kinds(kind: I8, *wanted: Kind) -> Bool:
@@ -41,6 +45,48 @@ def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = Non
     runtime = _indices(_kinds(kind, Kind.RUNTIME) & known)
     known &= _kinds(kind, *DEVICE_WORK, Kind.SYNC)
     return _match_within(rank, correlation, start, runtime, _indices(known))
+
+
+def guess_ranks(process: I32, device: I32, kind: I8, lane: I32, start: I64, correlation: I64) -> I32 | None:
+    """The rank of each lane of a file that was merged from several without a word on it: threads of several
+    processes launch with the same ids. None for others.
+
+    `process`, `device` (-1 for none): of each lane. A device's rank is the process whose launches come before
+    its events, and shortly before.
+    """
+    runtime = _indices(_kinds(kind, Kind.RUNTIME) & (correlation != NO_ID))
+    owner = process[lane[runtime]]
+    owners = np.unique(owner)
+    if not 2 <= len(owners) <= _MANY_RANKS:
+        return None
+    found = np.where(device < 0, np.searchsorted(owners, process) + 1, 0).astype(np.int32)
+    found[(device < 0) & ~np.isin(process, owners)] = 0
+    offers: list[tuple[I64, I64]] = []
+    for one in owners.tolist():
+        mine = runtime[owner == one]
+        mine = mine[np.argsort(correlation[mine], kind="stable")]
+        offers.append((correlation[mine], start[mine]))
+    ids = np.concatenate([np.unique(offered) for offered, _ in offers])
+    if len(np.unique(ids)) == len(ids):
+        return None
+    work = _indices(_kinds(kind, *DEVICE_WORK) & (correlation != NO_ID))
+    at_device, taken = device[lane[work]], set[int]()
+    for one in np.unique(at_device).tolist():
+        mine = work[at_device == one]
+        mine = mine[:: len(mine) // _SAMPLES + 1]
+        early, late = np.zeros(len(owners)), np.full(len(owners), np.inf)
+        for i, (offered, launched) in enumerate(offers):
+            at = np.minimum(np.searchsorted(offered, correlation[mine]), len(offered) - 1)
+            delay = (start[mine] - launched[at])[offered[at] == correlation[mine]]
+            delay = delay[delay >= 0]
+            early[i], late[i] = len(delay), np.median(delay) if len(delay) else np.inf
+        if 2 * early.max() < len(mine):
+            return None
+        late[early < _NEARLY_AS_MANY * early.max()] = np.inf
+        best = np.flatnonzero(late == late.min())  # copies of one file are alike
+        found[device == one] = rank = int(next((i for i in best if i + 1 not in taken), best[0])) + 1
+        taken.add(rank)
+    return found
 
 
 def borrow_ids(kind: I8, correlation: I64, external: I64) -> bool:
@@ -80,7 +126,7 @@ def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | 
     known = external != NO_ID
     ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
     known &= _kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME)
-    # A synchronisation may have its own correlation there, which belongs to no op.
+    # A synchronization may have its own correlation there, which belongs to no op.
     own = _indices(_kinds(kind, Kind.SYNC))
     known[own[external[own] == correlation[own]]] = False
     return _match_within(rank, external, start, ops, _indices(known))

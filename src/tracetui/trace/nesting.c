@@ -130,6 +130,19 @@ EXPORT int64_t unite_slices(const int64_t *start, const int64_t *duration, int64
     return finished(&made);
 }
 
+/* The union of two unions, as `unite` makes it. */
+EXPORT int64_t unite_both(const int64_t *start, const int64_t *end, int64_t count, const int64_t *others,
+                          const int64_t *ends, int64_t many, int64_t *begin, int64_t *stop, int64_t *before) {
+    Made made = {begin, stop, before, 0, 0, 0, 1};
+    for (int64_t i = 0, j = 0; i < count || j < many;) {
+        int first = j == many || (i < count && start[i] <= others[j]);
+        add(&made, first ? start[i] : others[j], first ? end[i] : ends[j]);
+        if (first) i++;
+        else j++;
+    }
+    return finished(&made);
+}
+
 /* How much of a union, see `unite`, lies before each of `many` times: quick where they are nearly in order. */
 EXPORT void until(const int64_t *begin, const int64_t *stop, const int64_t *before, int64_t count, const int64_t *time,
                   int64_t many, int64_t *found) {

@@ -38,7 +38,9 @@ def _load() -> ctypes.CDLL | None:
         library.first_places.restype = None
         library.unite.argtypes = [address, address, number, address, address, address]
         library.unite_slices.argtypes = [address, address, number, address, number, *[address] * 3]
-        library.unite.restype = library.unite_slices.restype = number
+        library.unite_both.argtypes = [address, address, number, address, address, number, *[address] * 3]
+        for function in (library.unite, library.unite_slices, library.unite_both):
+            function.restype = number
         library.until.argtypes = [*[address] * 3, number, address, number, address]
         library.until.restype = None
         library.by_row.argtypes = [address] * 3 + [number, ctypes.c_int32, number, number] + [address] * 4

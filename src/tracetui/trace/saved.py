@@ -34,7 +34,7 @@ from tracetui.trace.saved_file import FORMAT, About, Key, about, is_safe, read, 
 
 T = TypeVar("T")
 WORTH = 20_000_000
-"""Traces with at least this many bytes of text are kept: smaller ones are read in a fifth of a second."""
+"""Traces with at least this many bytes of text are kept; smaller ones are read in a fifth of a second."""
 SUFFIX = ".trace"
 ANSWERS = ".answers"
 """Beside a trace: what was found out about it."""
@@ -44,9 +44,9 @@ _GIGABYTES = "TRACETUI_CACHE_GB"
 _MOST = 4.0
 _SAMPLES, _SAMPLE = 16, 1 << 12
 _PATIENCE = 0.8
-"""Seconds that the end of the program waits for traces to be written."""
+"""Seconds that the program waits at its end for traces to be written."""
 _FORGOTTEN = 3600
-"""Seconds after which an unfinished file is one of a program that was killed."""
+"""Seconds after which an unfinished file must be from a program that was killed."""
 
 
 # -- where
@@ -68,8 +68,8 @@ def is_on() -> bool:
 
 
 def limit() -> int:
-    """Bytes that all kept traces may take: 4 GB, or what `TRACETUI_CACHE_GB` says; at most a tenth of what is
-    free on the disk or taken by them."""
+    """Bytes that all kept traces may take: 4 GB, or what `TRACETUI_CACHE_GB` says; at most a tenth of the
+    disk space that is free or that they use."""
     import shutil
 
     wanted = os.environ.get(_GIGABYTES, "")
@@ -82,7 +82,7 @@ def limit() -> int:
 
 
 def _file_of(path: str, suffix: str = SUFFIX) -> Path:
-    """Where a trace is kept, by its path: a file that is written anew replaces what was kept of it."""
+    """Where a trace is kept, by its path: when the file is rewritten, the new trace replaces the old one."""
     name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:24]
     return cache_folder() / f"{name}{suffix}"
 
@@ -107,8 +107,8 @@ _MAKES_ANSWERS = (*_MAKES_TRACES, "analysis", "report", "tables")
 
 @lru_cache(maxsize=2)
 def _program(folders: tuple[str, ...] = _MAKES_TRACES) -> str:
-    """The version, and a hash of the sizes and times of the modules in these folders and those below them:
-    while one works on them, the version stays."""
+    """The version, and a hash of the sizes and times of the modules in these folders and below: the version
+    does not change while somebody works on them."""
     found = hashlib.sha256()
     root = Path(tracetui.__file__).parent
     with suppress(OSError):
@@ -122,7 +122,7 @@ def _program(folders: tuple[str, ...] = _MAKES_TRACES) -> str:
 
 
 def _key(source: Source) -> Key | None:
-    """The key of an opened file; None if it cannot be told from another, or is no longer at its path."""
+    """The key of an opened file; None if it has no identity, or is no longer at its path."""
     digest = hashlib.sha256()
     last = max(0, source.size - _SAMPLE)
     with open(source.path, "rb", buffering=0) as file:  # `source.file` may be in use
@@ -148,8 +148,8 @@ def keeps(source: Source) -> bool:
 
 
 def find(source: Source, there: Callable[[], object] = lambda: None) -> Trace | None:
-    """The trace of an opened file as it was kept; None if it was not, or cannot be used. `there` is called
-    once it is certain that it was; what it raises passes through if that is `Cancelled`."""
+    """The kept trace of an opened file; None if there is none, or it cannot be used. `there` is called once
+    it is certain that there is one; if it raises `Cancelled`, that passes through."""
     if not is_on() or not is_worth(source):
         return None
     try:
@@ -192,8 +192,8 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
 
 @contextmanager
 def _replaced(file: Path) -> Iterator[IO[bytes]]:
-    """A new file, unbuffered and for us alone, that takes the place of `file` at the end; if anything is
-    raised, it is deleted."""
+    """A new, unbuffered file, readable only by us, that replaces `file` at the end; if anything is raised, it
+    is deleted."""
     import tempfile
 
     descriptor, name = tempfile.mkstemp(".part", dir=file.parent)
@@ -313,8 +313,8 @@ _leaving, _stop = threading.Event(), threading.Event()
 
 
 def keep(trace: Trace, delay: float = 0.0, also: Callable[[], object] | None = None) -> None:
-    """`save` in a thread, after `delay` seconds, then `also`. The end of the program waits a second for it at
-    most."""
+    """`save` in a thread, after `delay` seconds, then `also`. The program waits at its end, but at most a
+    second."""
     if not is_on() or not is_worth(trace.reader.source):
         return
 

@@ -1,10 +1,10 @@
 """The file in which a trace is kept: a few fixed bytes, the columns as they are in memory, and a header with
 everything else, as JSON.
 
-It is input like any other. Checksums say whether it is as it was written, and every index in it is checked
-before it becomes a `Trace`. Nothing is allocated that the file does not hold.
+It is untrusted, like any input. Checksums say whether it is what was written, and every index in it is
+checked before it becomes a `Trace`, in several threads. Nothing is allocated that the file does not hold.
 
-What becomes of the file afterwards changes nothing (see `in_memory`). Several threads check it.
+Changes to the file afterward do no harm (see `in_memory`).
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ SAMPLES = 10_000
 MISSING_SHARE = 0.5
 """If more than this share of the launches of kernels have none, those kernels are missing, and not just
 late."""
+MISSING_FIRST = 10
+"""If as many launches come before the first whose work is in the trace, the devices were recorded later."""
 
 
 def unknown_events(trace: Trace) -> I64:
@@ -39,8 +41,8 @@ def unknown_events(trace: Trace) -> I64:
 
 
 def elsewhere(trace: Trace) -> I64:
-    """The plausible slices of unknown categories in processes that have nothing of PyTorch: whether one of
-    those is a device, the file does not say."""
+    """The plausible slices of unknown categories in processes without any PyTorch events: the file does not
+    say whether one of those is a device."""
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane]
     other = trace.kind == int(Kind.OTHER)
     ours = np.isin(process, process[~other])
@@ -51,9 +53,9 @@ def elsewhere(trace: Trace) -> I64:
 
 @kept_by_trace
 def idle_known(trace: Trace) -> bool:
-    """Whether the trace shows when its devices were idle, and beside what: its end is not missing, nor are
-    kernels, the clocks agree, and what is not known to be work does not fill the time between kernels, copies
-    and sets."""
+    """Whether the trace shows when its devices were idle, and what ran on the CPU meanwhile: neither its end
+    nor kernels are missing, the clocks agree, and events of unknown kinds do not fill the time between
+    kernels, copies and memsets."""
     _linked(trace)  # for both
     tests: list[Callable[[], bool]] = [
         lambda: missing_kernels(trace) > 0,
@@ -68,7 +70,7 @@ def idle_known(trace: Trace) -> bool:
 def missing_kernels(trace: Trace) -> int:
     """How many launches of kernels have none, where that is most of them: work that later launches overtook.
     0 where a graph is captured: what is launched meanwhile does not run."""
-    if _named(trace, "StreamBeginCapture").any():
+    if len(captures(trace)):
         return 0
     calls = _calls(trace, "LaunchKernel")
     linked = _linked(trace)[1]
@@ -79,6 +81,29 @@ def missing_kernels(trace: Trace) -> int:
     calls = calls[trace.start[calls] <= trace.start[linked].max()]
     missing = int(np.count_nonzero(~ran[calls]))
     return missing if missing > MISSING_SHARE * len(calls) else 0
+
+
+def captures(trace: Trace) -> I64:
+    """When graphs begin to be captured: what is launched meanwhile does not run. Sorted."""
+    return np.sort(trace.start[_calls(trace, "StreamBeginCapture")])
+
+
+def launches_by_time(trace: Trace) -> tuple[I64, Bool]:
+    """(when the calls that launch work start, sorted; whether what each launched is in the trace)."""
+    calls = _calls(trace, "Launch")
+    calls = calls[~_named(trace, "LaunchHostFunc")[trace.name[calls]]]
+    calls = calls[np.argsort(trace.start[calls], kind="stable")]
+    ran = np.zeros(len(trace), dtype=np.bool_)
+    ran[_linked(trace)[1]] = True
+    trace.derived.pop(_linked.__name__, None)
+    return trace.start[calls], ran[calls]
+
+
+def launched_unrecorded(trace: Trace, start: I64, ran: Bool) -> int:
+    """How many of the launches come first and led to nothing, as if the devices were recorded only later; 0
+    for fewer than `MISSING_FIRST`, or where a graph is captured. `start`, `ran`: `launches_by_time`."""
+    first = int(np.argmax(ran)) if ran.any() else 0
+    return 0 if first < MISSING_FIRST or (captures(trace) < start[first]).any() else first
 
 
 def clock_offset(trace: Trace) -> int:

@@ -6,9 +6,10 @@ finding without evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from typing import Any
 
 from tracetui.analysis.findings import (
     anomaly,
@@ -95,6 +96,8 @@ RULES: dict[str, Rule] = {
 
 OF_THE_CPU = ("compiling", "data_loading")
 """The rules that need neither launches nor what the device did: those of a file that is cut off."""
+BEFORE_THE_VERDICT = ("metadata_only", "interpreter_lock", "spread")
+"""Rules that take long and do not need the verdict, so they are looked at while it is being made."""
 
 
 def find_findings(results: Results) -> tuple[Finding, ...]:
@@ -116,14 +119,19 @@ def _find(results: Results) -> tuple[Finding, ...]:
         return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
 
     known, threads = idle_known(results.trace), threads_for(len(results.trace))
+    names = [*RULES] if known else [*OF_THE_CPU]
+    found: dict[str, list[Finding]] = {}
+
+    def find(some: Sequence[str], *needs: Callable[[], object]) -> None:
+        rules = [partial(_of_rule, RULES[name], results) for name in some]
+        made: list[Any] = together([*needs, *rules], threads)
+        found.update(zip(some, made[len(needs) :], strict=True))
+
     if known:  # first what most rules need: a thread that waits for it does not help to make it
-        needs: list[Callable[[], object]] = [results.split, results.launches, results.own_time]
-        together(needs, threads)
-        needs = [results.verdict, results.device_causes, results.work_op, results.outermost_ops]
-        together(needs, threads)
-    rules = RULES.values() if known else [RULES[name] for name in OF_THE_CPU]
-    found = together([partial(_of_rule, rule, results) for rule in rules], threads)
-    return tuple(sorted(chain.from_iterable(found), key=worth))
+        find((), results.split, results.launches, results.own_time, results.outermost_ops, results.work_op)
+        find(BEFORE_THE_VERDICT, results.verdict, results.device_causes)
+    find([name for name in names if name not in found])
+    return tuple(sorted(chain.from_iterable(found[name] for name in names), key=worth))
 
 
 def _of_rule(rule: Callable[[Results], Iterator[Finding]], results: Results) -> list[Finding]:

@@ -45,11 +45,11 @@ def anomaly_detection(results: Results) -> Iterator[Finding]:
         "medium" if part >= MEDIUM else "low",
         f"Autograd's anomaly detection takes at least {share(part)} "
         f"{OF_RECORDING if results.is_whole else results.verdict().base}",
-        f"After {plural(nodes, 'node')} of the backward pass its results are searched for NaN (aten::isnan, "
-        f"aten::_is_any_true, aten::item), for {duration(total)} in all; each time the CPU waits for the "
-        "GPU's answer. In the forward pass it also notes the Python stack of every op, which the trace does "
-        "not show.",
-        "It is for debugging: take out torch.autograd.set_detect_anomaly(True), detect_anomaly(), or a "
+        f"After {plural(nodes, 'node')} of the backward pass, autograd searches its results for NaN "
+        f"(aten::isnan, aten::_is_any_true, aten::item), for {duration(total)} in all; each time the CPU "
+        "waits for the GPU's answer. In the forward pass, it also records the Python stack of every op; the "
+        "trace does not show that.",
+        "It is for debugging: remove torch.autograd.set_detect_anomaly(True), detect_anomaly(), or a "
         "trainer's detect_anomaly.",
         first_of(longest_first(trace, at)),
         {"nodes": float(nodes), "check_ns": float(total), "share": part},

@@ -155,7 +155,7 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
     scores = "The result of the first matmul"
     if work:
-        many = f"{work.batch:,} times {work.m} x {work.k} by {work.k} x {work.n}"
+        many = f"{work.m} x {work.k} by {work.k} x {work.n}, in a batch of {work.batch:,}"
         scores = f"The first matmul is {many}; its result"
     both = "" if forward.all() else " (forward and backward count separately)"
     part = time / results.work_time
@@ -163,10 +163,9 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
         "unfused_attention",
         graded(results, time),
         f"Attention runs as separate kernels: {share(part)} of {WORK_TIME}",
-        f"{plural(len(units.first), 'time')}{both}: a matmul, a softmax and another matmul, with what lies "
-        f"between them; for example {listed}. Together they take {duration(time)}. {scores}, the matrix of "
-        "scores, goes to memory and back between one kernel and the next."
-        f"{_unaligned(results, units.inside)}",
+        f"{plural(len(units.first), 'time')}{both}: a matmul, a softmax and another matmul, plus whatever is "
+        f"in between; for example {listed}. Together they take {duration(time)}. {scores}, the matrix of "
+        f"scores, goes to memory and back between kernels.{_unaligned(results, units.inside)}",
         _advice(results, [shown(int(i)) for i in units.softmax]),
         first_of(
             shown(int(i)) for i in np.stack([units.first, units.softmax, units.last], axis=1)[longest].ravel()
@@ -186,7 +185,7 @@ def _advice(results: Results, softmax: list[int]) -> str:
         )
     return (
         "torch.nn.functional.scaled_dot_product_attention does it in one kernel and never writes the scores; "
-        "flex_attention with a mask or bias of your own. In torch.nn.MultiheadAttention: need_weights=False; "
+        "for your own mask or bias, use flex_attention. In torch.nn.MultiheadAttention: need_weights=False; "
         'in Transformers: attn_implementation="sdpa".'
     )
 

@@ -40,25 +40,25 @@ _INSIDE = re.compile(r"aten::(?:_scaled_dot_product_|_?fft_)")
 _AUTOCAST = (
     "Autocast keeps each weight's cast until its block ends: put all microbatches of a step into one block. "
     "Or keep the weights in the lower type (with fp32 copies for the optimizer). torch.compile fuses the "
-    "casts of activations with what is next to them."
+    "casts of activations with neighboring ops."
 )
 _KEEP_LOWER = (
     "Keep the weights in the lower type, so that nothing casts them: model.to(torch.bfloat16). Autocast "
-    "keeps a weight's cast only until its block ends. torch.compile fuses the casts of activations with what "
-    "is next to them."
+    "keeps a weight's cast only until its block ends. torch.compile fuses the casts of activations with "
+    "neighboring ops."
 )
 _ONCE = (
-    "Convert a weight or a constant once, before the loop (one that is in 8 bits to save memory: multiply it "
-    "as it is, with torchao, say). Where an op takes the other type, leave the conversion out. torch.compile "
-    "fuses the others with what is next to them."
+    "Convert a weight or a constant once, before the loop (if it has 8 bits to save memory, multiply it as "
+    "it is, with torchao, say). If an op accepts the other type, skip the conversion. torch.compile fuses "
+    "the others with neighboring ops."
 )
 _EIGHT_BITS = (
-    "If these are weights, kept in 8 bits to save memory, multiply them as they are: kernels of torchao and "
-    "other libraries convert what they read. torch.compile fuses the rest with what is next to it."
+    "If these are weights kept in 8 bits to save memory, multiply them as they are: torchao and other "
+    "libraries have kernels that convert as they read. torch.compile fuses the rest with neighboring ops."
 )
 _UNKNOWN = (
-    "Record the ops, too (ProfilerActivity.CPU): they show whether autocast converts weights, or the program "
-    "converts for itself."
+    "Record the ops, too (ProfilerActivity.CPU): they show whether autocast or the program itself converts "
+    "the weights."
 )
 
 
@@ -81,13 +81,14 @@ def type_conversions(results: Results) -> Iterator[Finding]:
     places = []
     for i in np.argsort(-spent, kind="stable")[:3].tolist():
         if called[i] < 0:
-            where = "conversions that are no part of another op"
+            where = "conversions outside of other ops"
         elif backward[called[i]]:
             where = "the gradients of casts"
         else:
             where = short_name(trace.names[int(called[i])], "cpu_op")
         places.append(f"{where} ({calls[i]:,}, {duration(int(spent[i]))})")
-    told = f": {', '.join(places)}." if (op >= 0).any() else ". Which ops ask for them is not recorded."
+    unknown = ". The trace does not show which ops request them."
+    told = f": {', '.join(places)}." if (op >= 0).any() else unknown
     trains = results.named(lambda name: "Backward" in name).any()
     autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
     share_of = time / results.work_time
@@ -96,7 +97,7 @@ def type_conversions(results: Results) -> Iterator[Finding]:
     yield Finding(
         "type_conversions",
         graded_kernels(results, time),
-        f"Conversions from one type to another take {share(share_of)} of {WORK_TIME}",
+        f"Conversions between data types take {share(share_of)} of {WORK_TIME}",
         f"{len(at):,} of {plural(count, 'kernel')}, such as {results.decoded(int(longest[0])).short}, only "
         f"{verb(len(at), 'convert')}, for {duration(time)}{told}",
         _UNKNOWN

@@ -8,11 +8,12 @@ import numpy as np
 
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.devices import work_of_devices
-from tracetui.analysis.findings.model import MEDIUM, Finding, first_of, graded, longest_first
+from tracetui.analysis.findings.model import MEDIUM, Finding, first_of, graded, longest_first, per_step
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import launch_times, members, step_of
+from tracetui.analysis.scope import launch_times, members
+from tracetui.analysis.select import processes_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, size
@@ -49,7 +50,6 @@ _BYTES |= {"Float8_e4m3fn": 1, "Float8_e5m2": 1}
 def small_collectives(results: Results) -> Iterator[Finding]:
     """Very many collectives, short or with little to send, that no computation hides."""
     trace = results.trace
-    steps = results.step_table()
     talks = communicates(trace)
     for gaps in results.gaps().devices:
         kernels = work_of_devices(trace)[gaps.device]
@@ -58,10 +58,8 @@ def small_collectives(results: Results) -> Iterator[Finding]:
         at = kernels[talks[trace.name[kernels]]]
         if not len(at):
             continue
-        step = step_of(steps, launch_times(trace, at))
-        per_step = np.bincount(step[step >= 0], minlength=len(steps))
-        in_steps = results.is_whole and len(steps) > 1
-        many = int(np.median(per_step)) if in_steps else len(at)
+        in_step = per_step(results, launch_times(trace, at))
+        many = len(at) if in_step is None else in_step
         if many < MANY:
             continue
         usual = int(np.median(trace.duration[at]))
@@ -80,7 +78,7 @@ def small_collectives(results: Results) -> Iterator[Finding]:
         called = int(trace.duration[calls].sum())
         if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
             continue
-        each = f"{many:,} {'per step' if in_steps else 'in all'}"
+        each = f"{many:,} {'in all' if in_step is None else 'per step'}"
         carries = f" for {size(sent)}" if sent is not None else ""
         on_cpu = f" On the CPU the calls take {duration(called)}." if called else ""
         yield Finding(
@@ -88,9 +86,9 @@ def small_collectives(results: Results) -> Iterator[Finding]:
             graded(results, max(alone, called)),
             f"Many small collectives, {each}, hardly hidden behind computation",
             f"{len(at):,} collectives such as {results.decoded(int(at[0])).short} of "
-            f"{duration(usual)}{carries} (median). For {duration(alone)}, "
-            f"{share(alone / max(1, talked))} of their time, no other kernel runs.{on_cpu} Each pays the "
-            "latency of the network and of its launch, no matter how little it sends.",
+            f"{duration(usual)}{carries} (median). For {duration(alone)}, {share(alone / max(1, talked))} of "
+            f"their time, no other kernel runs.{on_cpu} Each pays for network latency and a launch, no "
+            "matter how little it sends.",
             "Combine them: one flat tensor, larger buckets (bucket_cap_mb in DDP), a coalescing "
             "manager; or send less often.",
             first_of(longest_first(trace, at)),
@@ -116,20 +114,18 @@ def ddp_copies(results: Results) -> Iterator[Finding]:
     back = results.slices(Kind.CPU_OP, lambda name: name == _TO_GRADIENTS)
     buffers, gradients = int(trace.duration[flat].sum()), int(trace.duration[back].sum())
     total = buffers + gradients
-    part = total / (high - low)
+    part = total / ((high - low) * max(1, processes_of(trace, np.union1d(flat, back))))
     if part < DDP_SHARE:
         return
     text, advice = "", ""
     if buffers >= 0.1 * total:
-        text += (
-            "Before each forward pass it sends the buffers of rank 0, such as those of batch norms, to all "
-        )
+        text += "Before each forward pass, it sends rank 0's buffers, such as those of batch norms, to all "
         text += f"ranks: packing and unpacking them takes {duration(buffers)}. "
-        advice += "broadcast_buffers=False, unless the ranks' buffers have to be the same. "
+        advice += "Set broadcast_buffers=False, unless the ranks' buffers have to be the same. "
     if gradients >= 0.1 * total:
-        text += "At the end of the backward pass it copies the gradients out of its buckets, one by one: "
+        text += "At the end of the backward pass, it copies the gradients out of its buckets, one by one: "
         text += f"{plural(len(back), 'call')}, {duration(gradients)}. "
-        advice += "gradient_as_bucket_view=True: the gradients stay in the buckets. "
+        advice += "With gradient_as_bucket_view=True, the gradients stay in the buckets. "
     yield Finding(
         "ddp_copies",
         "medium" if part >= MEDIUM else "low",

@@ -37,7 +37,7 @@ _COMPILING_ADVICE = (
     'TORCH_LOGS="recompiles" says why.'
 )
 _COMPILING_AGAIN = (
-    'TORCH_LOGS="recompiles" says why it compiles again. Where sizes change: torch.compile(dynamic=True), '
+    'TORCH_LOGS="recompiles" says why it compiles again. If sizes change: torch.compile(dynamic=True), '
     "torch._dynamo.mark_dynamic, or pad to a few sizes."
 )
 GUARD_SHARE = 0.01
@@ -78,15 +78,14 @@ def compiling(results: Results) -> Iterator[Finding]:
     part = time / (high - low)
     base = OF_RECORDING if results.is_whole else results.verdict().base
     again = compiles_again(results)
-    kept = "so it is not part of what the compiled program costs."
+    kept = "so the compiled program does not pay for it later."
     if again:
-        kept = (
-            f"and here in each of the {len(results.step_table()):,} steps: the program goes on paying for it."
-        )
+        steps = f"{len(results.step_table()):,} steps"
+        kept = f"and here in each of the {steps}, so the program keeps paying for it."
     yield Finding(
         "compiling",
         "high" if part >= 0.5 else "medium" if part >= 0.1 else "low",
-        f"torch.compile compiles within the recording: {duration(time)}",
+        f"torch.compile compiles during the recording: {duration(time)}",
         f"That is {share(part)} {base}, {_in_phases(results, at, time)}. It happens once for "
         f"each graph and each new set of shapes, types and flags, {kept}",
         compiling_advice(results),
@@ -186,10 +185,10 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
         f"One fused kernel computes {one}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
-        f"{lists}. {plural(len(at), 'call')}, {duration(time)}, "
-        f"{share(time / max(1, results.work_time))} of {WORK_TIME}. The compiler names a kernel after the "
-        "operators it came from; what they pass to each other inside it does not go to memory and back.",
-        "Compare with the eager kernels of the same operators. Views in the list move no data by themselves.",
+        f"{lists}. {plural(len(at), 'call')}, {duration(time)}, {share(time / max(1, results.work_time))} of "
+        f"{WORK_TIME}. The compiler names a kernel after the operators it came from; values that they pass "
+        "to each other inside the kernel never go to memory and back.",
+        "Compare it with the eager kernels of the same operators. Views in the list move no data themselves.",
         first_of(longest_of_each(trace, at, by_time)),
         {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
     )

@@ -36,15 +36,13 @@ LARGE = 1_000_000
 """Bytes. Copies of less are over before the link is at its full rate."""
 SLOW_LINK = 0.5
 SLOW_SHARE = 0.02
-_SLOW_ADVICE = (
-    "Bind the process to the GPU's NUMA node, and check the link that was negotiated (lspci -vv, LnkSta)."
-)
+_SLOW_ADVICE = "Bind the process to the GPU's NUMA node, and check the negotiated link (lspci -vv, LnkSta)."
 _PIN_ADVICE = (
-    "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(). Where it is pinned, bind the "
-    "process to the GPU's NUMA node, and check the link that was negotiated (lspci -vv, LnkSta)."
+    "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(). If it is pinned already, bind "
+    "the process to the GPU's NUMA node, and check the negotiated link (lspci -vv, LnkSta)."
 )
 _PIN_TO = (
-    "Copy into pinned memory that is kept: buffer = torch.empty(..., pin_memory=True), then "
+    "Copy into a pinned buffer that you reuse: buffer = torch.empty(..., pin_memory=True), then "
     "buffer.copy_(tensor, non_blocking=True)."
 )
 _PIN_FROM = (
@@ -52,14 +50,14 @@ _PIN_FROM = (
 )
 _COPY_OUT = (
     "Copy results out while the next ones are computed: into pinned memory, with non_blocking=True, on a "
-    "stream of its own."
+    "separate stream."
 )
 _COPY_IN = (
-    "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a "
-    "stream of its own."
+    "Copy the next batch while this one computes: from pinned memory, with non_blocking=True, on a separate "
+    "stream."
 )
 _COPY_BOTH = (
-    "Copy while kernels run: from or into pinned memory, with non_blocking=True, on a stream of its own."
+    "Copy while kernels run: from or into pinned memory, with non_blocking=True, on a separate stream."
 )
 _PIN_BOTH = (
     "Keep pinned memory on the host, torch.empty(..., pin_memory=True), and copy from and into it with "
@@ -80,7 +78,7 @@ _NODE = re.compile(r"autograd::engine::evaluate_function: (?!ToCopyBackward|Copy
 """The backward pass of an op, other than of a copy."""
 SAVED_ADVICE = (
     "Saving tensors on the host (torch.autograd.graph.save_on_cpu) trades time for memory. Recomputing them "
-    "copies nothing (torch.utils.checkpoint). Or save fewer, and copy on a stream of its own."
+    "copies nothing (torch.utils.checkpoint). Or save fewer, and copy on a separate stream."
 )
 
 
@@ -134,15 +132,15 @@ def copy_before_product(results: Results) -> Iterator[Finding]:
         f"{plural(len(copy), 'copy', 'copies')}{moved} {verb(len(copy), 'take')} {duration(copied)} before "
         f"matmuls that take {duration(multiplied)}: {share(copied / (copied + multiplied))} of the two. "
         + (
-            "The matmul computes C = A·B + C, so what it adds has to be in the result first. A one-row bias "
-            "would be added by the kernel's epilogue, without a copy."
+            "The matmul computes C = A·B + C, so C has to be in the result first. A one-row bias would be "
+            "added by the kernel's epilogue, without a copy."
             if added
             else "Both belong to the same op: the copy prepares what the matmul reads or writes."
         ),
         "If a whole matrix is added, compare with mm and add (a separate kernel), or add in place "
         "(addmm_, or out= with a buffer that already holds it)."
         if added
-        else "Check the layout of the op's inputs: one that the matmul can read in place needs no copy.",
+        else "Check the layout of the op's inputs: a layout that the matmul can read in place needs no copy.",
         first_of(np.stack([copy[longest], product[longest]], axis=1).ravel()),
         {"copy_ns": float(copied), "product_ns": float(multiplied), "calls": float(len(copy))},
     )
@@ -175,8 +173,8 @@ def pageable_memory(results: Results) -> Iterator[Finding]:
         f"Copies from or to pageable memory take {duration(time)}",
         f"{plural(len(at), 'copy', 'copies')} ({' and '.join(ways)})"
         + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
-        + ". The driver moves pageable memory in pieces through a pinned buffer of its own. That is slower "
-        "than the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
+        + ". The driver moves pageable memory in pieces through its own pinned buffer. That is slower than "
+        "the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
         {True: _PIN_TO, False: _PIN_FROM, None: _PIN_BOTH}[_goes_out(results, longest)],
         first_of(longest),
         {"copy_ns": float(time), "copies": float(len(at)), "share": _share_of_spans(results, at)},
@@ -230,10 +228,10 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         advice = SAVED_ADVICE
     elif computing < HIDING_SHARE * time:
         engines = f"The kernels run for {duration(computing)}" if computing else "No kernel runs"
-        engines += f": there is {'little' if computing else 'nothing'} to copy beside."
+        engines += f": there is {'little' if computing else 'nothing'} to overlap with."
         advice = f"Copy less: {ways_out}"
     elif 2 * trace.duration[longest[beside]].sum() > trace.duration[longest].sum():
-        engines = "They have streams of their own: kernels could run at the same time, but do not."
+        engines = "They have their own streams: kernels could run at the same time, but do not."
         advice = (
             "Start each copy a batch ahead, so that no kernel has to wait for it (that takes two buffers). "
         )

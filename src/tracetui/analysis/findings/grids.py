@@ -94,9 +94,9 @@ def small_grids(results: Results) -> Iterator[Finding]:
         f"Kernels that leave most of the GPU idle take {part} of {WORK_TIME}",
         f"A block of threads runs on one of the GPU's {small.rows[0][3]} multiprocessors, and these kernels "
         f"have fewer blocks than a quarter of that: {listed}. Nothing runs beside them, so the rest of the "
-        "GPU has nothing to do meanwhile, though it counts as busy.",
+        "GPU has nothing to do, although it counts as busy.",
         "Give them more to do at once: a larger batch, or an op that also splits its work along another "
-        "dimension. Else run independent work beside them, on another stream.",
+        "dimension. Otherwise, run independent work at the same time, on another stream.",
         first_of(longest_first(trace, small.at)),
         {"share": time / results.work_time, "device_ns": float(time), "blocks": float(small.rows[0][2])},
     )

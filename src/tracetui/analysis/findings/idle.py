@@ -13,13 +13,13 @@ from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
 from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
-from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op
+from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op, per_step
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
-from tracetui.analysis.select import by_name
+from tracetui.analysis.select import by_name, processes_of
 from tracetui.analysis.split import BUSY, COLUMNS
 from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
@@ -46,7 +46,8 @@ MUCH_NS = 20_000
 _LINEAR_ALGEBRA = re.compile(r"aten::_?(?:linalg_|cholesky|lu_|inverse|lstsq|geqrf|symeig)")
 BLOCKED_CALLS, BLOCKED_SHARE = 10, 0.9
 _OUT_OF_THE_LOOP = (
-    "Take torch.cuda.synchronize() and its like out of the loop. To time a part of it, use torch.cuda.Event."
+    "Take torch.cuda.synchronize() and similar calls out of the loop. To time a part of it, use "
+    "torch.cuda.Event."
 )
 _LATER = "Wait for events later: read the times of torch.cuda.Event after the loop, all at once."
 _READ_LATER = (
@@ -55,28 +56,48 @@ _READ_LATER = (
 )
 MANY_VALUES = 8
 _READ_ONCE = (
-    "Read values once a step, not one by one: put them into one tensor, torch.stack(values).tolist(). Or "
-    "keep them on the GPU and read them later, in fewer steps."
+    "Read values once per step, not one by one: put them into one tensor, torch.stack(values).tolist(). Or "
+    "keep them on the GPU and read them later, less often."
 )
-_RECORD = "Record the GPU, too (ProfilerActivity.CUDA): then it shows what the CPU waits for."
+_RECORD = "Record the GPU, too (ProfilerActivity.CUDA): then the trace shows what the CPU waits for."
 _LEAVE = "Leave them as they are, as long as the GPU stays busy."
 _STATUS = (
-    "These ops read their status or their own results back. Where there is one, the variant _ex does not "
-    "check (torch.linalg.solve_ex, inv_ex, cholesky_ex). Else give the GPU work on another stream meanwhile."
+    "These ops read back their status or results. The _ex variants, for ops that have one, skip the check "
+    "(torch.linalg.solve_ex, inv_ex, cholesky_ex). Otherwise, give the GPU work on another stream in the "
+    "meantime."
 )
 _CTC = re.compile(r"aten::_?(?:use_)?(?:cudnn_)?ctc_loss")
 _BY_ITSELF = (
-    "The op copies and waits by itself: call it less often, with more at a time, or give the GPU work on "
-    "another stream meanwhile."
+    "The op itself copies and waits: call it less often, with more at a time, or give the GPU work on "
+    "another stream in the meantime."
 )
 _SEND = (
-    "Most of these copy to the GPU: copy from pinned memory with non_blocking=True, and many small tensors "
-    "as one."
+    "Most of that wait is in copies to the GPU: copy from pinned memory with non_blocking=True, and copy "
+    "many small tensors as one."
 )
 
 _FETCH = (
-    "Most of these copy tensors to the host: copy them less often, or into pinned memory with "
+    "Most of that wait is in copies of tensors to the host: copy them less often, or into pinned memory with "
     "non_blocking=True, and wait for them once, later."
+)
+
+
+_SEND_RECV = re.compile(r"SendRecv")
+_SENT = re.compile(r"(?:nccl:|c10d::)(?:send|recv)")
+_TO_ALL = re.compile(r"(?i)all_?to_?all|all2all")
+_AMONG_ALL = (
+    "Collectives",
+    "A collective's kernel also waits for the slowest rank, so a long one does not have to mean a slow "
+    "network.",
+    "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket sizes, "
+    "FSDP prefetching), or send less.",
+)
+_BETWEEN_TWO = (
+    "Sends and receives",
+    "A receive waits in its kernel until the other rank sends: between the stages of a pipeline that is "
+    "the bubble, not a slow network.",
+    "Compare the ranks: the stage that waits least is the slowest. More micro-batches, an interleaved "
+    "schedule or stages of equal work leave less to wait for.",
 )
 
 
@@ -98,8 +119,8 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
         "waiting_at_the_end",
         "info",
         f"{trace.name_of(last)} waits {duration(length)} for the GPU to finish",
-        f"The GPU is busy for {duration(busy)} of that: it is working through what was launched before. The "
-        "call itself is not slow: its CPU time is the GPU's time, seen from the other side.",
+        f"The GPU is busy for {duration(busy)} of that: it is working through earlier launches. The call "
+        "itself is not slow: its CPU time is the GPU's time, seen from the CPU.",
         "Do not count it as overhead. It shows how far the CPU was ahead of the GPU.",
         first_of([last, *running[:3].tolist()]),
         {"wait_ns": float(length), "busy_ns": float(busy)},
@@ -122,9 +143,9 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     calls, which = by_name(trace, at)
     most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
     ops = np.unique(parent)  # one that copies and then waits for the copy takes two calls
-    each = _in_a_step(results, ops)
-    per_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
-    per_step += f" ({each:,} in a step)" if each > 1 else ""
+    each = per_step(results, trace.start[ops]) or 0
+    in_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
+    in_step += f" ({each:,} in a step)" if each > 1 else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
@@ -145,7 +166,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind
     if not results.gaps().devices:
-        meanwhile = "What the GPU does meanwhile is not recorded."
+        meanwhile = "The trace does not show what the GPU does meanwhile."
     copying = np.isin(at, blocking_copies(trace, results.launches().event)[0])
     mostly_copies = 2 * int(trace.duration[at[copying]].sum()) > total
     if part < WAIT_MEDIUM and mostly_copies and any(pageable_memory(results)):
@@ -156,7 +177,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
         f"The CPU waits {duration(total)} for the GPU inside ops",
-        f"{such(len(at), 'call', most)}{per_step} {verb(len(at), 'stop')} the "
+        f"{such(len(at), 'call', most)}{in_step} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         _RECORD
@@ -198,13 +219,6 @@ def _waits_in_ops(results: Results) -> tuple[I64, I64]:
     return at, parent
 
 
-def _in_a_step(results: Results, at: I64) -> int:
-    """How many of the slices a step has; 0 of a part of a trace, and where there are no two steps."""
-    steps = results.step_table()
-    many = np.bincount(step_of(steps, results.trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
-    return round(float(np.median(many))) if results.is_whole and len(steps) > 1 else 0
-
-
 def waits_in_a_step(results: Results) -> tuple[int, str]:
     """(how many ops of a step make the CPU wait for the device; the op of most of them that the program
     calls, "" for none)."""
@@ -212,7 +226,7 @@ def waits_in_a_step(results: Results) -> tuple[int, str]:
     ops = np.unique(parent)
     names, which = by_name(results.trace, outermost_op(results, ops))
     most = int(names[np.argmax(np.bincount(which))]) if len(ops) else -1
-    return _in_a_step(results, ops), results.trace.names[most] if len(ops) else ""
+    return per_step(results, results.trace.start[ops]) or 0, results.trace.names[most] if len(ops) else ""
 
 
 def _fetching(results: Results, at: I64) -> int:
@@ -312,7 +326,7 @@ def data_loading(results: Results) -> Iterator[Finding]:
         whole, base = int((steps.end - steps.start).sum()), steps.base
     else:
         whole, base = results.span[1] - results.span[0], results.verdict().base
-    total = int(trace.duration[at].sum())
+    total, whole = int(trace.duration[at].sum()), whole * processes_of(trace, at)
     if not len(at) or not whole or total < LOADING_SHARE * whole:
         return
     order = np.argsort(-trace.duration[at], kind="stable")
@@ -452,18 +466,28 @@ def _communication_of(
     device_text = results.device_text(gaps)
     where = f" on {device_text}" if many else ""
     late = "" if many else _late_step(results)
+    what, waits, advice = _BETWEEN_TWO if _between_two(results, at) else _AMONG_ALL
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
         f"Communication alone takes {share(exposed / judged)} {verdict.of(judged)}{where}",
-        f"Collectives by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
+        f"{what} by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. A collective's "
-        f"kernel also waits for the slowest rank, so a long one need not mean a slow network.{late}",
-        "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket "
-        "sizes, FSDP prefetching), or send less.",
+        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. {waits}{late}",
+        advice,
         first_of(at[order]),
         {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
         | {"share_of_busy": exposed / busy},
         device_text,
     )
+
+
+def _between_two(results: Results, at: I64) -> bool:
+    """Whether most of the communication `at` is sent from one rank to one other, as between the stages of a
+    pipeline: an all-to-all runs kernels of the same name."""
+    trace = results.trace
+    pairs = at[results.named(lambda name: _SEND_RECV.search(name) is not None)[trace.name[at]]]
+    if 2 * int(trace.duration[pairs].sum()) <= int(trace.duration[at].sum()):
+        return False
+    to_all = results.named(lambda name: _TO_ALL.search(name) is not None).any()
+    return not to_all and bool(results.named(lambda name: _SENT.match(name) is not None).any())

@@ -54,11 +54,11 @@ def interpreter_lock(results: Results) -> Iterator[Finding]:
         "interpreter_lock",
         "high" if part >= HIGH else "medium",
         f"Most likely another Python thread holds the interpreter lock: {share(part)} {base}",
-        f"{plural(len(before), 'time')} the thread that calls the ops does nothing for about 5 ms, or "
-        f"10 ms, or 15, {duration(time)} in all, after events of {len(names):,} names. That is how long "
-        "CPython lets another thread go on before it hands over the lock (sys.getswitchinterval).",
+        f"{plural(len(before), 'time')} the thread that calls the ops does nothing for about 5 ms, or 10 ms, "
+        f"or 15, {duration(time)} in all, after events of {len(names):,} names. That is how long CPython "
+        "lets a thread run before it has to hand over the lock (sys.getswitchinterval).",
         "Look for threads that compute in Python: monitoring, loading, preprocessing (py-spy dump shows "
-        "them). Move that work to a process of its own.",
+        "them). Move that work to another process.",
         first_of(before[order]),
         {"share": part, "stretches": float(len(before)), "waited_ns": float(time)},
     )

@@ -67,12 +67,13 @@ FP32_OF_ALL = 0.01
 # The default: https://pytorch.org/docs/stable/notes/cuda.html
 _CHANNELS = "numbers of channels that are multiples of 8, and memory_format=torch.channels_last."
 _FP32_CONVOLUTIONS = (
-    "Convolutions may use TF32 unless torch.backends.cudnn.allow_tf32 = False: look for that. Else the "
+    "Convolutions may use TF32 unless torch.backends.cudnn.allow_tf32 = False: look for that. Otherwise, the "
     f"library chose no such kernel for these shapes: try {_CHANNELS}"
 )
 _PLAIN_CONVOLUTIONS = (
-    f"Use {_CHANNELS} torch.backends.cudnn.benchmark=True lets the library measure what it has. A "
-    "convolution whose patches do not overlap is a matmul: cut the input into patches, call a Linear layer."
+    f"Use {_CHANNELS} torch.backends.cudnn.benchmark=True lets the library measure its kernels and pick the "
+    "fastest. A convolution whose patches do not overlap is a matmul: cut the input into patches and call a "
+    "Linear layer."
 )
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
@@ -150,8 +151,8 @@ def _shapes_would_tell(results: Results, at: I64, name: KernelName) -> bool:
 
 
 _JOINS = (
-    "Each call copies all that it joins: make the result once, as large as it will be, and write the parts "
-    "into it (a cache that grows by torch.cat is copied as a whole each time)."
+    "Each call copies everything it joins: allocate the result once, at full size, and write the parts into "
+    "it (a cache that grows by torch.cat is copied as a whole each time)."
 )
 
 
@@ -161,7 +162,7 @@ def _hotspot_advice(numbers: dict[str, float], shapes: bool) -> str:
         return "Memory limits it: larger batches reuse what it reads, a narrower type reads less."
     if reached is None:
         before = "Compare its rate with the GPU's peak before you tune it"
-        return f"{before}." if shapes else f"{before}: record_shapes=True records how much work it does."
+        return f"{before}." if shapes else f"{before}: record_shapes=True shows how much work it does."
     if reached >= NEAR_PEAK:
         return "There is little left to gain in the kernel itself: give it less work, or a narrower type."
     return "It is well below the peak: check the shape of its work (too small, unaligned, or too narrow?)."
@@ -241,7 +242,7 @@ def short_calls(results: Results) -> Iterator[Finding]:
         if 2 * np.count_nonzero(host_copies(trace, launches.event[small])) > len(small)
         else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
         "kernel, CUDA graphs make launches cheap"
-        + ("; a fused optimizer takes many tensors per kernel." if updates else "."),
+        + ("; a fused optimizer handles many tensors per kernel." if updates else "."),
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )
@@ -260,13 +261,14 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
     longest = longest_first(trace, at)
     line, flat, deep = (results.named(f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
     advice = (
-        "Keep model and inputs in NHWC: model.to(memory_format=torch.channels_last"
-        f"{'_3d' if deep and not flat else ''}), and so for the input."
+        "Keep the model and its inputs in NHWC: "
+        f"model.to(memory_format=torch.channels_last{'_3d' if deep and not flat else ''}), and the same for "
+        "the input."
     )
     if line and not flat and not deep:
         advice = (
-            "torch.channels_last is for tensors of 4 dimensions: as a Conv2d of height 1, with its input in "
-            "that format, a Conv1d can do without the conversions."
+            "torch.channels_last is for tensors of 4 dimensions: a Conv1d needs no conversions if you write "
+            "it as a Conv2d of height 1, with its input in that format."
         )
     yield Finding(
         "layout_conversions",
@@ -342,9 +344,10 @@ def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
         f"{what} {FAR_RATIO} or more times as long as in other steps: {share(lost / time)} of kernel time",
         f"The same kernel at the same place in the step usually takes far less; the longest is {name.short}, "
         f"{longest}. Beyond the usual, they add up to {duration(lost)}. If their inputs are no larger there, "
-        "another process shares the GPU: a kernel in which that one gets its turn lasts as long as the turn.",
-        f"Look for other processes on the GPU ({smi(results)}), and record again with it to yourself. Until "
-        "then, compare medians, not means.",
+        "another process shares the GPU: a kernel that is interrupted for the other process's turn lasts "
+        "that much longer.",
+        f"Look for other processes on the GPU ({smi(results)}), and record again with the GPU to yourself. "
+        "Until then, compare medians, not means.",
         first_of(at),
         {"device_ns": float(lost), "kernels": float(len(at)), "share": lost / time},
     )
@@ -464,7 +467,7 @@ def double_precision(results: Results) -> Iterator[Finding]:
         graded_kernels(results, time),
         f"fp64 {'kernels' if np.isin(at, results.work_of_kind('conv')).any() else 'matmuls'} take "
         f"{share(time / results.work_time)} of {WORK_TIME}",
-        f"{text} What lies between them moves twice the bytes of fp32.",
+        f"{text} Everything between them moves twice the bytes of fp32.",
         "If the result does not need fp64, convert model and data to fp32 or bf16. NumPy makes float64 "
         "arrays unless told otherwise, and torch.from_numpy keeps their type.",
         first_of(at),

@@ -39,8 +39,8 @@ def out_of_memory(results: Results) -> Iterator[Finding]:
         "medium",
         f"{plural(len(time), 'request')} for GPU memory failed",
         f"PyTorch's allocator found no room, under {told}; the last time {last} after the start. An op then "
-        "raises OutOfMemoryError, or, as cuDNN's convolutions do, takes a way that needs less and is often "
-        "slower.",
+        "raises OutOfMemoryError, or, as cuDNN's convolutions do, falls back to an algorithm that needs less "
+        "memory and is often slower.",
         "Use smaller batches, keep less (losses with their graph, old outputs), or recompute activations "
         "(torch.utils.checkpoint). If much is reserved and little allocated: "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",

@@ -12,6 +12,7 @@ import numpy as np
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.results import Results
+from tracetui.analysis.scope import count_in
 from tracetui.analysis.verdict import busy_text
 from tracetui.copying import replace
 from tracetui.trace import Kind, Trace
@@ -179,6 +180,15 @@ def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[i
         mine = np.flatnonzero(name_of == name)
         found.append(int(at[mine[np.argmax(length[mine])]]))
     return found
+
+
+def per_step(results: Results, time: I64) -> int | None:
+    """How many of the times are in a step, the median; None in a part of a trace, or where there are not
+    several steps."""
+    steps = results.step_table()
+    if not results.is_whole or len(steps) < 2:
+        return None
+    return round(float(np.median(count_in(steps, time))))
 
 
 def graded(results: Results, time: int) -> str:

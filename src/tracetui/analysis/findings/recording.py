@@ -41,9 +41,9 @@ def graph_capture(results: Results) -> Iterator[Finding]:
         "graph_capture",
         "low" if part >= CAPTURE_SHARE else "info",
         f"{plural(len(first), 'CUDA graph is', 'CUDA graphs are')} captured in this recording",
-        f"It takes {duration(time)} to capture{instantiated}, {share(part)} {base}. What is "
-        "launched between the start and the end of a capture is noted, not run: those ops have no kernel. "
-        "A program does this once per graph.",
+        f"It takes {duration(time)} to capture{instantiated}, {share(part)} {base}. Whatever is launched "
+        "during a capture is recorded into the graph, not run: those ops have no kernel. A program does this "
+        "once per graph.",
         "Ignore that stretch when you read the trace, or record after it: only the replays repeat.",
         first_of(np.concatenate([first[np.argsort(-length)], last, made])),
         {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
@@ -74,11 +74,11 @@ def recording_cost(results: Results) -> Iterator[Finding]:
         "recording_cost",
         "low",
         f"The recording itself costs CPU time: {recorded}",
-        f"{len(stacks):,} Python calls were recorded along with {plural(ops, 'op')}{each}. "
-        "The measured threads do all of that, and the trace does not show how long it "
-        "takes: without it the CPU would be faster and the GPU idle for less time.",
-        "To measure times, turn with_stack, record_shapes and profile_memory off; turn one on only for the "
-        "question it answers.",
+        f"{len(stacks):,} Python calls were recorded along with {plural(ops, 'op')}{each}. The measured "
+        "threads do all of that work, and the trace does not show how long it takes: without it, the CPU "
+        "would be faster and the GPU idle for less time.",
+        "To measure times, turn with_stack, record_shapes and profile_memory off; turn one on only to answer "
+        "a question that needs it.",
         first_of(stacks[np.argsort(-results.own_time()[stacks], kind="stable")]),
         {"python_calls": float(len(stacks)), "ops": float(ops)},
     )

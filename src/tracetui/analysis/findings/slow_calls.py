@@ -36,13 +36,13 @@ _COMPILED = (COMPILED_REGION, COMPILED_GRAPH)
 _CUDNN = re.compile(r"(?i)cudnn|miopen")
 _ATTENTION = re.compile(r"(?i)attention")
 _ANY_SHAPE = (
-    "If each new shape costs that, pad to a few sizes (record_shapes=True shows them). What the CPU does in "
-    "it a sampling profiler can show: py-spy record --native."
+    "If each new shape costs that, pad to a few sizes (record_shapes=True shows them). A sampling profiler "
+    "can show what the CPU does in it: py-spy record --native."
 )
 _PLANS = "cuDNN makes a plan for each new shape: pad to a few sizes"
 # https://github.com/pytorch/pytorch/pull/155958, https://github.com/modelscope/FunASR/issues/3704
 _OTHER_ATTENTION = f"{_PLANS}, or let other kernels do it: torch.backends.cuda.enable_cudnn_sdp(False)."
-_NO_BENCHMARK = f"{_PLANS}, and leave torch.backends.cudnn.benchmark off where shapes change."
+_NO_BENCHMARK = f"{_PLANS}, and leave torch.backends.cudnn.benchmark off if shapes change."
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.cpu_time import is_allocation
+from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.compiled import compile_phases
@@ -21,7 +21,7 @@ from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import StepTable, launch_times, step_of
+from tracetui.analysis.scope import StepTable, count_in, launch_times, step_of
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.steps import unusual_lengths
 from tracetui.analysis.verdict import OF_RECORDING
@@ -56,12 +56,13 @@ INITIALISATION_SHARE = 0.01
 MANY_STEPS = 3
 FIRST_USE, PROFILER = CAUSES.index("initialisation"), CAUSES.index("profiler")
 _ONLY_THERE = (
-    "Look at what the program does only there: saving, evaluating, logging. If it has to be, do it less "
-    "often or beside the steps."
+    "Look at what the program does only there: saving, evaluating, logging. If it is necessary, do it less "
+    "often or in parallel with the steps."
 )
 _WARM_UP = (
     "Do not count it: it happens only once. Warm up before the recording starts, with schedule(wait=1, "
-    "warmup=2, active=3). Each start of the program still pays it: if that matters, load less or later."
+    "warmup=2, active=3). Each start of the program still pays for it: if that matters, load less, or load "
+    "later."
 )
 _FEW_SHAPES = (
     "Pad to a few sizes, so that few kernels are needed, and run each size once before the recording."
@@ -69,10 +70,15 @@ _FEW_SHAPES = (
 _LARGER = "Look at what runs only there, and at its inputs: larger ones take longer (record_shapes=True)."
 _NAMED = "Look at what calls it there, and with which inputs (record_shapes=True, with_stack=True)."
 _SAME_OPS = (
-    "Compare their inputs{how}: larger ones take longer. If they are alike, something else had the CPU."
+    "Compare their inputs{how}: larger ones take longer. If they are alike, something else was using the CPU."
+)
+_OF_THE_GPU = (
+    "Look at what the GPU does meanwhile: a collective that waits for another rank, larger inputs, lower "
+    "clocks."
 )
 _SYSTEMS = (
-    "So little is often not the program's: another process had the CPU, or Python collected its garbage."
+    "A difference this small often has other causes: another process used the CPU, or Python collected "
+    "garbage."
 )
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
@@ -101,8 +107,8 @@ def initialisation(results: Results) -> Iterator[Finding]:
         "high" if part >= HIGH else "medium" if part >= MEDIUM else "info",
         f"First calls on the GPU cost {duration(lost)} of idle time, {share(part)} {base}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
-        "set up libraries, or are the first that the profiler sees. Verdict and advice leave that time out."
-        f"{steps}",
+        "set up libraries, or are the first that the profiler sees. The verdict and the advice leave that "
+        f"time out.{steps}",
         _FEW_SHAPES if steps else _WARM_UP,
         first_of(first),
         {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
@@ -115,18 +121,27 @@ def _first_uses(results: Results, at: I64) -> list[tuple[str, int]]:
     trace, told = results.trace, EMPTY
     found: list[tuple[str, int]] = []
     names, which = by_name(trace, at)
-    each = [busy_union(trace, at[which == i]) for i in range(len(names))]
+    order = np.argsort(which, kind="stable")
+    each = [busy_union(trace, one) for one in np.split(at[order], np.flatnonzero(np.diff(which[order])) + 1)]
+    of = np.repeat(np.arange(len(each)), [len(one) for one in each])
+    start, end = (np.concatenate([getattr(one, time) for one in each]) for time in ("start", "end"))
 
-    def lost(inside: Union) -> int:
-        return int(results.split().idle_within(inside.start, inside.end)[:, FIRST_USE].sum())
+    def lost(low: I64, high: I64) -> I64:
+        return results.split().idle_within(low, high)[:, FIRST_USE]
+
+    def told_before(time: I64) -> I64:
+        if not len(told):
+            return np.zeros_like(time)
+        last = np.searchsorted(told.start, time, side="right") - 1
+        before = np.cumsum(lost(told.start, told.end)) - lost(told.start, told.end)
+        return np.where(last >= 0, before[last] + lost(told.start[last], np.minimum(time, told.end[last])), 0)
 
     while len(found) < min(3, len(names)):
-        before = lost(told)
-        times = [lost(all_of((told, one))) - before for one in each]
+        times = sum_into(of, lost(start, end) - told_before(end) + told_before(start), len(names))
         top = int(np.argmax(times))
         if not times[top]:
             break
-        found.append((trace.names[int(names[top])], times[top]))
+        found.append((trace.names[int(names[top])], int(times[top])))
         told = all_of((told, each[top]))
     return found
 
@@ -142,8 +157,8 @@ def _in_many_steps(results: Results, lost: int) -> str:
     if many < max(MANY_STEPS, len(steps) / 2) or np.count_nonzero(loads >= 0) < many:
         return ""
     return (
-        f" {many:,} of {len(steps):,} steps load code for kernels that had not run: a product of new shapes "
-        "can need another kernel, so it comes again until all of them are loaded."
+        f" {many:,} of {len(steps):,} steps load code for kernels that had not run before: a matmul with new "
+        "shapes can need another kernel, so this goes on until all of them are loaded."
     )
 
 
@@ -174,8 +189,8 @@ def cold_start(results: Results) -> Iterator[Finding]:
         f"{text}{missing}Code that runs for the first time creates handles, loads kernels, fills caches and "
         "allocates memory.",
         f"Ignore step {number} when you read the trace. Let the schedule run warm-up steps before the first "
-        "active one: schedule(wait=1, warmup=2, active=3). That hides the cost and does not remove it: the "
-        "program pays it at every start.",
+        "active one: schedule(wait=1, warmup=2, active=3). That hides the cost but does not remove it: the "
+        "program pays for it at every start.",
         evidence,
         numbers,
     )
@@ -242,6 +257,8 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         advice, level = _SYSTEMS, "info"
     elif is_allocation(named):
         advice = allocation_advice(results)
+    elif is_synchronising(named):
+        advice = _OF_THE_GPU
     elif not where and _do_the_same(trace, steps, rows, long):
         where = f" {'It runs' if many == 1 else 'They run'} as many ops as the others, and these take longer."
         advice = _SAME_OPS.format(how="" if shapes_recorded(trace) else " (record_shapes=True)")
@@ -251,12 +268,13 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         if trace.name_of(int(slow.at[0])) == named:
             advice = slow.advice(trace)
     if 2 * inside > int((width - usual).max()) and not loads:
-        where += f" Only there is {only}: {duration(inside)}{' in the longest' if many > 1 else ''}."
+        where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
         advice, named = _ONLY_THERE, ""
     if named:
         longest = " in the longest" if many > 1 else ""
         spent = min(spent, int((width - usual).max()))
-        where += f" Most of it is {short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
+        wait = "a wait for the GPU, " if is_synchronising(named) else ""
+        where += f" Most of it is {wait}{short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
     which = _numbers(steps, long)
     mean, part = duration(int(width[long].mean())), share(more / int(width.sum()))
     each, they = (f"Step {which} takes {mean}", "it takes")
@@ -292,7 +310,7 @@ def _more_work(results: Results, steps: StepTable) -> Iterator[Finding]:
     spent = int(trace.duration[work[of_it]].sum())
     told = 2 * spent > time[worst] - usual
     longest, average = (" in the longest", " on average") if many > 1 else ("", "")
-    where = f" Only there is {only}: it launches {duration(spent)}{longest}." if told else ""
+    where = f" Found only there: {only}, which launches {duration(spent)}{longest}." if told else ""
     part = more / int(time.sum())
     each = f"Step {_numbers(steps, long)} launches" if many == 1 else f"Steps {_numbers(steps, long)} launch"
     yield Finding(
@@ -361,13 +379,13 @@ def _busy_rows(results: Results, steps: StepTable) -> I64:
     for one of autograd's."""
     trace, lanes = results.trace, results.launching_lanes().copy()
     lanes[trace.lane[steps.event[0]]] = True
-    kinds = np.isin(trace.kind, (Kind.CPU_OP, Kind.RUNTIME))
-    return np.flatnonzero(kinds & ~trace.implausible & lanes[trace.lane])
+    rows = np.flatnonzero(trace.is_kind(Kind.CPU_OP, Kind.RUNTIME) & ~trace.implausible)
+    return rows[lanes[trace.lane[rows]]]
 
 
 def _do_the_same(trace: Trace, steps: StepTable, rows: I64, long: Bool) -> bool:
     """Whether the `long` steps have as many of `rows` as the others."""
-    done = np.bincount(step_of(steps, trace.start[rows]) + 1, minlength=len(steps) + 1)[1:]
+    done = count_in(steps, trace.start[rows])
     usual = float(np.median(done[~long]))
     return bool((np.abs(done[long] - usual) <= SAME * usual).all())
 
@@ -406,10 +424,10 @@ def _alike(results: Results) -> StepTable:
     if not len(steps):
         return steps
     at = results.launch_calls()
-    done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+    done = count_in(steps, trace.start[at])
     if not done[0]:
         at = results.slices(Kind.CPU_OP, lambda _: True)
-        done = np.bincount(step_of(steps, trace.start[at]) + 1, minlength=len(steps) + 1)[1:]
+        done = count_in(steps, trace.start[at])
     keep = (2 * done >= done[0]) & (done <= 2 * done[0])
     return steps.only(keep)
 
@@ -440,11 +458,11 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
     dearer = _dearer(results)
     more = sum(ns for _, ns, _ in dearer)
     if more < PART * (float(width[0]) - usual):
-        text += "Most of the difference is in no op and no call. "
+        text += "Most of the difference is outside of ops and calls. "
     elif dearer:
         most = 2 * more > float(width[0]) - usual
         text += (
-            f"{'Most' if most else 'A part'} of the difference: "
+            f"{'Most' if most else 'Part'} of the difference: "
             + ", ".join(f"{n} (+{duration(d)})" for n, d, _ in dearer)
             + ". "
         )
@@ -552,11 +570,11 @@ def work_in_flight_at_start(results: Results) -> Iterator[Finding]:
         "work_in_flight_at_start",
         "info",
         f"{share(part)} of the busy time is work that was launched before the recording",
-        f"No launch in the trace belongs to {what} that came first in their streams. All of "
-        f"it was queued when the recording began, and the last runs until {instant(int(end.max()))}. It "
-        "belongs to no op and no step.",
+        f"No launch in the trace belongs to {what} that came first in their streams. All of it was queued "
+        f"when the recording began, and the last of it runs until {instant(int(end.max()))}. It belongs to "
+        "no op and no step.",
         "Do not look for what launched it. To record only work launched during the recording, call "
-        "torch.cuda.synchronize() before it starts; or record more steps, so this matters less.",
+        "torch.cuda.synchronize() before it starts; or record more steps, so that this matters less.",
         first_of(longest_first(trace, at)),
         {"share": part, "events": float(len(at)), "last_end_ns": float(end.max())},
     )
@@ -583,9 +601,9 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "info",
                 f"{name} holds up the first kernel for {duration(in_lead)}",
                 f"The GPU's first event starts {duration(gaps.lead_in)} after the CPU does; "
-                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without "
-                "a profiler the program does not have it.",
-                "Do not count that stretch or the op around it. With warm-up steps in the schedule it is "
+                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
+                "profiler, the program does not have this cost.",
+                "Do not count that stretch or the op around it. With warm-up steps in the schedule, it is "
                 "over before the recording starts.",
                 first_of([*(int(i) for i in where[2]), first]),
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
@@ -600,7 +618,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 "info",
                 f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
                 f"{name} holds the GPU up in {plural(many, 'gap')}{where[1]}; {longest} "
-                f"{duration(gaps.duration[worst])}. Without a profiler the program does not have "
+                f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
                 f"{'them' if many > 1 else 'it'}.",
                 "Do not count that time. To get less of it, record fewer steps, or record without stacks and "
                 "memory.",

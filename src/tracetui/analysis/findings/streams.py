@@ -26,8 +26,8 @@ IDLE_SHARE = 0.25
 NAMED = 4
 _LATE = "Streams help only where work is queued: give the GPU more work per launch first."
 _FULL = (
-    "Look at them on the timeline: nothing is gained where one waits for another (wait_stream, "
-    "wait_event), nor where each kernel fills the GPU."
+    "Look at them on the timeline: nothing is gained if one waits for another (wait_stream, wait_event), or "
+    "if each kernel fills the GPU."
 )
 
 
@@ -71,9 +71,9 @@ def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
     yield Finding(
         "streams_in_turn",
         "info",
-        f"Kernels of {len(names)} streams run in turn, hardly ever at once",
+        f"Kernels of {len(names)} streams take turns and hardly ever overlap",
         f"{listed}: kernels run for {duration(any_of_them)} in all, with {plural(turns, 'change')} from one "
-        f"stream to another, and at once for {duration(together)}. {why}",
+        f"stream to another, and overlap for {duration(together)}. {why}",
         _LATE if late else _FULL,
         first_of(np.concatenate([longest_first(trace, of_lane)[:2] for of_lane in each])),
         {"together_ns": float(together), "kernel_ns": float(any_of_them), "streams": float(len(names))},

@@ -53,6 +53,7 @@ from tracetui.formats.machine import threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union, all_of
 from tracetui.trace.model import I32, I64, Kind, Trace
+from tracetui.trace.unknown import launches_by_time
 from tracetui.units import capital, duration, plural, share
 
 LITTLE_USE = 0.5
@@ -99,8 +100,8 @@ _IN_ANNOTATION = (
     "the GPU works."
 )
 _ONE_LAUNCH = (
-    "A single launch takes most of that, where some µs are usual: look at what held that call up, such as "
-    "another thread in a CUDA call, the driver, or a CPU that others use."
+    "A single launch takes most of that, where a few µs are usual: look at what held up that call, such as "
+    "another thread in a CUDA call, the driver, or other programs on the CPU."
 )
 _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 _COMPILED_ADVICE = (
@@ -254,8 +255,8 @@ def between_kernels(results: Results) -> Iterator[Finding]:
             "medium" if part >= MUCH_IDLE else "low",
             f"The moments between kernels take {share(part)} {verdict.of(idle.time)}",
             f"The next kernel is queued, and still {duration(idle.no_reason)} pass between the end of one "
-            f"and the start of another: {duration(usual)} each on average, next to "
-            f"kernels of {duration(kernel)}. An earlier launch does not change that.",
+            f"and the start of another: {duration(usual)} each on average, next to kernels of "
+            f"{duration(kernel)}. Launching earlier does not change that.",
             "Fewer, longer kernels: torch.compile fuses elementwise chains, larger batches lengthen every "
             "kernel.",
             first_of(event),
@@ -339,8 +340,8 @@ class _Idle:
 
     @cached_property
     def within(self) -> tuple[str, int]:
-        """The annotation in which the CPU was for most of `host`, as it ran little else, "" for none; and for
-        how long."""
+        """The annotation or function of Python in which the CPU was for most of `host`, as it ran little
+        else, "" for none; and for how long."""
         return _within(self.results, self)
 
     @cached_property
@@ -418,23 +419,26 @@ def _look_at_idle(results: Results) -> Iterator[_Idle]:
 
 
 def _within(results: Results, idle: _Idle) -> tuple[str, int]:
-    """The annotations of one name that are most of `host`, and how long the device was idle in them for
-    reasons of the program."""
+    """The annotations, or functions of Python, of one name that are most of `host`, and how long the device
+    was idle in them for reasons of the program."""
     trace, host, at = results.trace, idle.why.pieces[:, CAUSES.index("host")], idle.why.activity
     # Those that are little else: not what is around all of a step.
-    mine = (at >= 0) & (trace.kind[at] == Kind.ANNOTATION) & (2 * host > trace.duration[at])
+    known = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.PYTHON))
+    mine = (at >= 0) & known & (2 * host > trace.duration[at])
     names, which = by_name(trace, at[mine])
     if not len(names):
         return "", 0
     top = int(names[np.argmax(sum_into(which, host[mine], len(names)))])
-    name, of_name = trace.names[top], results.slices(Kind.ANNOTATION, trace.names[top].__eq__)
+    kind = Kind(int(trace.kind[at[mine][trace.name[at[mine]] == top][0]]))
+    name, of_name = trace.names[top], results.slices(kind, trace.names[top].__eq__)
     inside = busy_union(trace, of_name)
     begin, end = (np.clip(time, *idle.counts) for time in (inside.start, inside.end))
     spent = results.split().idle_of(idle.place, begin, end)
     spent[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
     time = int(spent.sum())
     told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
-    return (short_name(name, "user_annotation"), time) if told else ("", 0)
+    category = "python_function" if kind == Kind.PYTHON else "user_annotation"
+    return (short_name(name, category), time) if told else ("", 0)
 
 
 def _idle_text(results: Results, idle: _Idle) -> str:
@@ -447,7 +451,7 @@ def _idle_text(results: Results, idle: _Idle) -> str:
     if idle.loading >= 0.1 * idle.idle:
         loading = f" For {duration(idle.loading)} of the idle time the program waited for its DataLoader."
     if idle.compiling >= 0.1 * idle.idle:
-        loading += f" For {duration(idle.compiling)} of it torch.compile compiled."
+        loading += f" For {duration(idle.compiling)} of it, torch.compile was compiling."
     within, within_time = ("", 0) if loading else idle.within
     if within:
         loading = f" The CPU was in {within} for {duration(within_time)} of it."
@@ -615,7 +619,9 @@ def _without_launches(results: Results) -> str:
     rows, table = results.steps().rows if results.is_whole else (), results.step_table()
     if (table.end[:-1] > table.start[1:]).any():  # work belongs to the latest to start
         return ""
-    without = [row.label for row in rows if not row.launches]
+    time, _ = launches_by_time(results.trace)
+    calls = np.searchsorted(time, table.end) - np.searchsorted(time, table.start)
+    without = [row.label for row, n in zip(rows, calls.tolist(), strict=False) if not (row.launches or n)]
     if not without or len(without) == len(rows):
         return ""
     if len(without) == 1:
@@ -645,13 +651,18 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "host" and not _has_ops(results):
         return (
             "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did. "
-            "If that was on, the ops are another thread's: the profiler sees those of the thread that starts "
-            "it and of autograd, and with profile_all_threads=True in its experimental_config those of all."
+            "If that was on, the ops ran in another thread: the profiler sees those of the thread that "
+            "starts it and of autograd, and with profile_all_threads=True in its experimental_config those "
+            "of all threads."
         )
     if main == "unlinked" and _has_ops(results):
-        return (
-            "What the CPU did is recorded, but not which of it launched what: look at both on the timeline."
-        )
+        # Calls without ids lead nowhere; calls that are not there are another matter.
+        if results.cpu_time().linked or not has(trace, Kind.RUNTIME):
+            return (
+                "The calls that launched this work are not in the trace: whatever wrote the file left them "
+                "out, or another process made them."
+            )
+        return "The trace shows what the CPU did, but not what launched what: look at both on the timeline."
     if main == "allocation":
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
@@ -669,7 +680,7 @@ def _advice(results: Results, idle: _Idle) -> str:
     if main == "launch" and idle.one_gap:
         return _ONE_LAUNCH
     if _once(results, idle):
-        return "Run such an op once before the recording, and see whether it is as slow again."
+        return "Run such an op once before the recording, and see whether it is still as slow."
     if main == "dispatch" and _is_compiled(results):
         return _COMPILED_ADVICE
     if main == "queued" and not waits_for_others(trace):
@@ -691,7 +702,7 @@ def _more_per_launch(results: Results) -> str:
     waits, op = waits_in_a_step(results)
     graphs = ', CUDA graphs (mode="reduce-overhead").'
     if waits >= SEVERAL_WAITS:
-        graphs = f". For CUDA graphs, first rid the step of its {waits:,} waits for the GPU, above all {op}."
+        graphs = f". For CUDA graphs, first remove the step's {waits:,} waits for the GPU, above all {op}."
     compiled = "larger compiled regions" if len(_compiled_regions(results)) else "torch.compile"
     return f"Give the GPU more work per launch: larger batches, {compiled}{graphs}"
 
@@ -701,8 +712,8 @@ def allocation_advice(results: Results) -> str:
     trace = results.trace
     if _without_cache(results):
         return (
-            "Every tensor is allocated and freed by itself, as with PYTORCH_NO_CUDA_MEMORY_CACHING=1: unset "
-            "it. It is for debugging."
+            "Every tensor is allocated and freed individually, as with PYTORCH_NO_CUDA_MEMORY_CACHING=1: "
+            "unset it. It is for debugging."
         )
     if _frees(results):
         return _ADVICE["allocation"]
@@ -710,16 +721,16 @@ def allocation_advice(results: Results) -> str:
     pins = results.named(lambda name: bool(_PINS.search(name)))[trace.name[at]]
     if 2 * int(trace.duration[at[pins]].sum()) > int(trace.duration[at].sum()):
         return (
-            "Pin a few buffers of host memory once and use them in turn, or let DataLoader(pin_memory=True) "
-            "do it in a thread of its own."
+            "Pin a few buffers of host memory once and reuse them in turn, or let "
+            "DataLoader(pin_memory=True) do it in its own thread."
         )
     again = np.count_nonzero(np.unique(step_of(steps, trace.start[at])) >= 0)
     if results.is_whole and again > 2 and 2 * again > len(steps):
         return (
-            "Step after step asks for memory again: look for what gives it back (empty_cache(), shapes that "
-            "change), and for requests that fail and are tried again."
+            "Every step requests memory again: look for what gives it back (empty_cache(), shapes that "
+            "change), and for requests that fail and are retried."
         )
-    return "Next to nothing is freed here: these are first requests. Warm up with the largest shapes."
+    return "Next to nothing is freed here, so these are first requests. Warm up with the largest shapes."
 
 
 def _without_cache(results: Results) -> bool:

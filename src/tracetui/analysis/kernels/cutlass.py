@@ -170,7 +170,8 @@ def _deep_gemm(name: str, function: cxx.Function) -> KernelName:
     known = [f"{letter}{n}" for letter, n in zip("nk", sizes or (), strict=False) if n != "0"]
     block = f"{tile[0]}x{tile[1]}" if tile else None
     named = [word for word in ("fp8", "fp4", "tf32", "bf16") if word in base]
-    dtype = cxx.first_dtype(function.args) or (named[0] if len(named) == 1 else None)
+    # A type among the arguments is that of the result.
+    dtype = named[0] if len(named) == 1 else None if named else cxx.first_dtype(function.args)
     sm = re.match(r"sm(\d{2,3})_", base)
     return KernelName(
         name, "deep_gemm", join_words(base.replace("_", " "), *known, block, how),

@@ -30,6 +30,7 @@ _SPELLINGS = {
     "fp8": "Float8_e4m3fn, Float8_e5m2, Float8_e4m3fnuz, Float8_e5m2fnuz, __nv_fp8_e4m3, __nv_fp8_e5m2, "
     "float_e4m3_t, float_e5m2_t, e4m3, e5m2, fp8, f8e4m3, f8e5m2, f8_fnuz_t, f8_ocp_t, f8_t, bf8_t, "
     "__hip_fp8_e4m3, __hip_fp8_e4m3_fnuz",
+    "fp6": "float_e3m2_t, float_e2m3_t, e3m2, e2m3",
     "fp4": "float_e2m1_t, __nv_fp4_e2m1, e2m1, fp4, f4x2_pk_t",
     "int8": "int8_t, signed char, i8, s8, int8",
     "uint8": "uint8_t, unsigned char, u8",

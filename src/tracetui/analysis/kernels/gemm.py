@@ -24,7 +24,7 @@ TILE = pattern(r"\d+x\d+(?:x\d+){0,2}")
 _SM = pattern(r"sm_?(\d{2,3}[af]?)")
 _LAYOUT = pattern(r"[ntNT]{2,4}")
 _TYPE = pattern(
-    r"(bf16|fp16|f16|tf32|cf32|cf64|f32|f64|fp8|e4m3|e5m2|i8|s8|u8)"
+    r"(?:ue\dm\dx)?(bf16|fp16|f16|tf32|cf32|cf64|f32|f64|fp8|e4m3|e5m2|e3m2|e2m3|e2m1|i8|s8|u8)"
     r"(bf16|f16|tf32|cf32|cf64|f32|f64|e4m3|e5m2|i8|s8|u8|i32)?"
 )
 _PREFIXED = pattern(r"(tilesize|warpgroupsize|warpsize|tensor|stage|sliced|align|cga)(\d[\dx]*)")

@@ -25,7 +25,16 @@ _STRIP = pattern(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
 # For a name that no module knows: the first kind with a word that it contains.
 _KINDS = {
     "conv": ("convolve", "wgrad", "dgrad", "winograd", "im2col", "causal_conv1d"),
-    "attention": ("attention", "fmha", "flash_mla", "attn_fwd", "attn_bwd", "attn_kernel"),
+    "attention": (
+        "attention",
+        "fmha",
+        "flash_mla",
+        "attn_fwd",
+        "attn_bwd",
+        "attn_kernel",
+        "fwd_grouped_kernel_stage1",
+        "fwd_kernel_stage",
+    ),
     "gemm": (
         "gemv",
         "gemm",
@@ -79,6 +88,8 @@ _FAMILIES = {
     "rocm": ("miopen", "rocclr"),
     "aten": ("at::", "at_cuda_detail"),
 }
+# Integers among the arguments of these are indices, or bits.
+_OF_REALS = ("attention", "norm", "softmax")
 # Names that say nothing: what such a kernel does is the functor among its arguments, the last one of them.
 _NAMELESS = frozenset(
     {"apply", "apply_kernel", "kernel", "invoke", "run", "launch", "op_kernel", "kernel_impl"}
@@ -221,11 +232,11 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
         label = (
             _REWRITES.get(base) or re.sub(r"^kernel_(?=[^\W\d])", "", _STRIP.sub("", base)).strip("_") or base
         )
-    types = [dtype for dtype in map(cxx.dtype_of, function.args[:6]) if dtype]
-    first = types[0] if types and types[0] != "bool" else None
-    dtype = next((t for t in types if t[:2] in ("fp", "bf")), first)
+    types = [dtype for dtype in map(cxx.dtype_of, function.args[:8]) if dtype]
     low = f"{path.replace('fbgemm', '')} {base.lower()} {label.lower()}"
     family, kind = NAMESPACES.get(head) or _first(_FAMILIES, low), _first(_KINDS, low)
+    first = types[0] if types and types[0] != "bool" and kind not in _OF_REALS else None
+    dtype = next((t for t in types if t[:2] in ("fp", "bf")), first)
     if dtype is None and kind == "norm" and function.args:  # Kernel_traits<__nv_bfloat16, ...>
         dtype = cxx.first_dtype(cxx.parse(function.args[0]).args)
     if head == "ck_tile":

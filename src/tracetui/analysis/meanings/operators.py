@@ -53,10 +53,10 @@ gt Compares for "greater": one truth value per element.
 index_add_ Adds rows at the places an index gives.
 index_copy_ Writes rows to the places an index gives, as updating a KV cache does.
 index_put_ Writes elements to the places indices give, as x[i] = y does.
-isfinite Tells for each element whether it is finite.
-isinf Tells for each element whether it is infinite.
-isneginf Tells for each element whether it is minus infinity.
-isnan Tells for each element whether it is not a number.
+isfinite Says for each element whether it is finite.
+isinf Says for each element whether it is infinite.
+isneginf Says for each element whether it is minus infinity.
+isnan Says for each element whether it is not a number.
 le Compares for "less or equal": one truth value per element.
 leaky_relu The leaky ReLU activation.
 lerp_ Moves each element part of the way to another tensor.
@@ -73,6 +73,7 @@ minimum Takes the smaller of two elements.
 mish The Mish activation.
 mul Multiplies by a tensor or a number, element by element.
 nan_to_num Replaces elements that are not finite numbers.
+native_dropout Sets random elements to zero, scales the rest, and keeps the mask for the backward pass.
 ne Compares for "not equal": one truth value per element.
 neg Changes the sign of each element.
 reciprocal Takes 1/x of each element.
@@ -99,7 +100,6 @@ triu Keeps the upper triangle of a matrix and sets the rest to zero, as a causal
 _RANDOM = """
 bernoulli_ Fills a tensor with random zeros and ones.
 exponential_ Fills a tensor with random numbers from the exponential distribution.
-native_dropout Sets random elements to zero, scales the rest, and keeps the mask for the backward pass.
 normal_ Fills a tensor with random numbers from the normal distribution.
 random_ Fills a tensor with random integers.
 uniform_ Fills a tensor with random numbers of the uniform distribution.
@@ -147,12 +147,12 @@ _safe_softmax A softmax that gives zeros, not NaN, for rows that are fully maske
     backend uses it.
 _scaled_dot_product_attention_math Attention in single ops, the math backend: matmuls, mask and softmax are
     separate kernels, and the scores are written to memory.
-_to_copy Makes a copy with a different type, device or layout, by empty and copy_.
+_to_copy Makes a copy with a different type, device or layout, via empty and copy_.
 cross_entropy_loss The cross-entropy loss: log_softmax, then nll_loss, or single ops if the targets are
     probabilities.
 embedding Looks up rows of a table by index; it calls index_select.
 embedding_backward The gradient of an embedding's table; it calls embedding_dense_backward.
-full Makes a tensor and sets all of it to one value, by empty and fill_.
+full Makes a tensor and sets all of it to one value, via empty and fill_.
 full_like Makes a tensor like another and sets all of it to one value.
 layer_norm Normalizes rows by mean and variance; it calls native_layer_norm.
 log_softmax The logarithm of a softmax; it calls _log_softmax.
@@ -170,20 +170,20 @@ conv1d A convolution of sequences; it calls convolution.
 conv2d A convolution of images; it calls convolution.
 convolution A convolution; it calls _convolution, which chooses a library.
 dropout Sets random elements to zero while training, and scales the rest; in eval mode it returns its input.
-einsum A sum of products in Einstein notation, by views and bmm.
+einsum A sum of products in Einstein notation, via views and bmm.
 gather_backward The gradient of gather: zeros, and a scatter_add_.
 linalg_norm A norm; it calls linalg_vector_norm or matrix ops.
-flatten_dense_tensors Joins tensors into one of a single dimension, by view and cat.
+flatten_dense_tensors Joins tensors into one of a single dimension, via view and cat.
 log_sigmoid The logarithm of the sigmoid; it calls log_sigmoid_forward.
 max_pool2d Takes the maximum over areas of an image; it calls max_pool2d_with_indices.
 nll_loss The negative log-likelihood loss; it calls nll_loss_forward.
 nll_loss_nd The negative log-likelihood loss for inputs of any dimension; it calls nll_loss.
-ones Makes a tensor of ones, by empty and fill_.
-ones_like Makes a tensor of ones like another, by empty_like and fill_.
+ones Makes a tensor of ones, via empty and fill_.
+ones_like Makes a tensor of ones like another, via empty_like and fill_.
 pad Adds a border to a tensor; it calls constant_pad_nd or another op for the mode.
-rand Makes a tensor of random numbers between 0 and 1, by empty and uniform_.
-randint Makes a tensor of random integers, by empty and random_.
-randn Makes a tensor of normally distributed random numbers, by empty and normal_.
+rand Makes a tensor of random numbers between 0 and 1, via empty and uniform_.
+randint Makes a tensor of random integers, via empty and random_.
+randn Makes a tensor of normally distributed random numbers, via empty and normal_.
 repeat Copies a tensor several times along its dimensions.
 rsub Subtracts from a number; it calls sub.
 rms_norm Normalizes rows by their root mean square: one fused op if PyTorch has it, otherwise pow, mean,
@@ -192,10 +192,10 @@ slice_backward The gradient of a slice: zeros of the whole size, with the gradie
 softmax A softmax; it calls _softmax.
 square Multiplies each element by itself; it calls pow.
 stack Joins tensors along a new dimension; it calls cat.
-to Moves or converts a tensor if it has to, by _to_copy; otherwise it returns the tensor as it is.
-type_as Converts a tensor to the type of another one, by to.
-zero_ Sets every element to zero; on a GPU by fill_.
-zeros Makes a tensor of zeros, by empty and zero_.
+to Moves or converts a tensor if it has to, via _to_copy; otherwise it returns the tensor as it is.
+type_as Converts a tensor to the type of another one, via to.
+zero_ Sets every element to zero, on a GPU via fill_.
+zeros Makes a tensor of zeros, via empty and zero_.
 zeros_like Makes a tensor of zeros like another.
 """
 _PRODUCTS = """
@@ -217,10 +217,10 @@ _log_softmax The logarithm of a softmax over rows.
 _log_softmax_backward_data The gradient of log_softmax.
 _softmax A softmax over rows.
 _softmax_backward_data The gradient of softmax.
-all Tells whether all elements are true.
+all Says whether all elements are true.
 amax Takes the largest element along dimensions.
 amin Takes the smallest element along dimensions.
-any Tells whether any element is true.
+any Says whether any element is true.
 argmax Finds the index of the largest element, as greedy decoding does.
 argmin Finds the index of the smallest element.
 cudnn_batch_norm A batch norm by cuDNN.
@@ -288,7 +288,7 @@ _OWN = {
     "added in the kernel's epilogue; otherwise it is first copied into the result.",
     "copy_": "Copies into an existing tensor: between devices, types or layouts. On one GPU it is a plain "
     "memcpy if type and layout agree, otherwise a kernel; memory traffic sets its time.",
-    "clone": "Copies a tensor into new memory, which it allocates, by copy_. On a GPU, reading and writing "
+    "clone": "Copies a tensor into new memory, which it allocates, via copy_. On a GPU, reading and writing "
     "all of it sets its time.",
     "masked_fill": "Sets the elements that a mask marks to one value, in a copy: clone, then masked_fill_. "
     "Calling masked_fill_ instead saves the copy, if nothing needs the old values.",
@@ -305,7 +305,7 @@ _OWN = {
     "where": "Picks each element from one of two tensors by a condition. On a GPU it is one kernel, and a "
     "tiny one before it for a number, which is made a tensor.",
     "arange": "Makes a tensor of evenly spaced numbers. On a GPU it is one small kernel.",
-    "scalar_tensor": "Makes a tensor of one number, by empty and fill_. On a GPU its kernel is tiny: the "
+    "scalar_tensor": "Makes a tensor of one number, via empty and fill_. On a GPU its kernel is tiny: the "
     "launch costs more.",
     "nll_loss_forward": "Picks the log-probability of each target and averages them, with the sign flipped. "
     "On a GPU it is one small kernel.",
@@ -340,9 +340,9 @@ def _table(lines: str, second: str) -> dict[str, str]:
 
 _ATEN = {
     **_table(_ELEMENTWISE, ONE_KERNEL),
-    **_table(_RANDOM, "On a GPU it is one kernel that writes and reads nothing but its state."),
+    **_table(_RANDOM, "On a GPU it is one kernel, which writes the numbers and reads only its own state."),
     **_table(_VIEWS, VIEW),
-    **_table(_MAYBE_COPIES, "It is a view, metadata only, where the strides allow it; else it copies."),
+    **_table(_MAYBE_COPIES, "It is a view, metadata only, if the strides allow it; otherwise it copies."),
     **_table(_CALLS, CALLS),
     **_table(_PRODUCTS, PRODUCT),
     **_table(_CONVOLUTIONS, CONVOLVES),

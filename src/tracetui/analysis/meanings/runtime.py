@@ -43,7 +43,7 @@ _CALLS = (
     (r"Mem[sS]et", "Sets GPU memory to a value. It is short on the GPU; its cost is the call."),
     (
         r"(Device|Ctx|Stream|Event|Thread|Host|Queue)Synchronize|EventWait$|^synchronize",
-        "The CPU waits here until the GPU has done what was asked before. Its time is the GPU's "
+        "The CPU waits here until the GPU has finished earlier work. Its time is the GPU's "
         "time, seen from the CPU.",
     ),
     (r"(Event|Stream)Query", "Asks whether the GPU has gotten this far. It does not wait."),

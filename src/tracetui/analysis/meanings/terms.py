@@ -45,9 +45,9 @@ class Term:
 TEXT = r"""
 # if you see
 
-idle ground on the GPU
-  Red, or a texture without color, is time in which the GPU runs nothing, in proportion at every zoom. The
-  key g goes to the longest such gap and says why it is there, e explains it.
+an idle GPU lane
+  Red, or a texture without color, is time in which the GPU runs nothing, to scale at every zoom. The key g
+  goes to the longest such gap and says why it is there; e explains it.
   where: the GPU's lanes, the top row
   see: gap, overhead-bound
 
@@ -650,7 +650,7 @@ initialisation
   creating library handles. It happens once; the verdict leaves it out.
   where: a cause of gaps
   see: cold start, Lazy Function Loading
-  also: initialisation, initialization, first use of the GPU, the first use of the GPU
+  also: initialisation, initialization, first use of the GPU, the first use of the GPU, the GPU is first used
 
 profiler
   The profiler itself was at work, for instance asking for a buffer. Without a profiler this time is not
@@ -709,7 +709,7 @@ back to back
   also: back to back, one kernel followed another, from one kernel to the next
 
 unlinked
-  The trace has no launch for the work that ended the gap. So why the device was idle is not known.
+  The trace has no launch for the work that ended the gap. So it is not known why the device was idle.
   where: a cause of gaps
   see: correlation and flow
   also: unlinked, does not say what launched
@@ -776,7 +776,7 @@ _KERNEL = longest(Kind.KERNEL)
 _GEMM = decoded(lambda name: name.kind == "gemm")
 _MEMORY_BOUND = decoded(lambda name: name.kind in ("elementwise", "copy", "norm", "softmax", "reduction"))
 FIND: dict[str, Find] = {
-    "idle ground on the GPU": gap(),
+    "an idle GPU lane": gap(),
     "a full GPU lane": judged("compute-bound"),
     "a long first step": examples.finding("cold_start", "initialisation", "wide_first_step"),
     "many short kernels": examples.finding("short_calls"),

@@ -64,7 +64,7 @@ def _write_trace(prof: torch.profiler.profile, directory: str, stem: str) -> str
     except FileNotFoundError:
         tail = b""
     if not tail.rstrip().endswith(b"}") or b'"traceName"' not in tail:
-        raise Failure("disk", f"the trace could not be written in full: is the disk of {directory} full?")
+        raise Failure("disk", f"the trace could not be written in full: is the disk with {directory} full?")
     return path
 
 

@@ -76,7 +76,7 @@ class _Asked:
     """Whether it was told twice."""
     late: bool = False
     """Whether it is lost because it missed the common start."""
-    silent: str = "does not ask: it is stopped, or hangs"
+    silent: str = "is not asking: it is stopped, or hangs"
     """Why it has not been told yet, judging by its questions."""
     names: tuple[str, ...] = ()
     """What the file may be called: a process writes its id into the name, as it knows it itself."""
@@ -142,7 +142,7 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
         why = f"process {late[0]} missed the common start" if again else "nothing ran in that time"
         yield News(Stage.ASKING, f"{why}: once more")
     raise AttachError(
-        f"nothing ran in {TRIES} recordings of {_length(wanted)}: the process waits, or is busy outside "
+        f"nothing ran in {TRIES} recordings of {_length(wanted)}: the process is waiting, or busy outside "
         "PyTorch; try a longer --duration"
     )
 
@@ -270,7 +270,7 @@ class _Once:
     def _reply(self, here: Listener, knock: Knock, slowest: int) -> None:
         one = next((one for one in self.asked if one.process.pid == knock.pid), None)
         if one is not None and knock.recording:  # told once it is idle
-            one.silent = "records already: another profiler's trace, or an earlier request's"
+            one.silent = "is already recording, for another profiler or an earlier request"
             if one.written >= 0:
                 one.news = time.monotonic()  # it makes the trace, however long the file stays as it is
         timed = self.wanted.steps is None
@@ -285,7 +285,7 @@ class _Once:
         ):
             here.answer(knock)
             return
-        one.silent = "asks, but this machine is too busy to answer it in time"
+        one.silent = "is asking, but this machine is too busy to answer in time"
         now = time.time()
         again = one.at is not None
         start = self.start
@@ -326,7 +326,7 @@ class _Once:
             if one.done is not None:
                 continue
             if not alive:
-                one.lost = f"process {pid} ended before its recording was whole"
+                one.lost = f"process {pid} ended before its recording was complete"
                 if one.written >= 0 or self._written(one) >= 0:
                     one.lost += " (PyTorch can crash a program that ends then)"
             elif one.at is None:
@@ -339,9 +339,9 @@ class _Once:
                 if size != one.written:
                     one.written, one.news = size, now
                 elif now - one.news > PATIENCE_SECONDS:
-                    why = "it may be under a profiler already"
+                    why = "it may be running under a profiler already"
                     if one.written >= 0:
-                        why = "its file stays unfinished, as under a quota or a limit of its size"
+                        why = "its file was never finished, as happens with a quota or a file size limit"
                     why = "the disk is full" if _full(one.here) else why
                     one.lost = f"process {pid} wrote no trace: {why}"
 
@@ -378,7 +378,7 @@ class _Once:
         done = [(one.process, one.done) for one in self.asked if one.done is not None]
         full = [(process, path) for process, path in done if not is_empty(path)]
         for process, _ in [pair for pair in done if pair not in full] if full else ():
-            self.notes.append(f"nothing ran in process {process.pid}: no trace of it is kept")
+            self.notes.append(f"nothing ran in process {process.pid}: its trace is not kept")
         for gpu in {gpu for process, _ in full for gpu in process.gpus or () if gpu.others}:
             them = ", ".join(map(str, sorted(set(gpu.others) - {process.pid for process, _ in full})[:8]))
             if them:

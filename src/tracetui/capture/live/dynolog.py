@@ -62,7 +62,7 @@ def ask_daemon(config: str, pids: Sequence[int], port: int = PORT) -> int:
         )
     raise AttachError(
         f"the dynolog daemon at port {port} does not know {shown}: start it with KINETO_USE_DAEMON=1, "
-        "or by tracetui run -- …; one that is just starting is known after a few seconds"
+        "or with tracetui run -- …; one that is just starting is known after a few seconds"
     )
 
 
@@ -90,7 +90,7 @@ def _call(request: Mapping[str, Any], port: int) -> dict[str, Any]:
     except ConnectionRefusedError:
         raise AttachError(
             f"no dynolog daemon listens at port {port}, though something holds Kineto's socket: end that, or "
-            "start the job by tracetui run -- …"
+            "start the job with tracetui run -- …"
         ) from None
     except EOFError:
         raise AttachError(

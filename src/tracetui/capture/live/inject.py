@@ -35,7 +35,7 @@ LAUNCH_SECONDS = 20.0
 POLL = 0.1
 
 SCRIPT = Path(__file__).with_name("injected.py")
-_NEXT_TIME = "start it by tracetui run -- … next time"
+_NEXT_TIME = "start it with tracetui run -- … next time"
 _VERSION = "import sys; print(*sys.version_info[:2], hasattr(sys, 'remote_exec'))"
 _LAUNCH = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 _STAGES = {"writing": Stage.WRITING, "recording": Stage.RECORDING, "began": Stage.WARMING_UP}
@@ -122,14 +122,14 @@ def _follow(pid: int, began: int, folder: Path, wanted: Wanted) -> Iterator[News
             end = time.monotonic() + waits.get(stage, wanted.duration + WRITE_SECONDS)
         if time.monotonic() > end:
             stuck = "its main thread is in one long call" if stage is Stage.ASKING else stage.value
-            raise AttachError(f"process {pid} does not get any further ({stuck}): try again later")
+            raise AttachError(f"process {pid} is making no progress ({stuck}): try again later")
         yield news
         time.sleep(POLL)
 
 
 def _detail(stage: Stage, wanted: Wanted) -> str:
     if stage is Stage.ASKING:
-        return "its main thread, when it is back in Python"
+        return "its main thread to return to Python"
     return units.duration(wanted.duration * 1e9) if stage is Stage.RECORDING else ""
 
 
@@ -155,7 +155,7 @@ def _check(pid: int) -> None:
         same_files = procfs.sees_our_files(pid)
         maps = (procfs.PROC / str(pid) / "maps").read_text(errors="replace")
     except OSError as error:
-        raise AttachError(f"process {pid} cannot be looked at: {reason(error)}") from None
+        raise AttachError(f"process {pid} cannot be inspected: {reason(error)}") from None
     if not procfs.is_python(pid):
         raise AttachError(f"process {pid} is not Python's own program: {_NEXT_TIME}")
     if not same_files:
@@ -222,9 +222,9 @@ def _right_to_trace() -> str:
     except OSError:
         scope = ""
     if scope == "1":
-        why = "only its parent may, as kernel.yama.ptrace_scope is 1, which an administrator can set to 0"
+        why = "only its parent may, since kernel.yama.ptrace_scope is 1, which an administrator can set to 0"
     elif scope in ("2", "3"):
-        why = f"nobody but an administrator may, as kernel.yama.ptrace_scope is {scope}"
+        why = f"only an administrator may, since kernel.yama.ptrace_scope is {scope}"
     else:
-        why = "in a container that takes a capability (docker run --cap-add SYS_PTRACE)"
+        why = "in a container, this takes a capability (docker run --cap-add SYS_PTRACE)"
     return f"{why}; or {_NEXT_TIME}"

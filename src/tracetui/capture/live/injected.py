@@ -62,7 +62,7 @@ def record() -> None:
         )
         sleep_until(time.monotonic() + JOB["start_in"])
         if getattr(torch.autograd.profiler, "_is_profiler_enabled", False):
-            tell("error", "it is being profiled already")
+            tell("error", "it is already being profiled")
             return
         with profile:
             for option, chosen in JOB["options"].items():

@@ -71,7 +71,7 @@ def run(command: Sequence[str], warn: Callable[[str], None]) -> NoReturn:
     """Become `command`. If it cannot be asked then, `warn` is called with the reason. Raises AttachError: 127
     if there is no such command, 126 if it cannot be run."""
     if sys.platform != "linux":
-        raise AttachError("run works on Linux only: elsewhere PyTorch cannot be asked for a trace")
+        raise AttachError("run works only on Linux: elsewhere, PyTorch cannot be asked for a trace")
     # As it was at the start: Python may have set LC_CTYPE since then, for itself and what it starts.
     variables = procfs.environment(os.getpid())
     folder = None
@@ -81,7 +81,7 @@ def run(command: Sequence[str], warn: Callable[[str], None]) -> NoReturn:
             variables.update(environment(folder, variables))
             _answer_beside(folder)
         except (AttachError, OSError) as error:  # no reason for the job not to run
-            warn(f"this command cannot be asked for a trace: {error}")
+            warn(f"this command cannot be recorded: {error}")
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
             folder, variables = None, procfs.environment(os.getpid())

@@ -33,7 +33,7 @@ def private(folder: Path) -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise AttachError(f"{folder} is not a folder of this user: remove it, or set XDG_RUNTIME_DIR")
     if found.st_mode & 0o077:
-        raise AttachError(f"{folder} can be entered by others: chmod 700 {folder}")
+        raise AttachError(f"{folder} is open to other users: chmod 700 {folder}")
     return folder
 
 

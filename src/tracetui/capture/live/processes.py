@@ -242,7 +242,7 @@ def named(found: Sequence[Job], target: str | None, ranks: bool) -> list[Job]:
 
 def why_not(pid: int) -> str:
     """Why a process cannot be asked; "" if it may be able to later, once it has imported PyTorch."""
-    again = "start it next time with: tracetui run COMMAND"
+    again = "next time, start it with: tracetui run COMMAND"
     try:
         if procfs.owner(pid) != os.getuid():
             return f"process {pid} belongs to another user: run tracetui as that user"
@@ -263,7 +263,7 @@ def why_not(pid: int) -> str:
     except FileNotFoundError:
         return f"there is no process {pid}"
     except OSError as error:
-        return f"process {pid} cannot be looked at: {error.strerror or error}; {again}"
+        return f"process {pid} cannot be inspected: {error.strerror or error}; {again}"
     return f"process {pid} was not started for this: {again} (on Python 3.14, --inject can do without)"
 
 

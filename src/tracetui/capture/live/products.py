@@ -107,7 +107,7 @@ class Server:
         ):
             raise AttachError(f"{self.name} ended instead of answering {path}: its log says why") from None
         except (http.client.HTTPException, ValueError):
-            raise AttachError(f"{self.name} does not speak HTTP as a server for models does") from None
+            raise AttachError(f"{self.name} does not speak HTTP the way a model server does") from None
         except ConnectionRefusedError:
             raise Gone(f"nothing listens at {self.name}: is it still starting, or has it ended?") from None
         except OSError as error:
@@ -145,7 +145,7 @@ class Server:
             if path != "/version" and "model_path" in info and "tp_size" in info:
                 return f"SGLang {version}".rstrip(), info
         raise AttachError(
-            f"{self.name} answers, but neither as vLLM nor as SGLang does; another program can be started by "
+            f"{self.name} answers, but not like vLLM or SGLang; another program can be started by "
             "tracetui run -- … and asked by its process id"
         )
 
@@ -246,7 +246,7 @@ def _vllm(product: str, wanted: Wanted, local: Process | None) -> Plan:
             way = f'"{option}": true in its --profiler-config'
             if old:
                 way = f"VLLM_{option.replace('with_memory', 'with_profile_memory').upper()}=1"
-            notes.append(f"{name} had no effect: vLLM does that only if it was started with {way}")
+            notes.append(f"{name} had no effect: vLLM does that only if started with {way}")
     if bounds := [f"{name} {config[name]}" for name in BOUNDS if config.get(name, "0") not in ("0", 0)]:
         notes.append(
             f"vLLM was started with {plain(', '.join(bounds), 200)}: so it records fewer of its steps"

@@ -102,7 +102,7 @@ class _Recording:
             yield from _wait(wanted.duration, News(Stage.RECORDING, units.duration(wanted.duration * 1e9)))
         elif plan.place is None:
             self._running = False  # it stops by itself
-            raise AttachError(f"the recording was asked for, but {self._elsewhere()}")
+            raise AttachError(f"the recording was requested, but {self._elsewhere()}")
         elif (yield from self._steps(plan.steps, plan.place)):
             return
         writing = News(Stage.WRITING, "this can take minutes")
@@ -161,7 +161,7 @@ class _Recording:
         if len(seen) < expected:
             notes.append(f"{expected} processes were to be recorded, and {len(seen)} wrote a trace")
         if len(files) > 1 and FRONT_END.search(files[-1].name):
-            notes.append(f"{plain(files[-1].name, 200)} is of vLLM's front end, which uses no GPU")
+            notes.append(f"{plain(files[-1].name, 200)} is from vLLM's front end, which uses no GPU")
         return files, (*plan.notes, *notes)
 
     def end(self) -> bool:
@@ -193,7 +193,7 @@ class _Recording:
     def _refused(self, reply: Reply) -> str:
         if reply.status in (404, 405, 501):
             return f"{self._name} was not started for profiling: {self.plan.refusal}"
-        return f"{self._name} refuses to record ({reply.text}); perhaps it records already"
+        return f"{self._name} refuses to record ({reply.text}); perhaps it is already recording"
 
     def _elsewhere(self) -> str:
         return (

@@ -24,7 +24,7 @@ def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
     the input has changed.
     """
     if not isinstance(reader, FileReader):
-        raise TraceError(f"{shown(str(out))}: only Chrome traces can be written")
+        raise TraceError(f"{shown(str(out))}: only Chrome traces can be repaired")
     target = Path(out)
     encoding = next(e for e in ENCODINGS if target.name.endswith(e.SUFFIX))
     try:

@@ -3,7 +3,7 @@
 Only `source` is kept per event: the number of its chunk and its index there. In a plain file the chunk is
 read directly (a quarter of a megabyte, about a millisecond); a compressed file is decoded again up to it,
 from the beginning or from the nearest copy of the decoder (gzip: 45 kB for every 16 MB, at most 50 ms).
-The most recent chunks stay decoded, so stepping from an event to its neighbours is free.
+The most recent chunks stay decoded, so stepping from an event to its neighbors is free.
 
 The file stays open as long as the trace, so it may be renamed or deleted. Once overwritten, events are {}.
 """

@@ -23,6 +23,11 @@ from tracetui.patterns import pattern
 _KNOWN_PHASES = frozenset("XBEiIRCMstfbneSTFNODPpVvc(),")
 _VALUE_LIMIT = 4096
 _LAST_COMMA = pattern(rb",[ \t\r\n]*\}[ \t\r\n\x00]*\Z")
+OLD_PROPERTIES = {
+    "major": "computeMajor", "minor": "computeMinor", "multiProcessorCount": "numSms",
+    "maxThreadsPerMultiProcessor": "maxThreadsPerMultiprocessor",
+}  # fmt: skip
+"""What PyTorch 1.9 called the properties of a device, and what they are called since."""
 _ENOUGH = 1 << 17
 """Elements after which a file without a single event of a trace is read no further."""
 
@@ -59,13 +64,15 @@ def read(
                 intake.extent = offset * source.size // max(1, done)
             report(done, source.size)
 
-        if count > 1 and reader.learn(window) and reader.separator is not None:
+        separator = reader.separator if count > 1 and reader.learn(window) else None
+        threads = separator is not None and reader.scans(window)
+        # Compressed text is decoded in a thread of its own, and one scanner keeps up with that.
+        if separator is not None and (in_place or not threads):
             begin, descriptor = window.offset, source.file.fileno()
             cut = (block, descriptor, None) if in_place else (block // 4, descriptor, window)
-            supply = Supply(reader.separator, begin, source.size, *cut)
+            supply = Supply(separator, begin, source.size, *cut)
             from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
 
-            threads = reader.scans(window)
             count = min(count, MOST_THREADS) if threads else count
             with in_small_pieces():
                 ending = read_parallel(supply, reader, count, threads, advance)
@@ -85,16 +92,22 @@ def read(
         _expect_events(store)
     report(source.size, source.size)
     base = top.get("baseTimeNanoseconds")
-    devices, distributed = top.get("deviceProperties"), top.get("distributedInfo")
+    distributed = top.get("distributedInfo")
+    devices = top.get("deviceProperties", top.get("computeProperties"))  # PyTorch 1.9
     return Contents(
         store,
         FileReader(source, intake.chunks, beginning.bare, top),
         stream.size(),
         base if type(base) is int and abs(base) < 1 << 63 else None,
-        tuple(d for d in devices if isinstance(d, dict)) if isinstance(devices, list) else (),
+        tuple(_renamed(d) for d in devices if isinstance(d, dict)) if isinstance(devices, list) else (),
         distributed if isinstance(distributed, dict) else None,
         {key: value for key, value in top.items() if _is_small(key, value)},
     )
+
+
+def _renamed(device: dict[str, Any]) -> dict[str, Any]:
+    """The properties of a device under today's names."""
+    return {new: device[old] for old, new in OLD_PROPERTIES.items() if old in device} | device
 
 
 def read_beginning(source: Source, report: Report, length: int) -> Contents:
@@ -142,7 +155,7 @@ def _is_small(key: str, value: Any) -> bool:
 def _judge_ending(
     ending: Ending, beginning: Beginning, diagnostics: Diagnostics, cut: bool
 ) -> Mapping[str, Any]:
-    """Note what is wrong with the end of the file, unless its compressed data are cut off (`cut`); return the
+    """Note what is wrong with the end of the file, unless its compressed data is cut off (`cut`); return the
     file's top-level keys."""
     top = {**beginning.header, **ending.keys}
     if ending.kind == "closed":

@@ -32,6 +32,7 @@ _OPENING = pattern(rb'\{\s*"')
 _AFTER_CLOSING = pattern(rb'[}\]]\s*(?:,\s*)?(?=\{\s*")')
 _CLOSED = pattern(rb'\]\s*(?:\}\s*\Z|,\s*"|\Z)')
 _BETWEEN = pattern(rb"\}\s*,\s*(?=\{)")
+_BEGUN = pattern(rb'\{\s*"ph"\s*:')
 _TOKEN = pattern(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _NESTING = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _STOPPED = pattern(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)$")
@@ -390,7 +391,7 @@ def _broken(text: bytes, begin: int, end: int, hopeless: set[int], out: Recovere
             out.notes += [("broken_event", start), *(("broken_event", cut) for cut in cuts[first:-1])]
             return
         if start in hopeless:
-            out.notes.append(("broken_event", start))
+            _dropped(text, start, cuts[first], out)
             after = cuts[first + 1] if first + 1 < len(cuts) else 0
             if text.find(b'"ph"', cuts[first], after) < 0 < after and out.budget > 0:
                 # The border may be one between two objects of its own.
@@ -408,8 +409,14 @@ def _broken(text: bytes, begin: int, end: int, hopeless: set[int], out: Recovere
             first = last + 1
         else:
             out.budget -= cost
-            out.notes.append(("broken_event", start))
+            _dropped(text, start, cuts[first], out)
             first += 1
+
+
+def _dropped(text: bytes, begin: int, end: int, out: Recovered) -> None:
+    """Count what is dropped: at least one event, and each that begins in it."""
+    begun = [match.start() for match in _BEGUN.finditer(text, begin, end)]
+    out.notes += [("broken_event", at) for at in [begin, *begun[1:]]]
 
 
 def _after_gap(text: bytes, begin: int, end: int) -> int:

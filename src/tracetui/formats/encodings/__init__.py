@@ -60,4 +60,4 @@ class Encoding(Protocol):
 
 
 ENCODINGS: tuple[Encoding, ...] = (gzip, zstd, plain)
-"""The first one that recognises a file decodes it; `plain` accepts everything."""
+"""The first one that recognizes a file decodes it; `plain` accepts everything."""

@@ -193,7 +193,7 @@ class Blocks:
         self._input = self._input[self._codec.trailer :]
 
     def _cut_off(self) -> None:
-        self._diagnostics.note("truncated", self.produced, detail="its compressed data are cut off")
+        self._diagnostics.note("truncated", self.produced, detail="its compressed data is cut off")
         self._over = True
 
 

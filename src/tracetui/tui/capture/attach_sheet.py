@@ -110,7 +110,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
         self.table.focus()
         self.fit(4)
         if sys.platform != "linux":
-            self.line.show("Linux only: elsewhere PyTorch cannot be asked for a trace", "bad")
+            self.line.show("Linux only: elsewhere, PyTorch cannot be asked for a trace", "bad")
             return
         self._describe()
         self._look()

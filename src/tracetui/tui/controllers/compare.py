@@ -137,7 +137,7 @@ class CompareKeys:
 
         step = pane.step()
         if step is None:
-            self.host.say("choose a step: this line is none")
+            self.host.say("choose a step: this line is not one")
         elif len(pane.results.step_table()) < 2:
             self.host.say("there is only one step: nothing to compare it with")
         else:

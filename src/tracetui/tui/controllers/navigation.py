@@ -53,7 +53,7 @@ class Navigation:
             screen.post_message(there)
             screen.call_later(self._explain_selection)
         else:
-            self.host.say("this line is about no single event or gap; Enter goes where it leads")
+            self.host.say("this line is not about a single event or gap; Enter goes where it leads")
 
     def _explain_selection(self) -> None:
         from tracetui.tui.screens.explain import ExplainScreen

@@ -142,7 +142,7 @@ class BothPane(OfBoth):
         keys = zip(joined.names, joined.device.tolist(), joined.annotation.tolist(), strict=True)
         self._rows = {key: row for row, key in enumerate(keys)}
         self.set_table(averages_table(comparison, joined, self.part, self._color))
-        per = "mean of a step" if comparison.per_step else "whole recordings"
+        per = "mean per step" if comparison.per_step else "whole recordings"
         said = f"{self.part}, {per}"
         self.set_note(f"{said}; b: another part", first=said)
         self.follow(self._event)

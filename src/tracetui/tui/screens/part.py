@@ -27,7 +27,7 @@ from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 from tracetui.units import size
 
-LATER = "that is known when the whole file is read"
+LATER = "that is known once the whole file is read"
 HINTS = (
     ("wasd", "move", ""),
     ("←→↑↓", "select", ""),
@@ -127,8 +127,8 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         """Show the progress, and what the picture is."""
         drawn = size(self.session.active.trace.info.text_size)
         self.line.say(
-            f"{self.tasks[0].share:.0%} read. Drawn: its first {drawn} of text. "
-            "Events may be missing anywhere. What it means is known when all is read."
+            f"{self.tasks[0].share:.0%} read. Drawn: its first {drawn} of text. Events may be missing "
+            "anywhere. What it means is known once all is read."
         )
 
     def on_key(self) -> None:
