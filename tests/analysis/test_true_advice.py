@@ -323,12 +323,12 @@ def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
 def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
     """A fifth of the time in ops is no launching, though most is."""
 
-    def told(length: int) -> str:
+    def told(length: int, name: str = "aten::einsum") -> str:
         events: list[Event] = []
         for n in range(50):
             at = 1000 * n
             events += [cpu("aten::addmm", at, 400), launch(at + 380, n + 1), kernel(at + 390, 5, n + 1)]
-            events.append(cpu("aten::einsum", at + 420, length))
+            events.append(cpu(name, at + 420, length))
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
         assert "aten::einsum" not in finding.advice
@@ -336,6 +336,7 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
 
     assert "of the idle time the CPU ran aten::einsum, which launches nothing." in told(200)
     assert "aten::einsum" not in told(60)
+    assert "aten::t" not in told(200, "aten::t")  # a view computes nothing
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from tracetui.analysis.findings.model import (
     of_devices,
     smi,
 )
+from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.findings.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
@@ -73,7 +74,7 @@ NEARLY_ALL = 0.8
 STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
 """Stretches outside of ops, one in each of so many steps, this share of that time, alike and long."""
 _COMPUTES_NOTHING = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
-"""If one of these takes long, something kept the thread from going on."""
+"""If one of these, or a view, takes long, something kept the thread from going on."""
 ON_CPU_SHARE = 0.2
 """From this share of `dispatch` on, ops that compute on the CPU are told."""
 LONG_NS = 50_000
@@ -541,7 +542,7 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     if not dispatch:
         return "", 0
     trace, (low, high) = results.trace, results.judged_range()
-    at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _COMPUTES_NOTHING.match(name))
+    at = results.slices(Kind.CPU_OP, _may_compute)
     at = at[trace.duration[at] >= LONG_NS]
     at = at[results.launching_lanes()[trace.lane[at]]]
     calls = results.slices(Kind.RUNTIME, lambda _: True)
@@ -559,6 +560,10 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     told = " and ".join(short_name(trace.names[int(names[i])], "cpu_op") for i in few[:2])
     # What the verdict leaves out may cover some of it.
     return f"ops such as {told}" if len(few) > 1 else told, min(total, dispatch)
+
+
+def _may_compute(name: str) -> bool:
+    return is_op_name(name) and name not in METADATA_OPS and not _COMPUTES_NOTHING.match(name)
 
 
 def _ends(trace: Trace, at: I64) -> I64:
