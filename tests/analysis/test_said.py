@@ -192,8 +192,8 @@ def test_a_device_that_is_nearly_always_idle_needs_no_faster_products(tmp_path: 
             trace_of(tmp_path, *run(10, 8, 1, name=FP32), *run(length, 8, 2, name=FP32)), "fp32_products"
         )
 
-    assert fp32(1500) is not None
-    assert fp32(1700) is None
+    assert fp32(600) is not None
+    assert fp32(700) is None
 
 
 @pytest.mark.parametrize(("name", "told"), [(GEMM, True), (GATHER, False)])

@@ -62,7 +62,7 @@ FAR_RATIO = 10
 FAR_SHARE = 0.05
 """Of the kernel time: what calls of `FAR_RATIO` times the usual take beyond it, to be told by itself."""
 FP32_SHARE = 0.05
-FP32_OF_ALL = 0.01
+FP32_OF_ALL = 0.025
 """Of the time: what a device that is nearly always idle computes, and how, does not matter."""
 # The default: https://pytorch.org/docs/stable/notes/cuda.html
 _CHANNELS = "numbers of channels that are multiples of 8, and memory_format=torch.channels_last."
