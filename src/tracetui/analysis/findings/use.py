@@ -73,8 +73,11 @@ LOADING_SHARE = 0.4
 NEARLY_ALL = 0.8
 STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
 """Stretches outside of ops, one in each of so many steps, this share of that time, alike and long."""
-_COMPUTES_NOTHING = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
-"""If one of these, or a view, takes long, something kept the thread from going on."""
+_COMPUTES_NOTHING = re.compile(
+    r"aten::(?:empty|resize_|set_|detach|view|as_strided)|autograd::engine::|\w{1,200}Backward\d+$"
+)
+"""If one of these, or a view, takes long, something kept the thread from going on. What a node of PyTorch's
+own gradients computes is in ops inside it."""
 ON_CPU_SHARE = 0.2
 """From this share of `dispatch` on, ops that compute on the CPU are told."""
 LONG_NS = 50_000
