@@ -323,8 +323,8 @@ def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
 def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
     """A fifth of the time in ops is no launching, though most is."""
 
-    def told(length: int, name: str = "aten::einsum") -> str:
-        events: list[Event] = []
+    def told(length: int, name: str = "aten::einsum", more: tuple[Event, ...] = ()) -> str:
+        events: list[Event] = [*more]
         for n in range(50):
             at = 1000 * n
             events += [cpu("aten::addmm", at, 400), launch(at + 380, n + 1), kernel(at + 390, 5, n + 1)]
@@ -336,6 +336,9 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
 
     assert "of the idle time the CPU ran aten::einsum, which launches nothing." in told(200)
     assert "aten::einsum" not in told(60)
+    # Next to one that is nearly all, another one adds nothing to its time.
+    once = tuple(cpu("aten::sin", 1000 * n + 700, 100) for n in range(5))
+    assert "For 10.0 ms of the idle time the CPU ran aten::einsum" in told(200, more=once)
     for name in ("aten::t", "UnsqueezeBackward0", "autograd::engine::evaluate_function: UnsqueezeBackward0"):
         assert "launches nothing" not in told(200, name)
 

@@ -562,7 +562,8 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     few = order[: 1 if spent[order[0]] > MOSTLY * total else 3].tolist()
     told = " and ".join(short_name(trace.names[int(names[i])], "cpu_op") for i in few[:2])
     # What the verdict leaves out may cover some of it.
-    return f"ops such as {told}" if len(few) > 1 else told, min(total, dispatch)
+    time = min(total if len(few) > 1 else int(spent[few[0]]), dispatch)
+    return f"ops such as {told}" if len(few) > 1 else told, time
 
 
 def _may_compute(name: str) -> bool:
