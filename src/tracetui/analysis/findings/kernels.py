@@ -75,6 +75,11 @@ _PLAIN_CONVOLUTIONS = (
     "fastest. A convolution whose patches do not overlap is a matmul: cut the input into patches and call a "
     "Linear layer."
 )
+_RNN = re.compile(r"aten::_?(?:cudnn|miopen)_rnn")
+RNN_ADVICE = (
+    "The library launches kernels for each time step of a recurrent layer: larger batches lengthen them, "
+    "torch.cuda.graph replays them with one launch. In fp16 a single layer can run as one persistent kernel."
+)
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
 _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\d+")
@@ -199,6 +204,14 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     )
 
 
+def launched_by_rnn(results: Results) -> bool:
+    """Whether a library's recurrent layers launch most of the kernels, copies and memsets."""
+    trace, launch = results.trace, results.launches().launch
+    op = op_around(trace, launch)
+    rnn = results.named(lambda name: _RNN.match(name) is not None)
+    return bool(2 * np.count_nonzero(rnn[trace.name[op[op >= 0]]]) > len(launch))
+
+
 def short_calls(results: Results) -> Iterator[Finding]:
     """Very many kernels that are over before their launch would be."""
     trace, launches = results.trace, results.launches()
@@ -240,6 +253,8 @@ def short_calls(results: Results) -> Iterator[Finding]:
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
         SMALL_COPIES
         if 2 * np.count_nonzero(host_copies(trace, launches.event[small])) > len(small)
+        else RNN_ADVICE
+        if launched_by_rnn(results)
         else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
         "kernel, CUDA graphs make launches cheap"
         + ("; a fused optimizer handles many tensors per kernel." if updates else "."),

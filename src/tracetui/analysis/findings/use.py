@@ -28,7 +28,7 @@ from tracetui.analysis.findings.idle import (
     waits_for_device,
     waits_in_a_step,
 )
-from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
+from tracetui.analysis.findings.kernels import RNN_ADVICE, SHORT_EVENTS, SHORT_SHARE, launched_by_rnn
 from tracetui.analysis.findings.model import (
     Finding,
     OfDevice,
@@ -102,6 +102,10 @@ _ADVICE = {
 _IN_ANNOTATION = (
     "Look at what the program does in {}: do less there, or do it less often, or in another process while "
     "the GPU works."
+)
+_OPTIMIZER_ON_CPU = (
+    "The optimizer updates parameters on the CPU: fused=True does that in one pass there, too. Or keep them "
+    "on the GPU, or update them while the GPU has other work."
 )
 _ONE_LAUNCH = (
     "A single launch takes most of that, where a few µs are usual: look at what held up that call, such as "
@@ -313,12 +317,12 @@ class _Idle:
     @cached_property
     def loading(self) -> int:
         """The idle time while the program waited for a `DataLoader`, in ns."""
-        return self._while(loading_time(self.results))
+        return self.during(loading_time(self.results))
 
     @cached_property
     def compiling(self) -> int:
         """The idle time while torch.compile compiled, in ns."""
-        return self._while(compile_time(self.results))
+        return self.during(compile_time(self.results))
 
     @cached_property
     def counts(self) -> tuple[int, int]:
@@ -327,7 +331,8 @@ class _Idle:
         without_lead_in = "lead-in" in dict(self.results.verdict().left_out)
         return max(low, self.gaps.first) if without_lead_in else low, high
 
-    def _while(self, of: Union) -> int:
+    def during(self, of: Union) -> int:
+        """The idle time for `host` and `dispatch` in these stretches, in ns."""
         if not len(of):
             return 0
         begin, end = (np.clip(at, *self.counts) for at in self.stretches[:2])
@@ -682,7 +687,11 @@ def _advice(results: Results, idle: _Idle) -> str:
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
         return SAVED_ADVICE
+    if main in ("launch", "dispatch") and launched_by_rnn(results):
+        return RNN_ADVICE
     if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
+        if 2 * idle.during(can_be_fused(results)) > idle.idle:
+            return _OPTIMIZER_ON_CPU
         return f"Run {idle.on_cpu[0]} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
         return slow[0].advice(trace)
