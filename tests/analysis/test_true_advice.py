@@ -323,12 +323,12 @@ def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
 def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
     """A fifth of the time in ops is no launching, though most is."""
 
-    def told(length: int) -> str:
-        events: list[Event] = []
+    def told(length: int, name: str = "aten::einsum", more: tuple[Event, ...] = ()) -> str:
+        events: list[Event] = [*more]
         for n in range(50):
             at = 1000 * n
             events += [cpu("aten::addmm", at, 400), launch(at + 380, n + 1), kernel(at + 390, 5, n + 1)]
-            events.append(cpu("aten::einsum", at + 420, length))
+            events.append(cpu(name, at + 420, length))
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
         assert "aten::einsum" not in finding.advice
@@ -336,6 +336,11 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
 
     assert "of the idle time the CPU ran aten::einsum, which launches nothing." in told(200)
     assert "aten::einsum" not in told(60)
+    # Next to one that is nearly all, another one adds nothing to its time.
+    once = tuple(cpu("aten::sin", 1000 * n + 700, 100) for n in range(5))
+    assert "For 10.0 ms of the idle time the CPU ran aten::einsum" in told(200, more=once)
+    for name in ("aten::t", "UnsqueezeBackward0", "autograd::engine::evaluate_function: UnsqueezeBackward0"):
+        assert "launches nothing" not in told(200, name)
 
 
 @pytest.mark.parametrize(
@@ -394,6 +399,40 @@ def test_what_is_partly_compiled_is_not_told_to_be(tmp_path: Path, compiled: boo
     assert finding is not None
     assert ("larger compiled regions, CUDA graphs" in finding.advice) is compiled
     assert ("torch.compile" in finding.advice) is not compiled
+
+
+@pytest.mark.parametrize("name", ["Optimizer.step#AdamW.step", "update"])
+def test_an_optimizer_on_the_cpu(tmp_path: Path, name: str) -> None:
+    """Most of each step are ops that launch nothing; only of PyTorch's optimizers it is known what helps."""
+    events: list[Event] = []
+    for n in range(3):
+        at = 10_000 * n
+        events += [
+            step(n, at, 9_900),
+            *run(at + 100, 500, n + 1),
+            cpu(name, at + 500, 9_000, "user_annotation"),
+        ]
+        events += [cpu("aten::addcmul_", at + 600 + 400 * k, 390) for k in range(20)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    begin = (
+        "The optimizer updates parameters on the CPU" if name != "update" else "Run aten::addcmul_ on the GPU"
+    )
+    assert finding.advice.startswith(begin)
+
+
+@pytest.mark.parametrize("op", ["aten::_cudnn_rnn", "aten::lstm_by_hand"])
+def test_what_a_library_launches_for_each_time_step(tmp_path: Path, op: str) -> None:
+    """One op launches 200 kernels, on two streams in turn."""
+    events = [step(0, 0, 4_200), cpu(op, 50, 4_100)]
+    for n in range(200):
+        events += [launch(60 + 20 * n, n + 1, 8), kernel(69 + 20 * n, 3, n + 1, stream=7 + n % 2)]
+    trace = trace_of(tmp_path, *events)
+    told = {finding.rule: finding.advice for finding in find_findings(Results(trace))}
+    rnn = op == "aten::_cudnn_rnn"
+    for rule in ("overhead_bound", "short_calls"):
+        assert ("launches kernels for each time step" in told[rule]) is rnn
+    assert ("streams_in_turn" in told) is not rnn
 
 
 def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:

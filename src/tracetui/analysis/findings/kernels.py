@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import AT
-from tracetui.analysis.device_work import has_tf32
+from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.attention import outside_attention
@@ -29,7 +29,7 @@ from tracetui.analysis.findings.model import (
     longest_of_each,
     smi,
 )
-from tracetui.analysis.flops import work_of
+from tracetui.analysis.flops import counted, work_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.kernels.gemm import UNALIGNED
@@ -62,7 +62,7 @@ FAR_RATIO = 10
 FAR_SHARE = 0.05
 """Of the kernel time: what calls of `FAR_RATIO` times the usual take beyond it, to be told by itself."""
 FP32_SHARE = 0.05
-FP32_OF_ALL = 0.01
+FP32_OF_ALL = 0.025
 """Of the time: what a device that is nearly always idle computes, and how, does not matter."""
 # The default: https://pytorch.org/docs/stable/notes/cuda.html
 _CHANNELS = "numbers of channels that are multiples of 8, and memory_format=torch.channels_last."
@@ -74,6 +74,11 @@ _PLAIN_CONVOLUTIONS = (
     f"Use {_CHANNELS} torch.backends.cudnn.benchmark=True lets the library measure its kernels and pick the "
     "fastest. A convolution whose patches do not overlap is a matmul: cut the input into patches and call a "
     "Linear layer."
+)
+_RNN = re.compile(r"aten::_?(?:cudnn|miopen)_rnn")
+RNN_ADVICE = (
+    "The library launches kernels for each time step of a recurrent layer: larger batches lengthen them, "
+    "torch.cuda.graph replays them with one launch. In fp16 a single layer can run as one persistent kernel."
 )
 UNALIGNED_SHARE = 0.05
 LAYOUT_SHARE = 0.05
@@ -127,7 +132,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
         f"{duration(results.work_time - time[top])}.",
         _JOINS
         if "CatArray" in trace.name_of(int(at[0]))
-        else _hotspot_advice(numbers, shapes_recorded(trace) or name.kind not in _COUNTED),
+        else _hotspot_advice(numbers, shapes_recorded(trace) or not _shapes_would_tell(results, at, name)),
         first_of(at),
         numbers,
     )
@@ -135,6 +140,19 @@ def hotspot(results: Results) -> Iterator[Finding]:
 
 _COUNTED = ("gemm", "conv", "attention", "elementwise", "copy")
 """The kinds of kernels whose work recorded shapes tell (`flops`)."""
+
+
+def _shapes_would_tell(results: Results, at: I64, name: KernelName) -> bool:
+    """Whether recorded shapes would say how much work kernels of one name do: not of a graph's, which have no
+    op, nor of those that the compiler wrote."""
+    trace = results.trace
+    if name.kind not in _COUNTED:
+        return False
+    op, launch = op_behind(trace, at), trace.launch[at]
+    if (op >= 0).any():
+        return bool(results.named(counted)[trace.name[op[op >= 0]]].any())
+    graphs = results.named(lambda other: "GraphLaunch" in other)
+    return not graphs[trace.name[launch[launch >= 0]]].any()
 
 
 _JOINS = (
@@ -186,6 +204,14 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     )
 
 
+def launched_by_rnn(results: Results) -> bool:
+    """Whether a library's recurrent layers launch most of the kernels, copies and memsets."""
+    trace, launch = results.trace, results.launches().launch
+    op = op_around(trace, launch)
+    rnn = results.named(lambda name: _RNN.match(name) is not None)
+    return bool(2 * np.count_nonzero(rnn[trace.name[op[op >= 0]]]) > len(launch))
+
+
 def short_calls(results: Results) -> Iterator[Finding]:
     """Very many kernels that are over before their launch would be."""
     trace, launches = results.trace, results.launches()
@@ -227,6 +253,8 @@ def short_calls(results: Results) -> Iterator[Finding]:
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
         SMALL_COPIES
         if 2 * np.count_nonzero(host_copies(trace, launches.event[small])) > len(small)
+        else RNN_ADVICE
+        if launched_by_rnn(results)
         else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
         "kernel, CUDA graphs make launches cheap"
         + ("; a fused optimizer handles many tensors per kernel." if updates else "."),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.devices import device_of
+from tracetui.analysis.findings.kernels import launched_by_rnn
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.nesting import sum_into
@@ -34,6 +35,8 @@ _FULL = (
 def streams_in_turn(results: Results) -> Iterator[Finding]:
     """Kernels of several streams take turns, but hardly ever run at the same time."""
     trace, work = results.trace, results.work()
+    if launched_by_rnn(results):  # the library's streams, not the program's
+        return
     kernels = work[trace.kind[work] == Kind.KERNEL]
     kernels = kernels[~np.isin(kernels, results.work_of_kind("collective"))]
     device = device_of(trace)

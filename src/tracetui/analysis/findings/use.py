@@ -28,7 +28,7 @@ from tracetui.analysis.findings.idle import (
     waits_for_device,
     waits_in_a_step,
 )
-from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
+from tracetui.analysis.findings.kernels import RNN_ADVICE, SHORT_EVENTS, SHORT_SHARE, launched_by_rnn
 from tracetui.analysis.findings.model import (
     Finding,
     OfDevice,
@@ -40,6 +40,7 @@ from tracetui.analysis.findings.model import (
     of_devices,
     smi,
 )
+from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.findings.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
@@ -72,8 +73,11 @@ LOADING_SHARE = 0.4
 NEARLY_ALL = 0.8
 STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
 """Stretches outside of ops, one in each of so many steps, this share of that time, alike and long."""
-_COMPUTES_NOTHING = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_strided)")
-"""If one of these takes long, something kept the thread from going on."""
+_COMPUTES_NOTHING = re.compile(
+    r"aten::(?:empty|resize_|set_|detach|view|as_strided)|autograd::engine::|\w{1,200}Backward\d+$"
+)
+"""If one of these, or a view, takes long, something kept the thread from going on. What a node of PyTorch's
+own gradients computes is in ops inside it."""
 ON_CPU_SHARE = 0.2
 """From this share of `dispatch` on, ops that compute on the CPU are told."""
 LONG_NS = 50_000
@@ -98,6 +102,10 @@ _ADVICE = {
 _IN_ANNOTATION = (
     "Look at what the program does in {}: do less there, or do it less often, or in another process while "
     "the GPU works."
+)
+_OPTIMIZER_ON_CPU = (
+    "The optimizer updates parameters on the CPU: fused=True does that in one pass there, too. Or keep them "
+    "on the GPU, or update them while the GPU has other work."
 )
 _ONE_LAUNCH = (
     "A single launch takes most of that, where a few µs are usual: look at what held up that call, such as "
@@ -309,12 +317,12 @@ class _Idle:
     @cached_property
     def loading(self) -> int:
         """The idle time while the program waited for a `DataLoader`, in ns."""
-        return self._while(loading_time(self.results))
+        return self.during(loading_time(self.results))
 
     @cached_property
     def compiling(self) -> int:
         """The idle time while torch.compile compiled, in ns."""
-        return self._while(compile_time(self.results))
+        return self.during(compile_time(self.results))
 
     @cached_property
     def counts(self) -> tuple[int, int]:
@@ -323,7 +331,8 @@ class _Idle:
         without_lead_in = "lead-in" in dict(self.results.verdict().left_out)
         return max(low, self.gaps.first) if without_lead_in else low, high
 
-    def _while(self, of: Union) -> int:
+    def during(self, of: Union) -> int:
+        """The idle time for `host` and `dispatch` in these stretches, in ns."""
         if not len(of):
             return 0
         begin, end = (np.clip(at, *self.counts) for at in self.stretches[:2])
@@ -541,7 +550,7 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     if not dispatch:
         return "", 0
     trace, (low, high) = results.trace, results.judged_range()
-    at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _COMPUTES_NOTHING.match(name))
+    at = results.slices(Kind.CPU_OP, _may_compute)
     at = at[trace.duration[at] >= LONG_NS]
     at = at[results.launching_lanes()[trace.lane[at]]]
     calls = results.slices(Kind.RUNTIME, lambda _: True)
@@ -558,7 +567,12 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     few = order[: 1 if spent[order[0]] > MOSTLY * total else 3].tolist()
     told = " and ".join(short_name(trace.names[int(names[i])], "cpu_op") for i in few[:2])
     # What the verdict leaves out may cover some of it.
-    return f"ops such as {told}" if len(few) > 1 else told, min(total, dispatch)
+    time = min(total if len(few) > 1 else int(spent[few[0]]), dispatch)
+    return f"ops such as {told}" if len(few) > 1 else told, time
+
+
+def _may_compute(name: str) -> bool:
+    return is_op_name(name) and name not in METADATA_OPS and not _COMPUTES_NOTHING.match(name)
 
 
 def _ends(trace: Trace, at: I64) -> I64:
@@ -674,7 +688,11 @@ def _advice(results: Results, idle: _Idle) -> str:
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
         return SAVED_ADVICE
+    if main in ("launch", "dispatch") and launched_by_rnn(results):
+        return RNN_ADVICE
     if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
+        if 2 * idle.during(can_be_fused(results)) > idle.idle:
+            return _OPTIMIZER_ON_CPU
         return f"Run {idle.on_cpu[0]} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
         return slow[0].advice(trace)
