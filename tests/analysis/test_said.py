@@ -423,3 +423,36 @@ def test_several_ops_that_work_on_the_cpu(tmp_path: Path) -> None:
     assert "Run ops such as aten::mul_ and aten::sqrt on the GPU, or while" in both
     assert "the CPU ran aten::sqrt, which launches nothing." in told("aten::sqrt", "aten::sqrt", "aten::sqrt")
     assert "launch nothing" not in told("aten::empty", "aten::empty")
+
+
+def replays(times: int, call: float) -> list[Event]:
+    """So many launches of a graph with 40 kernels of 1 or 3 us each, which take the CPU `call` us."""
+    events: list[Event] = []
+    for n in range(times):
+        at = 400.0 * n
+        events += [cpu("aten::randn", at - 250, 240), launch(at, n + 1, call, "cudaGraphLaunch")]
+        events += [kernel(at + 10 + 4 * k, 1 + k % 2 * 2, n + 1) for k in range(40)]
+    return events
+
+
+@pytest.mark.parametrize(("call", "short"), [(79, 0), (81, 400)])
+def test_the_kernels_of_a_graph_are_short_together_or_not_at_all(
+    tmp_path: Path, call: float, short: int
+) -> None:
+    """One call launches work of 80 us: no kernel of it has a launch that could be longer than itself."""
+    trace = trace_of(tmp_path, *replays(10, call))
+    assert Results(trace).short_kernels().events == short
+    assert (found(trace, "short_calls") is not None) is (short > 0)
+
+
+def test_the_ops_of_short_kernels_are_those_of_their_ids(tmp_path: Path) -> None:
+    """A thread that ends leaves its number to the next one, and the calls of that one bear it."""
+    events: list[Event] = []
+    for n in range(120):
+        lane = {"tid": 9 if n < 60 else 11}
+        events += [cpu("aten::mm", 50 * n, 30, **{"External id": n + 1}) | lane]
+        events += [launch(50 * n + 5, n + 1, 20), kernel(50 * n + 30, 2, n + 1)]
+        events[-2]["args"]["External id"] = events[-1]["args"]["External id"] = n + 1
+    finding = found(trace_of(tmp_path, *events), "short_calls")
+    assert finding is not None
+    assert "aten::mm (120)" in finding.text
