@@ -96,6 +96,23 @@ def test_what_to_do_about_casts(tmp_path: Path) -> None:
     assert "no part of another op" not in told
 
 
+def test_casts_to_what_the_matmuls_take(tmp_path: Path) -> None:
+    """A product in int8 needs its inputs in int8, and gives int32."""
+
+    def advice(product: str) -> str:
+        events: list[Event] = []
+        for n in range(10):
+            events += [cpu("aten::copy_", 1000 * n, 40), *run(1000 * n + 20, 900, 2 * n + 1, CAST)]
+            events += run(1000 * n + 930, 60, 2 * n + 2, product)
+        finding = found(trace_of(tmp_path, *events), "type_conversions")
+        assert finding is not None
+        return finding.advice
+
+    narrow = "void cutlass::Kernel2<cutlass_80_tensorop_i16832gemm_s8_128x256_128x3_tn_align16>(int)"
+    assert advice(narrow).startswith("Matmuls run in int8: conversions to it")
+    assert advice(GEMM).startswith("Convert a weight or a constant once")
+
+
 def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
     events: list[Event] = []
     for n in range(5):
