@@ -276,6 +276,7 @@ def test_memory_that_every_step_asks_for(tmp_path: Path) -> None:
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
         assert ("Step after step" in finding.advice) is (several == 4)
+        assert "empty_cache()" not in finding.advice  # nothing is given back
         assert ("first requests" in finding.advice) is (several == 2)
 
 

@@ -42,6 +42,7 @@ from tracetui.analysis.findings.model import (
 from tracetui.analysis.findings.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.memory import OUT_OF_MEMORY
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
@@ -51,6 +52,7 @@ from tracetui.analysis.verdict import busy_text
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union, all_of
+from tracetui.trace.memory import named_instants
 from tracetui.trace.model import I32, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, share
 
@@ -96,6 +98,10 @@ _ADVICE = {
 _ONE_LAUNCH = (
     "A single launch takes most of that, where some µs are usual: look at what held that call up, such as "
     "another thread in a CUDA call, the driver, or a CPU that others use."
+)
+_LESS_MEMORY = (
+    "Some requests failed, and before each the allocator freed what it kept: use less memory, or smaller "
+    "batches."
 )
 _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 _COMPILED_ADVICE = (
@@ -687,7 +693,7 @@ def allocation_advice(results: Results) -> str:
             "it. It is for debugging."
         )
     if _frees(results):
-        return _ADVICE["allocation"]
+        return _LESS_MEMORY if len(named_instants(trace, OUT_OF_MEMORY)) else _ADVICE["allocation"]
     steps, at = results.step_table(), results.slices(Kind.RUNTIME, is_allocation)
     pins = results.named(lambda name: bool(_PINS.search(name)))[trace.name[at]]
     if 2 * int(trace.duration[at[pins]].sum()) > int(trace.duration[at].sum()):
@@ -698,8 +704,8 @@ def allocation_advice(results: Results) -> str:
     again = np.count_nonzero(np.unique(step_of(steps, trace.start[at])) >= 0)
     if results.is_whole and again > 2 and 2 * again > len(steps):
         return (
-            "Step after step asks for memory again: look for what gives it back (empty_cache(), shapes that "
-            "change), and for requests that fail and are tried again."
+            "Step after step asks for memory again, and next to nothing is freed: look for tensors that are "
+            "kept from one step to the next, and for shapes that change, so that no free block fits."
         )
     return "Next to nothing is freed here: these are first requests. Warm up with the largest shapes."
 
