@@ -310,19 +310,17 @@ def test_calls_of_a_hundred_years(tmp_path: Path) -> None:
     assert not len(first_calls(trace))
 
 
-@pytest.mark.parametrize(("kernel_name", "fires"), [("new", False), ("k", True)])
-def test_a_step_that_is_slow_for_its_first_launch_only_is_told_as_that(
-    tmp_path: Path, kernel_name: str, fires: bool
+@pytest.mark.parametrize(("slow", "fires"), [((0, 1), False), ((2, 3), True)])
+def test_the_first_steps_are_slow_for_what_they_do_first(
+    tmp_path: Path, slow: tuple[int, ...], fires: bool
 ) -> None:
-    """A launch of 600 ms in the third of five steps; of a kernel that ran before it is no first use."""
+    """Launches of 600 ms, of kernels that had not run: in the first two of seven steps, or later."""
     events: list[Event] = []
     at = 0.0
-    for n in range(5):
-        long = 600_000 if n == 2 else 0
+    for n in range(7):
+        long = 600_000 if n in slow else 0
         events += [step(n, at, 500 + long), *usual(at + 10, 100 * n + 1)]
         if long:
-            events += [launch(at + 450, 90, long), kernel(at + 460 + long, 5, 90, name=kernel_name)]
+            events += [launch(at + 450, 90 + n, long), kernel(at + 460 + long, 5, 90 + n, name=f"new{n}")]
         at += 510 + long
-    trace = trace_of(tmp_path, *events)
-    assert bool(found(trace, "slow_steps")) is fires
-    assert bool(found(trace, "initialisation")) is not fires
+    assert bool(found(trace_of(tmp_path, *events), "slow_steps")) is fires

@@ -73,7 +73,6 @@ _SAME_OPS = (
 _SYSTEMS = (
     "So little is often not the program's: another process had the CPU, or Python collected its garbage."
 )
-_NONE = np.zeros(0, np.int64)
 _NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
@@ -210,7 +209,10 @@ def slow_steps(results: Results) -> Iterator[Finding]:
     trace, steps = results.trace, results.step_table()
     if len(steps) < 3 or not results.is_whole or results.verdict().verdict == "compute-bound":
         return
-    width = _own_widths(results, steps, results.cpu_time().first)  # of first uses `initialisation` tells
+    width = _own_widths(results, steps)
+    # Of what the first steps do for the first time, `initialisation` tells.
+    first = busy_union(trace, results.cpu_time().first).within(steps.start, steps.end)
+    width = np.maximum(width - first * np.cumprod(first > 0), 0)
     usual = int(np.median(width))
     # Where steps of all lengths come, none is "usual".
     long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
@@ -333,11 +335,10 @@ def _widths(results: Results) -> F64 | None:
     return width.astype(np.float64) if wide else None
 
 
-def _own_widths(results: Results, steps: StepTable, others: I64 = _NONE) -> I64:
-    """Each step's time on the CPU, without the profiler's work, waiting for a place in the queue, and these
-    others (slices), ns."""
+def _own_widths(results: Results, steps: StepTable) -> I64:
+    """Each step's time on the CPU, without the profiler's work and waiting for a place in the queue, ns."""
     trace = results.trace
-    not_its_own = busy_union(trace, np.concatenate([profilers_work(trace), queue_full(trace), others]))
+    not_its_own = busy_union(trace, np.union1d(profilers_work(trace), queue_full(trace)))
     return np.asarray(steps.end - steps.start - not_its_own.within(steps.start, steps.end), dtype=np.int64)
 
 
