@@ -391,12 +391,40 @@ def test_an_op_that_works_on_the_cpu(tmp_path: Path, length: int, said: bool) ->
     """What takes as long and launches nothing is no overhead of launches."""
     events: list[Event] = []
     for n in range(5):
-        events += [cpu("aten::add_", 400 * n, length), cpu("aten::mm", 400 * n + 320, 70)]
+        events += [cpu("aten::einsum", 400 * n, length), cpu("aten::mm", 400 * n + 320, 70)]
         events += run(400 * n + 340, 20, n + 1)
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert ("the CPU ran aten::add_, which launches nothing." in finding.text) is said
-    assert finding.advice.startswith("Run aten::add_ on the GPU") is (length == 300)
+    assert ("the CPU ran aten::einsum, which launches nothing." in finding.text) is said
+    assert finding.advice.startswith("Run aten::einsum on the GPU") is (length == 300)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("aten::add_", True), ("aten::to", False), ("aten::slice", False)]
+)
+def test_many_small_ops_that_compute_on_the_cpu(tmp_path: Path, name: str, said: bool) -> None:
+    """What always computes and launches nothing works on tensors of the CPU, however short it is."""
+    events: list[Event] = []
+    for n in range(5):
+        events += [cpu(name, 400 * n + 10 * k, 9) for k in range(30)]
+        events += [cpu("aten::mm", 400 * n + 320, 70), *run(400 * n + 340, 20, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert (f"the CPU ran {name}, which launches nothing." in finding.text) is said
+    assert finding.advice.startswith(f"Instead of 150 small calls of {name} on the CPU, run few") is said
+
+
+def test_work_on_the_cpu_is_told_before_what_takes_less(tmp_path: Path) -> None:
+    """Each step draws numbers on the CPU for 600 us, and is outside of ops for 300."""
+    events: list[Event] = []
+    for n in range(4):
+        at = 1000 * n
+        events += [step(n, at, 995), cpu("aten::randn", at + 320, 600)]
+        events += [launch(at + 930, n + 1, name="cudaGraphLaunch"), kernel(at + 940, 30, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert "the CPU ran aten::randn, which launches nothing." in finding.text
+    assert finding.advice.startswith("Run aten::randn on the GPU")
 
 
 def test_what_comes_after_a_product_is_no_product() -> None:

@@ -76,6 +76,12 @@ ON_CPU_SHARE = 0.2
 """From this share of `dispatch` on, ops that compute on the CPU are told."""
 LONG_NS = 50_000
 """An op on the CPU that takes as long does not only launch, or look at its inputs."""
+_COMPUTES = re.compile(
+    r"aten::(?:(?:add|sub|mul|div|pow|neg|abs|exp|log|sqrt|sum|mean|prod|cumsum|min|max|amin|amax|argmin|argmax|any"
+    r"|all|sort|topk|eq|ne|lt|le|gt|ge|where|clamp|mm|bmm|addmm|matmul|softmax|sigmoid|tanh|relu|cat|stack"
+    r"|index_select|masked_select|gather|scatter)_?|(?:fill|zero|copy|normal|uniform|random)_)"
+)
+"""Nor does a shorter one of these, if it launches nothing."""
 TURNS, TURN_SHARE = 5, 0.95
 """So many gaps that wait for this share of the longest or more are turns of one length."""
 
@@ -345,8 +351,8 @@ class _Idle:
         return _within(self.results, self)
 
     @cached_property
-    def on_cpu(self) -> tuple[str, int]:
-        """The op that does its work on the CPU for much of `dispatch`, "" for none; and for how long."""
+    def on_cpu(self) -> tuple[str, int, int]:
+        """The ops that work on the CPU for much of `dispatch`, "" for none; for how long; their calls."""
         return _on_cpu(self.results, self.gaps, self.dispatch)
 
     @property
@@ -461,13 +467,11 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
         loading += f"{' and '.join(names)}, called once{' each' if len(names) > 1 else ''}: a first call "
         loading += "also loads code and sets up libraries."
-    if not loading and "host" in (CAUSES[i] for i in idle.largest):
-        loading = _same_place(results, idle)
-    if not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
-        ops, time_in_ops = idle.on_cpu
-        if ops:
-            loading = f" For {duration(time_in_ops)} of the idle time the CPU ran {ops}, which "
-            loading += "launch nothing." if ops.startswith("ops ") else "launches nothing."
+    for cause in (CAUSES[i] for i in idle.largest):
+        if not loading and cause == "dispatch":
+            loading = _ops_on_cpu(idle)
+        if not loading and cause == "host":
+            loading = _same_place(results, idle)
     if idle.main == "queued" and not waits_for_others(results.trace):
         loading += _turns(idle)
     if where := _one_step(results, idle) or _without_launches(results):
@@ -478,6 +482,12 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
     busy = f"{capital(device)} is busy for {duration(idle.busy)} of the {time}"
     return f"{busy}. While it is idle: {told}.{loading}"
+
+
+def _ops_on_cpu(idle: _Idle) -> str:
+    ops, time, _ = idle.on_cpu
+    launch = "launch nothing" if ops.startswith("ops ") else "launches nothing"
+    return f" For {duration(time)} of the idle time the CPU ran {ops}, which {launch}." if ops else ""
 
 
 def _before_all(results: Results, idle: _Idle) -> int:
@@ -532,14 +542,15 @@ def _longest_of_each(step: I32, length: I64) -> I64:
     return found
 
 
-def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
+def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int]:
     """(the ops that run for much of `dispatch` ns in which a device is idle, without a call of the runtime;
-    for how long); of short ops the time is PyTorch's own."""
+    for how long; how many calls). Of short ops that may compute nothing the time is PyTorch's own."""
     if not dispatch:
-        return "", 0
+        return "", 0, 0
     trace, (low, high) = results.trace, results.judged_range()
     at = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not _COMPUTES_NOTHING.match(name))
-    at = at[trace.duration[at] >= LONG_NS]
+    computes = results.named(lambda name: _COMPUTES.fullmatch(name) is not None)
+    at = at[(trace.duration[at] >= LONG_NS) | computes[trace.name[at]]]
     at = at[results.launching_lanes()[trace.lane[at]]]
     calls = results.slices(Kind.RUNTIME, lambda _: True)
     at = at[np.searchsorted(calls, at) == np.searchsorted(calls, _ends(trace, at))]
@@ -548,14 +559,14 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     end = np.clip(trace.start[at] + trace.duration[at], low, high)
     idle = end - begin - gaps.blocks.within(begin, end)
     if not len(at) or (total := int(idle.sum())) < ON_CPU_SHARE * dispatch:
-        return "", 0
+        return "", 0, 0
     names, which = by_name(trace, at)
     spent = sum_into(which, idle, len(names))
     order = np.argsort(-spent, kind="stable")
     few = order[: 1 if spent[order[0]] > MOSTLY * total else 3].tolist()
     told = " and ".join(short_name(trace.names[int(names[i])], "cpu_op") for i in few[:2])
     # What the verdict leaves out may cover some of it.
-    return f"ops such as {told}" if len(few) > 1 else told, min(total, dispatch)
+    return f"ops such as {told}" if len(few) > 1 else told, min(total, dispatch), len(at)
 
 
 def _ends(trace: Trace, at: I64) -> I64:
@@ -657,14 +668,19 @@ def _advice(results: Results, idle: _Idle) -> str:
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
         return f"{_ADVICE['allocation']} {_ADVICE[main]}"
+    if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
+        ops, time, calls = idle.on_cpu
+        if time < LONG_NS * calls:
+            return (
+                f"Instead of {calls:,} small calls of {ops} on the CPU, run few on whole tensors, on the GPU."
+            )
+        return f"Run {ops} on the GPU, or while the GPU has other work."
     if main in ("launch", "dispatch") and _copies(results):
         return "Most launches are copies from and to the host: copy many small tensors as one."
     if main in ("launch", "dispatch") and _replays(results):
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
         return SAVED_ADVICE
-    if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
-        return f"Run {idle.on_cpu[0]} on the GPU, or while the GPU has other work."
     if slow := _slow(results, idle):
         return slow[0].advice(trace)
     if main == "launch" and idle.one_gap:
