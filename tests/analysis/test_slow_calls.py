@@ -189,6 +189,16 @@ def test_time_before_the_device_has_anything_to_do(tmp_path: Path, sleeps: float
     assert (" pass before the GPU has anything to do." in text) is says
 
 
+@pytest.mark.parametrize(("sleeps", "says"), [(400, False), (600, True)])
+def test_time_after_the_device_had_the_last_to_do(tmp_path: Path, sleeps: float, says: bool) -> None:
+    """Between the kernels 500 us of host time, and after them a pause."""
+    events = [*run(10, 20, 1), *run(530, 20, 2), cpu("aten::mm", 550 + sleeps - 1, 1)]
+    text = told(trace_of(tmp_path, *events), "overhead_bound")
+    assert (f" {sleeps} µs come after the last work of the GPU." in text) is says
+    assert ("or stop recording before that." in text) is says
+    assert ("the CPU sets the pace" in text) is not says
+
+
 def offloading(node: str, copies: int = 8) -> list[Event]:
     """A forward pass that copies to the host, and a backward pass that fetches it again."""
     events: list[Event] = []

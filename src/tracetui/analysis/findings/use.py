@@ -138,7 +138,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     def tell(idle: _Idle) -> Finding:
         # One gap or one step says nothing of the rest, nor does compiling.
         rare = idle.one_gap or bool(_one_step(results, idle)) or 2 * idle.compiling > idle.idle
-        rare = rare or _once(results, idle) is not None
+        rare = rare or _once(results, idle) is not None or 2 * _after_all(results, idle) > idle.idle
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
@@ -478,6 +478,8 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading += where
     elif 2 * (first := _before_all(results, idle)) > idle.idle:
         loading += f" {duration(first)} pass before {device} has anything to do."
+    elif 2 * (rest := _after_all(results, idle)) > idle.idle:
+        loading += f" {duration(rest)} come after the last work of {device}."
     elif idle.one_gap:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
     busy = f"{capital(device)} is busy for {duration(idle.busy)} of the {time}"
@@ -497,6 +499,13 @@ def _before_all(results: Results, idle: _Idle) -> int:
     low, _ = results.judged_range()
     left_out = sum(time for _, time in results.verdict().left_out)
     return max(0, idle.gaps.first - low - left_out)
+
+
+def _after_all(results: Results, idle: _Idle) -> int:
+    """How long a device is idle after its last event, of a trace without steps, ns."""
+    if not results.is_whole or len(results.step_table()):
+        return 0
+    return max(0, results.judged_range()[1] - idle.gaps.last)
 
 
 def _same_place(results: Results, idle: _Idle) -> str:
@@ -642,6 +651,8 @@ def _advice(results: Results, idle: _Idle) -> str:
         return loading_advice(results)
     if idle.compiling >= LOADING_SHARE * idle.idle:
         return compiling_advice(results)
+    if 2 * _after_all(results, idle) > idle.idle:
+        return "Look at what the program does after its last work on the GPU, or stop recording before that."
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
         at = results.slices(Kind.ANNOTATION, lambda _: True)
         if results.launching_lanes()[trace.lane[at]].any():
