@@ -186,6 +186,25 @@ def test_small_copies_are_told_once(tmp_path: Path) -> None:
     assert found(trace_of(tmp_path, *copies(20, IN, IN)), "pageable_memory") is not None
 
 
+@pytest.mark.parametrize(
+    ("kernels", "length", "said"),
+    [(1, 1, "20 of 40 launches"), (2, 1, "20 of 60 launches"), (3, 1, ""), (1, 20, "")],
+)
+def test_values_that_are_sent_one_by_one(tmp_path: Path, kernels: int, length: float, said: str) -> None:
+    """`torch.tensor(value, device="cuda")` before every kernel or two; a copy of 20 us is no small one."""
+    events: list[Event] = []
+    for n in range(20):
+        at = 200.0 * n
+        events += [cpu("aten::to", at, 90), launch(at + 20, 10 * n, name="cudaMemcpyAsync")]
+        events.append(memcpy(at + 30, length, 10 * n, IN))
+        for k in range(1, kernels + 1):
+            events += [cpu("aten::add_", at + 90 + 30 * k, 29), *run(at + 110 + 30 * k, 1, 10 * n + k)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith(said or "Give the GPU more work")
+    assert ("copy many small tensors as one." in finding.advice) is bool(said)
+
+
 def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
     """Gradients to the host, parameters back: what an optimizer on the host needs."""
     for ways, pin, beside in (

@@ -21,6 +21,7 @@ from tracetui.analysis.findings.compiled import (
 )
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
 from tracetui.analysis.findings.idle import (
+    MUCH_NS,
     TURNS_SHARE,
     blocking_launches,
     loading_advice,
@@ -74,6 +75,7 @@ _COMPUTES_NOTHING = re.compile(r"aten::(?:empty|resize_|set_|detach|view|as_stri
 """If one of these takes long, something kept the thread from going on."""
 ON_CPU_SHARE = 0.2
 """From this share of `dispatch` on, ops that compute on the CPU are told."""
+COPIED_SHARE = 0.3
 LONG_NS = 50_000
 """An op on the CPU that takes as long does not only launch, or look at its inputs."""
 _COMPUTES = re.compile(
@@ -686,8 +688,11 @@ def _advice(results: Results, idle: _Idle) -> str:
                 f"Instead of {calls:,} small calls of {ops} on the CPU, run few on whole tensors, on the GPU."
             )
         return f"Run {ops} on the GPU, or while the GPU has other work."
-    if main in ("launch", "dispatch") and _copies(results):
-        return "Most launches are copies from and to the host: copy many small tensors as one."
+    copies, of = _copies(results)
+    if main in ("launch", "dispatch") and copies >= COPIED_SHARE * of:
+        advice = f"{copies:,} of {of:,} launches copy little from or to the host: copy many small tensors as "
+        advice += "one."
+        return advice if 2 * copies > of else f"{advice} {_ADVICE[main]}"
     if main in ("launch", "dispatch") and _replays(results):
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
@@ -759,10 +764,11 @@ def _replays(results: Results) -> bool:
     return bool(2 * np.count_nonzero(replay) > len(replay))
 
 
-def _copies(results: Results) -> bool:
-    """Whether most of what is launched copies from and to the host."""
-    copies = host_copies(results.trace, results.launches().event)
-    return bool(2 * np.count_nonzero(copies) > len(copies))
+def _copies(results: Results) -> tuple[int, int]:
+    """How many launches copy little from and to the host; of how many in all."""
+    trace, event = results.trace, results.launches().event
+    copies = host_copies(trace, event) & (trace.duration[event] < MUCH_NS)
+    return int(np.count_nonzero(copies)), len(copies)
 
 
 def _is_compiled(results: Results) -> bool:
