@@ -13,7 +13,7 @@ from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.attention import outside_attention
 from tracetui.analysis.findings.compiled import compile_phases
-from tracetui.analysis.findings.grids import small_grids_of
+from tracetui.analysis.findings.grids import SPINS, small_grids_of
 from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
     FUSED_SHARE,
@@ -123,7 +123,9 @@ def hotspot(results: Results) -> Iterator[Finding]:
         f"{name.short} takes {share(part)} of {WORK_TIME}",
         f"{calls} in all. {reached}All {whose} other work together takes "
         f"{duration(results.work_time - time[top])}.",
-        _JOINS
+        "It only waits, as torch.cuda._sleep does: leave it out of what you measure."
+        if SPINS in trace.name_of(int(at[0]))
+        else _JOINS
         if "CatArray" in trace.name_of(int(at[0]))
         else _hotspot_advice(numbers, shapes_recorded(trace) or name.kind not in _COUNTED),
         first_of(at),
