@@ -316,3 +316,19 @@ def test_calls_of_a_hundred_years(tmp_path: Path) -> None:
     calls = [launch(n * 1e15, n + 1, years) for n in range(4)]
     trace = trace_of(tmp_path, *calls, kernel(years + 1e15, 100, 1))
     assert not len(first_calls(trace))
+
+
+@pytest.mark.parametrize(("slow", "fires"), [((0, 1), False), ((2, 3), True)])
+def test_the_first_steps_are_slow_for_what_they_do_first(
+    tmp_path: Path, slow: tuple[int, ...], fires: bool
+) -> None:
+    """Launches of 600 ms, of kernels that had not run: in the first two of seven steps, or later."""
+    events: list[Event] = []
+    at = 0.0
+    for n in range(7):
+        long = 600_000 if n in slow else 0
+        events += [step(n, at, 500 + long), *usual(at + 10, 100 * n + 1)]
+        if long:
+            events += [launch(at + 450, 90 + n, long), kernel(at + 460 + long, 5, 90 + n, name=f"new{n}")]
+        at += 510 + long
+    assert bool(found(trace_of(tmp_path, *events), "slow_steps")) is fires

@@ -497,6 +497,30 @@ def test_small_grids(tmp_path: Path, blocks: list[int], length: float, fires: bo
         assert len(finding.evidence) == 1
 
 
+def test_a_kernel_that_only_waits_needs_no_more_blocks(tmp_path: Path) -> None:
+    """`torch.cuda._sleep`."""
+    name = "at::cuda::(anonymous namespace)::spin_kernel(long)"
+    trace = trace_of(tmp_path, *gridded(1, 10, 900, [1], name), *gridded(2, 910, 50, [500], ADD), **SMS)
+    assert found(trace, "small_grids") is None
+    finding = found(trace, "hotspot")
+    assert finding is not None
+    assert finding.advice.startswith("It only waits")
+
+
+@pytest.mark.parametrize(("ops", "own"), [(True, False), (False, True)])
+def test_the_grid_of_a_kernel_that_no_op_launches(tmp_path: Path, ops: bool, own: bool) -> None:
+    """One written in Triton, and launched from Python."""
+    events = [*gridded(1, 10, 900, [1], "sum_all"), *gridded(2, 910, 50, [500], ADD), step(0, 0, 1000)]
+    events += [cpu("aten::sum", 4, 8)] if ops else []
+    finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
+    assert finding is not None
+    assert finding.advice.startswith("No op of PyTorch launches these" if own else "Give them more to do")
+    bare = [event for event in events if event["cat"] != "user_annotation"]  # the CPU was not recorded
+    finding = found(trace_of(tmp_path, *bare, **SMS), "small_grids")
+    assert finding is not None
+    assert finding.advice.startswith("Give them more to do")
+
+
 def test_small_grids_says_the_time_of_the_calls_that_are(tmp_path: Path) -> None:
     """Of one name, two of four calls have few blocks. Without a grid or a device, nothing is said."""
     grids = [[8, 1, 1], [1000, 1, 1], [4, 2, 1], [500, 2, 1]]

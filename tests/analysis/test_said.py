@@ -297,6 +297,7 @@ def test_memory_that_every_step_asks_for(tmp_path: Path) -> None:
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
         assert ("Every step requests memory" in finding.advice) is (several == 4)
+        assert "empty_cache()" not in finding.advice  # nothing is given back
         assert ("first requests" in finding.advice) is (several == 2)
 
 
@@ -411,12 +412,40 @@ def test_an_op_that_works_on_the_cpu(tmp_path: Path, length: int, said: bool) ->
     """What takes as long and launches nothing is no overhead of launches."""
     events: list[Event] = []
     for n in range(5):
-        events += [cpu("aten::add_", 400 * n, length), cpu("aten::mm", 400 * n + 320, 70)]
+        events += [cpu("aten::einsum", 400 * n, length), cpu("aten::mm", 400 * n + 320, 70)]
         events += run(400 * n + 340, 20, n + 1)
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert ("the CPU ran aten::add_, which launches nothing." in finding.text) is said
-    assert finding.advice.startswith("Run aten::add_ on the GPU") is (length == 300)
+    assert ("the CPU ran aten::einsum, which launches nothing." in finding.text) is said
+    assert finding.advice.startswith("Run aten::einsum on the GPU") is (length == 300)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("aten::add_", True), ("aten::to", False), ("aten::slice", False)]
+)
+def test_many_small_ops_that_compute_on_the_cpu(tmp_path: Path, name: str, said: bool) -> None:
+    """What always computes and launches nothing works on tensors of the CPU, however short it is."""
+    events: list[Event] = []
+    for n in range(5):
+        events += [cpu(name, 400 * n + 10 * k, 9) for k in range(30)]
+        events += [cpu("aten::mm", 400 * n + 320, 70), *run(400 * n + 340, 20, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert (f"the CPU ran {name}, which launches nothing." in finding.text) is said
+    assert finding.advice.startswith(f"Instead of 150 small calls of {name} on the CPU, run a few") is said
+
+
+def test_work_on_the_cpu_is_told_before_what_takes_less(tmp_path: Path) -> None:
+    """Each step draws numbers on the CPU for 600 us, and is outside of ops for 300."""
+    events: list[Event] = []
+    for n in range(4):
+        at = 1000 * n
+        events += [step(n, at, 995), cpu("aten::randn", at + 320, 600)]
+        events += [launch(at + 930, n + 1, name="cudaGraphLaunch"), kernel(at + 940, 30, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert "the CPU ran aten::randn, which launches nothing." in finding.text
+    assert finding.advice.startswith("Run aten::randn on the GPU")
 
 
 def test_what_comes_after_a_product_is_no_product() -> None:
@@ -504,3 +533,36 @@ def test_a_long_step_that_waits_for_the_gpu_is_told_so(tmp_path: Path) -> None:
     assert "Most of it is a wait for the GPU, cudaStreamSynchronize (+20.0 ms)." in finding.text
     assert "these take longer" not in finding.text
     assert finding.advice.startswith("Look at what the GPU does meanwhile")
+
+
+def replays(times: int, call: float) -> list[Event]:
+    """So many launches of a graph with 40 kernels of 1 or 3 us each, which take the CPU `call` us."""
+    events: list[Event] = []
+    for n in range(times):
+        at = 400.0 * n
+        events += [cpu("aten::randn", at - 250, 240), launch(at, n + 1, call, "cudaGraphLaunch")]
+        events += [kernel(at + 10 + 4 * k, 1 + k % 2 * 2, n + 1) for k in range(40)]
+    return events
+
+
+@pytest.mark.parametrize(("call", "short"), [(79, 0), (81, 400)])
+def test_the_kernels_of_a_graph_are_short_together_or_not_at_all(
+    tmp_path: Path, call: float, short: int
+) -> None:
+    """One call launches work of 80 us: no kernel of it has a launch that could be longer than itself."""
+    trace = trace_of(tmp_path, *replays(10, call))
+    assert Results(trace).short_kernels().events == short
+    assert (found(trace, "short_calls") is not None) is (short > 0)
+
+
+def test_the_ops_of_short_kernels_are_those_of_their_ids(tmp_path: Path) -> None:
+    """A thread that ends leaves its number to the next one, and the calls of that one bear it."""
+    events: list[Event] = []
+    for n in range(120):
+        lane = {"tid": 9 if n < 60 else 11}
+        events += [cpu("aten::mm", 50 * n, 30, **{"External id": n + 1}) | lane]
+        events += [launch(50 * n + 5, n + 1, 20), kernel(50 * n + 30, 2, n + 1)]
+        events[-2]["args"]["External id"] = events[-1]["args"]["External id"] = n + 1
+    finding = found(trace_of(tmp_path, *events), "short_calls")
+    assert finding is not None
+    assert "aten::mm (120)" in finding.text

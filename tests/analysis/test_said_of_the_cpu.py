@@ -243,6 +243,21 @@ def test_a_recording_of_nothing_says_what_to_do(tmp_path: Path, op: bool, said: 
     assert ("export the trace in on_trace_ready" in Results(trace).verdict().reason) is said
 
 
+@pytest.mark.parametrize(("failed", "advice"), [(False, "Let the caching"), (True, "Some requests failed")])
+def test_what_the_allocator_frees_after_a_request_that_failed(
+    tmp_path: Path, failed: bool, advice: str
+) -> None:
+    """It gives back what it keeps, and tries again: no `empty_cache()` of the program's."""
+    events = [cpu("aten::empty", 100, 900), *run(90, 5, 1), *run(1010, 50, 2)]
+    events += [cpu("cudaMalloc", 110, 300, "cuda_runtime"), cpu("cudaFree", 420, 300, "cuda_runtime")]
+    if failed:
+        one = {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[OutOfMemory]", "pid": 9, "tid": 9}
+        events.append(one | {"ts": 400, "args": {"Bytes": 1 << 30, "Device Type": 1}})
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith(advice)
+
+
 @pytest.mark.parametrize(
     ("requests", "title"),
     [(0, ""), (1, "1 request for GPU memory failed"), (3, "3 requests for GPU memory failed")],

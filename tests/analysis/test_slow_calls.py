@@ -113,6 +113,17 @@ def test_what_is_no_slow_call(tmp_path: Path, events: list[Event]) -> None:
     assert finding is None or ATTENTION not in finding.title
 
 
+@pytest.mark.parametrize(("profiler", "fires"), [(2_500, True), (2_510, False)])
+def test_calls_that_the_profiler_makes_slow(tmp_path: Path, profiler: float, fires: bool) -> None:
+    """Two threads launch at the same time, and both wait while it asks for memory."""
+    events = [e for n in range(10) for e in call(20_000 + 100 * n, 40, n + 1)]
+    for thread, at in ((9, 10_000), (11, 10_005)):
+        events += [e | {"tid": thread} if e["pid"] == 9 else e for e in call(at, 5_000, thread + 90)]
+    events.append(cpu("Activity Buffer Request", 10_100, profiler, "overhead") | {"pid": -1, "tid": 0})
+    events += call(100, 40, 900)
+    assert (found(trace_of(tmp_path, *events), "slow_calls") is not None) is fires
+
+
 def test_a_single_slow_call_counts_if_it_is_not_the_first(tmp_path: Path) -> None:
     events = [e for e in decode(rounds=2) if not (e["name"] == ATTENTION and e["ts"] == 10)]
     title = f"{ATTENTION}: 1 of 7 calls takes 5.00 ms on the CPU"
@@ -176,6 +187,16 @@ def test_time_before_the_device_has_anything_to_do(tmp_path: Path, sleeps: float
     work = [event for n in range(4) for event in run(sleeps + 400 * n, 50, n + 1)]
     text = told(trace_of(tmp_path, begin, *work), "overhead_bound")
     assert (" pass before the GPU has anything to do." in text) is says
+
+
+@pytest.mark.parametrize(("sleeps", "says"), [(400, False), (600, True)])
+def test_time_after_the_device_had_the_last_to_do(tmp_path: Path, sleeps: float, says: bool) -> None:
+    """Between the kernels 500 us of host time, and after them a pause."""
+    events = [*run(10, 20, 1), *run(530, 20, 2), cpu("aten::mm", 550 + sleeps - 1, 1)]
+    text = told(trace_of(tmp_path, *events), "overhead_bound")
+    assert (f" {sleeps} µs come after the last work of the GPU." in text) is says
+    assert ("or stop recording before that." in text) is says
+    assert ("the CPU sets the pace" in text) is not says
 
 
 def offloading(node: str, copies: int = 8) -> list[Event]:

@@ -46,6 +46,18 @@ def test_streams_without_work_in_between(tmp_path: Path) -> None:
     assert finding.advice.startswith("Streams help only where work is queued")
 
 
+@pytest.mark.parametrize(("waits", "told"), [(9, False), (10, True)])
+@pytest.mark.parametrize("slower", [1, 4])
+def test_streams_that_wait_for_each_other(tmp_path: Path, waits: int, told: bool, slower: int) -> None:
+    """19 changes, and so many calls that have one stream wait for what was recorded in another."""
+    events = [event | {"ts": slower * event["ts"]} for event in turns(20, 500)]
+    events += [cpu("cudaStreamWaitEvent", 450 + n, 0.5, "cuda_runtime") for n in range(waits)]
+    finding = found(trace_of(tmp_path, *events), "streams_in_turn")
+    assert finding is not None
+    assert (f" {waits} calls make one stream wait for another." in finding.text) is told
+    assert finding.advice.startswith("If each kernel needs the one before") is told
+
+
 @pytest.mark.parametrize(
     ("count", "overlap", "name"),
     [

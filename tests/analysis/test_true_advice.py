@@ -96,6 +96,23 @@ def test_what_to_do_about_casts(tmp_path: Path) -> None:
     assert "no part of another op" not in told
 
 
+def test_casts_to_what_the_matmuls_take(tmp_path: Path) -> None:
+    """A product in int8 needs its inputs in int8, and gives int32."""
+
+    def advice(product: str) -> str:
+        events: list[Event] = []
+        for n in range(10):
+            events += [cpu("aten::copy_", 1000 * n, 40), *run(1000 * n + 20, 900, 2 * n + 1, CAST)]
+            events += run(1000 * n + 930, 60, 2 * n + 2, product)
+        finding = found(trace_of(tmp_path, *events), "type_conversions")
+        assert finding is not None
+        return finding.advice
+
+    narrow = "void cutlass::Kernel2<cutlass_80_tensorop_i16832gemm_s8_128x256_128x3_tn_align16>(int)"
+    assert advice(narrow).startswith("Matmuls run in int8: conversions to it")
+    assert advice(GEMM).startswith("Convert a weight or a constant once")
+
+
 def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
     events: list[Event] = []
     for n in range(5):
@@ -216,6 +233,25 @@ def test_small_copies_are_told_once(tmp_path: Path) -> None:
         assert finding is not None
         assert "copy many small tensors as one" in finding.advice
     assert found(trace_of(tmp_path, *copies(20, IN, IN)), "pageable_memory") is not None
+
+
+@pytest.mark.parametrize(
+    ("kernels", "length", "said"),
+    [(1, 1, "20 of 40 launches"), (2, 1, "20 of 60 launches"), (3, 1, ""), (1, 20, "")],
+)
+def test_values_that_are_sent_one_by_one(tmp_path: Path, kernels: int, length: float, said: str) -> None:
+    """`torch.tensor(value, device="cuda")` before every kernel or two; a copy of 20 us is no small one."""
+    events: list[Event] = []
+    for n in range(20):
+        at = 200.0 * n
+        events += [cpu("aten::to", at, 90), launch(at + 20, 10 * n, name="cudaMemcpyAsync")]
+        events.append(memcpy(at + 30, length, 10 * n, IN))
+        for k in range(1, kernels + 1):
+            events += [cpu("aten::add_", at + 90 + 30 * k, 29), *run(at + 110 + 30 * k, 1, 10 * n + k)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith(said or "Give the GPU more work")
+    assert ("copy many small tensors as one." in finding.advice) is bool(said)
 
 
 def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:

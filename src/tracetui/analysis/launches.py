@@ -58,6 +58,8 @@ class ShortKernels:
     events: int
     of: int
     """How many events have a launch, short or not."""
+    at: I64
+    """Where they are among the `Launches`."""
     names: tuple[str, ...]
     count: I64
     device_time: I64
@@ -84,13 +86,17 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
 
 
 def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
-    """The events whose launch cost the CPU more than the device took to run them. Not copies that are nearly
-    over before their call is: it waits for them."""
+    """The events whose launch cost the CPU more than the device took to run them; what one launch runs, as a
+    graph does, is compared as one. Not copies that are nearly over before their call is: it waits for
+    them."""
     run = trace.duration[launches.event]
+    took, cost = run, launches.cost
+    if not launches.first.all():
+        took, cost = (sum_into(launches.launch, of, len(trace))[launches.launch] for of in (run, cost))
     end = trace.start[launches.launch] + trace.duration[launches.launch]
     held = trace.start[launches.event] + (NEARLY_ALL * run).astype(np.int64)
     copied = (trace.kind[launches.event] == Kind.MEMCPY) & (held <= end)
-    short = np.flatnonzero((run < launches.cost) & ~copied)
+    short = np.flatnonzero((took < cost) & ~copied)
     names, which = by_name(trace, launches.event[short])
     count = np.bincount(which, minlength=len(names)).astype(np.int64)
     order = np.argsort(-count, kind="stable")
@@ -98,5 +104,5 @@ def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
     launch_time = sum_into(which, launches.cost[short], len(names))
     texts = tuple(trace.names[int(names[i])] for i in order)
     return ShortKernels(
-        len(short), len(launches), texts, count[order], device_time[order], launch_time[order]
+        len(short), len(launches), short, texts, count[order], device_time[order], launch_time[order]
     )

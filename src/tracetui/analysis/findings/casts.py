@@ -56,6 +56,10 @@ _EIGHT_BITS = (
     "If these are weights kept in 8 bits to save memory, multiply them as they are: torchao and other "
     "libraries have kernels that convert as they read. torch.compile fuses the rest with neighboring ops."
 )
+_QUANTIZED = (
+    "Matmuls run in {}: conversions to it and from its results belong to that, and torch.compile fuses them "
+    "with what is next to them. Convert weights once, before the loop."
+)
 _UNKNOWN = (
     "Record the ops, too (ProfilerActivity.CPU): they show whether autocast or the program itself converts "
     "the weights."
@@ -92,6 +96,8 @@ def type_conversions(results: Results) -> Iterator[Finding]:
     trains = results.named(lambda name: "Backward" in name).any()
     autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
     share_of = time / results.work_time
+    products = (k.dtype for k in results.kernel_names().values() if k.kind == "gemm")
+    narrow = next((dtype for dtype in products if dtype in ("int8", "fp8", "fp4")), None)
     longest = longest_first(trace, at)
     count = int(np.count_nonzero(trace.kind[work] == Kind.KERNEL))
     yield Finding(
@@ -104,6 +110,8 @@ def type_conversions(results: Results) -> Iterator[Finding]:
         if not (op >= 0).any()
         else _EIGHT_BITS
         if _from_eight_bits(trace, dict(zip(at.tolist(), op.tolist(), strict=True)), longest)
+        else _QUANTIZED.format(narrow)
+        if narrow
         else _ONCE
         if spent[autocast].sum() <= spent[called < 0].sum()
         else _AUTOCAST

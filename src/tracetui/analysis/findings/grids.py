@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.devices import device_of
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, graded_kernels, longest_first
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.occupancy import blocks_of
 from tracetui.analysis.results import Results
-from tracetui.analysis.select import by_name
+from tracetui.analysis.select import by_name, has
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import plural, share
@@ -25,6 +26,16 @@ LONG_NS = 20_000
 SHARE = 0.1
 NAMES_READ, CALLS_READ = 16, 100
 """Read the grids of so many calls each of so many names."""
+SPINS = "spin_kernel"
+"""In the name of what `torch.cuda._sleep` runs: it only waits."""
+_OPS = (
+    "Give them more to do at once: a larger batch, or an op that also splits its work along another "
+    "dimension. Else run independent work beside them, on another stream."
+)
+_OWN_KERNELS = (
+    "No op of PyTorch launches these: start them with a larger grid, each block with a part of the work. "
+    "Else run independent work beside them, on another stream."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +106,7 @@ def small_grids(results: Results) -> Iterator[Finding]:
         f"A block of threads runs on one of the GPU's {small.rows[0][3]} multiprocessors, and these kernels "
         f"have fewer blocks than a quarter of that: {listed}. Nothing runs beside them, so the rest of the "
         "GPU has nothing to do, although it counts as busy.",
-        "Give them more to do at once: a larger batch, or an op that also splits its work along another "
-        "dimension. Otherwise, run independent work at the same time, on another stream.",
+        _OWN_KERNELS if _of_no_op(results, small.at) else _OPS,
         first_of(longest_first(trace, small.at)),
         {"share": time / results.work_time, "device_ns": float(time), "blocks": float(small.rows[0][2])},
     )
@@ -115,4 +125,15 @@ def _alone(results: Results) -> I64:
         long = (trace.duration[mine] >= LONG_NS) & (trace.kind[mine] == Kind.KERNEL)
         chosen.append(mine[long & (before <= start) & (after >= end)])
     at = np.concatenate(chosen) if chosen else work
+    at = at[~results.named(lambda name: SPINS in name)[trace.name[at]]]
     return at[~np.isin(at, results.work_of_kind("collective"))]
+
+
+def _of_no_op(results: Results, at: I64) -> bool:
+    """Whether most of these kernels are launched by themselves outside of any op, where the CPU was
+    recorded."""
+    trace = results.trace
+    graph = results.named(lambda name: "GraphLaunch" in name)
+    own = (op_behind(trace, at) < 0) & (trace.launch[at] >= 0) & ~graph[trace.name[trace.launch[at]]]
+    recorded = has(trace, Kind.CPU_OP) or has(trace, Kind.ANNOTATION)
+    return recorded and 2 * int(trace.duration[at[own]].sum()) > int(trace.duration[at].sum())

@@ -14,7 +14,7 @@ from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.attention import outside_attention
 from tracetui.analysis.findings.compiled import compile_phases
-from tracetui.analysis.findings.grids import small_grids_of
+from tracetui.analysis.findings.grids import SPINS, small_grids_of
 from tracetui.analysis.findings.idle import blocking_launches
 from tracetui.analysis.findings.model import (
     FUSED_SHARE,
@@ -130,7 +130,9 @@ def hotspot(results: Results) -> Iterator[Finding]:
         f"{name.short} takes {share(part)} of {WORK_TIME}",
         f"{calls} in all. {reached}All {whose} other work together takes "
         f"{duration(results.work_time - time[top])}.",
-        _JOINS
+        "It only waits, as torch.cuda._sleep does: leave it out of what you measure."
+        if SPINS in trace.name_of(int(at[0]))
+        else _JOINS
         if "CatArray" in trace.name_of(int(at[0]))
         else _hotspot_advice(numbers, shapes_recorded(trace) or not _shapes_would_tell(results, at, name)),
         first_of(at),
@@ -226,7 +228,7 @@ def short_calls(results: Results) -> Iterator[Finding]:
         return
     name = short.names[0]
     mask = results.named(lambda other: other == name)
-    mine = mask[trace.name[launches.event]] & (trace.duration[launches.event] < launches.cost)
+    mine = short.at[mask[trace.name[launches.event[short.at]]]]
     # What torch.compile tries out is not the program's.
     compiler = busy_union(trace, compile_phases(results))
     tried = compiler.touching(trace.start[launches.launch], trace.start[launches.launch] + 1)
@@ -235,8 +237,8 @@ def short_calls(results: Results) -> Iterator[Finding]:
     at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
     kernel = results.decoded(int(at[0]))
     device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
-    small = np.flatnonzero(trace.duration[launches.event] < launches.cost)
-    op = op_around(trace, launches.launch[small])
+    small, quick = short.at, trace.duration[launches.event] < launches.cost
+    op = op_behind(trace, launches.event[small])
     ops, calls = np.unique(trace.name[op[op >= 0]], return_counts=True)
     order = [i for i in np.argsort(-calls, kind="stable")[:3] if "::" in trace.names[int(ops[i])]]
     most = [f"{short_name(trace.names[int(ops[i])], 'cpu_op')} ({calls[i]:,})" for i in order]
@@ -252,7 +254,7 @@ def short_calls(results: Results) -> Iterator[Finding]:
         f"(median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
         SMALL_COPIES
-        if 2 * np.count_nonzero(host_copies(trace, launches.event[small])) > len(small)
+        if 2 * np.count_nonzero(host_copies(trace, launches.event[quick])) > np.count_nonzero(quick)
         else RNN_ADVICE
         if launched_by_rnn(results)
         else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "

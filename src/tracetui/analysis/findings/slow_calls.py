@@ -13,6 +13,7 @@ from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION, compile_phases
 from tracetui.analysis.findings.model import HIGH, Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.initialisation import profilers_work
 from tracetui.analysis.inputs import read_inputs
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.nesting import sum_into
@@ -78,9 +79,8 @@ def _find(results: Results) -> Iterator[SlowCalls]:
     if len(devices) != 1:
         return
     ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
-    own = results.own_time()[ops]
-    at, own = ops[own >= SLOW_NS], own[own >= SLOW_NS]
-    at = at[2 * own > trace.duration[at]]
+    at = _long(results, ops)
+    at = at[2 * results.own_time()[at] > trace.duration[at]]
     at = at[results.launching_lanes()[trace.lane[at]] & ~np.isin(at, results.cpu_time().first)]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     at = at[busy_union(trace, compile_phases(results)).within(start, end) == 0]
@@ -109,7 +109,7 @@ def called_once(results: Results) -> tuple[tuple[str, ...], int]:
     the one device is idle meanwhile, ns): whether they are slow only the first time nobody can tell."""
     trace, devices = results.trace, results.gaps().devices
     ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
-    at = ops[results.own_time()[ops] >= SLOW_NS]
+    at = _long(results, ops)
     at = at[[len(_calls(trace, ops, one)) == 1 for one in at]]
     at = at[~np.isin(at, results.cpu_time().first)]
     child = children_of(trace, at)
@@ -121,6 +121,14 @@ def called_once(results: Results) -> tuple[tuple[str, ...], int]:
     if idle[order[0]] >= MOSTLY * idle.sum():
         order = order[:1]
     return tuple(short_name(trace.name_of(int(at[i])), "cpu_op") for i in order), int(idle[order].sum())
+
+
+def _long(results: Results, ops: I64) -> I64:
+    """Of some ops those that take `SLOW_NS` and more by themselves, most of it not for the profiler."""
+    trace = results.trace
+    at = ops[results.own_time()[ops] >= SLOW_NS]
+    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    return at[2 * busy_union(trace, profilers_work(trace)).within(start, end) <= trace.duration[at]]
 
 
 def _idle_alone(results: Results, at: I64, child: I64) -> I64:

@@ -229,6 +229,9 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         yield from _more_work(results, steps)
         return
     width = _own_widths(results, steps)
+    # Of what the first steps do for the first time, `initialisation` tells.
+    first = busy_union(trace, results.cpu_time().first).within(steps.start, steps.end)
+    width = np.maximum(width - first * np.cumprod(first > 0), 0)
     usual = int(np.median(width))
     # Where steps of all lengths come, none is "usual".
     long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)

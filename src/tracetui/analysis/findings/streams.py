@@ -15,7 +15,7 @@ from tracetui.analysis.results import Results
 from tracetui.trace import Kind
 from tracetui.trace.indices import places
 from tracetui.trace.model import I64
-from tracetui.units import duration, plural
+from tracetui.units import duration, plural, verb
 
 STREAM_SHARE = 0.1
 """Of a device's kernel time: a stream with less does little beside the others."""
@@ -26,6 +26,13 @@ AT_ONCE = 0.02
 IDLE_SHARE = 0.25
 NAMED = 4
 _LATE = "Streams help only where work is queued: give the GPU more work per launch first."
+_RAN_OUT = (
+    "The GPU waits for the CPU in between: most likely one stream has run out of work before another has any."
+)
+_CHAIN = (
+    "If each kernel needs the one before, put them into one stream: the waits only cost the CPU time. Else "
+    "wait only for what is needed."
+)
 _FULL = (
     "Look at them on the timeline: nothing is gained if one waits for another (wait_stream, wait_event), or "
     "if each kernel fills the GPU."
@@ -65,19 +72,20 @@ def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
     names = [trace.lanes[lane].name for lane in lanes[busy].tolist()]
     listed = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
     late = results.verdict().share("cpu") >= IDLE_SHARE
-    why = (
-        "The GPU waits for the CPU in between: most likely one stream has run out of work before another has "
-        "any."
-        if late
-        else "So they gain nothing over one stream."
-    )
+    waits = len(results.slices(Kind.RUNTIME, lambda name: "StreamWaitEvent" in name))
+    chained = 2 * waits >= turns
+    why, advice = "So they gain nothing over one stream.", _FULL
+    if chained:
+        why, advice = f"{plural(waits, 'call')} {verb(waits, 'make')} one stream wait for another.", _CHAIN
+    elif late:
+        why, advice = _RAN_OUT, _LATE
     yield Finding(
         "streams_in_turn",
         "info",
         f"Kernels of {len(names)} streams take turns and hardly ever overlap",
         f"{listed}: kernels run for {duration(any_of_them)} in all, with {plural(turns, 'change')} from one "
         f"stream to another, and overlap for {duration(together)}. {why}",
-        _LATE if late else _FULL,
+        advice,
         first_of(np.concatenate([longest_first(trace, of_lane)[:2] for of_lane in each])),
         {"together_ns": float(together), "kernel_ns": float(any_of_them), "streams": float(len(names))},
     )

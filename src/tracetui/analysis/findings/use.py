@@ -21,6 +21,7 @@ from tracetui.analysis.findings.compiled import (
 )
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
 from tracetui.analysis.findings.idle import (
+    MUCH_NS,
     TURNS_SHARE,
     blocking_launches,
     loading_advice,
@@ -44,6 +45,7 @@ from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.findings.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
+from tracetui.analysis.memory import OUT_OF_MEMORY
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
@@ -53,6 +55,7 @@ from tracetui.analysis.verdict import busy_text
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union, all_of
+from tracetui.trace.memory import named_instants
 from tracetui.trace.model import I32, I64, Kind, Trace
 from tracetui.trace.unknown import launches_by_time
 from tracetui.units import capital, duration, plural, share
@@ -80,8 +83,15 @@ _COMPUTES_NOTHING = re.compile(
 own gradients computes is in ops inside it."""
 ON_CPU_SHARE = 0.2
 """From this share of `dispatch` on, ops that compute on the CPU are told."""
+COPIED_SHARE = 0.3
 LONG_NS = 50_000
 """An op on the CPU that takes as long does not only launch, or look at its inputs."""
+_COMPUTES = re.compile(
+    r"aten::(?:(?:add|sub|mul|div|pow|neg|abs|exp|log|sqrt|sum|mean|prod|cumsum|min|max|amin|amax|argmin|argmax|any"
+    r"|all|sort|topk|eq|ne|lt|le|gt|ge|where|clamp|mm|bmm|addmm|matmul|softmax|sigmoid|tanh|relu|cat|stack"
+    r"|index_select|masked_select|gather|scatter)_?|(?:fill|zero|copy|normal|uniform|random)_)"
+)
+"""Nor does a shorter one of these, if it launches nothing."""
 TURNS, TURN_SHARE = 5, 0.95
 """So many gaps that wait for this share of the longest or more are turns of one length."""
 
@@ -110,6 +120,10 @@ _OPTIMIZER_ON_CPU = (
 _ONE_LAUNCH = (
     "A single launch takes most of that, where a few µs are usual: look at what held up that call, such as "
     "another thread in a CUDA call, the driver, or other programs on the CPU."
+)
+_LESS_MEMORY = (
+    "Some requests failed, and before each the allocator freed what it kept: use less memory, or smaller "
+    "batches."
 )
 _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 _COMPILED_ADVICE = (
@@ -140,7 +154,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     def tell(idle: _Idle) -> Finding:
         # One gap or one step says nothing of the rest, nor does compiling.
         rare = idle.one_gap or bool(_one_step(results, idle)) or 2 * idle.compiling > idle.idle
-        rare = rare or _once(results, idle) is not None
+        rare = rare or _once(results, idle) is not None or 2 * _after_all(results, idle) > idle.idle
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
@@ -354,8 +368,8 @@ class _Idle:
         return _within(self.results, self)
 
     @cached_property
-    def on_cpu(self) -> tuple[str, int]:
-        """The op that does its work on the CPU for much of `dispatch`, "" for none; and for how long."""
+    def on_cpu(self) -> tuple[str, int, int]:
+        """The ops that work on the CPU for much of `dispatch`, "" for none; for how long; their calls."""
         return _on_cpu(self.results, self.gaps, self.dispatch)
 
     @property
@@ -473,23 +487,29 @@ def _idle_text(results: Results, idle: _Idle) -> str:
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
         loading += f"{' and '.join(names)}, called once{' each' if len(names) > 1 else ''}: a first call "
         loading += "also loads code and sets up libraries."
-    if not loading and "host" in (CAUSES[i] for i in idle.largest):
-        loading = _same_place(results, idle)
-    if not loading and "dispatch" in (CAUSES[i] for i in idle.largest):
-        ops, time_in_ops = idle.on_cpu
-        if ops:
-            loading = f" For {duration(time_in_ops)} of the idle time the CPU ran {ops}, which "
-            loading += "launch nothing." if ops.startswith("ops ") else "launches nothing."
+    for cause in (CAUSES[i] for i in idle.largest):
+        if not loading and cause == "dispatch":
+            loading = _ops_on_cpu(idle)
+        if not loading and cause == "host":
+            loading = _same_place(results, idle)
     if idle.main == "queued" and not waits_for_others(results.trace):
         loading += _turns(idle)
     if where := _one_step(results, idle) or _without_launches(results):
         loading += where
     elif 2 * (first := _before_all(results, idle)) > idle.idle:
         loading += f" {duration(first)} pass before {device} has anything to do."
+    elif 2 * (rest := _after_all(results, idle)) > idle.idle:
+        loading += f" {duration(rest)} come after the last work of {device}."
     elif idle.one_gap:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
     busy = f"{capital(device)} is busy for {duration(idle.busy)} of the {time}"
     return f"{busy}. While it is idle: {told}.{loading}"
+
+
+def _ops_on_cpu(idle: _Idle) -> str:
+    ops, time, _ = idle.on_cpu
+    launch = "launch nothing" if ops.startswith("ops ") else "launches nothing"
+    return f" For {duration(time)} of the idle time the CPU ran {ops}, which {launch}." if ops else ""
 
 
 def _before_all(results: Results, idle: _Idle) -> int:
@@ -499,6 +519,13 @@ def _before_all(results: Results, idle: _Idle) -> int:
     low, _ = results.judged_range()
     left_out = sum(time for _, time in results.verdict().left_out)
     return max(0, idle.gaps.first - low - left_out)
+
+
+def _after_all(results: Results, idle: _Idle) -> int:
+    """How long a device is idle after its last event, of a trace without steps, ns."""
+    if not results.is_whole or len(results.step_table()):
+        return 0
+    return max(0, results.judged_range()[1] - idle.gaps.last)
 
 
 def _same_place(results: Results, idle: _Idle) -> str:
@@ -544,14 +571,15 @@ def _longest_of_each(step: I32, length: I64) -> I64:
     return found
 
 
-def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int]:
+def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int]:
     """(the ops that run for much of `dispatch` ns in which a device is idle, without a call of the runtime;
-    for how long); of short ops the time is PyTorch's own."""
+    for how long; how many calls). Of short ops that may compute nothing the time is PyTorch's own."""
     if not dispatch:
-        return "", 0
+        return "", 0, 0
     trace, (low, high) = results.trace, results.judged_range()
     at = results.slices(Kind.CPU_OP, _may_compute)
-    at = at[trace.duration[at] >= LONG_NS]
+    computes = results.named(lambda name: _COMPUTES.fullmatch(name) is not None)
+    at = at[(trace.duration[at] >= LONG_NS) | computes[trace.name[at]]]
     at = at[results.launching_lanes()[trace.lane[at]]]
     calls = results.slices(Kind.RUNTIME, lambda _: True)
     at = at[np.searchsorted(calls, at) == np.searchsorted(calls, _ends(trace, at))]
@@ -560,7 +588,7 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     end = np.clip(trace.start[at] + trace.duration[at], low, high)
     idle = end - begin - gaps.blocks.within(begin, end)
     if not len(at) or (total := int(idle.sum())) < ON_CPU_SHARE * dispatch:
-        return "", 0
+        return "", 0, 0
     names, which = by_name(trace, at)
     spent = sum_into(which, idle, len(names))
     order = np.argsort(-spent, kind="stable")
@@ -568,7 +596,7 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     told = " and ".join(short_name(trace.names[int(names[i])], "cpu_op") for i in few[:2])
     # What the verdict leaves out may cover some of it.
     time = min(total if len(few) > 1 else int(spent[few[0]]), dispatch)
-    return f"ops such as {told}" if len(few) > 1 else told, time
+    return f"ops such as {told}" if len(few) > 1 else told, time, len(at)
 
 
 def _may_compute(name: str) -> bool:
@@ -651,6 +679,8 @@ def _advice(results: Results, idle: _Idle) -> str:
         return loading_advice(results)
     if idle.compiling >= LOADING_SHARE * idle.idle:
         return compiling_advice(results)
+    if 2 * _after_all(results, idle) > idle.idle:
+        return "Look at what the program does after its last work on the GPU, or stop recording before that."
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
         at = results.slices(Kind.ANNOTATION, lambda _: True)
         if results.launching_lanes()[trace.lane[at]].any():
@@ -682,18 +712,26 @@ def _advice(results: Results, idle: _Idle) -> str:
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
         return f"{_ADVICE['allocation']} {_more_per_launch(results) if main == 'dispatch' else _ADVICE[main]}"
-    if main in ("launch", "dispatch") and _copies(results):
-        return "Most launches are copies from and to the host: copy many small tensors as one."
-    if main in ("launch", "dispatch") and _replays(results):
-        return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
-    if main == "sync" and saves_on_host(results):
-        return SAVED_ADVICE
     if main in ("launch", "dispatch") and launched_by_rnn(results):
         return RNN_ADVICE
     if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
         if 2 * idle.during(can_be_fused(results)) > idle.idle:
             return _OPTIMIZER_ON_CPU
-        return f"Run {idle.on_cpu[0]} on the GPU, or while the GPU has other work."
+        ops, spent, calls = idle.on_cpu
+        if spent < LONG_NS * calls:
+            few = "run a few on whole tensors, on the GPU."
+            return f"Instead of {calls:,} small calls of {ops} on the CPU, {few}"
+        return f"Run {ops} on the GPU, or while the GPU has other work."
+    copies, of = _copies(results)
+    if main in ("launch", "dispatch") and copies >= COPIED_SHARE * of:
+        advice = f"{copies:,} of {of:,} launches copy little from or to the host: copy many small tensors "
+        advice += "as one."
+        more = _more_per_launch(results) if main == "dispatch" else _ADVICE[main]
+        return advice if 2 * copies > of else f"{advice} {more}"
+    if main in ("launch", "dispatch") and _replays(results):
+        return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
+    if main == "sync" and saves_on_host(results):
+        return SAVED_ADVICE
     if slow := _slow(results, idle):
         return slow[0].advice(trace)
     if main == "launch" and idle.one_gap:
@@ -735,7 +773,7 @@ def allocation_advice(results: Results) -> str:
             "unset it. It is for debugging."
         )
     if _frees(results):
-        return _ADVICE["allocation"]
+        return _LESS_MEMORY if len(named_instants(trace, OUT_OF_MEMORY)) else _ADVICE["allocation"]
     steps, at = results.step_table(), results.slices(Kind.RUNTIME, is_allocation)
     pins = results.named(lambda name: bool(_PINS.search(name)))[trace.name[at]]
     if 2 * int(trace.duration[at[pins]].sum()) > int(trace.duration[at].sum()):
@@ -746,8 +784,8 @@ def allocation_advice(results: Results) -> str:
     again = np.count_nonzero(np.unique(step_of(steps, trace.start[at])) >= 0)
     if results.is_whole and again > 2 and 2 * again > len(steps):
         return (
-            "Every step requests memory again: look for what gives it back (empty_cache(), shapes that "
-            "change), and for requests that fail and are retried."
+            "Every step requests memory again, and next to nothing is freed: look for tensors that are kept "
+            "from one step to the next, and for shapes that change, so that no free block fits."
         )
     return "Next to nothing is freed here, so these are first requests. Warm up with the largest shapes."
 
@@ -774,10 +812,11 @@ def _replays(results: Results) -> bool:
     return bool(2 * np.count_nonzero(replay) > len(replay))
 
 
-def _copies(results: Results) -> bool:
-    """Whether most of what is launched copies from and to the host."""
-    copies = host_copies(results.trace, results.launches().event)
-    return bool(2 * np.count_nonzero(copies) > len(copies))
+def _copies(results: Results) -> tuple[int, int]:
+    """How many launches copy little from and to the host; of how many in all."""
+    trace, event = results.trace, results.launches().event
+    copies = host_copies(trace, event) & (trace.duration[event] < MUCH_NS)
+    return int(np.count_nonzero(copies)), len(copies)
 
 
 def _compiled_regions(results: Results) -> I64:
