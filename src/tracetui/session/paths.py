@@ -11,9 +11,9 @@ def typed_path(text: str) -> Path:
     return Path(os.path.expanduser(text.strip()))
 
 
-FORMATS = (".json",)
+PLAIN_ENDINGS = (".json",)
 COMPRESSED = (".gz", ".zst")
-TRACE_ENDINGS = tuple(name + packed for name in FORMATS for packed in ("", *COMPRESSED))
+TRACE_ENDINGS = tuple(name + packed for name in PLAIN_ENDINGS for packed in ("", *COMPRESSED))
 """How names of traces end."""
 BESIDE = (".meta.json", ".averages.json")
 """Endings of the files that a capture writes beside its trace."""
@@ -32,7 +32,7 @@ def is_file_name(word: str) -> bool:
 def trace_stem(path: str | Path) -> str:
     """A trace's file name without its ending: the prefix of a capture's other files."""
     name = Path(path).name
-    for ending in (*COMPRESSED, *FORMATS):
+    for ending in (*COMPRESSED, *PLAIN_ENDINGS):
         name = name.removesuffix(ending)
     return name
 
