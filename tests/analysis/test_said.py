@@ -217,6 +217,17 @@ def test_shapes_tell_nothing_of_graphs_and_of_the_compilers_kernels(
     assert ("record_shapes=True" in finding.advice) is told
 
 
+@pytest.mark.parametrize(("length", "said"), [(300, "Gather and scatter less"), (100, "Fuse them")])
+def test_gathers_read_and_write_memory(tmp_path: Path, length: int, said: str) -> None:
+    """Beside a product of 250 us, 160 us of elementwise work, and so much of a gather."""
+    add = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, A>(int)"
+    events = [*run(10, 250, 1, name=GEMM), *run(260, 160, 2, name=add), *run(420, length, 3, name=GATHER)]
+    finding = found(trace_of(tmp_path, *events), "memory_bound")
+    assert finding is not None
+    assert finding.text.startswith("Elementwise work, gathers, scatters, copies, norms and reductions")
+    assert finding.advice.startswith(said)
+
+
 def test_turns_of_one_length_name_another_process(tmp_path: Path) -> None:
     """All is queued at once in one stream, after earlier work; every 3 ms nothing runs for 2."""
     events = [step(0, 0, 400), kernel(0, 900, 100)]
