@@ -217,6 +217,22 @@ def test_shapes_tell_nothing_of_graphs_and_of_the_compilers_kernels(
     assert ("record_shapes=True" in finding.advice) is told
 
 
+@pytest.mark.parametrize("op", ["aten::group_norm", "", "my_op"])
+def test_ops_that_copy_their_inputs(tmp_path: Path, op: str) -> None:
+    """Of 1 ms a copy takes 100 us: in an op of PyTorch, or where the program itself asks for it."""
+    around = [cpu(op, 0, 40)] if op else []
+    copy = [cpu("aten::contiguous", 2, 30), cpu("aten::clone", 3, 28), cpu("aten::copy_", 4, 20)]
+    copy += [launch(8, 1), kernel(20, 100, 1, name="copy")]
+    events = [*around, *copy, launch(50, 2), kernel(120, 900, 2, name=GEMM)]
+    finding = found(trace_of(tmp_path, *events), "contiguous_copies")
+    assert (finding is not None) is (op == "aten::group_norm")
+    if finding:
+        assert (
+            finding.title == "Ops copy their inputs into another memory layout: 10% of kernel and copy time"
+        )
+        assert finding.text.endswith("does not take (aten::contiguous): in aten::group_norm (1, 100 µs).")
+
+
 @pytest.mark.parametrize(("length", "said"), [(300, "Gather and scatter less"), (100, "Fuse them")])
 def test_gathers_read_and_write_memory(tmp_path: Path, length: int, said: str) -> None:
     """Beside a product of 250 us, 160 us of elementwise work, and so much of a gather."""
