@@ -217,6 +217,33 @@ def test_shapes_tell_nothing_of_graphs_and_of_the_compilers_kernels(
     assert ("record_shapes=True" in finding.advice) is told
 
 
+@pytest.mark.parametrize("op", ["aten::group_norm", "", "my_op"])
+def test_ops_that_copy_their_inputs(tmp_path: Path, op: str) -> None:
+    """Of 1 ms a copy takes 100 us: in an op of PyTorch, or where the program itself asks for it."""
+    around = [cpu(op, 0, 40)] if op else []
+    copy = [cpu("aten::contiguous", 2, 30), cpu("aten::clone", 3, 28), cpu("aten::copy_", 4, 20)]
+    copy += [launch(8, 1), kernel(20, 100, 1, name="copy")]
+    events = [*around, *copy, launch(50, 2), kernel(120, 900, 2, name=GEMM)]
+    finding = found(trace_of(tmp_path, *events), "contiguous_copies")
+    assert (finding is not None) is (op == "aten::group_norm")
+    if finding:
+        assert (
+            finding.title == "Ops copy their inputs into another memory layout: 10% of kernel and copy time"
+        )
+        assert finding.text.endswith("does not take (aten::contiguous): in aten::group_norm (1, 100 µs).")
+
+
+@pytest.mark.parametrize(("length", "said"), [(300, "Gather and scatter less"), (100, "Fuse them")])
+def test_gathers_read_and_write_memory(tmp_path: Path, length: int, said: str) -> None:
+    """Beside a product of 250 us, 160 us of elementwise work, and so much of a gather."""
+    add = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, A>(int)"
+    events = [*run(10, 250, 1, name=GEMM), *run(260, 160, 2, name=add), *run(420, length, 3, name=GATHER)]
+    finding = found(trace_of(tmp_path, *events), "memory_bound")
+    assert finding is not None
+    assert finding.text.startswith("Elementwise work, gathers, scatters, copies, norms and reductions")
+    assert finding.advice.startswith(said)
+
+
 def test_turns_of_one_length_name_another_process(tmp_path: Path) -> None:
     """All is queued at once in one stream, after earlier work; every 3 ms nothing runs for 2."""
     events = [step(0, 0, 400), kernel(0, 900, 100)]

@@ -175,12 +175,21 @@ def _hotspot_advice(numbers: dict[str, float], shapes: bool) -> str:
     return "It is well below the peak: check the shape of its work (too small, unaligned, or too narrow?)."
 
 
+_GATHERING = (
+    "Gather and scatter less: a narrower type, indices in order, or an op that reduces what it gathers at "
+    "once (torch.sparse.mm, torch.segment_reduce, embedding_bag)."
+)
+
+
 def memory_bound(results: Results) -> Iterator[Finding]:
     """A busy device that mostly runs kernels which read and write memory and compute next to nothing."""
     trace = results.trace
     if (results.busy_share or 0.0) < BUSY_SHARE:
         return
-    at = results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy")
+    indexing = results.work_of_kind("index")
+    at = np.union1d(
+        results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy"), indexing
+    )
     at = outside_attention(results, at[~host_copies(trace, at)])
     at = at[~np.isin(trace.name[at], small_grids_of(results).names)]  # few blocks limit them, not memory
     time = int(trace.duration[at].sum())
@@ -193,13 +202,17 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     largest = np.argsort(-spent, kind="stable")
     short = results.kernel_names()
     listed = ", ".join(f"{short[int(names[i])].short} ({duration(spent[i])})" for i in largest[:4])
+    gathered = int(trace.duration[np.intersect1d(at, indexing)].sum())
     yield Finding(
         "memory_bound",
         "medium",
         f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that mostly read and write memory",
-        f"Elementwise work, copies, norms and reductions (by name): {listed}. Each reads its inputs "
+        f"Elementwise work, {'gathers, scatters, ' if gathered else ''}copies, norms and reductions "
+        f"(by name): {listed}. Each reads its inputs "
         "from the GPU's memory, writes its result back, and does almost no arithmetic on the way.",
-        "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
+        _GATHERING
+        if 2 * gathered > time
+        else "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
         "results then never go to memory.",
         first_of(longest_of_each(trace, at, names[largest])),
         {"share": time / results.work_time, "device_ns": float(time)},
