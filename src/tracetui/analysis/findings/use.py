@@ -682,8 +682,8 @@ def _advice(results: Results, idle: _Idle) -> str:
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
         return f"{_ADVICE['allocation']} {_ADVICE[main]}"
     if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
-        ops, time, calls = idle.on_cpu
-        if time < LONG_NS * calls:
+        ops, spent, calls = idle.on_cpu
+        if spent < LONG_NS * calls:
             return (
                 f"Instead of {calls:,} small calls of {ops} on the CPU, run few on whole tensors, on the GPU."
             )
