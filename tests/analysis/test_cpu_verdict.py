@@ -14,6 +14,7 @@ from tracetui.analysis.cpu_verdict import CpuTime, cpu_work, is_collective
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import range_scope
 from tracetui.analysis.steps import summarize_steps
+from tracetui.tables.lines import plain_text
 from tracetui.tables.steps import all_steps_json, steps_lines
 
 
@@ -68,6 +69,17 @@ def test_every_moment_counts_once(tmp_path: Path) -> None:
         "(Python, waiting, work that was not recorded). The op with the most self time is aten::mm: 50.0 µs "
         "in 1 call."
     )
+
+
+def test_the_whole_is_not_the_steps(tmp_path: Path) -> None:
+    """The verdict is about the steps; the row of the whole is about all of the recording."""
+    steps = summarize_steps(trace_of(tmp_path, *LOOP, cpu("cudaDeviceSynchronize", 230, 170, "cuda_runtime")))
+    assert parts(steps.whole.verdict.cpu) == (80, 10, 35, 75)
+    assert parts(steps.outside.cpu) == (0, 0, 0, 200)
+    assert parts(steps.whole.cpu) == (80, 10, 35, 275)
+    *_, outside, whole = plain_text(steps_lines(steps, 80)).splitlines()
+    assert outside.split() == ["outside", "-", "-", "-", "-", "100%"]
+    assert whole.split() == ["whole", "400", "µs", "20%", "2.5%", "8.8%", "69%"]
 
 
 @pytest.mark.parametrize(("length", "named"), [(10, True), (9.9, False)])

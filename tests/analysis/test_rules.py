@@ -1646,6 +1646,9 @@ def test_the_waits_of_anomaly_detection_are_told_once(tmp_path: Path) -> None:
             *(cpu("aten::item", at + 30, 100), wait | {"ts": at + 35}),
         ]
     trace = trace_of(tmp_path, *events)
+    bound = found(trace, "overhead_bound")
+    assert bound is not None
+    assert bound.advice.startswith("First turn off autograd's anomaly detection")
     assert found(trace, "anomaly_detection")
     assert not found(trace, "blocking_calls")
     own = [cpu("aten::item", 700, 200), cpu("cudaStreamSynchronize", 705, 190, "cuda_runtime")]

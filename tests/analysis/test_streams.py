@@ -58,6 +58,13 @@ def test_streams_that_wait_for_each_other(tmp_path: Path, waits: int, told: bool
     assert finding.advice.startswith("If each kernel needs the one before") is told
 
 
+@pytest.mark.parametrize(("op", "told"), [("aten::_cudnn_rnn", False), ("", True)])
+def test_streams_of_one_op_are_the_librarys(tmp_path: Path, op: str, told: bool) -> None:
+    events = [event for event in turns(20, 500) if event["name"] != "aten::mm"]
+    events += [cpu(op, 490, 1500)] if op else []
+    assert (found(trace_of(tmp_path, *events), "streams_in_turn") is not None) is told
+
+
 @pytest.mark.parametrize(
     ("count", "overlap", "name"),
     [

@@ -86,17 +86,14 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
 
 
 def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
-    """The events whose launch cost the CPU more than the device took to run them; what one launch runs, as a
-    graph does, is compared as one. Not copies that are nearly over before their call is: it waits for
-    them."""
+    """The events whose launch cost the CPU more than the device took to run them. Not those of a graph, which
+    share one launch, nor copies that are nearly over before their call is: it waits for them."""
     run = trace.duration[launches.event]
-    took, cost = run, launches.cost
-    if not launches.first.all():
-        took, cost = (sum_into(launches.launch, of, len(trace))[launches.launch] for of in (run, cost))
+    alone = launches.cost == trace.duration[launches.launch]
     end = trace.start[launches.launch] + trace.duration[launches.launch]
     held = trace.start[launches.event] + (NEARLY_ALL * run).astype(np.int64)
     copied = (trace.kind[launches.event] == Kind.MEMCPY) & (held <= end)
-    short = np.flatnonzero((took < cost) & ~copied)
+    short = np.flatnonzero((run < launches.cost) & alone & ~copied)
     names, which = by_name(trace, launches.event[short])
     count = np.bincount(which, minlength=len(names)).astype(np.int64)
     order = np.argsort(-count, kind="stable")

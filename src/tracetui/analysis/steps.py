@@ -28,7 +28,7 @@ from tracetui.analysis.kinds import time_by_kind
 from tracetui.analysis.launches import Launches
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
-from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, Verdict, judge
+from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, CpuTime, Verdict, judge
 from tracetui.copying import replace
 from tracetui.formats.machine import no_collections, threads_for, together
 from tracetui.trace import Trace
@@ -96,10 +96,17 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
     """What the verdict is about, over all devices (`split.COLUMNS`, ns): all but the lead-in."""
     own_share: float | None = None
     """Of `whole`: the busy share of the recording, where the verdict is about the steps."""
+    own_cpu: Verdict | None = None
+    """Of `whole`, likewise, where only the CPU was recorded."""
 
     @cached_property
     def verdict(self) -> Verdict:
         return self.judged_by()
+
+    @property
+    def cpu(self) -> CpuTime | None:
+        """Where the CPU's time of the row goes, where nothing else was recorded."""
+        return (self.own_cpu or self.verdict).cpu
 
     @cached_property
     def window_causes(self) -> tuple[tuple[str, int], ...]:
@@ -253,7 +260,9 @@ def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:
         steps,
         rows=tuple(of(row, [row.window], OF_STEP) for row in steps.rows),
         outside=of(steps.outside, around, OUTSIDE),
-        whole=of(steps.whole, windows, steps.table.base),
+        whole=replace(
+            of(steps.whole, windows, steps.table.base), own_cpu=work.verdict([(begin, end)], OF_RECORDING)
+        ),
     )
 
 

@@ -112,7 +112,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
 
     def of_cpu(key: str, title: str, of: str) -> Column:
         """A part of the CPU's time, in a trace that has no other."""
-        times = [row.verdict.cpu for row in rows]
+        times = [row.cpu for row in rows]
         parts = np.array([getattr(t, of) / t.span if t else 0.0 for t in times])
 
         def text(r: int) -> str:
@@ -363,7 +363,7 @@ def steps_markdown(steps: Steps, limit: int = 0) -> str:
 def _text_rows(steps: Steps, limit: int) -> list[StepRow]:
     rows = list(steps.rows[:limit] if limit else steps.rows)
     outside = steps.outside
-    anything = outside.busy or outside.window_idle or outside.kernels
+    anything = outside.busy or outside.window_idle or outside.kernels or outside.cpu
     return [*rows, *([outside] if steps.rows and anything else []), steps.whole]
 
 

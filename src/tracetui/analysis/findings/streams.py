@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.devices import device_of
-from tracetui.analysis.findings.kernels import launched_by_rnn
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
-from tracetui.trace import Kind
+from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, verb
 
 STREAM_SHARE = 0.1
@@ -40,11 +39,10 @@ _FULL = (
 
 
 def streams_in_turn(results: Results) -> Iterator[Finding]:
-    """Kernels of several streams take turns, but hardly ever run at the same time."""
-    trace, work = results.trace, results.work()
-    if launched_by_rnn(results):  # the library's streams, not the program's
-        return
-    kernels = work[trace.kind[work] == Kind.KERNEL]
+    """Kernels of several streams take turns, but hardly ever run at the same time. Not those of an op that
+    uses several by itself, as cuDNN's recurrent networks do."""
+    trace, work, op = results.trace, results.work(), results.work_op()
+    kernels = work[(trace.kind[work] == Kind.KERNEL) & ~_several_streams(trace, work, op)]
     kernels = kernels[~np.isin(kernels, results.work_of_kind("collective"))]
     device = device_of(trace)
     several = np.bincount(device[np.unique(trace.lane[kernels])], minlength=1) > 1
@@ -89,6 +87,13 @@ def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
         first_of(np.concatenate([longest_first(trace, of_lane)[:2] for of_lane in each])),
         {"together_ns": float(together), "kernel_ns": float(any_of_them), "streams": float(len(names))},
     )
+
+
+def _several_streams(trace: Trace, work: I64, op: I64) -> Bool:
+    """Mask: the work of ops that have some in more than one stream."""
+    pairs = np.unique(np.stack([op, trace.lane[work]]), axis=1)
+    ops, streams = np.unique(pairs[0], return_counts=True)
+    return np.isin(op, ops[(streams > 1) & (ops >= 0)])
 
 
 def _length(results: Results, at: I64) -> int:

@@ -13,6 +13,7 @@ from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes, cause_sentences, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.exposed_time import host_copies
+from tracetui.analysis.findings.anomaly import anomaly_detection
 from tracetui.analysis.findings.compiled import (
     COMPILED_GRAPH,
     COMPILED_REGION,
@@ -679,6 +680,11 @@ def _advice(results: Results, idle: _Idle) -> str:
         return loading_advice(results)
     if idle.compiling >= LOADING_SHARE * idle.idle:
         return compiling_advice(results)
+    if any(anomaly_detection(results)):
+        return (
+            "First turn off autograd's anomaly detection: it is for debugging, and waits for the GPU after "
+            "each node of the backward pass."
+        )
     if 2 * _after_all(results, idle) > idle.idle:
         return "Look at what the program does after its last work on the GPU, or stop recording before that."
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
