@@ -373,7 +373,7 @@ def test_launches(tmp_path: Path) -> None:
     assert found.cost.tolist() == [4_000, 4_000, 3_000, 3_000, 3_000]
     assert (found.unlinked, found.median_delay) == (1, 20_000)
     short = short_kernels(trace, found)
-    # As long as its launch is not shorter, nor are those of a graph, which have none of their own.
+    # As long as its launch is not shorter, nor what shares its launch with others.
     assert (short.events, short.of, short.names) == (1, 5, ("k1",))
     assert (short.count.tolist(), short.device_time.tolist(), short.launch_time.tolist()) == (
         [1], [3_000], [4_000]
