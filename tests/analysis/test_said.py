@@ -217,6 +217,18 @@ def test_shapes_tell_nothing_of_graphs_and_of_the_compilers_kernels(
     assert ("record_shapes=True" in finding.advice) is told
 
 
+@pytest.mark.parametrize("alike", [True, False])
+def test_instances_of_one_template_are_one_hotspot(tmp_path: Path, alike: bool) -> None:
+    """Products of 300 and 250 us that read the same, or not, beside 300 us of something else."""
+    second = GEMM.replace("_h_bz", "_v_bz") if alike else FP32
+    events = [*run(10, 300, 1, name=GEMM), *run(310, 250, 2, name=second), *run(560, 300, 3, name="x")]
+    finding = found(trace_of(tmp_path, *events), "hotspot")
+    assert (finding is not None) is alike
+    if finding:
+        assert "2 calls of 275 µs on average, 550 µs in all, by 2 instances of one template." in finding.text
+        assert finding.numbers["share"] == pytest.approx(550 / 850)
+
+
 @pytest.mark.parametrize("op", ["aten::group_norm", "", "my_op"])
 def test_ops_that_copy_their_inputs(tmp_path: Path, op: str) -> None:
     """Of 1 ms a copy takes 100 us: in an op of PyTorch, or where the program itself asks for it."""

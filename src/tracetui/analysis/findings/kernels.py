@@ -90,7 +90,9 @@ def hotspot(results: Results) -> Iterator[Finding]:
     """One name takes most of the device's work, on a device that has something to do."""
     trace, work = results.trace, results.work()
     names, which = by_name(trace, work)
-    if len(names) < 2 or results.busy_share is None or results.busy_share < 0.3:
+    alike = _alike(results, names)
+    which = alike[which]
+    if len(np.unique(alike)) < 2 or results.busy_share is None or results.busy_share < 0.3:
         return
     time = sum_into(which, trace.duration[work], len(names))
     top = int(np.argmax(time))
@@ -122,13 +124,15 @@ def hotspot(results: Results) -> Iterator[Finding]:
             reached += "memory's bandwidth"
         reached += ". "
     whose = "the GPU's" if len(results.gaps().devices) == 1 else "the GPUs'"
+    instances = int(np.count_nonzero(alike == top))
     calls = f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])}"
     calls = calls if len(at) > 1 else f"1 call, {duration(mean)}"
+    of_them = f", by {instances} instances of one template" if instances > 1 else ""
     yield Finding(
         "hotspot",
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
         f"{name.short} takes {share(part)} of {WORK_TIME}",
-        f"{calls} in all. {reached}All {whose} other work together takes "
+        f"{calls} in all{of_them}. {reached}All {whose} other work together takes "
         f"{duration(results.work_time - time[top])}.",
         "It only waits, as torch.cuda._sleep does: leave it out of what you measure."
         if SPINS in trace.name_of(int(at[0]))
@@ -142,6 +146,20 @@ def hotspot(results: Results) -> Iterator[Finding]:
 
 _COUNTED = ("gemm", "conv", "attention", "elementwise", "copy")
 """The kinds of kernels whose work recorded shapes tell (`flops`)."""
+
+
+def _alike(results: Results, names: I64) -> I64:
+    """For each of the names the place of the first that reads the same, of those that multiply: instances of
+    one template, which differ in layouts and the like."""
+    decoded, first = results.kernel_names(), dict[str, int]()
+    each = [decoded[name] for name in names.tolist()]
+    return np.array(
+        [
+            first.setdefault(name.short, i) if name.kind in ("gemm", "conv", "attention") else i
+            for i, name in enumerate(each)
+        ],
+        dtype=np.int64,
+    )
 
 
 def _shapes_would_tell(results: Results, at: I64, name: KernelName) -> bool:
