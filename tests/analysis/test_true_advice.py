@@ -449,12 +449,14 @@ def test_an_optimizer_on_the_cpu(tmp_path: Path, name: str) -> None:
             cpu(name, at + 500, 9_000, "user_annotation"),
         ]
         events += [cpu("aten::addcmul_", at + 600 + 400 * k, 390) for k in range(20)]
+        events += run(at + 9_700, 2, n + 10)
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
     begin = (
         "The optimizer updates parameters on the CPU" if name != "update" else "Run aten::addcmul_ on the GPU"
     )
     assert finding.advice.startswith(begin)
+    assert "less time than their launch" not in finding.text
 
 
 @pytest.mark.parametrize("op", ["aten::_cudnn_rnn", "aten::lstm_by_hand"])

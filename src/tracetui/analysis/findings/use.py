@@ -156,6 +156,8 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         # One gap or one step says nothing of the rest, nor does compiling.
         rare = idle.one_gap or bool(_one_step(results, idle)) or 2 * idle.compiling > idle.idle
         rare = rare or _once(results, idle) is not None or 2 * _after_all(results, idle) > idle.idle
+        # Launches are not what takes the time then.
+        elsewhere = 2 * max(idle.compiling, idle.on_cpu[1]) > idle.idle
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
@@ -170,7 +172,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             "overhead_bound",
             "low" if verdict.mostly_left_out else "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
-            " ".join(part for part in (_idle_text(results, idle), events, text) if part),
+            " ".join(part for part in (_idle_text(results, idle), "" if elsewhere else events, text) if part),
             blocking[0].advice if blocking else _advice(results, idle),
             idle.evidence,
             numbers,
