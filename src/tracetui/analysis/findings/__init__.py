@@ -130,7 +130,8 @@ def _find(results: Results) -> tuple[Finding, ...]:
         found.update(zip(some, made[len(needs) :], strict=True))
 
     if known:  # first what most rules need: a thread that waits for it does not help to make it
-        find((), results.split, results.launches, results.own_time, results.outermost_ops, results.work_op)
+        whole: list[Callable[[], object]] = [results.split, results.launches, results.own_time]
+        find((), *whole, results.outermost_ops, results.work_op, results.step_windows)
         find(BEFORE_THE_VERDICT, results.verdict, results.device_causes)
     find([name for name in names if name not in found])
     return tuple(sorted(chain.from_iterable(found[name] for name in names), key=worth))

@@ -11,9 +11,10 @@ from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import distinct
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
-from tracetui.trace.model import I64, Bool
+from tracetui.trace.model import I32, I64, Bool
 from tracetui.units import duration, plural, verb
 
 STREAM_SHARE = 0.1
@@ -41,11 +42,13 @@ _FULL = (
 def streams_in_turn(results: Results) -> Iterator[Finding]:
     """Kernels of several streams take turns, but hardly ever run at the same time. Not those of an op that
     uses several by itself, as cuDNN's recurrent networks do."""
-    trace, work, op = results.trace, results.work(), results.work_op()
-    kernels = work[(trace.kind[work] == Kind.KERNEL) & ~_several_streams(trace, work, op)]
+    trace, work, device = results.trace, results.work(), device_of(results.trace)
+    mine = trace.kind[work] == Kind.KERNEL
+    if not _several(device, trace.lane[work[mine]]).any():
+        return
+    kernels = work[mine & ~_several_streams(trace, work, results.work_op())]
     kernels = kernels[~np.isin(kernels, results.work_of_kind("collective"))]
-    device = device_of(trace)
-    several = np.bincount(device[np.unique(trace.lane[kernels])], minlength=1) > 1
+    several = _several(device, trace.lane[kernels])
     kernels = kernels[several[device[trace.lane[kernels]]]]
     for _, mine in places(device[trace.lane[kernels]], len(several)):
         yield from _in_turn(results, kernels[mine])
@@ -89,11 +92,19 @@ def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
     )
 
 
+def _several(device: I64, lane: I32) -> Bool:
+    """Mask over the devices: those that have several of these lanes."""
+    return np.bincount(device[distinct(lane, len(device))], minlength=1) > 1
+
+
 def _several_streams(trace: Trace, work: I64, op: I64) -> Bool:
     """Mask: the work of ops that have some in more than one stream."""
-    pairs = np.unique(np.stack([op, trace.lane[work]]), axis=1)
-    ops, streams = np.unique(pairs[0], return_counts=True)
-    return np.isin(op, ops[(streams > 1) & (ops >= 0)])
+    order = np.argsort(op, kind="stable")
+    ops, lanes = op[order], trace.lane[work[order]]
+    several = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1, of work without an op
+    several[ops[1:][(ops[1:] == ops[:-1]) & (lanes[1:] != lanes[:-1])]] = True
+    several[-1] = False
+    return several[op]
 
 
 def _length(results: Results, at: I64) -> int:
