@@ -759,6 +759,10 @@ def test_a_first_step_against_one_other(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.title == "Cold start: the first step takes 26 times as long as the other"
     assert "Step 0 takes 2.60 ms on the CPU, the other step takes 100 µs." in finding.text
+    dear = [cpu("aten::mm", 20, 2020), cpu("aten::mm", 3020, 20)]
+    finding = found(trace_of(tmp_path, *events, *dear), "cold_start")
+    assert finding is not None
+    assert "Most of the difference: aten::mm (+2.00 ms). " in finding.text
 
 
 def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> None:
