@@ -350,6 +350,10 @@ def test_pageable_memory(tmp_path: Path, length: float, way: str, severity: str)
         assert f"1 copy ({way[:4]}), at 1.00 GB/s on average." in finding.text
         assert ("DataLoader" in finding.advice) is way.startswith("HtoD"), "no batch goes to the host"
         assert evidence(trace, finding) == [f"Memcpy {way}"]
+        words = [event | {"args": event["args"] | {"bytes": "9"}} for event in copying(length, way)]
+        finding = found(trace_of(tmp_path, *words), "pageable_memory")
+        assert finding is not None
+        assert "on average" not in finding.text  # text is no size
 
 
 @pytest.mark.parametrize(

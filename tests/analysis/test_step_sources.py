@@ -327,6 +327,8 @@ def test_prefill_then_decoding(tmp_path: Path) -> None:
         )
     ]
     assert len(found(tmp_path, *sequence(tokens), *copies)) == 8
+    copies[7] = memcpy(at[3] + 3, 1, 903, "HtoD (Pinned -> Device)")  # one does not
+    assert found(tmp_path, *sequence(tokens), *copies).source == ""
     assert found(tmp_path, *sequence(tokens), *waits(10, 6)).source == ""
 
 
