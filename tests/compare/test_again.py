@@ -37,7 +37,6 @@ def test_micro_batches(tmp_path: Path):
     assert (len(one.events_a), len(one.events_b)) == (3, 12)
     assert not found.same_program
     assert not found.strange
-    assert found.machine.calls == 2  # the optimizer and its launch
     back = both(tmp_path, program(4, 16), program(1, 64))
     times = "120 µs → 30.0 µs on the GPU, 144 µs → 36.0 µs on the CPU per step."
     assert again(back).text == f"{start}one in 4 is left, on larger sizes: {times}"
@@ -48,6 +47,16 @@ def test_what_changes_besides_is_told_apart(tmp_path: Path):
     (other,) = [e for e in found.explanations if e.kind != "again"]
     assert (other.names_a, other.names_b) == (("adam",), ("sgd",))
     assert again(found).change_ns == 90_000
+
+
+def test_calls_that_come_several_times_say_nothing_of_the_machine(tmp_path: Path):
+    """Nor do those that launch nothing, as the views here."""
+    a, b = (
+        Program(*[*((name, [[rows, 8]], f"k_{name}") for name in OPS), ("view", [[rows, 8]])] * times)
+        for times, rows in ((1, 64), (4, 16))
+    )
+    assert again(both(tmp_path, a, b))
+    assert both(tmp_path, a, b).machine.calls == 0
 
 
 @pytest.mark.parametrize(
