@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kineto import kernel, trace_of
+from tests.kineto import cpu, kernel, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.averages import AverageRow, Averages, averages, memory_use
@@ -107,6 +107,12 @@ def test_two_children_of_one_name_are_not_merged(tmp_path: Path) -> None:
     events = [slice_("f", 0, 100), slice_("f", 10, 20), slice_("f", 40, 20)]
     row = rows_by_key(averages(load(write_trace(tmp_path / "t.json", events))))["f", False, False]
     assert (row.calls, row.cpu_total, row.self_cpu) == (3, 140_000, 100_000)
+
+
+def test_a_row_leads_to_the_longest_of_those_that_start_first(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *(cpu("f", 0, length) | {"tid": length} for length in (3, 5, 4)))
+    (first,) = averages(trace).first
+    assert trace.duration[first] == 5_000
 
 
 def test_overlap_without_nesting_makes_no_child(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tracetui.analysis.activity import activity_text, activity_texts, small_ops
 from tracetui.analysis.averages import averages
 from tracetui.analysis.calls import build_calls, is_collective
-from tracetui.analysis.causes import CAUSES, gap_causes
+from tracetui.analysis.causes import CAUSES, gap_causes, waits_for_others
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.findings.start import _what_it_interrupts
@@ -313,6 +313,22 @@ def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path) -> None:
     assert follow(trace, next(i for i in roles if roles[i] == "call" and "Sync" in trace.name_of(i)))[1] == (
         "call → GPU event"
     )
+
+
+def test_a_step_leads_to_what_another_thread_launches(tmp_path: Path) -> None:
+    """Here the first event of all."""
+    trace = trace_of(tmp_path, step(1, 0, 50) | {"tid": 10}, launch(20, 1), kernel(30, 10, 1))
+    assert trace.name_of(0) == "cudaLaunchKernel"
+    assert [link.role for link in launch_chain(trace, 1).links] == ["step", "launch", "kernel"]
+
+
+@pytest.mark.parametrize(("streams", "others"), [((), True), ((7,), False), ((7, 8), True)])
+def test_work_of_one_stream_waits_for_no_other(
+    tmp_path: Path, streams: tuple[int, ...], others: bool
+) -> None:
+    """Without any device nothing is known of it."""
+    work = [event for i in streams for event in run(100 * i, 10, i, stream=i)]
+    assert waits_for_others(trace_of(tmp_path, step(1, 0, 50), *work)) is others
 
 
 def test_a_chain_lists_the_longest(tmp_path: Path) -> None:

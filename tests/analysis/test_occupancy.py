@@ -43,6 +43,7 @@ def test_it_equals_the_profilers_own_where_that_gave_one(path: Path) -> None:
     ("change", "said"),
     [
         ({}, "19% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
+        ({ESTIMATE: 1}, "1% (est.), 168 registers per thread, 213,000 B shared memory"),
         ({ESTIMATE: 18}, "18% (est.), 168 registers per thread, 213,000 B shared memory"),
         ({"grid": [1, 1, 1]}, "0.1% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
         ({"registers per thread": None}, "not estimated, 213,000 B shared memory"),

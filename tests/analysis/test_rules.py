@@ -350,6 +350,10 @@ def test_pageable_memory(tmp_path: Path, length: float, way: str, severity: str)
         assert f"1 copy ({way[:4]}), at 1.00 GB/s on average." in finding.text
         assert ("DataLoader" in finding.advice) is way.startswith("HtoD"), "no batch goes to the host"
         assert evidence(trace, finding) == [f"Memcpy {way}"]
+        words = [event | {"args": event["args"] | {"bytes": "9"}} for event in copying(length, way)]
+        finding = found(trace_of(tmp_path, *words), "pageable_memory")
+        assert finding is not None
+        assert "on average" not in finding.text  # text is no size
 
 
 @pytest.mark.parametrize(
@@ -637,6 +641,19 @@ def test_a_single_short_kernel_explains_no_idle_time(tmp_path: Path, short: int,
     assert ("kernels, copies" in finding.text) is (short > 1)
 
 
+@pytest.mark.parametrize(("times", "told"), [(2, False), (5, True)])
+def test_an_annotation_that_is_most_of_the_time_without_a_call(
+    tmp_path: Path, times: int, told: bool
+) -> None:
+    """The device is idle for 975 of each 1,000 us."""
+    events = [event for n in range(5) for event in run(1000 * n + 10, 20, n + 1)]
+    events += [cpu("prepare", 1000 * n + 100, 600, "user_annotation") for n in range(times)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("The CPU was in prepare for 3.00 ms of it." in finding.text) is told
+    assert ("prepare" in finding.text) is told
+
+
 # The same kernel in each of three steps.
 
 
@@ -783,6 +800,10 @@ def test_a_first_step_against_one_other(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.title == "Cold start: the first step takes 26 times as long as the other"
     assert "Step 0 takes 2.60 ms on the CPU, the other step takes 100 µs." in finding.text
+    dear = [cpu("aten::mm", 20, 2020), cpu("aten::mm", 3020, 20)]
+    finding = found(trace_of(tmp_path, *events, *dear), "cold_start")
+    assert finding is not None
+    assert "Most of the difference: aten::mm (+2.00 ms). " in finding.text
 
 
 def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> None:

@@ -124,6 +124,15 @@ def test_calls_that_the_profiler_makes_slow(tmp_path: Path, profiler: float, fir
     assert (found(trace_of(tmp_path, *events), "slow_calls") is not None) is fires
 
 
+def test_an_op_whose_calls_are_most_of_the_idle_time_is_told_alone(tmp_path: Path) -> None:
+    """Another one is slow, too, for less than half of it."""
+    events = [event | {"ts": event["ts"] + 3_000 * (event["ts"] // 6_000)} for event in decode()]
+    rare = [e for r in range(4) for e in call(9_000.0 * r + 6_000, 2_000, 100 + r, "aten::rare")]
+    text = told(trace_of(tmp_path, *events, *rare), "overhead_bound")
+    assert "calls of" in text
+    assert "aten::rare" not in text
+
+
 def test_a_single_slow_call_counts_if_it_is_not_the_first(tmp_path: Path) -> None:
     events = [e for e in decode(rounds=2) if not (e["name"] == ATTENTION and e["ts"] == 10)]
     title = f"{ATTENTION}: 1 of 7 calls takes 5.00 ms on the CPU"

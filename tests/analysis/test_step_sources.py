@@ -71,6 +71,10 @@ def test_a_step_ends_with_the_optimizer(tmp_path: Path) -> None:
     assert [row.label for row in summarize_steps(trace).rows] == ["step 0", "step 1", "step 2"]
 
 
+def test_without_work_there_are_no_steps(tmp_path: Path) -> None:
+    assert found(tmp_path, *(note("Optimizer.step#SGD.step", 100 * i, 15) for i in range(3))).source == ""
+
+
 def test_a_first_step_that_the_recording_cut_is_none(tmp_path: Path) -> None:
     assert spans(found(tmp_path, cpu("a", 0, 1), *training(3, first=40))) == [(97, 197), (197, 297)]
 
@@ -323,6 +327,8 @@ def test_prefill_then_decoding(tmp_path: Path) -> None:
         )
     ]
     assert len(found(tmp_path, *sequence(tokens), *copies)) == 8
+    copies[7] = memcpy(at[3] + 3, 1, 903, "HtoD (Pinned -> Device)")  # one does not
+    assert found(tmp_path, *sequence(tokens), *copies).source == ""
     assert found(tmp_path, *sequence(tokens), *waits(10, 6)).source == ""
 
 

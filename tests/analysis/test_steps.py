@@ -76,6 +76,21 @@ def test_sums_on_wild_traces(wild: Path) -> None:
         check_sums(trace, summarize_steps(trace))
 
 
+def test_a_step_of_old_versions_is_an_op(tmp_path: Path) -> None:
+    old = cpu("ProfilerStep#3", 0, 100)
+    assert find_steps(trace_of(tmp_path, old, cpu("aten::mm", 10, 5))).number.tolist() == [3]
+
+
+def test_of_annotations_that_start_together_the_outer_one_comes_first(tmp_path: Path) -> None:
+    inner, outer = (cpu("loop", 0, length, "user_annotation") for length in (40, 100))
+    later = cpu("loop", 60, 20, "user_annotation")
+    assert find_steps(trace_of(tmp_path, inner, outer, later), "loop").end.tolist() == [
+        100_000,
+        40_000,
+        80_000,
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "verdict"),
     [

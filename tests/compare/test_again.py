@@ -49,6 +49,16 @@ def test_what_changes_besides_is_told_apart(tmp_path: Path):
     assert again(found).change_ns == 90_000
 
 
+def test_calls_that_come_several_times_say_nothing_of_the_machine(tmp_path: Path):
+    """Nor do those that launch nothing, as the views here."""
+    a, b = (
+        Program(*[*((name, [[rows, 8]], f"k_{name}") for name in OPS), ("view", [[rows, 8]])] * times)
+        for times, rows in ((1, 64), (4, 16))
+    )
+    assert again(both(tmp_path, a, b))
+    assert both(tmp_path, a, b).machine.calls == 0
+
+
 @pytest.mark.parametrize(
     ("b", "told"),
     [

@@ -215,3 +215,13 @@ def test_with_hardly_anything_in_common_a_place_says_nothing(tmp_path, many, bec
         assert gone.text.startswith(start)
         assert ((), ("big",)) in told
         assert found.strange == "A and B have hardly anything in common: is this the same program?"
+
+
+def test_products_that_run_on_other_kernels_are_told_apart_from_the_rest(tmp_path):
+    a, b = (
+        program(*[(f"f{k}", f"{other}{k}") for k in range(5)], *[("mm", product), ("z", "z")] * 3)
+        for other, product in (("a", MM), ("b", SGEMM))
+    )
+    rest, products = (one.text for one in both(tmp_path, a, b).explanations)
+    assert rest.startswith("The same ops run on other kernels or other sizes, 5 times per step: ")
+    assert products.startswith("gemm bf16 64x8 nnt became gemm fp32 128x64 nn, 3 times: ")

@@ -259,6 +259,10 @@ def test_an_op_of_both_that_runs_another_kernel_is_not_gone_and_new(tmp_path):
     b = Program(("aten::conv2d", conv("128x128")), "other", ("aten::conv2d", conv("256x64")))
     (text,) = texts(both(tmp_path, a, b))
     assert text.startswith("conv fprop tf32 64x64 nhwc became conv fprop tf32 256x64 nhwc: 10.0 µs → 10.0 µs")
+    # So it is without a step around it, where the op is the first event of all.
+    around, _ = a.events.pop(), b.events.pop()
+    assert texts(both(tmp_path, a, b)) == [text.replace(" per step", "")]
+    a.events.append(around)
     # Where B has no such op, the kernel is gone.
     b = Program(("aten::conv2d", conv("128x128")), "other")
     text, moved = texts(both(tmp_path, a, b))

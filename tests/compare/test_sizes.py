@@ -51,6 +51,21 @@ def test_kernels_in_the_same_grid_take_longer_along_with_the_others(tmp_path, a,
     assert found.metrics["device_ns"].machine == 0
 
 
+def test_work_on_larger_sizes_is_told_beside_what_is_new(tmp_path):
+    new = [
+        event
+        for k in range(4)
+        for now in (3000.0 * k + 250,)
+        for event in (
+            cpu("aten::new", now, 20),
+            launch(now + 2, 99 + k),
+            kernel(now + 12, 20, 99 + k, name="fresh"),
+        )
+    ]
+    found = pair(tmp_path, steps(1), [*steps(2), *new])
+    assert {one.kind for one in found.explanations} == {"sizes", "new"}
+
+
 def test_kernels_of_one_size_that_take_longer_are_told_by_themselves(tmp_path):
     """The others do the same: no input is larger."""
     found = pair(tmp_path, steps(1), steps(1, fixed=1.5))

@@ -126,6 +126,14 @@ def test_calls_of_some_steps(tmp_path, steps, where, each, mean):
     assert len(starts(new)) == len(steps)
 
 
+def test_other_kernels_of_the_same_ops_in_some_steps(tmp_path):
+    plain, other = ([(f"f{k}", 20, (f"{kernel}{k}", 10)) for k in range(5)] for kernel in "ab")
+    found = both(tmp_path, recording(*[plain] * 4), recording(plain, other, plain, other))
+    (told,) = found.explanations
+    start = "The same ops run on other kernels or other sizes, 5 times in 2 of 4 steps: 50.0 µs → "
+    assert told.text.startswith(start)
+
+
 def test_calls_more_calls_fewer_and_other_calls(tmp_path):
     plain, more = recording(*[PLAIN] * 4), recording(*with_one(VIEW, 0, 1, 2, 3))
     text = "On the CPU, 1 {} call per step (aten::view): 8.00 µs per step."

@@ -9,7 +9,11 @@ import pytest
 from tests.compare.conftest import compared
 from tests.compare.test_changes import conv
 from tests.compare.test_some_steps import OPS, Op, both, recording, said
-from tests.kineto import Event, cpu, kernel, launch, step
+from tests.kineto import Event, cpu, kernel, launch, step, trace_of
+
+from tracetui.analysis.results import Results
+from tracetui.compare.calls import call_tree
+from tracetui.compare.sides import side_of
 
 ADD = "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<{}>, 3>(int)"
 NORM = "void at::native::vectorized_layer_norm_kernel<{}, float, false>(int)"
@@ -81,6 +85,17 @@ def test_threads_are_the_same_whatever_their_numbers(tmp_path: Path):
     assert found.same_program
     assert len(found.calls.a) == len(found.a.calls) == 3 * 2 * (4 + 5 + 3)
     assert len(found.work.a) == len(found.a.work) == 3 * (4 + 5 + 3)
+
+
+@pytest.mark.parametrize("numbers", [(20, 30), (30, 20)])
+def test_of_threads_that_call_at_once_the_one_that_launches_more_counts(
+    tmp_path: Path, numbers: tuple[int, int]
+):
+    events = [e for e in threads(*numbers) if e["tid"] != 9 or e["cat"] == "user_annotation"]
+    trace = trace_of(tmp_path, *events)
+    tree = call_tree(side_of(Results(trace)))
+    counted = {trace.name_of(i) for i in tree.at[tree.own > 0].tolist()}
+    assert counted == {"cudaLaunchKernel", *(f"aten::{name}" for name in "abcde")}
 
 
 def test_a_launch_that_is_not_in_the_file(tmp_path: Path):

@@ -135,6 +135,14 @@ def test_where_nothing_may_be_tried_any_more_what_follows_is_still_found(
     assert len(recover_text(text, "border").events) == 2
 
 
+def test_after_too_many_deep_values_the_rest_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is read for a long way before it turns out to be one."""
+    deep = b'{"a":' * 2000 + b"1" + b"}" * 1999 + b", " + SOUND % 1
+    assert len(recover_text(deep, "border").events) == 1
+    monkeypatch.setattr("tracetui.formats.chrome_json.recover_text._BUDGET", -(1 << 40))
+    assert len(recover_text(deep, "border").events) == 0
+
+
 def test_two_arrays_of_events(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
     one, two = (json.dumps([event(ts=i) for i in some])[1:-1] for some in (range(5), range(5, 9)))
     for between in ("", '"traceName": "x", "n": {"traceEvents": [1]}, '):

@@ -10,6 +10,7 @@ from tests.compare.test_pairs import of
 
 from tracetui.compare.model import METRICS, Explanation
 from tracetui.report import difference
+from tracetui.report.compare import _change
 from tracetui.report.difference import explanation_facts, number_facts
 from tracetui.tables.compare import numbers
 
@@ -81,6 +82,11 @@ def test_the_calls_of_kernels_are_named_where_they_changed(on, cpu, said):
     (measured,) = [fact.value for fact in facts if fact.label == "measured"]
     assert measured.startswith("The durations on the GPU" if on == "device" else "The self times on the CPU")
     assert ("what the calls took that launched them" in measured) is said
+
+
+@pytest.mark.parametrize(("change", "said"), [(1, ("+1 ns CPU", "warn")), (-1, ("-1 ns CPU", "good"))])
+def test_what_takes_longer_is_a_warning(change, said):
+    assert _change(of(*PAIRS[0]), Explanation("slower", "It takes longer.", change, "cpu")) == said
 
 
 def test_every_metric_has_words():

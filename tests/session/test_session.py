@@ -56,6 +56,12 @@ def test_links_lead_from_an_op_to_its_kernel_and_back() -> None:
     assert session.follow(-1)[0] == seen[1]
 
 
+def test_at_first_all_is_in_view_with_a_hundredth_more_at_each_end() -> None:
+    scene = Session.open(EAGER).walk.scene
+    low, high = scene.first_view
+    assert scene.view.span_ns / (high - low) == pytest.approx(1.02, abs=0.001)
+
+
 def test_gaps_go_from_the_longest_down_and_around() -> None:
     session = Session.open(EAGER)
     count = session.draw_gaps()

@@ -280,6 +280,12 @@ def test_the_dock_stays_below_whatever_scrolls() -> None:
     assert layout_of([3], [-1]).parts(10) == (0, 10, 0)
 
 
+def test_streams_come_first_in_a_dock_too_small_for_all() -> None:
+    wide = replace(layout_of([1, 3, 1], [0, 0, 0]), extra=np.array([0, 2, 0], np.int32))
+    assert wide.order == [0, 1, 2]
+    assert replace(wide, tight=True).order == [1, 0, 2]
+
+
 def test_what_is_docked_moves_within_its_device() -> None:
     layout = layout_of([1, 1, 1, 1, 1], [-1, 0, 1, 0, -1])
     assert layout.order == [0, 4, 1, 3, 2]

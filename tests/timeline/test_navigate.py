@@ -94,6 +94,11 @@ def test_links(make: Make) -> None:
     assert navigate.linked(trace, 2) == ((0, 2),)
     assert navigate.linked(trace, 0) == ((0, 2),)
     assert navigate.linked(trace, 1) == ()
+    # The op of a kernel leads to it, if the launch is there, be it the first event of all.
+    op = dataclasses.replace(trace, op=np.array([-1, -1, 1], np.int32))
+    assert navigate.linked(op, 1) == ((1, 2),)
+    none = dataclasses.replace(op, launch=np.full(3, -1, np.int32))
+    assert navigate.linked(none, 1) == ()
     flows = dataclasses.replace(trace, flow_from=np.array([0], np.int32), flow_to=np.array([1], np.int32))
     assert navigate.linked(flows, 1) == ((0, 1),)
 

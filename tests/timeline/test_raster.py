@@ -136,6 +136,7 @@ def test_rows_without_anything_in_view(make: Make) -> None:
     shown = raster([rows.row(0, 0), rows.row(1, 0), rows.row(1, 7)], Viewport(2000.0, 10.0, 20))
     assert shown.count.tolist() == [[0] * 20, [1] * 20, [0] * 20]
     assert shown.eighths[1].tolist() == [8] * 20
+    assert shown.prevailing.tolist() == [[-1] * 20] * 3  # there are not several in a cell
 
 
 def test_row_arrays_hold_every_slice_once(make: Make) -> None:

@@ -70,6 +70,7 @@ def test_reveal_does_not_move_for_what_is_in_view() -> None:
     view = Viewport(1000.0, 10.0, 100)
     assert viewport.reveal(view, 1005, 1995) == view
     assert viewport.reveal(view, 1000, 1010) == view
+    assert viewport.reveal(view, 1000, 2010) == view  # a cell more than there are
 
 
 @given(views)

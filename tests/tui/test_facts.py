@@ -228,6 +228,9 @@ def test_no_gaps_no_walk(tmp_path: Path) -> None:
     assert next_gap(gaps, gap_order(gaps, True), None, 0, 1, True) is None
     assert len(results.causes().cause) == 0
     assert device_names(trace) == "CPU only"
+    another = {"ph": "X", "name": "b", "cat": "other", "pid": 2, "tid": 1, "ts": 0, "dur": 1}
+    path.write_text(json.dumps([*json.loads(path.read_text()), another]))
+    assert device_names(load(path)) == ""  # it may be a device
     assert warning(trace) == ""
     assert any("Only the CPU was recorded" in f.value for f in trace_facts(trace))
 

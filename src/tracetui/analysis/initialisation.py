@@ -93,7 +93,6 @@ def _beside(trace: Trace, at: I64) -> Bool:
         if not many.any():
             continue
         goes_on |= many
-        held |= trace.lane[at] == i  # recorded on the thread that it holds up
         border = np.sort(np.concatenate([_BOUNDS, begun, begun + trace.duration[rows]]))
         event = np.flatnonzero(many & ~held)
         begin, length = start[event, None], (end - start)[event, None]

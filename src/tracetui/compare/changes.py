@@ -506,14 +506,11 @@ def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) 
     # Nor does a change of layout become a cast.
     one, other = ({_reason(kernel) for kernel in some} for some in kernels)
     apart |= "" not in one | other and not one & other
-    tops = (
-        {left.top[i] for kind, mine, _ in groups if kind == "replaced" for i in mine} - {-1},
-        {right.top[j] for kind, _, its in groups if kind == "replaced" for j in its} - {-1},
-    )
-    # What the op of a pair launched besides belongs to the pair.
-    own = {left.top[i] for i in a} - {-1}, {right.top[j] for j in b} - {-1}
-    apart |= any(mine and mine <= its for mine, its in zip(own, tops, strict=True))
     pairs = [(mine, its) for kind, mine, its in groups if kind == "replaced"]
+    # What the op of a pair launched besides belongs to the pair.
+    for n, (of, at) in enumerate(((left, a), (right, b))):
+        own = {of.top[i] for i in at} - {-1}
+        apart |= bool(own) and own <= {of.top[i] for pair in pairs for i in pair[n]}
     ops = {left.op[i] for mine, _ in pairs for i in mine}, {right.op[j] for _, its in pairs for j in its}
     apart |= all(left.inside(i, ops[0]) >= 0 for i in a) or all(right.inside(j, ops[1]) >= 0 for j in b)
     return _alone(a, b) if apart else [("replaced", a, b)]

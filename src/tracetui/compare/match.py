@@ -312,6 +312,4 @@ def _moved(a: Trace, b: Trace, regions: list[Region], wanted: bool) -> tuple[I64
 
 def _without(regions: list[Region], a: I64, b: I64) -> Iterator[Region]:
     for one in regions:
-        left, right = one.a[~np.isin(one.a, a)], one.b[~np.isin(one.b, b)]
-        if len(left) or len(right):
-            yield Region(left, right, one.rounds)
+        yield Region(one.a[~np.isin(one.a, a)], one.b[~np.isin(one.b, b)], one.rounds)

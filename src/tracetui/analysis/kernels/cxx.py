@@ -162,8 +162,7 @@ def split_args(text: str) -> list[str]:
 
 def template_args(text: str, head: str) -> list[str]:
     """The arguments of the first template called ``head`` in a text; [] where there is none."""
-    at = text.find(f"{head}<")
-    return split_args(text[at + len(head) + 1 :]) if at >= 0 else []
+    return split_args(text.partition(f"{head}<")[2])
 
 
 def inner(function: Function) -> Function:

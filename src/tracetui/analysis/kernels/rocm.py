@@ -134,7 +134,7 @@ def _miopen(name: str, text: str) -> KernelName:
     tile = next((t[2:] for t in tokens if t.startswith("bt") and TILE.fullmatch(t[2:])), None)
     memory = next((t for t in tokens if t in MEMORY), None)
     dtype = next((cxx.DTYPES[t] for t in tokens[1:6] if t in cxx.DTYPES), None)
-    way = next((CONVOLUTIONS[t] for t in tokens[1:3] if t in CONVOLUTIONS), None)
+    way = CONVOLUTIONS.get(tokens[1])
     short = join_words("conv", way, dtype, "x".join(tile.split("x")[:2]) if tile else None, memory)
     notes = ("implicit GEMM",)
     return KernelName(name, "rocm", short, "conv", dtype=dtype, tile=tile, layout=memory, notes=notes)
