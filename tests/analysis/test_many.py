@@ -222,7 +222,7 @@ def test_first_uses_of_many_names_are_those_of_one_after_the_other(tmp_path: Pat
 def test_what_is_not_told_is_not_put_into_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told, words = [], use._idle_text
 
-    def text(results: Results, idle: use._Idle) -> str:
+    def text(results: Results, idle: use.IdleDevice) -> str:
         told.append(idle.gaps.device)
         return words(results, idle)
 

@@ -13,9 +13,9 @@ from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.idle import loading_advice, loading_time
+from tracetui.analysis.findings.idle_advice import allocation_advice
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
 from tracetui.analysis.findings.slow_calls import slow_calls_of
-from tracetui.analysis.findings.use import allocation_advice
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
