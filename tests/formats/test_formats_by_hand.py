@@ -437,6 +437,19 @@ def test_notices_keep_the_first_place_and_the_first_detail() -> None:
     assert diagnostics.lost == 1
 
 
+def test_notices_come_in_one_order() -> None:
+    """Readers that find the same in another order say the same."""
+    kinds = ["stray", "no_time", "no_duration", "comma", "truncated", "broken_event"]
+    said = []
+    for order in (kinds, kinds[::-1]):
+        diagnostics = Diagnostics()
+        for kind in order:
+            diagnostics.note(kind, 1)
+        said.append([notice.kind for notice in diagnostics.notices()])
+    assert said[0] == said[1]
+    assert said[0][:3] == ["broken_event", "truncated", "no_time"]
+
+
 def test_ids_of_flows() -> None:
     tables = Store().tables
     assert tables.flow_ids([1, -5, (1 << 62) - 1]).tolist() == [1, -5, (1 << 62) - 1]

@@ -80,7 +80,7 @@ def flat(store: Store) -> dict[str, Any]:
         "series": store.series,
         "metadata": store.metadata,
         "asyncs": store.asyncs,
-        "diagnostics": store.diagnostics.found,
+        "diagnostics": store.diagnostics.notices(),
         "phases": store.phases(),
     }
 

@@ -425,6 +425,25 @@ def test_indices_that_point_nowhere(
         assert saved.find(open_source(path)) is None, (name, at, bad)
 
 
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [("flows", "flow_from"), ("flows", "flow_to"), ("flows", "flow_category"), ("instants", "name")],
+)
+def test_indices_of_flows_and_instants_that_point_nowhere(
+    group: str, name: str, kept_bytes: tuple[Path, bytes, Trace], cache: Path
+) -> None:
+    path, whole, _ = kept_bytes
+    for least in (False, True):
+
+        def change(header: dict[str, Any], body: bytearray, least: bool = least) -> None:
+            values = column(header, body, group, name)
+            limits = np.iinfo(values.dtype)
+            values[len(values) // 2] = limits.min if least else limits.max
+
+        place(path, forged(whole, change))
+        assert saved.find(open_source(path)) is None
+
+
 @pytest.mark.usefixtures("_either")
 def test_parents_that_go_round_in_circles(kept_bytes: tuple[Path, bytes, Trace], cache: Path) -> None:
     path, whole, fresh = kept_bytes

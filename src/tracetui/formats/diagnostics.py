@@ -92,10 +92,11 @@ class Diagnostics(Struct):
         return sum(count for kind, (count, _) in self.found.items() if KINDS[kind][0] == "lost")
 
     def notices(self) -> tuple[Notice, ...]:
-        """The worst first: lost, odd, repaired."""
+        """The worst first: lost, odd, repaired; within each of these in the order of `KINDS`."""
         notices = []
-        for kind, (count, offset) in self.found.items():
-            level, text = KINDS[kind]
-            detail = self.details.get(kind)
-            notices.append(Notice(kind, level, count, offset, f"{text} ({detail})" if detail else text))
+        for kind in KINDS:
+            if kind in self.found:
+                (level, text), (count, offset) = KINDS[kind], self.found[kind]
+                detail = self.details.get(kind)
+                notices.append(Notice(kind, level, count, offset, f"{text} ({detail})" if detail else text))
         return tuple(sorted(notices, key=lambda notice: ("lost", "odd", "repaired").index(notice.level)))
