@@ -603,3 +603,16 @@ def test_the_ops_of_short_kernels_are_those_of_their_ids(tmp_path: Path) -> None
     finding = found(trace_of(tmp_path, *events), "short_calls")
     assert finding is not None
     assert "aten::mm (120)" in finding.text
+
+
+def test_a_gap_that_begins_before_the_steps_is_not_the_one_that_takes_most(tmp_path: Path) -> None:
+    """It is not part of what is judged."""
+    events = run(0, 10, 900)
+    for n in range(3):
+        at = 60_000 + 1000 * n
+        events.append(step(n, at, 990))
+        for k in range(5):
+            events += [cpu("aten::mm", at + 30 + 150 * k, 60), *run(at + 50 + 150 * k, 20, 10 * n + k + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert "One gap alone" not in finding.text

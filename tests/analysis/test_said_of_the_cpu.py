@@ -109,6 +109,14 @@ def test_an_op_that_calls_another_form_of_itself_is_called_once(tmp_path: Path) 
     assert finding.advice.startswith("Run such an op once before the recording")
 
 
+def test_a_compiled_region_that_is_called_once_is_not_told_as_a_first_call(tmp_path: Path) -> None:
+    """Guards, and what runs in Python inside it, take that time."""
+    events = [cpu("Torch-Compiled Region: 0/0", 1000, 15_000), launch(15_800, 1), kernel(15_810, 100, 1)]
+    finding = found(trace_of(tmp_path, *events, *run(500, 20, 2)), "overhead_bound")
+    assert finding is not None
+    assert "called once" not in finding.text
+
+
 @pytest.mark.parametrize("stacks", [False, True])
 def test_python_that_is_recorded_is_not_asked_for(tmp_path: Path, stacks: bool) -> None:
     events = [*run(10, 5, 1), cpu("phase", 100, 1000, "user_annotation"), cpu("aten::mm", 900, 50)]
