@@ -136,16 +136,19 @@ class TraceInfo(Struct, frozen=True):
 T = TypeVar("T")
 
 
+_NONE: Any = object()
+"""Nothing is kept; a result may be None."""
+
+
 def kept_by_trace(make: Callable[[Trace], T]) -> Callable[[Trace], T]:
     """A function of a whole trace, whose result the trace keeps under the function's name: later calls are
     free. What it returns is shared: read-only."""
 
     @wraps(make)
     def kept(trace: Trace) -> T:
-        name = make.__name__
-        if name not in trace.derived:
-            trace.derived[name] = make(trace)
-        found: T = trace.derived[name]
+        found: T = trace.derived.get(make.__name__, _NONE)
+        if found is _NONE:  # what another thread drops in the meantime is still returned here
+            found = trace.derived[make.__name__] = make(trace)
         return found
 
     return kept

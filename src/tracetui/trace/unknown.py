@@ -95,7 +95,7 @@ def launches_by_time(trace: Trace) -> tuple[I64, Bool]:
     calls = calls[np.argsort(trace.start[calls], kind="stable")]
     ran = np.zeros(len(trace), dtype=np.bool_)
     ran[_linked(trace)[1]] = True
-    trace.derived.pop(_linked.__name__, None)
+    trace.derived.pop(_linked.__name__, None)  # large, and seldom asked for again
     return trace.start[calls], ran[calls]
 
 

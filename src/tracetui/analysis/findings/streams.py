@@ -30,7 +30,7 @@ _RAN_OUT = (
     "The GPU waits for the CPU in between: most likely one stream has run out of work before another has any."
 )
 _CHAIN = (
-    "If each kernel needs the one before, put them into one stream: the waits only cost the CPU time. Else "
+    "If each kernel needs the one before, put them into one stream: the waits only cost CPU time. Otherwise, "
     "wait only for what is needed."
 )
 _FULL = (
