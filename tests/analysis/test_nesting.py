@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.analysis import calls, nesting
-from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_at, sum_into, top_of
+from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_by, sum_into, tally, top_of
 from tracetui.session.samples import samples
 from tracetui.trace import load
 
@@ -189,18 +190,43 @@ def test_sums_refuse_what_is_no_index() -> None:
     for index in ([0, 3], [0, -1]):
         with pytest.raises((IndexError, ValueError)):
             sum_into(np.array(index), np.array([1, 2]), 2)
-        with pytest.raises((IndexError, ValueError)):
-            sum_at(np.array(index, dtype=np.int32), np.array([1, 2]), np.array([0, 1]), 2)
-    with pytest.raises(IndexError):
-        sum_at(np.array([0, 1], dtype=np.int32), np.array([1, 2]), np.array([0, 2]), 2)
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=30))
-def test_sums_of_values_at_positions(made: list[tuple[int, int]]) -> None:
-    values = np.arange(10) ** 3
-    index, at = np.array([i for i, _ in made], dtype=np.int32), np.array([p for _, p in made], dtype=np.int64)
-    expected = [sum(p**3 for i, p in made if i == k) for k in range(5)]
+event = st.tuples(st.integers(-1, 4), st.integers(0, 3), st.integers(0, 3), st.integers(0, 9))
+
+
+@given(st.lists(event, max_size=30), st.booleans(), st.randoms())
+def test_each_row_has_its_number_first_event_and_sum(
+    made: list[tuple[int, int, int, int]], of_slices: bool, random: Random
+) -> None:
+    at = random.sample(range(len(made)), k=len(made) // 2 + 1 if made else 0)
+    row_of, start, duration, source = np.array(made, dtype=np.int64).reshape(-1, 4).T.copy()
+    row_of, some = row_of.astype(np.int32), np.array(at, dtype=np.int64)
+    times = (start, duration) if of_slices else (start[some], duration[some])
+    mine = [[i for i in range(len(at)) if made[at[i]][0] == row] for row in range(5)]
+    expected = (
+        [len(row) for row in mine],
+        [
+            min(row, key=lambda i: (made[at[i]][1], -made[at[i]][2], made[at[i]][3], i), default=-1)
+            for row in mine
+        ],
+        [sum(made[at[i]][2] for i in row) for row in mine],
+    )
     with pytest.MonkeyPatch.context() as patch:
         for library in (nesting.LIBRARY, None):
             patch.setattr(nesting, "LIBRARY", library)
-            assert sum_at(index, values, at, 5).tolist() == expected
+            found = tally(row_of, some, times, source, 5, of_slices)
+            assert tuple(column.tolist() for column in found) == expected
+            assert sum_by(row_of, some, duration[some], 5).tolist() == expected[2]
+
+
+@pytest.mark.skipif(nesting.LIBRARY is None, reason="the library is not installed")
+@pytest.mark.parametrize(
+    ("rows", "slices"), [([0, 2], [0, 1]), ([0, -2], [0, 1]), ([0, 1], [0, 2]), ([0, 1], [0, -1])]
+)
+def test_a_row_or_slice_that_there_is_not_is_refused(rows: list[int], slices: list[int]) -> None:
+    row_of, at, values = np.array(rows, dtype=np.int32), np.array(slices), np.array([1, 2])
+    with pytest.raises(IndexError):
+        sum_by(row_of, at, values, 2)
+    with pytest.raises(IndexError):
+        tally(row_of, at, (values, values), np.array([1, 2]), 2)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ import numpy as np
 from tracetui.analysis.calls import Calls, build_calls
 from tracetui.analysis.groups import GROUPS, group_labels
 from tracetui.analysis.memory import MemoryUse, in_scope, memory_rows, outside
-from tracetui.analysis.nesting import sum_at, sum_into
+from tracetui.analysis.nesting import sum_by, sum_into, tally
 from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.analysis.select import named
-from tracetui.formats.machine import in_blocks, in_turn, threads_for, together
+from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.memory import HOST, RECORD, Records
 from tracetui.trace.model import I32, I64, Bool
@@ -143,107 +144,115 @@ def averages(
     calls = calls or build_calls(trace, python_functions)
     scope = scope or WHOLE
 
-    def in_scope(at: I64, of: I64) -> I64:
-        return at if scope.kind == "whole" else at[members(trace, scope, of[at])]
+    def counts(of: I64, some: Callable[[slice], Bool]) -> Bool:
+        mask = np.empty(len(of), dtype=np.bool_)
 
-    cpu_at, device_at = np.flatnonzero(~calls.removed), np.arange(len(calls.device))
-    if group in ("kernel", "op"):
-        cpu_at, device_at = cpu_at[:0], np.flatnonzero(np.isin(trace.kind[calls.device], DEVICE_WORK))
-    cpu_at, device_at = in_scope(cpu_at, calls.cpu), in_scope(device_at, calls.device)
-    events = _Events(trace, calls, cpu_at, device_at)
-    slices, cpus = events.slices, len(cpu_at)
+        def look(part: slice) -> None:
+            mask[part] = some(part)
+            if scope.kind != "whole":
+                mask[part] &= members(trace, scope, of[part])
+
+        in_blocks(len(of), look)
+        return mask
+
+    work = group in ("kernel", "op")
+    of_work = np.isin(np.arange(len(Kind)), DEVICE_WORK)
+    of_cpu = counts(
+        calls.cpu, lambda part: np.zeros_like(calls.removed[part]) if work else ~calls.removed[part]
+    )
+    of_device = counts(
+        calls.device,
+        lambda part: (
+            of_work[trace.kind[calls.device[part]]] if work else np.ones_like(calls.device[part], np.bool_)
+        ),
+    )
     names, codes = _row_names(trace)
-    annotation = np.zeros(len(Kind), dtype=np.int64)
-    annotation[[int(Kind.ANNOTATION), int(Kind.GPU_ANNOTATION)]] = 1
-    label, labels = group_labels(trace, calls, cpu_at, device_at, group)
-    kind: Any = np.int32 if 4 * len(names) * len(labels) < 1 << 31 else np.int64
-    key = np.empty(len(slices), dtype=kind)
-
-    def look(part: slice) -> None:
-        at = slices[part]
-        key[part] = codes[trace.name[at]] + annotation[trace.kind[at]]
-
-    in_blocks(len(slices), look)
-    key[cpus:] += 2
-    if len(labels) > 1:
-        key += label * (4 * len(names))
-    row, count = _dense(key)
-    first = _first_events(row, count, events)
-    start, duration, source = events.of(first)
+    row_of, distinct, labels = _rows(trace, calls, of_cpu, of_device, group, codes, 4 * len(names))
     # Rows of memory records have no slice. They come after other rows that start at the same time.
     memory = memory_rows(trace, calls, scope) if group == "name" else []
-    size = count + len(memory)
-    begin = np.concatenate([start, np.array([m[2] for m in memory], dtype=np.int64)])
-    until = np.concatenate([start + duration, begin[count:]])
-    source = np.concatenate([source, np.full(len(memory), np.iinfo(np.int64).max)])
-    order = np.lexsort((source, -until, begin))
-    rank = np.empty(size, dtype=np.int32)
-    rank[order] = np.arange(size)
-    of_slices = order < count
-    first = np.where(of_slices, first[np.minimum(order, count - 1)], -1) if count else np.full(size, -1)
-    calls_of = np.zeros(size, dtype=np.int64)
-
-    def count_calls(part: slice) -> None:
-        calls_of[:] += np.bincount(row[part], minlength=size)
-
-    in_turn(len(row), count_calls, max(size, 1 << 16))  # which makes no wider copy of all rows
-    calls_of[count:] = [m[1] for m in memory]
-
-    row_of = np.full(len(trace), -1, dtype=np.int32)
-
-    def put(part: slice) -> None:
-        row_of[slices[part]] = rank[row[part]]
-
-    in_blocks(len(slices), put)
-    heads = [int(i) for i in first]
-    record = iter(sorted(memory, key=lambda m: m[2]))
-    of_cpu, of_device = row[:cpus], row[cpus:]
-    sums: list[Callable[[], I64]] = [
-        lambda: sum_at(of_cpu, trace.duration, slices[:cpus], size),
-        lambda: sum_at(of_cpu, calls.self_cpu, cpu_at, size),
-        lambda: sum_at(of_device, calls.device_duration, device_at, size),
-        lambda: sum_at(of_cpu, calls.device_total, cpu_at, size),
-        lambda: sum_at(of_cpu, calls.self_device, cpu_at, size),
+    count, size = len(distinct), len(distinct) + len(memory)
+    on_device = distinct & 2 > 0
+    of_device_events = calls.device_start, calls.device_duration
+    tasks: list[Callable[[], Any]] = [
+        partial(tally, row_of, calls.cpu, (trace.start, trace.duration), trace.source, size, of_slices=True),
+        partial(tally, row_of, calls.device, of_device_events, trace.source, size),
+        *(
+            partial(sum_by, row_of, calls.cpu, values, size)
+            for values in (calls.self_cpu, calls.device_total, calls.self_device)
+        ),
     ]
-    cpu_total, self_cpu, own, device_total, self_device = together(sums, threads_for(len(of_cpu)))
+    made = together(tasks, threads_for(len(calls.cpu)))
+    (calls_of, first, cpu_total), (events_of, first_event, own), self_cpu, device_total, self_device = made
+    calls_of += events_of
+    calls_of[count:] = [m[1] for m in memory]
+    begin, length, source = (np.zeros(size, dtype=np.int64) for _ in range(3))
+    rows, mine = np.flatnonzero(~on_device), calls.cpu[first[:count][~on_device]]
+    first[rows], begin[rows], length[rows] = mine, trace.start[mine], trace.duration[mine]
+    rows, mine = np.flatnonzero(on_device), first_event[:count][on_device]
+    first[rows], begin[rows], length[rows] = calls.device[mine], *(times[mine] for times in of_device_events)
+    source[:count] = trace.source[first[:count]]
+    begin[count:] = [m[2] for m in memory]
+    source[count:] = np.iinfo(np.int64).max
+    order = np.lexsort((source, -(begin + length), begin))
+    rank = np.empty(size + 1, dtype=np.int32)
+    rank[order], rank[-1] = np.arange(size), -1
+    _renumber(row_of, rank)
+    heads = np.where(order < count, order, -1).tolist()
+    record = iter(sorted(memory, key=lambda m: m[2]))
+    each = 4 * len(names)
     return Averages(
-        tuple(names[key[i] // 4 % len(names)] if i >= 0 else next(record)[0] for i in heads),
-        tuple(labels[label[i]] if i >= 0 else "" for i in heads),
-        np.array([i >= cpus for i in heads], dtype=np.bool_),
-        np.array([i >= 0 and key[i] % 2 == 1 for i in heads], dtype=np.bool_),
+        tuple(names[distinct[i] % each // 4] if i >= 0 else next(record)[0] for i in heads),
+        tuple(labels[distinct[i] // each] if i >= 0 else "" for i in heads),
+        np.array([i >= 0 and on_device[i] for i in heads], dtype=np.bool_),
+        np.array([i >= 0 and distinct[i] % 2 == 1 for i in heads], dtype=np.bool_),
         calls_of[order],
         cpu_total[order], self_cpu[order], (device_total + own)[order], (self_device + own)[order],
-        np.array([slices[i] if i >= 0 else -1 for i in heads], dtype=np.int64),
-        row_of, scope, group, int(np.count_nonzero(trace.implausible)),
+        first[order], row_of, scope, group, int(np.count_nonzero(trace.implausible)),
     )  # fmt: skip
 
 
-class _Events:
-    """What the rows are of: calls, then device events, whose times are not quite those of their slices."""
+def _rows(
+    trace: Trace, calls: Calls, of_cpu: Bool, of_device: Bool, group: str, codes: I64, each: int
+) -> tuple[I32, I64, list[str]]:
+    """(the row of each slice, -1 for none; each row's key; the labels). A key is `each` times the label's
+    number, plus the name's code, plus 2 for a device event, plus 1 for an annotation."""
+    annotation = np.isin(np.arange(len(Kind)), (Kind.ANNOTATION, Kind.GPU_ANNOTATION)).astype(np.int64)
+    row_of = np.full(len(trace), -1, dtype=np.int32)
 
-    def __init__(self, trace: Trace, calls: Calls, cpu_at: I64, device_at: I64) -> None:
-        self.trace = trace
-        self.slices = np.empty(len(cpu_at) + len(device_at), dtype=np.int64)
-        np.take(calls.cpu, cpu_at, out=self.slices[: len(cpu_at)], mode="clip")
-        np.take(calls.device, device_at, out=self.slices[len(cpu_at) :], mode="clip")
-        self.cpus = len(cpu_at)
-        self.start, self.duration = calls.device_start[device_at], calls.device_duration[device_at]
+    def keys(slices: I64) -> I64:
+        key: I64 = codes[trace.name[slices]] + annotation[trace.kind[slices]]
+        return key
 
-    def starts(self, part: slice) -> I64:
-        """When those of a part of them start."""
-        start: I64 = self.trace.start[self.slices[part]]
-        low = max(part.start, self.cpus)
-        if low < part.stop:
-            start[low - part.start :] = self.start[low - self.cpus : part.stop - self.cpus]
-        return start
+    if group not in ("name", "kernel"):
+        cpu_at, device_at = np.flatnonzero(of_cpu), np.flatnonzero(of_device)
+        label, labels = group_labels(trace, calls, cpu_at, device_at, group)
+        slices = np.concatenate([calls.cpu[cpu_at], calls.device[device_at]])
+        key = keys(slices) + label * each
+        key[len(cpu_at) :] += 2
+        row_of[slices], distinct = _dense(key)
+        return row_of, distinct, labels
+    present = np.zeros(each + 1, dtype=np.bool_)
+    for slices, mask, extra in ((calls.cpu, of_cpu, 0), (calls.device, of_device, 2)):
 
-    def of(self, at: I64) -> tuple[I64, I64, I64]:
-        """(start, duration, place in the file) of some of them."""
-        slices, device = self.slices[at], at >= self.cpus
-        start, duration = self.trace.start[slices], self.trace.duration[slices]
-        start[device] = self.start[at[device] - self.cpus]
-        duration[device] = self.duration[at[device] - self.cpus]
-        return start, duration, self.trace.source[slices]
+        def look(part: slice, slices: I64 = slices, mask: Bool = mask, extra: int = extra) -> None:
+            mine = slices[part][mask[part]]
+            row_of[mine] = key = keys(mine) + extra
+            present[key] = True
+
+        in_blocks(len(slices), look)
+    number = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    number[-1] = -1  # where there is no row
+    _renumber(row_of, number)
+    return row_of, np.flatnonzero(present), [""]
+
+
+def _renumber(row_of: I32, number: I32) -> None:
+    """Replace each row by its number; the last number is that of no row."""
+
+    def renumber(part: slice) -> None:
+        row_of[part] = number[row_of[part]]
+
+    in_blocks(len(row_of), renumber)
 
 
 def _row_names(trace: Trace) -> tuple[list[str], I64]:
@@ -254,35 +263,16 @@ def _row_names(trace: Trace) -> tuple[list[str], I64]:
     return [*names, "ProfilerStep*"], table
 
 
-def _dense(key: I32 | I64) -> tuple[I32, int]:
-    """(rank of each key among the distinct keys, number of distinct keys)."""
-    if not len(key):
-        return key.astype(np.int32), 0
-    top = int(key.max()) + 1
+def _dense(key: I64) -> tuple[I32, I64]:
+    """(rank of each key among the distinct keys, the distinct keys)."""
+    top = int(key.max(initial=-1)) + 1
     if top > 8 * len(key) + 65536:
         distinct, ranks = np.unique(key, return_inverse=True)
-        return ranks.astype(np.int32), len(distinct)
+        return ranks.astype(np.int32), distinct
     present = np.zeros(top, dtype=np.bool_)
     present[key] = True
     number = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return number[key], int(number[-1]) + 1
-
-
-def _first_events(row: I32, count: int, events: _Events) -> I64:
-    """The position of each row's first event: the earliest, then the longest, then the first in the file."""
-    earliest = np.full(count, np.iinfo(np.int64).max)
-    in_turn(len(row), lambda part: np.minimum.at(earliest, row[part], events.starts(part)))
-
-    def look(part: slice) -> I64:
-        found: I64 = np.flatnonzero(events.starts(part) == earliest[row[part]]) + part.start
-        return found
-
-    at = np.concatenate([np.zeros(0, np.int64), *in_blocks(len(row), look)])
-    _, duration, source = events.of(at)
-    at = at[np.lexsort((source, -duration, row[at]))]  # of one row, they start together
-    leading = np.ones(len(at), dtype=np.bool_)
-    leading[1:] = row[at[1:]] != row[at[:-1]]
-    return at[leading]
+    return number[key], np.flatnonzero(present)
 
 
 def memory_use(trace: Trace, calls: Calls, table: Averages, records: Records) -> MemoryUse:

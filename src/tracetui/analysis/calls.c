@@ -23,12 +23,43 @@ EXPORT int sum_into(const int64_t *index, const int64_t *values, int64_t count, 
     return 1;
 }
 
-/* The same of the values at some positions, which are below `length`. */
-EXPORT int sum_at(const int32_t *index, const int64_t *values, uint64_t length, const int64_t *at, int64_t count,
+/* The row of the slice `at`, -1 for none; -2 if there is no such slice or row. */
+static int64_t row(const int32_t *row_of, uint64_t slices, int64_t at, uint64_t size) {
+    if ((uint64_t)at >= slices) return -2;
+    int64_t found = row_of[at];
+    return found < -1 || found >= (int64_t)size ? -2 : found;
+}
+
+/* The sums of the values of each row, `size` totals. `at`: the slices of the values. Returns whether each is one and
+   has a row. */
+EXPORT int sum_by(const int32_t *row_of, uint64_t slices, const int64_t *at, int64_t count, const int64_t *values,
                   uint64_t *total, uint64_t size) {
     for (int64_t i = 0; i < count; i++) {
-        if ((uint64_t)index[i] >= size || (uint64_t)at[i] >= length) return 0;
-        total[index[i]] += (uint64_t)values[at[i]];
+        int64_t r = row(row_of, slices, at[i], size);
+        if (r < -1) return 0;
+        if (r >= 0) total[r] += (uint64_t)values[i];
+    }
+    return 1;
+}
+
+/* How many of `at` are in each row, the first of them (the earliest, then the longest, then the first in the file; in,
+   -1), and the sum of their durations. `of_slices`: times are columns of all slices, as `source` is, else of `at`.
+   Returns whether each is a slice and has a row. */
+EXPORT int tally(const int32_t *row_of, uint64_t slices, const int64_t *at, int64_t count, int of_slices,
+                 const int64_t *start, const int64_t *duration, const int64_t *source, int64_t *number, int64_t *first,
+                 uint64_t *total, uint64_t size) {
+    for (int64_t i = 0; i < count; i++) {
+        int64_t r = row(row_of, slices, at[i], size), mine = of_slices ? at[i] : i;
+        if (r < -1) return 0;
+        if (r < 0) continue;
+        number[r]++;
+        total[r] += (uint64_t)duration[mine];
+        int64_t best = first[r], other = best < 0 ? -1 : of_slices ? at[best] : best;
+        if (best < 0 || start[mine] < start[other] ||
+            (start[mine] == start[other] &&
+             (duration[mine] > duration[other] ||
+              (duration[mine] == duration[other] && source[at[i]] < source[at[best]]))))
+            first[r] = i;
     }
     return 1;
 }

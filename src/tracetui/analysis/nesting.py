@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tracetui.formats.machine import in_turn
 from tracetui.formats.native import load_library
 from tracetui.trace.model import I32, I64, Bool
 
@@ -19,7 +20,8 @@ def _load() -> ctypes.CDLL | None:
     if library is not None:
         address, number = ctypes.c_void_p, ctypes.c_int64
         library.sum_into.argtypes = [address, address, number, address, number]
-        library.sum_at.argtypes = [address, address, number, address, number, address, number]
+        library.sum_by.argtypes = [address, number, address, number, address, address, number]
+        library.tally.argtypes = [address, number, address, number, ctypes.c_int, *[address] * 6, number]
         library.parents.argtypes = [*[address] * 5, number, address]
         library.merge.argtypes = [*[address] * 5, number, *[address] * 5]
         library.without_children.argtypes = [address, address, number, address]
@@ -129,18 +131,58 @@ def sum_into(index: I64 | I32, values: I64, size: int) -> I64:
     return total
 
 
-def sum_at(index: I32, values: I64, at: I64, size: int) -> I64:
-    """`sum_into(index, values[at], size)`."""
+def sum_by(row_of: I32, at: I64, values: I64, size: int) -> I64:
+    """The sum of the values of each row (0 to size - 1). `row_of`: the row of each slice, -1 for none; `at`:
+    the slices of the values. Shape (size,). Raises IndexError for another row or slice."""
     if LIBRARY is None or not len(at):
-        return sum_into(index.astype(np.int64), values[at], size)
+        row = row_of[at].astype(np.int64)
+        return sum_into(row[row >= 0], values[row >= 0], size)
     total = np.zeros(size, dtype=np.int64)
-    index = np.ascontiguousarray(index, dtype=np.int32)
-    values, at = (np.ascontiguousarray(column, dtype=np.int64) for column in (values, at))
-    addresses = (column.ctypes.data for column in (index, values, at, total))
-    of_index, of_values, of_at, of_total = addresses
-    if not LIBRARY.sum_at(of_index, of_values, len(values), of_at, len(at), of_total, size):
+    row_of = np.ascontiguousarray(row_of, dtype=np.int32)
+    at, values = (np.ascontiguousarray(column, dtype=np.int64) for column in (at, values))
+    addresses = (column.ctypes.data for column in (row_of, at, values, total))
+    of_rows, of_at, of_values, of_total = addresses
+    if not LIBRARY.sum_by(of_rows, len(row_of), of_at, len(at), of_values, of_total, size):
         raise IndexError
     return total
+
+
+def tally(
+    row_of: I32, at: I64, times: tuple[I64, I64], source: I64, size: int, of_slices: bool = False
+) -> tuple[I64, I64, I64]:
+    """(number, position in `at` of the first, sum of durations) of what is in each row: see `sum_by`.
+
+    The first is the earliest, then the longest, then the first in the file; -1 for none. `times`: starts and
+    durations, as long as `at`, or `of_slices`: columns of all slices, as `source` is. Raises IndexError for a
+    row or slice that there is not.
+    """
+    count, total = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    first = np.full(size, -1, dtype=np.int64)
+    if LIBRARY is not None and len(at):
+        row_of = np.ascontiguousarray(row_of, dtype=np.int32)
+        of_start, of_duration, of_source, of_at = (
+            np.ascontiguousarray(column, dtype=np.int64) for column in (*times, source, at)
+        )
+        columns = of_start, of_duration, of_source
+        if not LIBRARY.tally(
+            row_of.ctypes.data, len(row_of), of_at.ctypes.data, len(at), of_slices,
+            *(column.ctypes.data for column in (*columns, count, first, total)), size,
+        ):  # fmt: skip
+            raise IndexError
+        return count, first, total
+    row = row_of[at]
+    mine = np.flatnonzero(row >= 0)
+    row, slices = row[mine], at[mine]
+    start, duration = (column[slices if of_slices else mine] for column in times)
+    count += np.bincount(row, minlength=size)
+    total += sum_into(row, duration, size)
+    earliest = np.full(size, np.iinfo(np.int64).max)
+    in_turn(len(row), lambda part: np.minimum.at(earliest, row[part], start[part]))
+    early = np.flatnonzero(start == earliest[row])
+    early = early[np.lexsort((source[slices[early]], -duration[early], row[early]))]
+    found, leading = np.unique(row[early], return_index=True)
+    first[found] = mine[early[leading]]
+    return count, first, total
 
 
 def without_children(parent: I32, duration: I64) -> I64:
