@@ -106,6 +106,23 @@ def op_around(trace: Trace, at: I64 | I32) -> I64:
     return found
 
 
+def any_inside(trace: Trace, some: I64, at: I64) -> Bool:
+    """Mask: which of the slices `at` have one of `some`, sorted, after them in their lane that starts before
+    their end. Shape of `at`."""
+    inside = np.zeros(len(at), dtype=np.bool_)
+
+    def look(part: slice) -> None:
+        mine = at[part]
+        following = np.searchsorted(some, mine, side="right")
+        found = some[np.minimum(following, len(some) - 1)]
+        early = trace.start[found] < trace.start[mine] + trace.duration[mine]
+        inside[part] = early & (trace.lane[found] == trace.lane[mine]) & (following < len(some))
+
+    if len(some):
+        in_blocks(len(at), look)
+    return inside
+
+
 def children_of(trace: Trace, at: I64) -> I64:
     """The slices whose parent is one of the slices `at`, in order. Looks at all that starts within those."""
     stop = np.empty(len(at), dtype=np.int64)

@@ -17,10 +17,13 @@ import numpy as np
 from tracetui.analysis import nesting
 from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_into, top_of
 from tracetui.analysis.select import called
-from tracetui.formats.machine import threads_for, together
+from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.trace.nesting import first_places
+
+_PAGE = 10
+"""Bits of the ids on one page of `_ops_by_id`."""
 
 HIDDEN_NAMES = frozenset(
     """
@@ -79,10 +82,23 @@ def _ops_by_id(trace: Trace, ops: I64) -> Callable[[I64], I32 | I64]:
     own = trace.external_id[ops]
     np.maximum(own, 0, out=own)
     top = int(own.max(initial=0))
-    if top < 8 * len(own) + 65536:  # nearly always: a table
-        place = first_places(own.astype(np.int32), top + 1)
-        place[0] = -1
-        return lambda ids: place[np.where((ids > 0) & (ids <= top), ids, 0)]
+    if top < 8 * len(own) + 65536:  # nearly always: a table, without the pages that no op is on
+        used = np.zeros((top >> _PAGE) + 1, dtype=np.bool_)
+        in_blocks(len(own), lambda part: np.put(used, own[part] >> _PAGE, True))
+        page: I32 = (np.cumsum(used, dtype=np.int32) << np.int32(_PAGE)) * used  # the first one is empty
+        place_of = np.empty(len(own), dtype=np.int32)
+
+        def on_pages(ids: I64) -> I32:
+            found: I32 = page[ids >> _PAGE] + (ids & ((1 << _PAGE) - 1)).astype(np.int32)
+            return found
+
+        def put(part: slice) -> None:
+            place_of[part] = on_pages(own[part])
+
+        in_blocks(len(own), put)
+        place = first_places(place_of, (int(np.count_nonzero(used)) + 1) << _PAGE)
+        place[on_pages(np.zeros(1, np.int64))] = -1
+        return lambda ids: place[on_pages(np.where((ids > 0) & (ids <= top), ids, 0))]
     at = np.flatnonzero(own)
     at = at[np.argsort(own[at], kind="stable")]
     own = own[at]

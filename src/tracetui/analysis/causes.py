@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
@@ -293,10 +293,10 @@ class IdleTime:
         the axis on which they are sorted (`Devices`), 0 by default."""
         self.trace = trace
         self.cpu = cpu if cpu is not None else CpuTime(trace)
-        self.start, self.end = start.astype(np.int64), end.astype(np.int64)
-        self.event = event.astype(np.int64)
-        self.before = np.full(len(event), -1) if before is None else before.astype(np.int64)
-        self._on_axis = self.start if shift is None else self.start + shift
+        self.start, self.end = np.asarray(start, np.int64), np.asarray(end, np.int64)
+        self.event = np.asarray(event, np.int64)
+        self.before = np.full(len(event), -1) if before is None else np.asarray(before, np.int64)
+        self._on_axis = self.start + shift if shift is not None and shift.any() else self.start
         count = len(self.event)
         self.launch, self.lane = np.empty(count, np.int64), np.empty(count, np.int64)
         threads = np.broadcast_to(np.int64(-1), count) if thread is None else thread
@@ -306,11 +306,16 @@ class IdleTime:
         """The start of L within the stretch. The end of L. When the launch is no longer on its way. The end
         of what a wait before the stretch costs in it."""
         self._gone, self._back_to_back = np.empty(count, np.bool_), np.empty(count, np.bool_)
-        self._every = _pieces(count)
+        self._sums = _pieces(count + 1)
+        """Of each cause in all stretches before each one, and in all."""
         self._main = np.empty(count, np.int8)
         """The cause of the largest piece."""
         self._threads(self.lane)
         in_blocks(count, self._cut)
+        for cause in range(len(CAUSES)):  # along an axis of two, numpy would keep the interpreter's lock
+            column = self._sums[1:, cause]
+            if column.any():  # what is never written takes no memory
+                np.cumsum(column, out=column)
 
     def _link(self, some: slice, thread: I64) -> None:
         """Find L and its lane."""
@@ -338,8 +343,9 @@ class IdleTime:
         self.launched[some], self.called[some] = launched, called
         self.arrived[some], self.drained[some] = arrived, drained
         self._gone[some], self._back_to_back[some] = gone, one_stream & (end - arrived <= BACK_TO_BACK_NS)
-        self._fill(self._every[some], some, start, end)
-        self._main[some] = _largest(self._every[some])
+        pieces = self._sums[1:][some]
+        self._fill(pieces, some, start, end)
+        self._main[some] = _largest(pieces)
 
     def _waited(self, start: I64, launched: I64, launch: I64, lane: I64) -> I64:
         """How long each stretch's thread had waited before it, since its launch before L. Shape (n,)."""
@@ -408,13 +414,10 @@ class IdleTime:
             some = np.flatnonzero(mine & (rest > 0))
             found[some, AT[cause]] += rest[some]
 
-    @cached_property
-    def _sums(self) -> I64:
-        sums = _pieces(len(self._every) + 1)
-        for cause in range(len(CAUSES)):  # along an axis of two, numpy would keep the interpreter's lock
-            if self._every[:, cause].any():  # what is never written takes no memory
-                np.cumsum(self._every[:, cause], out=sums[1:, cause])
-        return sums
+    def _whole(self, at: I64 | slice) -> I64:
+        """The time of each cause in each whole stretch of `at`."""
+        found: I64 = self._sums[1:][at] - self._sums[:-1][at]
+        return found
 
     @property
     def main(self) -> I8:
@@ -430,7 +433,7 @@ class IdleTime:
             left = time - self._on_axis[after - 1]
             cut = np.flatnonzero((after > 0) & (left < self.end[after - 1] - self.start[after - 1]))
             at = after[cut] - 1
-            found[cut] += self.pieces(at, self.start[at], self.start[at] + left[cut]) - self._every[at]
+            found[cut] += self.pieces(at, self.start[at], self.start[at] + left[cut]) - self._whole(at)
         return found
 
     def within(self, low: I64, high: I64) -> I64:
@@ -490,7 +493,7 @@ class IdleTime:
         at = slice(int(every[0]), int(every[-1]) + 1) if in_turn else every
         trace, launch, event = self.trace, self.launch[at], self.event[at]
         whole = np.array_equal(low, self.start[at]) and np.array_equal(high, self.end[at])
-        pieces = self._every[at] if whole else self.pieces(every, low, high)
+        pieces = self._whole(at) if whole else self.pieces(every, low, high)
         op, activity, others = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
         cause, step = self._main[at] if whole else np.empty(n, np.int8), np.empty(n, np.int32)
         self._threads(self.lane[at])

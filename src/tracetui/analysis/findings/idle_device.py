@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.ancestors import any_inside, op_around
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes
 from tracetui.analysis.findings.compiled import compile_time
 from tracetui.analysis.findings.idle import loading_time
@@ -22,9 +22,8 @@ from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, is_op_name
 from tracetui.analysis.split import BUSY, CAUSED
-from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union
-from tracetui.trace.model import I64, Kind, Trace
+from tracetui.trace.model import I64, Kind
 
 SEVERAL_GAPS = 10
 """Of fewer, one that takes half of the idle time is nothing special."""
@@ -221,8 +220,10 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
     at = at[(trace.duration[at] >= LONG_NS) | computes[trace.name[at]]]
     at = at[results.launching_lanes()[trace.lane[at]]]
     calls = results.slices(Kind.RUNTIME, lambda _: True)
-    at = at[np.searchsorted(calls, at) == np.searchsorted(calls, _ends(trace, at))]
-    at = at[~np.isin(op_around(trace, at), at)]  # the outermost
+    at = at[~any_inside(trace, calls, at)]
+    mine = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1
+    mine[at] = True
+    at = at[~mine[op_around(trace, at)]]  # the outermost
     begin = np.clip(trace.start[at], low, high)
     end = np.clip(trace.start[at] + trace.duration[at], low, high)
     idle = end - begin - gaps.blocks.within(begin, end)
@@ -240,16 +241,6 @@ def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int
 
 def _may_compute(name: str) -> bool:
     return is_op_name(name) and name not in METADATA_OPS and not _COMPUTES_NOTHING.match(name)
-
-
-def _ends(trace: Trace, at: I64) -> I64:
-    """The first slice after all that is within each of some slices: of its lane, that starts at its end."""
-    found = np.empty(len(at), dtype=np.int64)
-    for lane, mine in places(trace.lane[at], len(trace.lanes)):
-        rows = slice(trace.lanes[lane].first, trace.lanes[lane].last)
-        over = trace.start[at[mine]] + trace.duration[at[mine]]
-        found[mine] = rows.start + np.searchsorted(trace.start[rows], over)
-    return found
 
 
 def long_calls(results: Results, idle: IdleDevice) -> tuple[SlowCalls, ...]:

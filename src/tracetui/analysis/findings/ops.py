@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_up
+from tracetui.analysis.ancestors import any_inside, first_up
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.anomaly import is_node
 from tracetui.analysis.findings.kernels import BUSY_SHARE
@@ -164,7 +164,7 @@ def metadata_only(results: Results) -> Iterator[Finding]:
     at = results.slices(Kind.CPU_OP, METADATA_OPS.__contains__)
     if not len(at) or not len(results.launch_calls()):  # without any, a reshape may have launched a copy
         return
-    at = at[~_launches_inside(results, at)]
+    at = at[~any_inside(trace, results.launch_calls(), at)]
     if not len(at):
         return
     own = results.own_time()[at]
@@ -189,19 +189,6 @@ def metadata_only(results: Results) -> Iterator[Finding]:
         first_of(longest_of_each(trace, at, names[order])),
         {"calls": float(len(at)), "self_ns": float(own.sum()), "share": part},
     )
-
-
-def _launches_inside(results: Results, at: I64) -> Bool:
-    """Mask: which of the ops had something launched while they ran, on their own thread. Of a trace with
-    launches."""
-    trace = results.trace
-    launch = results.launch_calls()
-    # A launch in an op is one of the rows after it, before the first that starts after its end.
-    end = trace.start[at] + trace.duration[at]
-    following = np.searchsorted(launch, at, side="right")
-    found = launch[np.minimum(following, len(launch) - 1)]
-    inside: Bool = (trace.lane[found] == trace.lane[at]) & (trace.start[found] < end)
-    return inside & (following < len(launch))
 
 
 def optimizer_loop(results: Results) -> Iterator[Finding]:
@@ -260,7 +247,7 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
     if not len(launch) or results.verdict().verdict == "compute-bound":
         return
     at = results.outermost_ops()
-    at = at[_launches_inside(results, at)]
+    at = at[any_inside(trace, launch, at)]
     # Runs of one name on one thread, without a launch outside of ops in between.
     before = launch[np.maximum(np.searchsorted(launch, at) - 1, 0)]
     over = np.append(0, (trace.start[at] + trace.duration[at])[:-1])
