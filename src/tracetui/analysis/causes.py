@@ -311,6 +311,7 @@ class IdleTime:
         self._main = np.empty(count, np.int8)
         """The cause of the largest piece."""
         self._threads(self.lane)
+        self._latency = self.cpu.latency
         in_blocks(count, self._cut)
         for cause in range(len(CAUSES)):  # along an axis of two, numpy would keep the interpreter's lock
             column = self._sums[1:, cause]
@@ -332,7 +333,7 @@ class IdleTime:
         over = np.where(linked, trace.start[launch] + trace.duration[launch], end)
         launched = np.clip(begun, start, end)
         called = np.clip(over, launched, end)
-        arrived = np.clip(over + self.cpu.latency, called, end)
+        arrived = np.clip(over + self._latency, called, end)
         drained = np.minimum(start + self._waited(start, launched, launch, lane), launched)
         one_stream = (before >= 0) & ended & (trace.lane[before] == trace.lane[event])
         # Launched before the recording: what the threads do in it holds nothing up.

@@ -59,9 +59,10 @@ class CpuTime:
     once.
     """
 
-    def __init__(self, trace: Trace, gaps: Sequence[DeviceGaps] | None = None) -> None:
-        """`gaps`: those of every device, `find_gaps(trace)` by default."""
+    def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self.gaps: Sequence[DeviceGaps] | None = None
+        """Those of every device, if they are at hand."""
         calls = first_calls(trace)
         self.first = np.union1d(calls, first_ops(trace, calls))
         """The calls and ops that initialise. Slices, sorted."""
@@ -90,9 +91,12 @@ class CpuTime:
         """The lanes of each process."""
         for i, one in enumerate(trace.lanes):
             self._lanes_of.setdefault(one.process, []).append(i)
-        self.latency = _latency(trace, find_gaps(trace) if gaps is None else gaps)
+
+    @cached_property
+    def latency(self) -> int:
         """From a launch's end to the start on an idle device, ns: the median, at most
         `LONGEST_LATENCY_NS`."""
+        return _latency(self.trace, find_gaps(self.trace) if self.gaps is None else self.gaps)
 
     def states(self, lane: int) -> tuple[Union, ...]:
         """The five unions of a lane; -1 for none."""

@@ -203,7 +203,7 @@ class Results:
         """What the launching threads were doing when."""
         from tracetui.analysis.cpu_time import CpuTime
 
-        return CpuTime(self.trace, self.gaps().devices)
+        return CpuTime(self.trace)
 
     @of_trace
     def split(self) -> Split:

@@ -58,7 +58,8 @@ class Split:
         """`gaps`: those of every device, if already at hand."""
         self.trace = trace
         self.gaps = tuple(find_gaps(trace) if gaps is None else gaps)
-        self.cpu = CpuTime(trace, self.gaps) if cpu is None else cpu
+        self.cpu = CpuTime(trace) if cpu is None else cpu
+        self.cpu.gaps = self.gaps
         axes = side_by_side(trace) if self.gaps else ()
         first = np.concatenate(
             [np.zeros(1, np.int64), np.cumsum([len(devices) for devices in axes])]
