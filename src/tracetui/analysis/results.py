@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.split import Split
     from tracetui.analysis.steps import Steps
     from tracetui.analysis.verdict import Verdict
+    from tracetui.trace.intervals import Union
     from tracetui.trace.memory import Records
 
 T = TypeVar("T")
@@ -425,6 +426,27 @@ class Results:
 
         at = self.slices(Kind.CPU_OP, lambda _: True)
         return at[op_around(self.trace, at) < 0]
+
+    @once
+    def calls_of_lanes(self) -> dict[int, Union]:
+        """When each lane was in an op or a call of the runtime, of the lanes that have any."""
+        from tracetui.analysis.gaps import busy_union
+        from tracetui.trace.intervals import all_of
+
+        found: dict[int, list[Union]] = {}
+        for kind in (Kind.CPU_OP, Kind.RUNTIME):
+            at = self.slices(kind, lambda _: True)
+            for lane, low, high in self.in_lanes(at):
+                found.setdefault(lane, []).append(busy_union(self.trace, at[low:high]))
+        return {lane: all_of(found[lane]) for lane in sorted(found)}
+
+    def in_lanes(self, at: I64) -> list[tuple[int, int, int]]:
+        """(lane, where its first one is among the slices `at`, which are in order, where its last one ends),
+        of the lanes that have any."""
+        first = np.array([lane.first for lane in self.trace.lanes] + [len(self.trace)])
+        places = np.searchsorted(at, first)
+        used = np.flatnonzero(np.diff(places))
+        return list(zip(used.tolist(), places[used].tolist(), places[used + 1].tolist(), strict=True))
 
     def analysable(self) -> bool:
         """Whether the scope has anything for the rules: ops, annotations, launches, device work."""

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, first_to_end
-from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
-from tracetui.trace.intervals import Union, all_of
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share
 
@@ -31,15 +30,14 @@ def interpreter_lock(results: Results) -> Iterator[Finding]:
     """The thread that calls ops stands still for 5 ms, or 10 or 15, here and there and everywhere."""
     trace = results.trace
     kinds = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
-    borders = [(lane.first, lane.last) for lane in trace.lanes]
-    places = [np.searchsorted(at, borders).reshape(-1, 2).tolist() for at in kinds]
     before, length = kinds[0][:0], kinds[0][:0]
-    for of_lane in zip(*places, strict=True):
-        if sum(high - low for low, high in of_lane) <= MANY:  # too few to have as many stretches between them
+    for lane, busy in results.calls_of_lanes().items():
+        if len(busy) <= MANY:  # too few to have as many stretches between them
             continue
-        parts = [at[low:high] for at, (low, high) in zip(kinds, of_lane, strict=True)]
-        after, waited = _turns(all_of([busy_union(trace, at) for at in parts]))
+        after, waited = _turns(busy)
         if len(after) >= max(MANY, len(before) + 1):
+            this = trace.lanes[lane]
+            parts = [at[slice(*np.searchsorted(at, (this.first, this.last)))] for at in kinds]
             before, length = first_to_end(trace, parts, after), waited
     names = np.unique(trace.name[before])
     if len(before) < MANY or len(names) < PLACES:

@@ -35,7 +35,6 @@ from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import by_name, is_op_name
 from tracetui.analysis.split import CAUSED, COLUMNS
 from tracetui.analysis.verdict import busy_text
-from tracetui.formats.machine import threads_for, together
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind
 from tracetui.trace.unknown import launches_by_time
@@ -298,8 +297,7 @@ def _same_place(results: Results, idle: IdleDevice) -> str:
         inside[trace.parent[at]] = True
     known = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
     known.append(others[~inside[others]])
-    unions = together([partial(busy_union, trace, at) for at in known], threads_for(len(trace)))
-    busy = all_of(unions)
+    busy = all_of([*results.calls_of_lanes().values(), busy_union(trace, known[-1])])
     start, end = busy.end, np.append(busy.start[1:], max(results.span[1], int(busy.end.max(initial=0))))
     step, length = step_of(steps, start), end - start - idle.gaps.blocks.within(start, end)
     longest = _longest_of_each(step, length)
