@@ -230,3 +230,25 @@ def test_a_row_or_slice_that_there_is_not_is_refused(rows: list[int], slices: li
         sum_by(row_of, at, values, 2)
     with pytest.raises(IndexError):
         tally(row_of, at, (values, values), np.array([1, 2]), 2)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), max_size=40))
+def test_busy_blocks(made: list[tuple[int, int]]) -> None:
+    times = np.array(made, dtype=np.int64).reshape(-1, 2)
+    start, duration = times[:, 0].copy(), times[:, 1].copy()
+    at = np.argsort(start, kind="stable")
+    blocks: list[list[int]] = []  # start, end, the slice that ends it, the one that begins it
+    for i in at.tolist():
+        begin, end = made[i][0], sum(made[i])
+        if not blocks or begin > blocks[-1][1]:
+            blocks.append([begin, end, i, i])
+        elif end > blocks[-1][1]:
+            blocks[-1][1:3] = end, i
+    with pytest.MonkeyPatch.context() as patch:
+        for library in (nesting.LIBRARY, None):
+            patch.setattr(nesting, "LIBRARY", library)
+            union, closes, opens = nesting.busy_blocks(start, duration, at)
+            columns = (union.start, union.end, closes, opens)
+            assert [list(block) for block in zip(*(c.tolist() for c in columns), strict=True)] == blocks
+            assert np.diff(union.before).tolist() == [end - begin for begin, end, *_ in blocks]
+            assert int(union.before[0]) == 0

@@ -64,6 +64,28 @@ EXPORT int tally(const int32_t *row_of, uint64_t slices, const int64_t *at, int6
     return 1;
 }
 
+/* The union of the slices `at`, which are sorted by start: the start and end of each interval, the length of all before
+   it (one more), the first of its slices that end last, and the one that begins it. Returns how many there are. */
+EXPORT int64_t busy_blocks(const int64_t *at, int64_t count, const int64_t *start, const int64_t *duration,
+                           int64_t *first, int64_t *last, int64_t *before, int64_t *closes, int64_t *opens) {
+    int64_t blocks = 0;
+    before[0] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t begin = start[at[i]], end = (int64_t)((uint64_t)begin + (uint64_t)duration[at[i]]);
+        if (!blocks || begin > last[blocks - 1]) {
+            first[blocks] = begin;
+            last[blocks] = end;
+            opens[blocks] = closes[blocks] = at[i];
+            blocks++;
+        } else if (end > last[blocks - 1]) {
+            last[blocks - 1] = end;
+            closes[blocks - 1] = at[i];
+        }
+        before[blocks] = (int64_t)((uint64_t)before[blocks - 1] + (uint64_t)last[blocks - 1] - (uint64_t)first[blocks - 1]);
+    }
+    return blocks;
+}
+
 /* Durations less those of the children. */
 EXPORT void without_children(const int32_t *parent, const int64_t *duration, int64_t count, uint64_t *own) {
     for (int64_t i = 0; i < count; i++) own[i] = (uint64_t)duration[i];

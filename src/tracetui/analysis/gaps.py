@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.devices import Devices, side_by_side
+from tracetui.analysis.nesting import busy_blocks
 from tracetui.analysis.select import called
 from tracetui.copying import replace
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
@@ -199,33 +200,16 @@ def _first_of_cpu(trace: Trace, lane: Lane) -> int:
 
 
 def _gaps_of(devices: Devices, begun: int | None) -> Iterator[DeviceGaps]:
-    trace, at = devices.trace, devices.work
-    shift = np.repeat(devices.shift, devices.events)
-    start = trace.start[at] + shift
-    end = start + trace.duration[at]
-    reach = np.maximum.accumulate(end)
-    opens = np.flatnonzero(start[1:] > reach[:-1]) + 1
-    # The gap after a block begins with the first event that reaches the block's end.
-    grows = np.ones(len(at), dtype=np.bool_)
-    grows[1:] = end[1:] > reach[:-1]
-    furthest = np.maximum.accumulate(np.where(grows, np.arange(len(at)), 0))
-    before, after = at[furthest[opens - 1]], at[opens]
-    opened = np.concatenate([np.zeros(1, np.int64), opens])
-    firsts = start[opened] - shift[opened]
-    lasts = np.append(reach[opens - 1], reach[-1:]) - shift[opened]
-    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(lasts - firsts)])
-    # Each device's work opens a block of its own: what lies between those of two devices is no gap.
-    borders = np.searchsorted(opened, devices.first).tolist()
-    for device, events, low, high in zip(
-        devices.index, devices.events.tolist(), borders, borders[1:], strict=False
+    trace = devices.trace
+    for device, low, high in zip(
+        devices.index, devices.first.tolist(), devices.first[1:].tolist(), strict=False
     ):
-        blocks = Union(firsts[low:high], lasts[low:high], total[low : high + 1] - total[low])
-        gap, begin = slice(low, high - 1), lasts[low : high - 1]
-        first = int(firsts[low])
+        blocks, closes, opens = busy_blocks(trace.start, trace.duration, devices.work[low:high])
+        first, begin = int(blocks.start[0]), blocks.end[:-1]
         lead_in = max(0, first - begun) if begun is not None else 0
         yield DeviceGaps(
-            device, events, first, int(lasts[high - 1]), blocks.total, lead_in, begin,
-            firsts[low + 1 : high] - begin, before[gap], after[gap], np.arange(high - low - 1), blocks,
+            device, high - low, first, int(blocks.end[-1]), blocks.total, lead_in, begin,
+            blocks.start[1:] - begin, closes[:-1], opens[1:], np.arange(len(begin)), blocks,
         )  # fmt: skip
 
 

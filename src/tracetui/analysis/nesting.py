@@ -12,6 +12,7 @@ import numpy as np
 
 from tracetui.formats.machine import in_turn
 from tracetui.formats.native import load_library
+from tracetui.trace.intervals import Union
 from tracetui.trace.model import I32, I64, Bool
 
 
@@ -21,6 +22,8 @@ def _load() -> ctypes.CDLL | None:
         address, number = ctypes.c_void_p, ctypes.c_int64
         library.sum_into.argtypes = [address, address, number, address, number]
         library.sum_by.argtypes = [address, number, address, number, address, address, number]
+        library.busy_blocks.argtypes = [address, number, *[address] * 7]
+        library.busy_blocks.restype = number
         library.tally.argtypes = [address, number, address, number, ctypes.c_int, *[address] * 6, number]
         library.parents.argtypes = [*[address] * 5, number, address]
         library.merge.argtypes = [*[address] * 5, number, *[address] * 5]
@@ -194,3 +197,27 @@ def without_children(parent: I32, duration: I64) -> I64:
     columns = np.ascontiguousarray(parent), np.ascontiguousarray(duration)
     LIBRARY.without_children(*(column.ctypes.data for column in columns), len(own), own.ctypes.data)
     return own
+
+
+def busy_blocks(start: I64, duration: I64, at: I64) -> tuple[Union, I64, I64]:
+    """The union of some slices, sorted by start, with the slice that ends and the one that begins each of its
+    intervals. One that starts where another ends goes on with it; of those that end last, the first counts.
+    """
+    if LIBRARY is not None:
+        columns = [np.ascontiguousarray(column, dtype=np.int64) for column in (at, start, duration)]
+        made = [np.empty(len(at) + more, dtype=np.int64) for more in (0, 0, 1, 0, 0)]
+        of_at, *of_times = (column.ctypes.data for column in columns)
+        count = LIBRARY.busy_blocks(of_at, len(at), *of_times, *(column.ctypes.data for column in made))
+        first, last, before, closes, opens = made
+        return Union(first[:count], last[:count], before[: count + 1]), closes[:count], opens[:count]
+    begin = start[at]
+    end = begin + duration[at]
+    reach = np.maximum.accumulate(end)
+    opened = np.append(np.zeros(min(1, len(at)), np.int64), np.flatnonzero(begin[1:] > reach[:-1]) + 1)
+    over = np.append(opened[1:], len(at))[: len(opened)] - 1
+    grows = np.ones(len(at), dtype=np.bool_)
+    grows[1:] = end[1:] > reach[:-1]
+    furthest = np.maximum.accumulate(np.where(grows, np.arange(len(at)), 0))
+    starts, ends = begin[opened], reach[over]
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)])
+    return Union(starts, ends, before), at[furthest[over]], at[opened]
