@@ -313,10 +313,10 @@ class IdleTime:
         self._threads(self.lane)
         self._latency = self.cpu.latency
         in_blocks(count, self._cut)
-        for cause in range(len(CAUSES)):  # along an axis of two, numpy would keep the interpreter's lock
-            column = self._sums[1:, cause]
-            if column.any():  # what is never written takes no memory
-                np.cumsum(column, out=column)
+        # What is never written takes no memory.
+        self._there = [cause for cause in range(len(CAUSES)) if self._sums[:, cause].any()]
+        for cause in self._there:  # along an axis of two, numpy would keep the interpreter's lock
+            np.cumsum(self._sums[:, cause], out=self._sums[:, cause])
 
     def _link(self, some: slice, thread: I64) -> None:
         """Find L and its lane."""
@@ -417,7 +417,10 @@ class IdleTime:
 
     def _whole(self, at: I64 | slice) -> I64:
         """The time of each cause in each whole stretch of `at`."""
-        found: I64 = self._sums[1:][at] - self._sums[:-1][at]
+        first, last = self._sums[:-1], self._sums[1:]
+        found = _pieces(len(first[at, 0]))
+        for cause in self._there:
+            np.subtract(last[at, cause], first[at, cause], out=found[:, cause])
         return found
 
     @property
