@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.gap_list import GapList
     from tracetui.analysis.gaps import DeviceGaps
     from tracetui.analysis.kernels.model import KernelName
+    from tracetui.analysis.kinds import TimeByKind
     from tracetui.analysis.launches import Launches, ShortKernels
     from tracetui.analysis.memory import MemoryUse
     from tracetui.analysis.split import Split
@@ -142,8 +143,16 @@ class Results:
         """All steps of the trace, everything outside them, and the whole."""
         from tracetui.analysis.steps import summarize_steps
 
-        found, launches = self.split(), self.launches()
-        return summarize_steps(self.trace, split=found, launches=launches, windows=self.step_windows())
+        return summarize_steps(
+            self.trace, split=self.split(), kinds=self.time_by_kind(), windows=self.step_windows()
+        )
+
+    @of_trace
+    def time_by_kind(self) -> TimeByKind:
+        """The time of each kind of device work by step, and over the whole trace."""
+        from tracetui.analysis.kinds import time_by_kind
+
+        return time_by_kind(self.trace, self.step_table(), self.launches())
 
     def step_at(self, time: int, event: int | None = None) -> Scope | None:
         """The step that an event belongs to, or, without an event, the step that a time is in."""

@@ -24,8 +24,7 @@ from tracetui.analysis.causes import CAUSES, CauseTotal, cause_table
 from tracetui.analysis.cpu_verdict import cpu_work
 from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.gaps import without_work_text
-from tracetui.analysis.kinds import time_by_kind
-from tracetui.analysis.launches import Launches
+from tracetui.analysis.kinds import TimeByKind, time_by_kind
 from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
 from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, CpuTime, Verdict, judge
@@ -158,13 +157,13 @@ def summarize_steps(
     trace: Trace,
     annotation: str | None = None,
     split: Split | None = None,
-    launches: Launches | None = None,
+    kinds: TimeByKind | None = None,
     windows: tuple[I64, I64] | None = None,
 ) -> Steps:
     """The steps of a trace: its `ProfilerStep`s, or the calls of the named annotation; there may be none.
 
-    `split`, `launches`, `windows`: `Split(trace)`, `find_launches(trace)` and the `step_windows` of these
-    steps, if already at hand.
+    `split`, `kinds`, `windows`: `Split(trace)`, and the `time_by_kind` and `step_windows` of these steps, if
+    already at hand.
     """
     table = find_steps(trace, annotation)
     split = Split(trace) if split is None else split
@@ -175,11 +174,11 @@ def summarize_steps(
 
     # Per step, then (at `count`) over the whole trace.
     tasks: list[Callable[[], Any]] = [
-        partial(time_by_kind, trace, table, launches),
+        partial(time_by_kind, trace, table) if kinds is None else lambda: kinds,
         partial(split.of_all, lows, highs),
         partial(split.gaps_within, lows, highs),
     ]
-    kinds, (every, judged), idle = together(tasks, threads_for(len(trace)))
+    times, (every, judged), idle = together(tasks, threads_for(len(trace)))
     gaps = np.zeros((count + 1, len(CAUSES)), np.int64)
     ends, cause = np.concatenate([low[:0], *(device.end for device in split.gaps)]), split.main_causes()
     # A gap cut by a window's border counts in the window where it ends; its length is split.
@@ -200,7 +199,7 @@ def summarize_steps(
         left_out[0] = split.judged(split.lead_ins(low, high)).sum(0)
     judged -= left_out
     of_judged: Iterable[I64 | None] = judged if split.gaps else repeat(None)
-    delays = [delay if delay >= 0 else None for delay in kinds.delay.tolist()]
+    delays = [delay if delay >= 0 else None for delay in times.delay.tolist()]
     bases = [*[OF_STEP] * count, OUTSIDE, OF_RECORDING]
     of_each = zip(low.tolist(), high.tolist(), strict=True)
     columns: list[Iterable[Any]] = [  # in the order of the fields: there may be very many rows
@@ -215,7 +214,7 @@ def summarize_steps(
         every[:, IDLE].sum(1).tolist(),
         every[:, IDLE],  # here and below rows of arrays: lists of numbers would take far longer
         zip(gaps, idle, strict=True),
-        *(getattr(kinds, field).tolist() for field in OF_KINDS),
+        *(getattr(times, field).tolist() for field in OF_KINDS),
         map(partial, repeat(judge), of_judged, delays, bases, left_out),
         [*unusual.tolist(), False, False],
         judged,

@@ -134,8 +134,8 @@ def _find(results: Results) -> tuple[Finding, ...]:
 
     if known:  # first what most rules need: a thread that waits for it does not help to make it
         whole: list[Callable[[], object]] = [results.split, results.launches, results.own_time]
-        find((), *whole, results.outermost_ops, results.work_op, results.step_windows)
-        find(BEFORE_THE_VERDICT, results.verdict, results.device_causes)
+        find((), *whole, results.outermost_ops, results.work_op, results.step_windows, results.time_by_kind)
+        find(BEFORE_THE_VERDICT, results.verdict, results.device_causes, results.short_kernels)
     find([name for name in names if name not in found])
     return tuple(sorted(chain.from_iterable(found[name] for name in names), key=worth))
 
