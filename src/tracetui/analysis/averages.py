@@ -157,9 +157,9 @@ def averages(
 
     work = group in ("kernel", "op")
     of_work = np.isin(np.arange(len(Kind)), DEVICE_WORK)
-    of_cpu = counts(
-        calls.cpu, lambda part: np.zeros_like(calls.removed[part]) if work else ~calls.removed[part]
-    )
+    some = slice(0 if work else None)
+    cpu = calls.cpu[some]
+    of_cpu = counts(cpu, lambda part: ~calls.removed[part])
     of_device = counts(
         calls.device,
         lambda part: (
@@ -174,10 +174,10 @@ def averages(
     on_device = distinct & 2 > 0
     of_device_events = calls.device_start, calls.device_duration
     tasks: list[Callable[[], Any]] = [
-        partial(tally, row_of, calls.cpu, (trace.start, trace.duration), trace.source, size, of_slices=True),
+        partial(tally, row_of, cpu, (trace.start, trace.duration), trace.source, size, of_slices=True),
         partial(tally, row_of, calls.device, of_device_events, trace.source, size),
         *(
-            partial(sum_by, row_of, calls.cpu, values, size)
+            partial(sum_by, row_of, cpu, values[some], size)
             for values in (calls.self_cpu, calls.device_total, calls.self_device)
         ),
     ]
@@ -232,7 +232,7 @@ def _rows(
         row_of[slices], distinct = _dense(key)
         return row_of, distinct, labels
     present = np.zeros(each + 1, dtype=np.bool_)
-    for slices, mask, extra in ((calls.cpu, of_cpu, 0), (calls.device, of_device, 2)):
+    for slices, mask, extra in ((calls.cpu[: len(of_cpu)], of_cpu, 0), (calls.device, of_device, 2)):
 
         def look(part: slice, slices: I64 = slices, mask: Bool = mask, extra: int = extra) -> None:
             mine = slices[part][mask[part]]

@@ -110,9 +110,10 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
 
 
 def _find(results: Results) -> tuple[Finding, ...]:
-    threads = threads_for(len(results.trace))
-    begun: list[Callable[[], object]] = [results.gaps, results.cpu_time]
-    together(begun, threads)
+    known, threads = idle_known(results.trace), threads_for(len(results.trace))
+    if known:
+        begun: list[Callable[[], object]] = [results.gaps, results.cpu_time]
+        together(begun, threads)
     span = sum(gaps.span for gaps in results.gaps().devices)
 
     def worth(finding: Finding) -> tuple[int, float]:
@@ -123,7 +124,6 @@ def _find(results: Results) -> tuple[Finding, ...]:
             return rank, -numbers["device_ns"] / span
         return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
 
-    known = idle_known(results.trace)
     names = [*RULES] if known else [*OF_THE_CPU]
     found: dict[str, list[Finding]] = {}
 
