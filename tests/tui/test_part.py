@@ -1,16 +1,21 @@
-"""The beginning of a large file is drawn while the rest is read; then the whole takes its place."""
+"""The beginning of a large file is drawn and grows while the rest is read; then the whole takes its place."""
 
 from __future__ import annotations
 
+import gc
 import gzip
 import importlib
 import json
 import threading
+import weakref
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tracetui.copying import replace
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.trace import Trace, load
@@ -20,11 +25,13 @@ from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.screens.part import LATER, PartScreen
 from tracetui.tui.screens.trace import TraceScreen
+from tracetui.units import size
 
 from .conftest import screen_of, sheet_lines, slice_event, until, write_trace
 from .test_app import LLAMA, text
 
 loading = importlib.import_module("tracetui.trace.load")  # `tracetui.trace.load` is also the function
+chunks = importlib.import_module("tracetui.formats.chrome_json.chunks")
 LENGTH = 3_000_000
 """Bytes of the beginning, in these tests: about a fifth of the text."""
 
@@ -47,6 +54,33 @@ class HeldTask(LoadTask):
         if self.beginning.done() and not self.cancelled:
             assert self.may.wait(30)
         return super()._progress(done, total)
+
+
+class GrowingTask(HeldTask):
+    """Reads on behind each beginning only when it may."""
+
+    holds = True
+
+    def _show(self, part: Trace) -> None:
+        if self.holds:
+            self.may.clear()
+        super()._show(part)
+
+
+@pytest.fixture
+def grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Longer beginnings up to the end of the file, each of which is made before more is read."""
+
+    class Waits(loading._Longer):  # type: ignore[misc, name-defined]
+        def __call__(self, *given: object) -> None:
+            super().__call__(*given)
+            if self._making is not None:
+                self._making.join()
+
+    monkeypatch.setattr(loading, "MOST", 1)
+    monkeypatch.setattr(loading, "LONGER", 1.2)
+    monkeypatch.setattr(chunks, "AHEAD", 1 << 20)
+    monkeypatch.setattr(loading, "_Longer", Waits)
 
 
 def slices(trace: Trace) -> Counter[tuple[object, ...]]:
@@ -174,22 +208,145 @@ async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size:
         assert LATER in text(app)
         await pilot.press("e")
         await until(pilot, lambda: "whole file is read" in "".join(sheet_lines(app)))
+        old = part.session.walk.view
         task.may.set()
         await until(pilot, task.ended.done)
         assert isinstance(app.screen, ExplainScreen)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        walk, old = screen_of(app).walk, part.session.walk
+        walk = screen_of(app).walk
         await until(pilot, lambda: "events" in text(app))
         assert trace.info.base_ns is None, "it comes after the events"
         shift = trace.info.zero_ns - (walk.trace.info.zero_ns - (walk.trace.info.base_ns or 0))
         assert walk.selected is not None
         assert walk.trace.name_of(walk.selected) == name
         assert walk.trace.event(walk.selected) == trace.event(event)
-        assert abs(walk.view.start_ns - old.view.start_ns - shift) <= 1, "half a ns is rounded to even"
-        assert walk.view.span_ns == old.view.span_ns
+        assert abs(walk.view.start_ns - old.start_ns - shift) <= 1, "half a ns is rounded to even"
+        assert walk.view.span_ns == old.span_ns
         assert screen_of(app).timeline.size.height == height
         assert len(app.traces) == 1
+
+
+def test_longer_beginnings_hold_slices_of_the_whole(tmp_path: Path, grows: None) -> None:
+    path = plain(tmp_path)
+    shown: list[Trace] = []
+    whole = load(path, show=shown.append)
+    assert len(shown) >= 3
+    for part, longer in pairwise(shown):
+        assert longer.info.text_size >= 1.2 * part.info.text_size
+        assert not slices(part) - slices(longer)
+    assert not slices(shown[-1]) - slices(whole)
+    assert len(shown[-1]) < len(whole)
+    for part in shown:
+        assert part.notices == ()
+        assert not len(part.counters.start)
+        assert (part.launch < 0).all()
+        event = len(part) - 1
+        assert part.event(event)["name"] == part.name_of(event)
+    alone = load(path)
+    for column in ("start", "duration", "name", "lane", "depth", "parent", "launch", "op", "source"):
+        assert np.array_equal(getattr(whole, column), getattr(alone, column))
+    assert whole.notices == alone.notices
+    assert whole.names == alone.names
+
+
+def test_no_beginning_is_longer_than_a_share_of_the_file(
+    tmp_path: Path, grows: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "MOST", 0.25)
+    monkeypatch.setattr(loading, "BEGINNING", 1_000_000)
+    path = plain(tmp_path)
+    shown: list[Trace] = []
+    load(path, show=shown.append)
+    assert len(shown) >= 2
+    assert all(part.info.text_size <= path.stat().st_size / 4 for part in shown)
+
+
+@pytest.mark.parametrize("first", [5000.0, -7.0])
+def test_what_is_on_the_screen_stays_where_the_part_grows(tmp_path: Path, grows: None, first: float) -> None:
+    """Also where an earlier event and more lanes come: `first` lies before the second of two beginnings."""
+    events = [slice_event(f"op{n % 7}", 10 * n, 8, tid=10 + n % 30) for n in range(60_000)]
+    later = [slice_event("new", first, 1, tid=1), slice_event("new", 100, 1, tid=15)]
+    others = [slice_event("more", 10 * n + 600_000, 8, tid=10 + n % 30) for n in range(90_000)]
+    path = write_trace(tmp_path / "t.json", [*events, *later, *others])
+    shown: list[Trace] = []
+    load(path, show=shown.append)
+    part, longer = shown[0], shown[-1]
+    assert len(longer.lanes) == len(part.lanes) + 1
+    session = Session([Recording(part, part=True)])
+    walk = session.walk
+    session.lanes.resize(100, 20)
+    event = next(i for i in range(len(part) // 2, len(part)) if part.lanes[part.lane[i]].tid == "25")
+    walk.select(event)
+    walk.zoom(50)
+    walk.set_range(1000, 2000)
+    walk.scroll_lanes(3)
+    assert walk.back()
+    earlier = walk.view
+    assert walk.forward()
+    view, scene = walk.view, walk.scene
+    line = scene.lines(18)[0]
+    session.grow(Recording(longer, part=True))
+    shift = part.info.zero_ns - longer.info.zero_ns
+    assert shift == (7000 if first < 0 else 0)
+    assert session.active.trace is longer
+    assert (walk.view.start_ns, walk.view.scale) == (view.start_ns + shift, view.scale)
+    assert walk.range_ns == (1000 + shift, 2000 + shift)
+    assert walk.selected is not None
+    assert longer.event(walk.selected) == part.event(event)
+    top = walk.scene.lines(18)[0]
+    assert scene.top > 0
+    assert longer.lanes[top.ref].tid == part.lanes[line.ref].tid
+    assert top.depth == line.depth
+    assert walk.back()
+    assert walk.view == replace(earlier, start=earlier.start + shift)
+
+
+def test_one_who_has_not_moved_sees_all_of_the_longer_part(tmp_path: Path, grows: None) -> None:
+    shown: list[Trace] = []
+    load(plain(tmp_path), show=shown.append)
+    session, new = (Session([Recording(part, part=True)]) for part in (shown[0], shown[-1]))
+    session.grow(Recording(shown[-1], part=True))
+    assert session.walk.view == new.walk.view
+    assert session.walk.scene.span == new.walk.scene.span
+    assert session.walk.selected is None
+
+
+async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None:
+    task = GrowingTask(plain(tmp_path))
+    app = TracetuiApp(task)
+    async with app.run_test(size=(100, 30)) as pilot:
+        task.start()
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        part = app.screen
+        assert isinstance(part, PartScreen)
+        await pilot.press("w", "w", "down", "right")
+        first = weakref.ref(part.session.active)
+        walk = part.session.walk
+        name, view = walk.trace.name_of(walk.selected or 0), walk.view
+        task.may.set()
+        await until(pilot, lambda: task.longer is not None and part.session.active is task.longer)
+        assert walk.trace.name_of(walk.selected or 0) == name
+        assert walk.view.scale == view.scale
+        await until(pilot, lambda: f"its first {size(walk.trace.info.text_size)} of text" in text(app))
+        gc.collect()
+        assert first() is None
+        await pilot.press("e")
+        assert isinstance(app.screen, ExplainScreen)
+        shown = part.session.active
+        task.may.set()
+        await until(pilot, lambda: task.longer is not shown)
+        await pilot.pause(0.3)
+        assert part.session.active is shown, "the sheet is about an event of it"
+        await pilot.press("escape", "right")
+        await until(pilot, lambda: part.session.active is task.longer)
+        before = walk.view.span_ns
+        task.holds = False
+        task.may.set()
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        assert task.longer is None
+        assert screen_of(app).walk.view.span_ns == before
+        assert part.session.active is screen_of(app).walk.recording, "nothing of the part is kept"
 
 
 async def test_a_file_that_turns_out_to_be_broken_says_so(

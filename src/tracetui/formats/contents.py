@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct, field
@@ -39,3 +39,8 @@ class Contents(Struct, frozen=True):
     """Rank, world size, ..., as Kineto writes them."""
     properties: Mapping[str, Any] = field(default_factory=dict)
     """Other small top-level values of the file."""
+
+
+SoFar = Callable[[int, int, Callable[[Source, int], Contents]], object]
+"""Called now and then while a file is read, with (bytes of text read, bytes of the file done, a function that
+copies the slices read so far: of the file opened again, for the reader, and of so many bytes of text)."""

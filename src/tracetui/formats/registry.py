@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from tracetui.formats import chrome_json
-from tracetui.formats.contents import Contents, EventReader
+from tracetui.formats.contents import Contents, EventReader, SoFar
 from tracetui.formats.errors import Report, TraceError
 from tracetui.formats.foreign import advice
 from tracetui.formats.source import Source, shown
@@ -26,11 +26,14 @@ class Format(Protocol):
         """Whether text beginning with `head`, in a file called `name`, is certainly or probably this
         format."""
 
-    def read(self, source: Source, report: Report, workers: int | None = None) -> Contents:
+    def read(
+        self, source: Source, report: Report, workers: int | None = None, *, so_far: SoFar | None = None
+    ) -> Contents:
         """Read all events of `source`.
 
-        `report` is called with (bytes of the file done, total bytes). `workers`: number of processes, None to
-        choose by size. Raises TraceError if there are no events, OSError if the file cannot be read.
+        `report` is called with (bytes of the file done, total bytes), and then `so_far`. `workers`: number of
+        processes, None to choose by size. Raises TraceError if there are no events, OSError if the file
+        cannot be read.
         """
 
     def read_beginning(self, source: Source, report: Report, length: int) -> Contents:
@@ -45,14 +48,14 @@ FORMATS: tuple[Format, ...] = (chrome_json,)
 """The first one that recognizes the text reads it."""
 
 
-def read(source: Source, report: Report, workers: int | None = None) -> Contents:
+def read(source: Source, report: Report, workers: int | None = None, so_far: SoFar | None = None) -> Contents:
     """Detect the format of a source and read it. Raises what `Format.read` raises."""
     head, found = _format_of(source)
     try:
         if found is None and (reason := advice(head, source.path, certain=True)):
             raise TraceError(reason)
         # Unrecognized: perhaps a damaged JSON file, much of which can still be read.
-        return (found or chrome_json).read(source, report, workers)
+        return (found or chrome_json).read(source, report, workers, so_far=so_far)
     except TraceError as error:
         reason = advice(head, source.path) or str(error)
         raise TraceError(f"{shown(source.path)}: {reason}") from None

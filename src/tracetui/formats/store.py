@@ -139,6 +139,14 @@ class Store(Struct):
                 found[phase] = found.get(phase, 0) + count
         return found
 
+    def slices_so_far(self) -> Store:
+        """A copy of the slices that were read, of their heads and names, and of what the lanes are called."""
+        slices = self.slices
+        copy = Columns(SLICE_COLUMNS)
+        copy.add(1.0, **{name: array[: len(slices)] for name, array in slices.arrays.items()})
+        tables = Tables(Numbered(self.tables.heads), Numbered(self.tables.names))
+        return Store(tables, copy, metadata=self.metadata[:], _counts=self._counts.copy())
+
     def pack(self) -> tuple[tuple[Any, ...], list[Array]]:
         """Plain data and arrays, for `absorb`. Empties the columns."""
         arrays: list[Array] = [self._counts[: len(self.tables.heads)]]

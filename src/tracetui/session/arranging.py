@@ -145,6 +145,33 @@ class Lanes:
         self._reopen(self.walk.scene)
         return of
 
+    def exchanged(self, source: Source, shift: int, event: int | None) -> Scene:
+        """The scene with another source in place of the only one, whose zero is `shift` ns later, and with
+        this event of it selected. New lanes come where they belong; what is on the screen stays there."""
+        walk, before = self.walk, self.walk.scene
+        rows = [(line.of, line.ref, line.depth) for line in before.lines(walk.height - TOP)]
+        stays = event is not None and (Of.LANE, *_row(before.source, before.selected)) in rows
+        band, instant = before.band, before.instant
+        scene = replace(
+            before,
+            sources=(replace(source, left=arrangement.now(before, 0)),),
+            span=source.span,
+            view=replace(before.view, start=before.view.start + shift),
+            band=None if band is None else (band[0] + shift, band[1] + shift),
+        )
+        if before.selected < 0:
+            scene = replace(scene, view=self._view(scene, scene.view.width))
+        scene = moves.chosen(scene, -1 if event is None else event)
+        layout = self._opening(scene)
+        scene = replace(
+            scene,
+            layout=layout,
+            instant=None if instant is None else instant + shift,
+            top=_same_line(before, scene.source, layout) if before.top else 0,
+        )
+        scene = moves.scrolled(scene, scene.top, walk.height)
+        return moves.brought_up(scene, 0, *_row(source, scene.selected), walk.height) if stays else scene
+
     def set_series(self, series: Sequence[Series], *, of: int | None = None) -> None:
         """Set the series drawn below a recording's lanes. New ones go where they were left, or to the end."""
         scene, height = self.walk.scene, self.walk.height
@@ -176,6 +203,24 @@ class Lanes:
         else:
             walk.show_scene(moves.refitted(scene, layout, self._fitted, height))
         self._fitted = height
+
+
+def _row(source: Source, event: int) -> tuple[int, int]:
+    """The lane of an event, and its row."""
+    return int(source.trace.lane[event]), source.rows.depth(event)
+
+
+def _same_line(before: Scene, source: Source, layout: Layout) -> int:
+    """Which line of another source's layout is the first one on the screen now; 0 if there is none."""
+    pieces = before.layout.scrolled.pieces(before.top, before.top + 1)
+    names, there = (
+        arrangement.keys(one.trace, tracks)
+        for one, tracks in ((before.source, before.layout), (source, layout))
+    )
+    for track, first, _ in pieces:
+        if names[track] in there:
+            return max(0, layout.scrolled.start(there.index(names[track])) + first)
+    return before.top
 
 
 # For the next time. Damaged or foreign files count as missing: `arrangement` uses only what fits the trace.

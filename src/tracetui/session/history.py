@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracetui.copying import replace
 from tracetui.timeline.viewport import Viewport
 
 LONGEST = 200
@@ -19,6 +20,12 @@ class History:
         other = History()
         other._past, other._future = self._past[:], self._future[:]
         return other
+
+    def shift(self, by: int) -> None:
+        """Move all views by so many ns."""
+        self._past, self._future = (
+            [replace(view, start=view.start + by) for view in views] for views in (self._past, self._future)
+        )
 
     def leave(self, view: Viewport) -> None:
         """Remember the view before a jump."""

@@ -121,11 +121,19 @@ class Recording:
             found = self.trace.derived["drawn"] = Rows(self.trace), busy_of(self.trace), roles(self.trace)
         return found
 
+    def prepare_part(self) -> None:
+        """Make what the first picture of a part needs."""
+        # Not kept by the trace, which would then be freed by a collection alone: there are none meanwhile.
+        rows, *_ = self._drawn
+        for lane in _longest(self.trace):
+            rows.make(lane, ROWS)
+        first_of_names(self.trace)
+        _ = self.trace.span
+
     @classmethod
     def prepare(cls, trace: Trace) -> None:
         """Make what the first picture of a trace needs, in the thread that has read it, and others."""
         rows, lanes = Rows(trace), trace.lanes
-        longest = sorted(range(len(lanes)), key=lambda i: lanes[i].first - lanes[i].last)[:PREPARED]
 
         def told() -> Sequence[str]:
             known = answer(trace.reader.source, "prepared", Prepared)
@@ -136,7 +144,7 @@ class Recording:
             together(others, threads_for(len(trace)))
             return roles(trace)
 
-        tasks: list[Callable[[], Any]] = [partial(rows.make, lane, ROWS) for lane in longest]
+        tasks: list[Callable[[], Any]] = [partial(rows.make, lane, ROWS) for lane in _longest(trace)]
         tasks += [partial(first_of_names, trace), partial(busy_of, trace), told]
         *_, busy, names = together(tasks, threads_for(len(trace)))
         trace.derived["drawn"] = rows, busy, names
@@ -146,6 +154,12 @@ class Recording:
         """Keep what takes `prepare` longest, for when a large trace is opened again; whether it is kept."""
         found = Prepared(len(trace), trace.span, idle_known(trace), roles(trace))
         return keep_answer(trace.reader.source, "prepared", found, Prepared)
+
+
+def _longest(trace: Trace) -> list[int]:
+    """The lanes whose rows are made before the first picture."""
+    lanes = trace.lanes
+    return sorted(range(len(lanes)), key=lambda i: lanes[i].first - lanes[i].last)[:PREPARED]
 
 
 def trace_name(trace: Trace) -> str:

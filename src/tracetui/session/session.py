@@ -61,9 +61,7 @@ class Session:
         user has moved there, the same range and the same event."""
         walk, before = self.walk, part.walk
         self.lanes.resize(before.view.width + before.scene.labels + EDGE, before.height)
-        # Without the base, which may be at the end of the file.
-        clocks = [info.zero_ns - (info.base_ns or 0) for info in (before.trace.info, walk.trace.info)]
-        shift = clocks[0] - clocks[1]
+        shift = _shift(before.trace, walk.trace)
         if before.moved or before.selected is not None:
             view = replace(before.view, start=before.view.start + shift, width=walk.view.width)
             walk.moved = True
@@ -75,6 +73,20 @@ class Session:
             if event is not None:
                 walk.select(event, reveal=False)
                 walk.reveal(event, closer=False)
+
+    def grow(self, longer: Recording) -> None:
+        """Show a longer beginning of the same file in place of the one that is shown, and nothing else: the
+        same time, if the user has moved, with the same range, event and first line."""
+        walk, before = self.walk, self.walk.trace
+        shift, event = _shift(before, longer.trace), walk.selected
+        if event is not None:
+            event = same_event(before, event, longer.trace, shift)
+        scene = self.lanes.exchanged(longer.source(walk.scene.theme), shift, event)
+        walk.exchange(longer, scene, shift)
+
+    def let_go(self, whole: Session) -> None:
+        """Keep nothing of a beginning, which would take memory as long as a screen that is gone."""
+        self.walk.recordings[:], self.walk.scene = whole.walk.recordings, whole.walk.scene
 
     def draw_gaps(self) -> int:
         """Find the gaps of all recordings and draw them. Returns how many the active one has."""
@@ -139,6 +151,13 @@ class Session:
         start = int(trace.start[event]) + self.walk.offset
         self.walk.set_range(start, start + max(1, int(trace.duration[event])))
         return True
+
+
+def _shift(part: Trace, whole: Trace) -> int:
+    """How much later the zero of a part is than that of the whole, ns."""
+    # Without the base, which may be at the end of the file.
+    clocks = [info.zero_ns - (info.base_ns or 0) for info in (part.info, whole.info)]
+    return clocks[0] - clocks[1]
 
 
 def same_event(part: Trace, event: int, whole: Trace, shift: int) -> int | None:

@@ -172,6 +172,12 @@ class Walk:
         """Undo `back`. False if there is nothing to undo."""
         return self._recall(self._history.forward(self.view))
 
+    def exchange(self, recording: Recording, scene: Scene, shift: int) -> None:
+        """Show a scene of another recording in place of the only one, whose zero is `shift` ns later."""
+        self.recordings[:], self.returned = [recording], None
+        self._history.shift(shift)
+        self.show_scene(scene)
+
     def _recall(self, view: Viewport | None) -> bool:
         if view is not None:
             self.go(moves.look(self.scene, viewport.resize(view, self.view.width)), jump=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -11,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from tracetui.copying import replace
-from tracetui.formats.columns import Columns
+from tracetui.formats.columns import NO_ID, Columns
+from tracetui.formats.contents import Contents
 from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
 from tracetui.formats.machine import give_back, no_collections
 from tracetui.formats.registry import read, read_beginning
@@ -25,6 +27,10 @@ LARGE = 200_000_000
 """Bytes of text from which on the beginning is read first, for `load`'s `show`."""
 BEGINNING = 1 << 25
 """Bytes of text of the beginning: a twentieth of a second, and less than a sixth of any large file."""
+LONGER = 3
+"""Each longer beginning has at least so many times the text of the one before."""
+MOST = 0.2
+"""The share of the file in the longest one, which takes memory until the whole is drawn."""
 
 
 def load(
@@ -40,7 +46,8 @@ def load(
     `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many
     processes decode, including this one; by default chosen by the size of the file and the number of cores.
     `cache`: a file that `saved` keeps is not read again. `show`: called with what the beginning of a large
-    file holds, see `load_beginning`, before the file is read.
+    file holds, see `load_beginning`, before the file is read, and while it is read, from another thread, with
+    what ever longer beginnings hold.
     Raises TraceError (one line) if it cannot be opened as a trace, Cancelled if `progress` returned False;
     never OSError.
     """
@@ -50,10 +57,12 @@ def load(
         with no_collections():
             if cache and (kept := find(source, partial(report, source.size, source.size))):
                 return kept
+            longer: _Longer | None = None
             if show is not None and source.size * source.encoding.RATIO >= LARGE:
                 with suppress(TraceError):  # what is wrong is said of the whole
                     show(load_beginning(source, report, BEGINNING))
-            trace = build(read(source, report, workers), source.path, source.size)
+                longer = _Longer(source, show)
+            trace = build(read(source, report, workers, longer), source.path, source.size)
             give_back(source.size)
             return trace
     except OSError as error:
@@ -72,28 +81,68 @@ def load_beginning(source: Source, report: Report, length: int) -> Trace:
     slices of `B` and `E`, async ones, flows, counters. Raises TraceError if the file cannot be opened again,
     if its format is not certain, if there is no slice, or one that cannot be as the file says.
     """
-    try:
-        if not os.path.samestat(os.stat(source.path), os.fstat(source.file.fileno())):
-            raise TraceError("cannot be opened again")  # a stream, or another file by now
-        # Its own descriptor: events are read again through it while the file is being read.
-        again = replace(source, file=open(source.path, "rb", buffering=0))  # noqa: SIM115
-    except OSError:
-        raise TraceError("cannot be opened again") from None
+    again = _opened_again(source)
     try:
         contents = read_beginning(again, report, length)
-        if contents is None or not len(contents.store.slices):
-            raise TraceError("does not begin with slices")
-        store = contents.store
-        store.points, store.counters = Columns(POINT_COLUMNS), Columns(COUNTER_COLUMNS)
-        store.series, store.asyncs = {}, []
-        part = build(contents, source.path, source.size)
-        if part.implausible.any() or part.clipped:
-            raise TraceError("has slices that only the whole can judge")
-        none = np.full(len(part), -1, dtype=np.int32)  # the right one may be further on
-        return replace(part, launch=none, op=none, notices=())
+        if contents is None:
+            raise TraceError("may have another format")
+        return _part(contents, source)
     except BaseException:
         again.file.close()
         raise
+
+
+def _opened_again(source: Source) -> Source:
+    """The same with its own descriptor: events are read again through it while the file is being read."""
+    try:
+        if not os.path.samestat(os.stat(source.path), os.fstat(source.file.fileno())):
+            raise TraceError("cannot be opened again")  # a stream, or another file by now
+        return replace(source, file=open(source.path, "rb", buffering=0))
+    except OSError:
+        raise TraceError("cannot be opened again") from None
+
+
+def _part(contents: Contents, source: Source) -> Trace:
+    """What `load_beginning` returns of the contents of a beginning."""
+    store = contents.store
+    if not len(store.slices):
+        raise TraceError("does not begin with slices")
+    store.points, store.counters = Columns(POINT_COLUMNS), Columns(COUNTER_COLUMNS)
+    store.series, store.asyncs = {}, []
+    for name in ("correlation", "external"):  # the right partner may be further on
+        store.slices.arrays[name][: len(store.slices)] = NO_ID
+    part = build(contents, source.path, 0)
+    part = replace(part, info=replace(part.info, size=source.size))
+    if part.implausible.any() or part.clipped:
+        raise TraceError("has slices that only the whole can judge")
+    none = np.broadcast_to(np.int32(-1), len(part))  # which take no memory
+    no_id = np.broadcast_to(np.int64(NO_ID), len(part))
+    return replace(part, launch=none, op=none, correlation=no_id, external_id=no_id, notices=())
+
+
+class _Longer:
+    """Shows ever longer beginnings of a file while it is read: the slices that have been read by then are
+    copied, and the rest is done in a thread. It is a `SoFar`."""
+
+    def __init__(self, source: Source, show: Callable[[Trace], object]) -> None:
+        self._source, self._show = source, show
+        self._next = LONGER * BEGINNING
+        self._making: threading.Thread | None = None
+
+    def __call__(self, length: int, done: int, copy: Callable[[Source, int], Contents]) -> None:
+        if length < self._next or done > MOST * self._source.size:
+            return
+        if self._making is not None and self._making.is_alive():
+            return  # there are few cores
+        self._next = LONGER * length
+        with suppress(TraceError):
+            contents = copy(_opened_again(self._source), length)
+            self._making = threading.Thread(target=self._make, args=(contents,), name="part", daemon=True)
+            self._making.start()
+
+    def _make(self, contents: Contents) -> None:
+        with suppress(TraceError, OSError, MemoryError):  # what is wrong is said of the whole
+            self._show(_part(contents, self._source))
 
 
 def _reporter(progress: Progress | None) -> Report:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tracetui.session.recording import Recording
     from tracetui.trace.model import Trace
 
 
@@ -25,6 +26,8 @@ class LoadTask:
         self.path, self.draws = str(path), draws
         self.beginning: Future[Trace] = Future()
         """What the beginning of a large file holds. There may never be a result."""
+        self.longer: Recording | None = None
+        """What the longest beginning so far holds, while the rest is read."""
         self.done = 0
         self.total = 0
         self.trace: Trace | None = None
@@ -51,6 +54,19 @@ class LoadTask:
         self.done, self.total = done, total
         return not self.cancelled
 
+    def _show(self, part: Trace) -> None:
+        """Called on the loading thread, then on others."""
+        if not self.beginning.done():
+            self.beginning.set_result(part)
+            return
+        from tracetui.session.recording import Recording
+
+        longer = Recording(part, part=True)
+        longer.prepare_part()
+        self.longer = longer
+        if self.ended.done():
+            self.longer = None  # it comes too late
+
     def _run(self) -> None:
         try:
             # Imported here, in parallel with the start of the app.
@@ -62,7 +78,7 @@ class LoadTask:
             # What is needed next, beside the reading.
             threading.Thread(target=import_module, args=("tracetui.session.recording",), daemon=True).start()
             try:
-                show = self.beginning.set_result if self.draws else None
+                show = self._show if self.draws else None
                 loaded = load(self.path, self._progress, show=show)
                 from tracetui.analysis.graphs import with_module_lanes
                 from tracetui.session.recording import Recording
@@ -94,6 +110,7 @@ class LoadTask:
             self.error = plain(f"{self.name}: could not be loaded ({type(error).__name__}: {error})", 400)
         finally:
             self.ended.set_result(None)
+            self.longer = None
 
     @property
     def name(self) -> str:

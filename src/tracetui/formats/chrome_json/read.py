@@ -11,7 +11,7 @@ from tracetui.formats.chrome_json.intake import Intake
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
 from tracetui.formats.chrome_json.recover_text import ending_keys, fits_end
 from tracetui.formats.chrome_json.stretches import BLOCK, MOST_THREADS, Supply, possible, worth
-from tracetui.formats.contents import Contents
+from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.errors import Report, TraceError
 from tracetui.formats.machine import in_small_pieces, memory_for_events
@@ -33,7 +33,12 @@ _ENOUGH = 1 << 17
 
 
 def read(
-    source: Source, report: Report, workers: int | None = None, size: int = CHUNK, block: int = BLOCK
+    source: Source,
+    report: Report,
+    workers: int | None = None,
+    size: int = CHUNK,
+    block: int = BLOCK,
+    so_far: SoFar | None = None,
 ) -> Contents:
     """All events of a source: see `registry.Format`.
 
@@ -63,6 +68,12 @@ def read(
                 # Estimated length of the text, which sizes the columns.
                 intake.extent = offset * source.size // max(1, done)
             report(done, source.size)
+            if so_far is not None:
+                so_far(offset, done, copy_of)
+
+        def copy_of(again: Source, length: int) -> Contents:
+            reader = FileReader(again, intake.chunks[:], beginning.bare, beginning.header)
+            return Contents(intake.store.slices_so_far(), reader, length, None, (), None, {})
 
         separator = reader.separator if count > 1 and reader.learn(window) else None
         threads = separator is not None and reader.scans(window)

@@ -1,4 +1,5 @@
-"""The screen while a large trace is being read: it draws the beginning, and says nothing about the whole."""
+"""The screen while a large trace is being read: it draws the beginning, which grows, and says nothing about
+the whole."""
 
 from __future__ import annotations
 
@@ -124,7 +125,12 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
             below.action_cancel()
 
     def advance(self) -> None:
-        """Show the progress, and what the picture is."""
+        """Show the progress, and what the picture is, which grows."""
+        longer = self.tasks[0].longer
+        # Not below another screen, which may be about an event, or while the mouse is dragged.
+        free = self.app.screen is self and self.app.mouse_captured is None
+        if longer is not None and longer is not self.session.active and free:
+            self.session.grow(longer)
         drawn = size(self.session.active.trace.info.text_size)
         self.line.say(
             f"{self.tasks[0].share:.0%} read. Drawn: its first {drawn} of text. Events may be missing "
