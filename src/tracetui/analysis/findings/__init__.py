@@ -110,10 +110,10 @@ def find_findings(results: Results) -> tuple[Finding, ...]:
 
 
 def _find(results: Results) -> tuple[Finding, ...]:
-    known, threads = idle_known(results.trace), threads_for(len(results.trace))
-    if known:
-        begun: list[Callable[[], object]] = [results.gaps, results.cpu_time]
-        together(begun, threads)
+    threads = threads_for(len(results.trace))
+    begun: list[Callable[[], object]] = [results.gaps, results.cpu_time]
+    together(begun, threads)
+    known = idle_known(results.trace)
     span = sum(gaps.span for gaps in results.gaps().devices)
 
     def worth(finding: Finding) -> tuple[int, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -35,6 +35,7 @@ from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import by_name, is_op_name
 from tracetui.analysis.split import CAUSED, COLUMNS
 from tracetui.analysis.verdict import busy_text
+from tracetui.formats.machine import threads_for, together
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind
 from tracetui.trace.unknown import launches_by_time
@@ -80,6 +81,9 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             or first_call(results, idle) is not None
             or 2 * idle_after_all_work(results, idle) > idle.idle
         )
+        if CAUSES.index("host") in idle.largest:  # both take long
+            looks: list[Callable[[], object]] = [partial(_same_place, results, idle), lambda: idle.on_cpu]
+            together(looks, threads_for(len(results.trace)))
         # Launches are not what takes the time then.
         elsewhere = 2 * max(idle.compiling, idle.on_cpu[1]) > idle.idle
         device = results.device_text(idle.gaps)
@@ -285,6 +289,10 @@ def _before_all(results: Results, idle: IdleDevice) -> int:
 
 
 def _same_place(results: Results, idle: IdleDevice) -> str:
+    return results.kept(("same place", idle.place), partial(_find_same_place, results, idle))
+
+
+def _find_same_place(results: Results, idle: IdleDevice) -> str:
     """A sentence on the longest stretch of each step in which no thread is in an op, a call or an annotation;
     "" where they are little of `host`."""
     trace, steps = results.trace, results.step_table()
