@@ -107,8 +107,8 @@ def op_around(trace: Trace, at: I64 | I32) -> I64:
 
 
 def any_inside(trace: Trace, some: I64, at: I64) -> Bool:
-    """Mask: which of the slices `at` have one of `some`, sorted, after them in their lane that starts before
-    their end. Shape of `at`."""
+    """Mask: inside which of the slices `at` one of `some`, which are in order, begins on the same lane. Shape
+    of `at`."""
     inside = np.zeros(len(at), dtype=np.bool_)
 
     def look(part: slice) -> None:

@@ -1,6 +1,6 @@
-"""Parents for any set of intervals, even if some overlap without nesting.
+"""Passes over many intervals: their parents, even if some overlap without nesting, sums by row, busy time.
 
-The library made from calls.c finds the same in fewer passes, where it is installed.
+The library made from calls.c does the same in fewer passes, where it is installed.
 """
 
 from __future__ import annotations
