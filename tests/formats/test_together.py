@@ -53,9 +53,19 @@ def test_blocks_cover_all_of_it_once(count: int, blocks: Callable[..., None]) ->
 def test_each_task_waits_for_its_turn(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[int] = []
     monkeypatch.setattr(machine, "give_way", lambda: turns.append(threading.get_ident()))
-    squares(0)
+    other = threading.Thread(target=squares, args=(0,))
+    other.start()
+    other.join()
     assert len(turns) == 20
     assert len(set(turns)) <= cores
+
+
+@pytest.mark.usefixtures("cores")
+def test_for_the_main_thread_which_answers_keys_no_task_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[None] = []
+    monkeypatch.setattr(machine, "give_way", lambda: waited.append(None))
+    assert squares(3) == [n**2 for n in range(3, 23)]
+    assert not waited
 
 
 def test_what_is_done_in_turn_stays_in_its_thread_and_lets_others_go_first(

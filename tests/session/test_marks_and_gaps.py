@@ -12,7 +12,8 @@ from tests.kineto import Event, cpu, run
 from tests.recorded import load
 
 from tracetui.cells import clauses
-from tracetui.session import baselines, recent, samples
+from tracetui.report.gaps import find_told
+from tracetui.session import baselines, gap_walk, recent, samples
 from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.session.history import LONGEST, History
 from tracetui.session.mark_walk import MarkWalk
@@ -193,6 +194,25 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     assert said.startswith("gap 1 of 1, longest first: idle for 40.000 µs; e explains it; ")
     bare = session_of(tmp_path, *EVENTS)
     assert bare.gaps.next(1) is None
+
+
+def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
+    results = session.active.results
+    session.gaps.next(1)
+    small = session.gaps.told()
+    monkeypatch.setattr(gap_walk, "SOON", 0)
+    large = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
+    large.gaps.order(0)
+    large.gaps.next(1)
+    assert large.gaps.told() == ("idle 40.0 µs", small[-1])
+    assert not large.active.results.ready("causes")
+    find_told(large.active.results)
+    monkeypatch.setattr(type(results), "kept", lambda self, key, make: self._kept[key])  # nothing is made
+    assert large.gaps.told() == small
+    assert len(small) > 2
 
 
 def test_a_name_that_looks_like_a_field_is_a_name(tmp_path: Path) -> None:

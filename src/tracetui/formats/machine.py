@@ -7,6 +7,7 @@ import gc
 import math
 import os
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -147,9 +148,11 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
     A task may call this itself: a caller runs tasks that nobody else has begun, and waits for nothing else.
     """
     global _pool
+    # For the thread that answers keys, none of the others gives way to them.
+    run = _in_turn if threading.current_thread() is not threading.main_thread() else _now
     count = min(len(tasks), most or _MOST)
     if count < 2 or (count := min(count, usable_cores())) < 2:
-        return [_in_turn(task) for task in tasks]
+        return [run(task) for task in tasks]
     if _pool is None:
         _pool = ThreadPoolExecutor(_MOST, "together")
     left = deque(enumerate(tasks))
@@ -161,7 +164,7 @@ def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[
                 place, task = left.popleft()
             except IndexError:
                 return
-            found[place] = _in_turn(task)
+            found[place] = run(task)
 
     others = [_pool.submit(work) for _ in range(count - 1)]
     try:
@@ -179,6 +182,10 @@ def threads_for(count: int) -> int:
     """The most threads that are worth it for columns of this length: work on short ones is done before a
     thread has started."""
     return _MOST if count > _SHORT else 1
+
+
+def _now(task: Callable[[], T]) -> T:
+    return task()
 
 
 def _in_turn(task: Callable[[], T]) -> T:

@@ -246,6 +246,20 @@ def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
     return text or f"{markdown.cell(without_work_text(results.trace))}\n"
 
 
+FOUND = "gaps told"
+"""The key of what `cause_text` and `cpu_doing` need: `Results.ready` tells whether they are quick."""
+
+
+def find_told(results: Results) -> None:
+    """Find all that `cause_text` and `cpu_doing` need, for any gap. Takes a while in a large trace."""
+
+    def find() -> bool:
+        # Telling one needs what telling any needs.
+        return bool(len(results.gaps()) and (cause_text(results, 0), cpu_doing(results, 0)))
+
+    results.kept(FOUND, find)
+
+
 def cause_text(results: Results, gap: int) -> str:
     """Why a gap is there: `host: the CPU was outside any op; sync 1.20 ms`. Other causes are named from a
     tenth of it on."""

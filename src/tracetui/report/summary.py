@@ -39,6 +39,7 @@ from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import INDENT, Line, Span, bar, columns, paragraph
 from tracetui.tables.names import told_apart
 from tracetui.tables.steps import (
+    VERDICT_STYLE,
     causes_json,
     steps_from,
     steps_json,
@@ -55,11 +56,6 @@ STEPS_SHOWN = 10
 FINDINGS_SHOWN = 8
 STEPS_KEPT = 5000
 """JSON with more steps than this takes long to make, and is not kept."""
-
-VERDICT_STYLE = {
-    "overhead-bound": "bad", "communication-bound": "bad", "copy-bound": "bad", "mixed": "warn",
-    "compute-bound": "good", "CPU-only": "accent", "not known": "dim",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

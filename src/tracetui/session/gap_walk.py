@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.gap_list import GapList
 
 SOON = 1 << 18
-"""The gaps of up to this many slices are found and sorted within a few milliseconds."""
-FEW = 20_000
-"""Causes of up to this many gaps are found within a frame or two; of more, in the background."""
+"""The gaps of up to this many slices, and their causes, are found within a frame or two."""
 
 
 def gap_order(gaps: GapList, by_size: bool, minimum: int = 0) -> I64:
@@ -150,16 +148,13 @@ class GapWalk:
         gap = self.current
         if gap is None:
             return ()
-        from tracetui.report.gaps import cause_text, cpu_doing  # not needed for the first picture
+        from tracetui.report.gaps import FOUND, cause_text, cpu_doing  # not needed for the first picture
         from tracetui.tables.names import short_of
 
         results, gaps = self._results, self._results.gaps()
         parts = [f"idle {duration(int(gaps.duration[gap]))}"]
-        if results.ready("causes") or len(gaps) <= FEW:
-            parts.append(cause_text(results, gap))
-            quick = results.ready("small_ops") or len(gaps) <= FEW
-            doing = cpu_doing(results, gap) if quick else None
-            parts += [doing] if doing is not None else []
+        if results.ready(FOUND) or len(results.trace) <= SOON:
+            parts += [cause_text(results, gap), *filter(None, (cpu_doing(results, gap),))]
         return (*parts, f"then {short_of(results.trace, int(gaps.after[gap]))}")
 
     def leave(self) -> None:

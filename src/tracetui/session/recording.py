@@ -23,7 +23,7 @@ from tracetui.session.state import resolved
 from tracetui.timeline.busy import busy_of
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
-from tracetui.timeline.scene import Source
+from tracetui.timeline.scene import Idle, Source
 from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
 from tracetui.trace.indices import first_of_names
@@ -105,6 +105,16 @@ class Recording:
             return (cause,)
         return f"{cause}: {self.short(int(self.trace.name[activity]))}", cause
 
+    def idle(self) -> Mapping[int, Idle]:
+        """The gaps of each device, to be drawn."""
+        devices = self.results.gaps().devices
+        ends = self.results.kept("gap ends", lambda: [device.end for device in devices])
+        first, found = 0, {}
+        for device, end in zip(devices, ends, strict=True):
+            found[device.device] = Idle(device.start, end, partial(self.why_idle, first))
+            first += len(device)
+        return found
+
     def source(self, theme: Theme, offset: int = 0) -> Source:
         """The recording for the timeline. `offset`: session time minus trace time, ns."""
         rows, busy, lanes = self._drawn
@@ -128,7 +138,7 @@ class Recording:
         for lane in _longest(self.trace):
             rows.make(lane, ROWS)
         first_of_names(self.trace)
-        _ = self.trace.span
+        _ = self.trace.span, idle_known(self.trace)
 
     @classmethod
     def prepare(cls, trace: Trace) -> None:

@@ -6,7 +6,6 @@ It has no terminal and draws nothing: the app displays it, tests and scripts can
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from tracetui.session.scopes import Scopes
 from tracetui.session.search import Search
 from tracetui.session.walk import Walk
 from tracetui.timeline import moves
-from tracetui.timeline.scene import EDGE, Idle
+from tracetui.timeline.scene import EDGE
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace import Trace
 from tracetui.units import as_typed, instant
@@ -91,11 +90,7 @@ class Session:
     def draw_gaps(self) -> int:
         """Find the gaps of all recordings and draw them. Returns how many the active one has."""
         for of, recording in enumerate(self.walk.recordings):
-            first, found = 0, {}
-            for device in recording.results.gaps().devices:
-                found[device.device] = Idle(device.start, device.end, partial(recording.why_idle, first))
-                first += len(device)
-            self.walk.set_gaps(found, of=of)
+            self.walk.set_gaps(recording.idle(), of=of)
         return len(self.active.results.gaps())
 
     def add(self, recording: Recording, offset: int = 0) -> int:

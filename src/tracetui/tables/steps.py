@@ -35,6 +35,10 @@ CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
 FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu", CPU)
 """Files have a field for the idle time of each cause, and for each part of what a verdict is about."""
 
+VERDICT_STYLE = {
+    "overhead-bound": "bad", "communication-bound": "bad", "copy-bound": "bad", "mixed": "warn",
+    "compute-bound": "good", "CPU-only": "accent", "not known": "dim",
+}  # fmt: skip
 ALL_DEVICES = "idle: the sum over all devices"
 """Under the steps of several devices, whose idle time is more than a step is long."""
 LAUNCHED_IN = ("compute", "communication", "kernels")

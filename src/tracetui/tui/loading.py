@@ -76,7 +76,7 @@ class LoadTask:
             from tracetui.trace import Cancelled, TraceError, load
 
             # What is needed next, beside the reading.
-            threading.Thread(target=import_module, args=("tracetui.session.recording",), daemon=True).start()
+            threading.Thread(target=import_module, args=("tracetui.session.session",), daemon=True).start()
             try:
                 show = self._show if self.draws else None
                 loaded = load(self.path, self._progress, show=show)

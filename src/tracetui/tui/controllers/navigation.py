@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -99,14 +100,17 @@ class Navigation:
         session = self.host.session
 
         def find() -> None:
+            from tracetui.report.gaps import find_told
+
             for recording in session.walk.recordings:
-                recording.results.gaps()
+                recording.idle()
             self.host.from_thread(draw)
             for of, recording in enumerate(session.walk.recordings):
                 self.gaps.order(of)
                 prepare(recording.trace)
             for recording in session.walk.recordings:
-                recording.results.causes()
+                find_told(recording.results)
+            gc.freeze()  # as after loading: results stay, too
             self.host.from_thread(draw)
 
         def draw() -> None:
