@@ -10,8 +10,8 @@ import numpy as np
 from tracetui.analysis.causes import CAUSES, Causes
 from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, op_names
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
 from tracetui.trace.model import I64, Bool

@@ -20,9 +20,9 @@ import numpy as np
 from tracetui.analysis.calls import Calls, build_calls
 from tracetui.analysis.groups import GROUPS, group_labels
 from tracetui.analysis.memory import MemoryUse, in_scope, memory_rows, outside
-from tracetui.analysis.nesting import sum_by, sum_into, tally
 from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.analysis.select import named
+from tracetui.analysis.sums import sum_by, sum_into, tally
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.memory import HOST, RECORD, Records

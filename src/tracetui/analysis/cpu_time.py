@@ -16,8 +16,8 @@ from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.launches import NEARLY_ALL
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, op_names, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of, union
 from tracetui.trace.model import I64

@@ -18,8 +18,8 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.gaps import elsewhere_text
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, op_names, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING, CpuTime, Verdict
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union

@@ -26,10 +26,10 @@ from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.meanings import operators, others
 from tracetui.analysis.meanings.kernels import kernel
 from tracetui.analysis.meanings.runtime import runtime_call
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps
 from tracetui.analysis.select import by_name, has, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import having
 from tracetui.trace.model import I64

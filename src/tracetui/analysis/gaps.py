@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.devices import Devices, side_by_side
-from tracetui.analysis.nesting import busy_blocks
 from tracetui.analysis.select import called
+from tracetui.analysis.sums import LIBRARY
 from tracetui.copying import replace
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
 from tracetui.trace.intervals import Union, union_of
@@ -231,3 +231,27 @@ def clip(gaps: DeviceGaps, start: int, end: int) -> DeviceGaps:
         gaps, first=first, last=last, busy=int(inside[1] - inside[0]),
         start=cut_start, duration=cut_end - cut_start, before=before, after=after, whole=whole,
     )  # fmt: skip
+
+
+def busy_blocks(start: I64, duration: I64, at: I64) -> tuple[Union, I64, I64]:
+    """The union of some slices, sorted by start, with the slice that ends and the one that begins each of its
+    intervals. One that starts where another ends goes on with it; of those that end last, the first counts.
+    """
+    if LIBRARY is not None:
+        columns = [np.ascontiguousarray(column, dtype=np.int64) for column in (at, start, duration)]
+        made = [np.empty(len(at) + more, dtype=np.int64) for more in (0, 0, 1, 0, 0)]
+        of_at, *of_times = (column.ctypes.data for column in columns)
+        count = LIBRARY.busy_blocks(of_at, len(at), *of_times, *(column.ctypes.data for column in made))
+        first, last, before, closes, opens = made
+        return Union(first[:count], last[:count], before[: count + 1]), closes[:count], opens[:count]
+    begin = start[at]
+    end = begin + duration[at]
+    reach = np.maximum.accumulate(end)
+    opened = np.append(np.zeros(min(1, len(at)), np.int64), np.flatnonzero(begin[1:] > reach[:-1]) + 1)
+    over = np.append(opened[1:], len(at))[: len(opened)] - 1
+    grows = np.ones(len(at), dtype=np.bool_)
+    grows[1:] = end[1:] > reach[:-1]
+    furthest = np.maximum.accumulate(np.where(grows, np.arange(len(at)), 0))
+    starts, ends = begin[opened], reach[over]
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)])
+    return Union(starts, ends, before), at[furthest[over]], at[opened]

@@ -12,9 +12,9 @@ import numpy as np
 from tracetui.analysis.devices import Devices, side_by_side
 from tracetui.analysis.kernels.communication import is_communication as is_communication
 from tracetui.analysis.launches import Launches, find_launches
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import StepTable, launch_times, step_of
 from tracetui.analysis.select import distinct
+from tracetui.analysis.sums import sum_into
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union

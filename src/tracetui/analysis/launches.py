@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import Scope, members
 from tracetui.analysis.select import by_name, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64, Bool
 

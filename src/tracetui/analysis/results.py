@@ -408,7 +408,7 @@ class Results:
     @of_trace
     def own_time(self) -> I64:
         """Each slice's duration minus its children's, ns."""
-        from tracetui.analysis.nesting import without_children
+        from tracetui.analysis.sums import without_children
 
         return without_children(self.trace.parent, self.trace.duration)
 

@@ -32,8 +32,8 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.analysis.ancestors import first_marked, op_around
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import F64, I64
 

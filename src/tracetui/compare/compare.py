@@ -11,9 +11,9 @@ from tracetui.analysis.device_work import decoded_names
 from tracetui.analysis.devices import by_start, device_of
 from tracetui.analysis.findings.ops import recomputation
 from tracetui.analysis.kinds import communicates
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import named, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.again import as_change, find_again, give_calls, without
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree

@@ -11,7 +11,7 @@ from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.kinds import communicates
-from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import NAMED, counted, listed, short

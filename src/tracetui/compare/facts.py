@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.again import Again
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import has, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.copying import replace

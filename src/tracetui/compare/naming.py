@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Part
 from tracetui.compare.sides import Side

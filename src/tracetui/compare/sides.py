@@ -14,12 +14,12 @@ from tracetui.analysis.calls import is_collective
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.idle import loading_time
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.split import COLUMNS, IDLE
 from tracetui.analysis.steps import StepRow
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import judge
 from tracetui.compare.align import align
 from tracetui.safe_text import plain

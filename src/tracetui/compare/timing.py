@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
-from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.device_work import decoded_names, op_behind
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.changes import LIBRARY, Change
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.joining import PASSES, SAME_OPS

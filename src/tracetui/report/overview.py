@@ -10,8 +10,8 @@ import numpy as np
 
 from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.kernel_names import decode
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.copying import replace
 from tracetui.report.findings import LEVEL_STYLE, SEVERITY_STYLE, unknown_events

@@ -12,9 +12,9 @@ from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, longe
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.graphs import by_module
 from tracetui.analysis.kernels.inductor import METADATA
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import called
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union

@@ -16,11 +16,11 @@ from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pag
 from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op, per_step
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kinds import communicates
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.select import by_name, processes_of
 from tracetui.analysis.split import BUSY, COLUMNS
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
 from tracetui.trace.indices import places

@@ -14,9 +14,9 @@ from tracetui.analysis.findings.model import CAN_BE_FUSED, Finding, first_of, lo
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.indices import index, places

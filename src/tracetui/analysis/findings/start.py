@@ -19,11 +19,11 @@ from tracetui.analysis.findings.slow_calls import slow_calls_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import StepTable, count_in, launch_times, step_of
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.steps import unusual_lengths
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of

@@ -29,11 +29,11 @@ from tracetui.analysis.findings.model import (
 )
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import by_name, is_op_name
 from tracetui.analysis.split import CAUSED, COLUMNS
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import busy_text
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace.intervals import all_of
