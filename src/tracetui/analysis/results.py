@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_NONE: Any = object()
+
+
 def once(make: Callable[[Results], T]) -> Callable[[Results], T]:
     """A method whose result is computed once and cached under the method's name."""
 
@@ -87,11 +90,18 @@ class Results:
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
-            if key not in self._kept:
+            found: T = self._kept.get(key, _NONE)
+            if found is _NONE:
                 machine.give_way()
-                self._kept[key] = make()
-            kept: T = self._kept[key]
-            return kept
+                found = self._kept[key] = make()
+            return found
+
+    def forget(self, *names: str) -> None:
+        """Where memory is short, drop the results of these methods: they are computed again when needed."""
+        if machine.is_short_of_memory(len(self.trace)):
+            for key in list(self._kept):
+                if (key[0] if isinstance(key, tuple) else key) in names:
+                    self._kept.pop(key, None)
 
     def ready(self, name: str) -> bool:
         """Whether this method's result is in the cache."""

@@ -93,6 +93,7 @@ def overviews(results: Results) -> Iterator[Overview]:
     time, notices = found.left
     costs = _costs(results)
     ops, kernels = _ops(results, costs), _kernels(results, costs)
+    results.forget("calls")
     first, second = (ops, kernels) if verdict.verdict in CPU_FIRST else (kernels, ops)
     found = replace(found, right=(first, second, *found.right))
     yield found

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tracetui.formats.machine import is_short_of_memory
 from tracetui.trace.indices import prepare
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.base import JumpToGap
@@ -107,7 +108,8 @@ class Navigation:
             self.host.from_thread(draw)
             for of, recording in enumerate(session.walk.recordings):
                 self.gaps.order(of)
-                prepare(recording.trace)
+                if not is_short_of_memory(len(recording.trace)):
+                    prepare(recording.trace)
             for recording in session.walk.recordings:
                 find_told(recording.results)
             gc.freeze()  # as after loading: results stay, too
