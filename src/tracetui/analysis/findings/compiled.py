@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
+from tracetui.analysis.findings.idle import no_graphs_yet
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, longest_first, longest_of_each
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.graphs import by_module
@@ -137,12 +138,10 @@ def compiled_overhead(results: Results) -> Iterator[Finding]:
         return
     whole = max(1, int(trace.duration[regions].sum()) + guarding)
     each = (guarding + preparing) / len(regions)
+    graphs = ' mode="reduce-overhead" replays the rest as a CUDA graph.'
     replayed = len(results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
-    graphs = (
-        ""
-        if replayed or results.verdict().cpu
-        else ' mode="reduce-overhead" replays the rest as a CUDA graph.'
-    )
+    if replayed or results.verdict().cpu or no_graphs_yet(results) is not None:
+        graphs = ""
     yield Finding(
         "compiled_overhead",
         "info",

@@ -12,10 +12,11 @@ from tracetui.analysis.causes import AT
 from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
+from tracetui.analysis.findings.anomaly import FIRST_TURN_OFF, anomaly_detection
 from tracetui.analysis.findings.attention import outside_attention
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.grids import SPINS, small_grids_of
-from tracetui.analysis.findings.idle import blocking_launches
+from tracetui.analysis.findings.idle import blocking_launches, no_graphs_yet
 from tracetui.analysis.findings.model import (
     FUSED_SHARE,
     SMALL_COPIES,
@@ -277,6 +278,8 @@ def short_calls(results: Results) -> Iterator[Finding]:
     begun = trace.start[launches.launch[small]]
     updates = np.count_nonzero(can_be_fused(results).touching(begun, begun + 1)) >= FUSED_SHARE * len(small)
     usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
+    instead = no_graphs_yet(results)
+    graphs = ", CUDA graphs make launches cheap" if instead is None else ""
     yield Finding(
         "short_calls",
         "low" if results.verdict().verdict == "compute-bound" else "medium",
@@ -284,13 +287,16 @@ def short_calls(results: Results) -> Iterator[Finding]:
         f"They keep the GPU busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
         f"(median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
-        SMALL_COPIES
+        FIRST_TURN_OFF
+        if any(anomaly_detection(results))
+        else SMALL_COPIES
         if 2 * np.count_nonzero(host_copies(trace, launches.event[quick])) > np.count_nonzero(quick)
         else RNN_ADVICE
         if launched_by_rnn(results)
         else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
-        "kernel, CUDA graphs make launches cheap"
-        + ("; a fused optimizer handles many tensors per kernel." if updates else "."),
+        f"kernel{graphs}"
+        + ("; a fused optimizer handles many tensors per kernel." if updates else ".")
+        + (instead or ""),
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )
@@ -364,6 +370,7 @@ def spread(results: Results) -> Iterator[Finding]:
         return
     name = results.decoded(int(column[0]))
     low, high = int(time[:, worst].min()), int(time[:, worst].max())
+    clocks = smi(results).replace("nvidia-smi", "nvidia-smi -q -d CLOCK,POWER")
     yield Finding(
         "spread",
         "low",
@@ -373,8 +380,8 @@ def spread(results: Results) -> Iterator[Finding]:
         f"{'varies' if len(wide) == 1 else 'vary'} by a factor of {SPREAD_RATIO:g} or more. Clocks, "
         "power limits, kernels that run at the same time (collectives above all), other processes on the "
         "GPU, and what is in the caches can all cause this.",
-        "Look at the trace, not the mean. Check the clocks (nvidia-smi -q -d CLOCK,POWER), profile more "
-        "steps, and compare medians.",
+        f"Look at the trace, not the mean. Check the clocks ({clocks}), profile more steps, and compare "
+        "medians.",
         first_of(column[order]),
         {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
     )

@@ -66,8 +66,15 @@ Rule = Callable[[Results], Iterator[Finding]]
 """Takes the results of a trace or of a part of it; yields a finding for each thing found, or nothing."""
 
 
+def on_xpu(results: Results) -> bool:
+    """Whether the GPU is one of Intel's."""
+    return any(category.startswith("xpu_") for category in results.trace.categories)
+
+
 def smi(results: Results) -> str:
     """The command that shows the state of this kind of GPU."""
+    if on_xpu(results):
+        return "xpu-smi"
     return "rocm-smi" if results.named(lambda name: name.startswith("hip")).any() else "nvidia-smi"
 
 
@@ -183,10 +190,9 @@ def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[i
 
 
 def per_step(results: Results, time: I64) -> int | None:
-    """How many of the times are in a step, the median; None in a part of a trace, or where there are not
-    several steps."""
+    """How many of the times are in a step, the median; None in a part of a trace, or without steps."""
     steps = results.step_table()
-    if not results.is_whole or len(steps) < 2:
+    if not results.is_whole or not len(steps):
         return None
     return round(float(np.median(count_in(steps, time))))
 
