@@ -468,6 +468,18 @@ def test_cuda_graphs_are_for_gpus_that_have_them(
         assert ("CUDA graphs" in finding.advice) is graphs
 
 
+@pytest.mark.parametrize(("between", "severity"), [(10, ""), (11, "low"), (25, "low"), (26, "medium")])
+def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(
+    tmp_path: Path, between: float, severity: str
+) -> None:
+    """Of each 100 us, the GPU waits so many for a launch."""
+    events: list[Event] = []
+    for n in range(120):
+        events += [launch(100 * n + 98 - between, n + 1, between - 2), kernel(100 * n + 98, 2, n + 1)]
+    finding = found_whole(trace_of(tmp_path, *events), "short_calls")
+    assert (finding.severity if finding else "") == severity
+
+
 def test_anomaly_detection_comes_before_all_other_advice(tmp_path: Path) -> None:
     """It launches most of the short kernels itself."""
     events = launches(120)

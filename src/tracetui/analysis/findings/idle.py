@@ -14,6 +14,8 @@ from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
 from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
 from tracetui.analysis.findings.model import (
+    HIGH,
+    MEDIUM,
     Finding,
     first_of,
     longest_first,
@@ -360,7 +362,7 @@ def data_loading(results: Results) -> Iterator[Finding]:
     idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
-        "high" if total > 0.3 * whole else "medium",
+        "high" if total > HIGH * whole else "medium" if total >= MEDIUM * whole else "low",
         f"Data loading takes {share(total / whole)} {base}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",

@@ -10,6 +10,7 @@ from itertools import chain, islice
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.causes import AT
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import count_in
@@ -28,6 +29,12 @@ SMALL_COPIES = "Most of these are copies from and to the host: copy many small t
 
 HIGH, MEDIUM = 0.3, 0.1
 """From these shares of the devices' time on, what a finding speaks of is of high and of medium severity."""
+
+WAITED_SHARE, MUCH_IDLE = 0.1, 0.25
+"""Of the devices' spans: from here on, launches that they wait for, and idle time, are of low and of medium
+severity."""
+OF_ALL = 0.025
+"""Of the time: what a device that is nearly always idle computes, and how, does not matter."""
 
 EVIDENCE = 20
 """A finding lists at most this many slices."""
@@ -195,6 +202,12 @@ def per_step(results: Results, time: I64) -> int | None:
     if not results.is_whole or not len(steps):
         return None
     return round(float(np.median(count_in(steps, time))))
+
+
+def waited_share(results: Results) -> float:
+    """The share of the devices' spans in which they wait for an op or a launch."""
+    span = sum(gaps.span for gaps in results.gaps().devices)
+    return int(results.causes().pieces[:, [AT["dispatch"], AT["launch"]]].sum()) / span if span else 0.0
 
 
 def graded(results: Results, time: int) -> str:

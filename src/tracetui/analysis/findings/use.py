@@ -10,7 +10,7 @@ import numpy as np
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.findings.idle import TURNS_SHARE, blocking_launches, waits_for_device
-from tracetui.analysis.findings.idle_advice import advice_on, allocation_advice
+from tracetui.analysis.findings.idle_advice import LAUNCHING, advice_on, allocation_advice
 from tracetui.analysis.findings.idle_device import (
     IdleDevice,
     first_call,
@@ -20,6 +20,7 @@ from tracetui.analysis.findings.idle_device import (
 )
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import (
+    MUCH_IDLE,
     Finding,
     OfDevice,
     first_of,
@@ -44,7 +45,6 @@ from tracetui.units import capital, duration, plural, share
 LITTLE_USE = 0.5
 IDLE_SHARE = 0.1
 """From this share of the time on, idle time is worth a finding."""
-MUCH_IDLE = 0.25
 ALLOCATION_SHARE = 0.05
 NEARLY_ALL = 0.8
 STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
@@ -86,6 +86,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             together(looks, threads_for(len(results.trace)))
         # Launches are not what takes the time then.
         elsewhere = 2 * max(idle.compiling, idle.on_cpu[1]) > idle.idle
+        elsewhere = elsewhere or not any(CAUSES[i] in LAUNCHING for i in idle.largest)
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
@@ -186,7 +187,7 @@ def allocations(results: Results) -> Iterator[Finding]:
     )
     yield Finding(
         "allocations",
-        "medium" if part >= IDLE_SHARE else "low",
+        "medium" if part >= IDLE_SHARE and not verdict.mostly_left_out else "low",
         f"Allocating and freeing memory takes {share(part)} {verdict.of()}",
         f"{told}. The GPU is idle for {duration(cost)} because of that.",
         allocation_advice(results),
