@@ -468,6 +468,20 @@ def test_cuda_graphs_are_for_gpus_that_have_them(
         assert ("CUDA graphs" in finding.advice) is graphs
 
 
+@pytest.mark.parametrize(("ahead", "length", "paced"), [(40, 300, True), (60, 300, False), (60, 60, True)])
+def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(
+    tmp_path: Path, ahead: float, length: float, paced: bool
+) -> None:
+    """A kernel in each ms, and 12 gaps: where the GPU is hardly ever busy, it cannot gain much either."""
+    events: list[Event] = []
+    for n in range(12):
+        at = 1000 * n
+        events += [cpu("aten::mm", at, 500), launch(at + 510, n + 1), kernel(at + 510 + ahead, length, n + 1)]
+    finding = found_whole(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("the CPU sets the pace" in finding.text) is paced
+
+
 @pytest.mark.parametrize(("between", "severity"), [(10, ""), (11, "low"), (25, "low"), (26, "medium")])
 def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(
     tmp_path: Path, between: float, severity: str

@@ -168,11 +168,10 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.of()}, the "
         meanwhile += "GPU is idle because of these waits."
     elif behind:
-        meanwhile = "The GPU has work in the meantime, but the CPU cannot work ahead: for "
+        meanwhile = "The GPU has work in the meantime, but the CPU cannot work ahead. That could hide up to "
         meanwhile += (
-            f"{duration(idle)}, {share(idle / verdict.judged)} {verdict.of()}, the GPU then waits for "
+            f"{duration(min(total, idle))} of the {duration(idle)} for which the GPU waits for the CPU."
         )
-        meanwhile += "the CPU."
     else:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind

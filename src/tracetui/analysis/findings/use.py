@@ -35,7 +35,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import by_name, is_op_name
 from tracetui.analysis.split import CAUSED, COLUMNS
-from tracetui.analysis.verdict import busy_text
+from tracetui.analysis.verdict import QUEUED_NS, busy_text
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind
@@ -92,7 +92,9 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         if verdict.launch_delay is not None:
             numbers["launch_delay_ns"] = float(verdict.launch_delay)
         waited = int(idle.gaps.blocks.within(begin, end).sum())
-        text = "" if rare else pace
+        # Where most work is queued, the rest of the time is the GPU's.
+        behind = (verdict.launch_delay or 0) >= QUEUED_NS and idle.busy_share >= IDLE_SHARE
+        text = "" if rare or behind else pace
         if waited >= TURNS_SHARE * idle.time:
             text = f"CPU and GPU take turns: for {duration(waited)} the CPU waits for the GPU."
         if blocking:
