@@ -657,3 +657,24 @@ def test_work_without_launches(tmp_path: Path, lost: str) -> None:
     assert finding.advice.startswith(
         "The trace shows what the CPU did" if lost == "ids" else "The calls that launched"
     )
+
+
+@pytest.mark.parametrize(
+    ("stacks", "memory", "advice"),
+    [
+        (False, 0, "record fewer steps."),
+        (True, 0, "record fewer steps, or record without stacks."),
+        (True, 1, "record fewer steps, or record without stacks and memory."),
+    ],
+)
+def test_only_what_was_recorded_can_be_left_out(
+    tmp_path: Path, stacks: bool, memory: int, advice: str
+) -> None:
+    """The profiler holds the GPU up between two kernels."""
+    events = [*run(10, 100, 1), cpu("aten::mm", 100, 2100), *run(2200, 300, 2)]
+    events.append(cpu("Buffer Flush", 150, 2000, "overhead"))
+    events += [cpu("train", 0, 3000, "python_function")] if stacks else []
+    finding = found_whole(trace_of(tmp_path, *events, profile_memory=memory), "profiler_overhead")
+    assert finding is not None
+    assert finding.title.startswith("The profiler's own work explains")
+    assert finding.advice.endswith(advice)
