@@ -607,8 +607,8 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 f"The GPU's first event starts {duration(gaps.lead_in)} after the CPU does; "
                 f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
                 "profiler, the program does not have this cost.",
-                "Do not count that stretch or the op around it. With warm-up steps in the schedule, it is "
-                "over before the recording starts.",
+                f"Do not count that stretch{' or the op around it' if where[1] else ''}. With warm-up steps "
+                "in the schedule, it is over before the recording starts.",
                 first_of([*(int(i) for i in where[2]), first]),
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
             )
