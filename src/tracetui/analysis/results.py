@@ -316,7 +316,7 @@ class Results:
         base = "of the view" if self.scope.kind == "viewport" else "of the range"
         if not len(time) and (cpu := self.cpu_work()) is not None:
             return cpu.verdict([self.judged_range()], base)
-        return judge(time.sum(0) if len(time) else None, delay, base)
+        return judge(time.sum(0) if len(time) else None, delay, base, devices=len(time))
 
     @of_trace
     def earlier_work(self) -> I64:

@@ -215,7 +215,7 @@ def summarize_steps(
         every[:, IDLE],  # here and below rows of arrays: lists of numbers would take far longer
         zip(gaps, idle, strict=True),
         *(getattr(times, field).tolist() for field in OF_KINDS),
-        map(partial, repeat(judge), of_judged, delays, bases, left_out),
+        map(partial, repeat(partial(judge, devices=len(split.gaps))), of_judged, delays, bases, left_out),
         [*unusual.tolist(), False, False],
         judged,
     ]
@@ -224,7 +224,8 @@ def summarize_steps(
     rows = tuple(steps)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
         of_steps = judged[:count].sum(0)
-        verdict = partial(judge, of_steps, whole.verdict.launch_delay, table.base, left_out[0])
+        delay, devices = whole.verdict.launch_delay, len(split.gaps)
+        verdict = partial(judge, of_steps, delay, table.base, left_out[0], devices)
         whole = replace(whole, judged_by=verdict, judged=of_steps, own_share=whole.busy_share)
     found = Steps(table, rows, outside, whole)
     return found if split.gaps else _of_the_cpu(trace, found)

@@ -173,11 +173,12 @@ def judge(
     launch_delay: int | None,
     base: str = OF_RECORDING,
     lead_in: I64 | Sequence[int] | None = None,
+    devices: int = 1,
 ) -> Verdict:
     """The verdict on a trace or a part of it.
 
     `time`: by `COLUMNS`, ns, over all devices, without the lead-in; None without device events. `base`: what
-    the shares are shares of. `lead_in`: the lead-in likewise, to be said.
+    the shares are shares of. `lead_in`: the lead-in likewise, to be said. `devices`: how many there are.
     """
     if time is None:
         return Verdict("not known", None, None, "There are no GPU events here.", base=base)
@@ -218,6 +219,8 @@ def judge(
     first = _mostly(left_out, judged)
     of = _share_of(base, judged, left_out)
     reason = _reason(word, shares, causes, judged, launch_delay, of, back_to_back)
+    if devices > 1:
+        reason = f"Taking {devices:,} GPUs together, the{reason.removeprefix('The')}"
     if told := _not_counted(left_out, judged):
         most = _MOST.get(base, "Most of this")
         reason = f"{most} is not counted: {told}. {reason}" if first else f"{reason} Not counted: {told}."
