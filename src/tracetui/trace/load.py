@@ -46,9 +46,9 @@ def load(
 
     `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many
     processes decode, including this one; by default chosen by the size of the file and the number of cores.
-    `cache`: a file that `saved` keeps is not read again. `show`: called with what the beginning of a large
-    file holds, see `load_beginning`, before the file is read, and while it is read, from another thread, with
-    what ever longer beginnings hold.
+    `cache`: a file that `saved` keeps is not read again. `show`: for a large file, called with the trace of
+    its beginning (see `load_beginning`) before the file is read, and then, from another thread while it is
+    read, with those of longer and longer beginnings.
     Raises TraceError (one line) if it cannot be opened as a trace, Cancelled if `progress` returned False;
     never OSError.
     """
