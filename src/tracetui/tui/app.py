@@ -44,7 +44,7 @@ SETTLED = 0.05
 """How long the terminal's size must stay the same before a full repaint, in seconds."""
 
 OPENED = 1.0
-"""Seconds after which a small trace has surely drawn its first picture."""
+"""Seconds after which a small trace has drawn its first picture."""
 
 
 NEARLY = 0.3

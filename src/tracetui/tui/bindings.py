@@ -28,7 +28,7 @@ class Action(Struct, frozen=True):
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """The words of a text, two by two."""
+    """The words of a text, in pairs."""
     words = text.split()
     return zip(words[::2], words[1::2], strict=True)
 

@@ -216,8 +216,7 @@ class OverviewPane(ScopedPane):
         self.redraw()
 
     def on_resize(self) -> None:
-        # Textual also calls the table's method after this one, which counts rows, not lines: so do the rest
-        # later.
+        # The table's own `on_resize` runs after this one and counts rows, not lines: do the rest later.
         self.call_later(self._resized)
 
     def _resized(self) -> None:
