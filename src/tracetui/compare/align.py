@@ -80,7 +80,7 @@ def _inner(a: I64, b: I64) -> tuple[I64, I64]:
 def _edits(a: I64, b: I64) -> tuple[I64, I64]:
     """Like `align`, in time proportional to the product of the lengths."""
     distinct, number = np.unique(np.concatenate([a, b]), return_inverse=True)
-    if len(distinct) > _TOP:  # more than a text can distinguish: false matches are removed below
+    if len(distinct) > _TOP:  # more than a text can tell apart: a false match is taken out below
         number %= _TOP
     blocks = Levenshtein.editops(_text(number[: len(a)]), _text(number[len(a) :])).as_matching_blocks()
     begin_a, begin_b, size = np.array([(block.a, block.b, block.size) for block in blocks], dtype=np.int64).T

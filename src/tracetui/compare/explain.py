@@ -140,7 +140,7 @@ def _exposed(facts: Facts) -> Iterator[Explanation]:
 
 
 def _waited(facts: Facts) -> Iterator[Explanation]:
-    """The program waited longer, or not as long, for its data or for other processes."""
+    """The program waited a different time for its data or for other processes."""
     if facts.by_device or facts.a.calls_only:
         return
     longest = max(facts.step, facts.metrics["step_ns"].b or 0)
@@ -205,7 +205,7 @@ def outside_of_ops(found: Sequence[Explanation]) -> bool:
 
 
 def _machine(facts: Facts, same: bool, alone: bool) -> Iterator[Explanation]:
-    """The calls and kernels that are the same took longer, or not as long. `same`: there are no others;
+    """The calls and kernels that are the same took longer, or less time. `same`: there are no others;
     `alone`: and the program does nothing else differently either."""
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
     # If the device sets the pace, CPU time does not add to a step: then use the time of the calls alone.
@@ -394,8 +394,8 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
 
 
 def _once(facts: Facts, found: list[Slower], time: tuple[I64, I64]) -> Explanation:
-    """Calls of several names of which only single ones took longer, or not as long, reported as one: on a
-    busy machine that can happen to any call."""
+    """Calls of several names of which only single ones took longer, or less time, reported as one: on a busy
+    machine that can happen to any call."""
     a, b = (np.concatenate([getattr(one, side) for one in found]) for side in "ab")
     told = [
         f"{short(facts.a.trace, int(one.a[0]))} {duration(float(np.median(time[1][one.b])))} instead of "

@@ -57,7 +57,7 @@ class Facts:
     grown: Bool
     """Which pairs of `work` have different sizes."""
     longer: Bool
-    """Which pairs take longer, or not as long, for the same reason, in the same grid."""
+    """Which pairs take longer, or less time, for the same reason, in the same grid."""
     crowded: Bool
     """Which pairs run beside work of another stream on one side only."""
     timed: Bool
@@ -68,7 +68,7 @@ class Facts:
     """Which of `calls` launch other work than before, make other calls, or are a first use; also those in
     `odd`."""
     odd: tuple[list[Slower], list[Slower]]
-    """Matched calls and matched work that took much longer, or not nearly as long, compared with the rest."""
+    """Matched calls and matched work that took much longer, or much less time, than the rest."""
     loads: tuple[I64, I64]
     """Calls that only one side makes to load its data, if that makes a difference (slices)."""
     gradients: str

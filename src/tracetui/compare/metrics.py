@@ -97,8 +97,8 @@ def metrics_of(
 
 def busy_is_noise(metrics: Mapping[str, Metric]) -> bool:
     """Whether the difference in the busy share is noise, judging by the step and its work. It is if both of
-    these differ only by noise, unless copies run alone for longer, or not as long. It is not if a shorter
-    step has more work, a longer one has less, or steps of different length have the same work."""
+    these differ only by noise, unless copies run alone for a different time. It is not if a shorter step has
+    more work, a longer one has less, or steps of different length have the same work."""
     busy, step, work = (metrics[name] for name in ("busy_share", "step_ns", "device_ns"))
     copies = metrics["copies_ns"]
     overlap = not copies.within_noise and abs(copies.change or 0) >= OVERLAP * (step.a or 0)

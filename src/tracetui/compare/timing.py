@@ -38,7 +38,7 @@ ROUNDED_NS, ROUNDED = 2, 0.002
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slower:
-    """Events of one name that took longer (or not as long) than the rest would suggest."""
+    """Events of one name that took longer, or less time, than the rest would suggest."""
 
     name: int
     """Index into a's names."""
@@ -147,8 +147,8 @@ def slower(
 
 
 def odd_work(sides: tuple[Side, Side], work: Matches, same: Bool, timed: Bool, step: float) -> list[Slower]:
-    """The work that took longer, or not as long, compared with the rest. `same`: which of `work` is the same;
-    `timed`: which shows how fast the device was; `step`: the time of all work of a step, ns."""
+    """The work that took longer, or less time, than the rest. `same`: which of `work` is the same; `timed`:
+    which shows how fast the device was; `step`: the time of all work of a step, ns."""
     name, time = sides[0].trace.name, [side.trace.duration for side in sides]
     a, b = work.all_a[same], work.all_b[same]
     one, other = work.all_a[timed], work.all_b[timed]
@@ -159,9 +159,9 @@ def odd_work(sides: tuple[Side, Side], work: Matches, same: Bool, timed: Bool, s
 def odd_calls(
     sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, same: Bool, step: float
 ) -> list[Slower]:
-    """The calls that took longer, or not as long, compared with the rest; those that took longer come first.
-    Calls that wait for the device are left out: the device decides how long they take. `same`: which of
-    `calls` do the same; `step`: ns of a step."""
+    """The calls that took longer, or less time, than the rest; those that took longer come first. Calls that
+    wait for the device are left out: the device decides how long they take. `same`: which of `calls` do the
+    same; `step`: ns of a step."""
     trace = sides[0].trace
     same = same & ~trees[0].waits[trees[0].place[calls.a]]
     a, b = calls.a[same], calls.b[same]
@@ -182,7 +182,7 @@ def odd_calls(
 def changed_calls(
     sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, other: Bool, step: float
 ) -> list[Slower]:
-    """Names of calls that work differently than before and took longer, or not as long, in every round of one
+    """Names of calls that work differently than before and took longer, or less time, in every round of one
     side than in any round of the other. `other`: which of `calls`; `step`: ns of a step."""
     rounds, trace = sides[0].rounds, sides[0].trace
     a, b = calls.a[other], calls.b[other]
@@ -250,7 +250,7 @@ def resized(a: Trace, b: Trace, left: I64, right: I64, device: bool) -> Bool:
 
 
 def stretched(a: Trace, b: Trace, left: I64, right: I64, grown: Bool) -> Bool:
-    """Which of these pairs of device events take longer (or not as long) along with the `grown` ones, in the
+    """Which of these pairs of device events take longer (or less time) along with the `grown` ones, in the
     same grid: a kernel whose blocks each do more of a larger input. None if the grown ones are a small part,
     or take as long as before. Shape of `left`."""
     found = np.zeros(len(left), dtype=np.bool_)
