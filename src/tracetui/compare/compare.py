@@ -347,9 +347,9 @@ def _same_path(
 ) -> tuple[float, float]:
     """How much the `same` ones of `calls`, without those that wait, add to a round of each side, including
     the time between them: the medians, ns. The time after a call that only one side makes is left out, as it
-    may belong to that call. So is the time between two calls if one side has at least `pause` ns more. If the
-    time between calls changed much more than the calls did, the cause is what runs there, not the machine:
-    then none of that time counts."""
+    may belong to that call. So is the time between two calls if one side has much more of it, by at least
+    `pause` ns. If the time between calls changed much more than the calls did, the cause is what runs there,
+    not the machine: then none of that time counts."""
     places = [tree.place[at].astype(np.int64) for tree, at in zip(trees, (calls.a, calls.b), strict=True)]
     partner = np.full(len(trees[0].at) + 1, -1, dtype=np.int64)
     partner[places[0]] = places[1]

@@ -29,7 +29,7 @@ MOST_READ = 1 << 12
 """The most copies whose sizes are read from the files."""
 
 ALIKE = 0.05
-"""The busy share and the step's time change inversely if their product stays this close to 1."""
+"""The busy share and the step's time changed inversely if their product changed by less than this."""
 OVERLAP = 0.02
 """Share of a step: if the time that copies run alone changes by this much, the busy share shows it."""
 
@@ -124,7 +124,8 @@ def idle_known_of(a: Side, b: Side) -> bool:
 
 
 def links_of(a: Side, b: Side) -> bool:
-    """Whether both show what launched the device's work (a trace without any counts), or neither does."""
+    """Whether both show what launched the device's work, or neither does. A trace without device work counts
+    as showing it."""
     return linked(a.trace) == linked(b.trace)
 
 
