@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 AFTER = 2.0
-"""Seconds until a trace is written to the cache: by then it is on the screen."""
+"""Seconds until a trace is written to the cache: it is on the screen by then."""
 
 
 class LoadTask:
     """One trace being loaded in a thread. Its fields may be read from any thread."""
 
     def __init__(self, path: str | Path, draws: bool = False) -> None:
-        """`draws`: the beginning of a large file is wanted before all of it is read."""
+        """`draws`: whether the beginning of a large file is wanted before all of it is read."""
         self.path, self.draws = str(path), draws
         self.beginning: Future[Trace] = Future()
-        """What the beginning of a large file holds. There may never be a result."""
+        """The trace of the beginning of a large file. It may never be set."""
         self.longer: Recording | None = None
-        """What the longest beginning so far holds, while the rest is read."""
+        """The recording of the longest beginning so far, while the rest is read."""
         self.done = 0
         self.total = 0
         self.trace: Trace | None = None
@@ -42,7 +42,7 @@ class LoadTask:
         return self
 
     def cancel(self) -> None:
-        """Ask the load to stop; it does at its next progress report."""
+        """Ask the load to stop; it stops at its next progress report."""
         self.cancelled = True
 
     @property
@@ -65,7 +65,7 @@ class LoadTask:
         longer.prepare_part()
         self.longer = longer
         if self.ended.done():
-            self.longer = None  # it comes too late
+            self.longer = None  # too late
 
     def _run(self) -> None:
         try:
@@ -75,7 +75,7 @@ class LoadTask:
             import_numpy()
             from tracetui.trace import Cancelled, TraceError, load
 
-            # What is needed next, beside the reading.
+            # Imports what is needed next, while the file is read.
             threading.Thread(target=import_module, args=("tracetui.session.session",), daemon=True).start()
             try:
                 show = self._show if self.draws else None
@@ -87,7 +87,7 @@ class LoadTask:
                 found: list[Trace] = []
                 tasks = [
                     lambda: found.append(with_module_lanes(loaded)),
-                    lambda: Recording.prepare(loaded),  # nearly always there are none
+                    lambda: Recording.prepare(loaded),  # usually there are no such lanes
                 ]
                 together(tasks, threads_for(len(loaded)))
                 trace = found[0]
@@ -95,8 +95,8 @@ class LoadTask:
                     Recording.prepare(trace)
                 self.trace = trace
                 keep(loaded, AFTER, lambda: Recording.keep_prepared(trace))
-                # The loaded objects stay: without this, each full collection would visit all of them,
-                # which costs a frame.
+                # The loaded objects stay: without this, each full collection would visit all of them, which
+                # costs a frame.
                 gc.freeze()
             except TraceError as error:
                 self.error = str(error)
