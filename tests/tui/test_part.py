@@ -349,6 +349,26 @@ async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None
         assert part.session.active is screen_of(app).walk.recording, "nothing of the part is kept"
 
 
+async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path: Path) -> None:
+    """Closed, it took the place of the part in its trace for one in the other trace."""
+    app = TracetuiApp(LoadTask(write_trace(tmp_path / "first.json", [slice_event("a", 0, 1)])).start())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        walk = screen_of(app).walk
+        before = walk.view
+        task = HeldTask(LLAMA)
+        await app.push_screen(LoadingScreen(task.start()))
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        await pilot.press("down", "e")
+        await until(pilot, lambda: isinstance(app.screen, ExplainScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        assert walk.selected is None
+        assert walk.view == before
+        await pilot.press("q")
+        task.may.set()
+
+
 async def test_a_file_that_turns_out_to_be_broken_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
