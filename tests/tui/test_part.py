@@ -9,6 +9,7 @@ import json
 import threading
 import weakref
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -65,6 +66,14 @@ class GrowingTask(HeldTask):
         if self.holds:
             self.may.clear()
         super()._show(part)
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Only what nothing refers to is freed, as while a trace is read."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture
@@ -325,7 +334,7 @@ async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None
         walk = part.session.walk
         name, view = walk.trace.name_of(walk.selected or 0), walk.view
         task.may.set()
-        await until(pilot, lambda: task.longer is not None and part.session.active is task.longer)
+        await until(pilot, lambda: part.session.active is not first())
         assert walk.trace.name_of(walk.selected or 0) == name
         assert walk.view.scale == view.scale
         await until(pilot, lambda: f"its first {size(walk.trace.info.text_size)} of text" in text(app))
@@ -335,18 +344,18 @@ async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None
         assert isinstance(app.screen, ExplainScreen)
         shown = part.session.active
         task.may.set()
-        await until(pilot, lambda: task.longer is not shown)
+        await until(pilot, lambda: task.part is not shown)
         await pilot.pause(0.3)
         assert part.session.active is shown, "the sheet is about an event of it"
         await pilot.press("escape", "right")
-        await until(pilot, lambda: part.session.active is task.longer)
+        await until(pilot, lambda: part.session.active is task.part)
         before = walk.view.span_ns
         task.holds = False
         task.may.set()
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        assert task.longer is None
+        assert task.part is None
         assert screen_of(app).walk.view.span_ns == before
-        assert part.session.active is screen_of(app).walk.recording, "nothing of the part is kept"
+        assert not part.session.walk.recordings, "nothing of the part is kept"
 
 
 async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path: Path) -> None:
@@ -369,12 +378,47 @@ async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path: 
         task.may.set()
 
 
+@pytest.mark.parametrize("ends", ["whole", "stopped", "broken"])
+async def test_no_part_is_kept_by_the_screens_that_showed_it(
+    tmp_path: Path, grows: None, uncollected: None, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    """Not even where these are never collected: they are frozen once the whole is read."""
+    path = plain(tmp_path)
+    app = TracetuiApp(LoadTask(write_trace(tmp_path / "first.json", [slice_event("a", 0, 1)])).start())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        task = GrowingTask(path)
+        await app.push_screen(LoadingScreen(task.start()))
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        part = app.screen
+        assert isinstance(part, PartScreen)
+        readers = [weakref.ref(part.session.active.trace.reader)]
+        await pilot.press("down", "e")
+        await until(pilot, lambda: "whole file is read" in "".join(sheet_lines(app)))
+        await pilot.press("escape")
+        task.may.set()
+        await until(pilot, lambda: part.session.active.trace.reader is not readers[0]())
+        readers.append(weakref.ref(part.session.active.trace.reader))
+        await pilot.press("e")
+        await until(pilot, lambda: "whole file is read" in "".join(sheet_lines(app)))
+        await pilot.press("escape")
+        task.holds = False
+        if ends == "stopped":
+            await pilot.press("q")
+        elif ends == "broken":
+            monkeypatch.setattr(task, "_progress", fail)
+        task.may.set()
+        await until(pilot, lambda: app.screen is not part and task.ended.done())
+        await until(pilot, lambda: [reader() for reader in readers] == [None, None])
+
+
+def fail(*_: object) -> bool:
+    raise loading.TraceError("broken.json: has more events than fit")
+
+
 async def test_a_file_that_turns_out_to_be_broken_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise loading.TraceError("broken.json: has more events than fit")
-
     monkeypatch.setattr(loading, "read", fail)
     task = HeldTask(plain(tmp_path))
     app = TracetuiApp(task)

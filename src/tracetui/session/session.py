@@ -83,9 +83,10 @@ class Session:
         scene = self.lanes.exchanged(longer.source(walk.scene.theme), shift, event)
         walk.exchange(longer, scene, shift)
 
-    def let_go(self, whole: Session) -> None:
+    def let_go(self) -> None:
         """Keep nothing of a beginning, which would take memory as long as a screen that is gone."""
-        self.walk.recordings[:], self.walk.scene = whole.walk.recordings, whole.walk.scene
+        self.walk.recordings.clear()
+        self.walk.scene = replace(self.walk.scene, sources=())
 
     def draw_gaps(self) -> int:
         """Find the gaps of all recordings and draw them. Returns how many the active one has."""

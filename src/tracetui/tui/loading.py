@@ -24,9 +24,9 @@ class LoadTask:
     def __init__(self, path: str | Path, draws: bool = False) -> None:
         """`draws`: the beginning of a large file is wanted before all of it is read."""
         self.path, self.draws = str(path), draws
-        self.beginning: Future[Trace] = Future()
-        """What the beginning of a large file holds. There may never be a result."""
-        self.longer: Recording | None = None
+        self.beginning: Future[None] = Future()
+        """Done once the beginning of a large file can be drawn, which may never be."""
+        self.part: Recording | None = None
         """What the longest beginning so far holds, while the rest is read."""
         self.done = 0
         self.total = 0
@@ -56,16 +56,16 @@ class LoadTask:
 
     def _show(self, part: Trace) -> None:
         """Called on the loading thread, then on others."""
-        if not self.beginning.done():
-            self.beginning.set_result(part)
-            return
         from tracetui.session.recording import Recording
 
-        longer = Recording(part, part=True)
-        longer.prepare_part()
-        self.longer = longer
+        recording = Recording(part, part=True)
+        if self.beginning.done():
+            recording.prepare_part()
+        self.part = recording
         if self.ended.done():
-            self.longer = None  # it comes too late
+            self.part = None  # it comes too late
+        elif not self.beginning.done():
+            self.beginning.set_result(None)
 
     def _run(self) -> None:
         try:
@@ -110,7 +110,7 @@ class LoadTask:
             self.error = plain(f"{self.name}: could not be loaded ({type(error).__name__}: {error})", 400)
         finally:
             self.ended.set_result(None)
-            self.longer = None
+            self.part = None
 
     @property
     def name(self) -> str:
