@@ -181,6 +181,31 @@ def test_view_range_and_selection_stay_where_they_were(tmp_path: Path, first: fl
     assert whole.event(found) == part.event(event)
 
 
+def test_what_was_folded_in_the_part_is_folded_in_the_whole(tmp_path: Path) -> None:
+    """The order of the lanes, their pins and the other folds stay those of the whole."""
+    events = [
+        slice_event(f"op{d}", 20 * n + d, 10 - 2 * d, tid=1 + n % 4) for n in range(30_000) for d in (0, 1)
+    ]
+    names = [
+        {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": t, "args": {"sort_index": -t}}
+        for t in (1, 2, 3, 4)
+    ]
+    part, whole = both(write_trace(tmp_path / "t.json", [*events, *names]))
+    before, after, new = (Session([Recording(one, part=one is part)]) for one in (part, whole, whole))
+    for session in (before, after, new):
+        session.lanes.resize(100, 40)
+    lanes = {lane.tid: n for n, lane in enumerate(part.lanes)}
+    before.lanes.toggle_fold(lanes["2"])
+    after.lanes.pin(next(n for n, lane in enumerate(whole.lanes) if lane.tid == "4"))
+    new.lanes.pin(next(n for n, lane in enumerate(whole.lanes) if lane.tid == "4"))
+    wanted = [
+        {**one, "rows": 1} if one["track"] == "lane 1 2 thread" else one for one in new.lanes.arrangement()
+    ]
+    assert wanted != new.lanes.arrangement()
+    after.go_on_from(before)
+    assert after.lanes.arrangement() == wanted
+
+
 def test_one_who_has_not_moved_sees_the_whole(tmp_path: Path) -> None:
     part, whole = both(plain(tmp_path))
     after, new = Session([Recording(whole)]), Session([Recording(whole)])

@@ -57,8 +57,12 @@ class Session:
 
     def go_on_from(self, part: Session) -> None:
         """Show what is on the screen of a session with the beginning of the same file: the same time, if the
-        user has moved there, the same range and the same event."""
+        user has moved there, the same range and the same event, and what was folded or unfolded."""
         walk, before = self.walk, part.walk
+        rows = {one["track"]: one["rows"] for one in part.lanes.arrangement() if one["rows"] is not None}
+        if rows:
+            now = self.lanes.arrangement()
+            self.lanes.restore([{**one, "rows": rows.get(one["track"], one["rows"])} for one in now])
         self.lanes.resize(before.view.width + before.scene.labels + EDGE, before.height)
         shift = _shift(before.trace, walk.trace)
         if before.moved or before.selected is not None:
