@@ -175,6 +175,6 @@ def same_event(part: Trace, event: int, whole: Trace, shift: int) -> int | None:
         if place(whole, number) == where:
             starts = whole.start[lane.first : lane.last]
             first, last = lane.first + np.searchsorted(starts, [start, start + 1])
-            same = range(int(first), int(last))
-            found += [i for i in same if whole.duration[i] == duration and whole.name_of(i) == name]
+            same = first + np.flatnonzero(whole.duration[first:last] == duration)
+            found += [i for i in same.tolist() if whole.name_of(i) == name]
     return found[0] if len(found) == 1 else None
