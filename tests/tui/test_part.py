@@ -336,6 +336,22 @@ def test_what_is_on_the_screen_stays_where_the_part_grows(tmp_path: Path, grows:
     assert walk.view == replace(earlier, start=earlier.start + shift)
 
 
+def test_nothing_is_done_for_every_lane_where_the_part_grows(
+    tmp_path: Path, grows: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was done before, in another thread: there may be very many."""
+    events = [slice_event(f"op{n % 7}", 10 * n, 8, tid=n // 40) for n in range(100_000)]
+    shown: list[Trace] = []
+    load(write_trace(tmp_path / "t.json", events), show=shown.append)
+    assert len(shown[-1].lanes) > 2 * len(shown[0].lanes)
+    session, longer = Session([Recording(shown[0], part=True)]), Recording(shown[-1], part=True)
+    session.lanes.resize(100, 20)
+    longer.prepare_part()
+    monkeypatch.delattr("tracetui.timeline.rows.spanning_frames")
+    session.grow(longer)
+    assert session.active is longer
+
+
 def test_one_who_has_not_moved_sees_all_of_the_longer_part(tmp_path: Path, grows: None) -> None:
     shown: list[Trace] = []
     load(plain(tmp_path), show=shown.append)

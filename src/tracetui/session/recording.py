@@ -136,6 +136,8 @@ class Recording:
         rows, *_ = self._drawn
         for lane in _longest(self.trace):
             rows.make(lane, ROWS)
+        for lane in range(len(self.trace.lanes)):
+            rows.count(lane)
         first_of_names(self.trace)
         _ = self.trace.span, idle_known(self.trace)
 
