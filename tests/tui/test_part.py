@@ -7,11 +7,13 @@ import gzip
 import importlib
 import json
 import threading
+import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from tracetui.copying import replace
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.trace import Trace, load
+from tracetui.trace.build import build
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.screens.explain import ExplainScreen
@@ -486,6 +489,39 @@ async def test_reading_is_stopped_from_the_part() -> None:
     assert app.return_code == 0
     task.ended.result(30)
     assert task.trace is None
+
+
+@pytest.mark.parametrize("late", ["built", "prepared"])
+def test_what_is_cancelled_once_all_is_read_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, uncollected: None, late: str
+) -> None:
+    """That takes seconds in a large trace, and the screens that are left go on to hold the task."""
+    task, traces = LoadTask(LLAMA), []
+    prepare = Recording.prepare
+
+    def built(*given: Any) -> Trace:
+        trace = build(*given)
+        traces.append(weakref.ref(trace.reader))
+        if late == "built":
+            task.cancel()
+        return trace
+
+    def prepared(trace: Trace) -> None:
+        assert late == "prepared"
+        prepare(trace)
+        task.cancel()
+
+    monkeypatch.setattr(loading, "build", built)
+    monkeypatch.setattr(Recording, "prepare", prepared)
+    task.start().ended.result(30)
+    assert task.error is None
+    assert task.trace is None
+    end = time.monotonic() + 10
+    while traces[0]() is not None:  # the thread is about to end
+        assert time.monotonic() < end
+        if late == "prepared":
+            gc.collect()  # what is prepared refers to its trace, so it must not be frozen
+        time.sleep(0.001)
 
 
 async def test_stopped_beside_an_open_trace_one_is_back_there(monkeypatch: pytest.MonkeyPatch) -> None:

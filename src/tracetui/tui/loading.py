@@ -42,8 +42,8 @@ class LoadTask:
         return self
 
     def cancel(self) -> None:
-        """Ask the load to stop; it does at its next progress report."""
-        self.cancelled = True
+        """Ask the load to stop; it does at its next progress report. What has been read is let go."""
+        self.cancelled, self.trace = True, None
 
     @property
     def share(self) -> float:
@@ -80,6 +80,8 @@ class LoadTask:
             try:
                 show = self._show if self.draws else None
                 loaded = load(self.path, self._progress, show=show)
+                if self.cancelled:
+                    raise Cancelled
                 from tracetui.analysis.graphs import with_module_lanes
                 from tracetui.session.recording import Recording
                 from tracetui.trace.saved import keep
@@ -97,7 +99,8 @@ class LoadTask:
                 keep(loaded, AFTER, lambda: Recording.keep_prepared(trace))
                 # The loaded objects stay: without this, each full collection would visit all of them,
                 # which costs a frame.
-                gc.freeze()
+                if not self.cancelled:
+                    gc.freeze()
             except TraceError as error:
                 self.error = str(error)
             except Cancelled:
@@ -109,6 +112,8 @@ class LoadTask:
 
             self.error = plain(f"{self.name}: could not be loaded ({type(error).__name__}: {error})", 400)
         finally:
+            if self.cancelled:  # too late to stop
+                self.trace = None
             self.ended.set_result(None)
             self.part = None
 
