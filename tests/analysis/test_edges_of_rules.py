@@ -97,7 +97,7 @@ def test_guards_of_a_range(tmp_path: Path) -> None:
     """40 of 1,000 us, far from the start of the recording."""
     inside = [
         cpu("TorchDynamo Cache Lookup", 90_100, 40), cpu("Torch-Compiled Region: 0/0", 90_150, 300),
-        cpu("aten::mm", 90_200, 100), *run(90_300, 100, 1),
+        *run(90_010, 10, 2), cpu("aten::mm", 90_200, 100), *run(90_300, 100, 1),
     ]  # fmt: skip
     trace = trace_of(tmp_path, cpu("aten::relu", 0, 10), *inside, cpu("aten::relu", 90_990, 10))
     results = Results(trace).within(range_scope(90_000_000, 91_000_000))

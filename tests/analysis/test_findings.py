@@ -31,7 +31,7 @@ RECORDED = {
     "matmul_add_64_nosched_20": "overhead_bound cold_start profiler_overhead",
     "matmul_add_64_warm_eager": "overhead_bound wide_first_step",
     "mlp_compile": "idle_time before_the_first_op compiled_overhead fused_kernels hotspot",
-    "mlp_eager": "idle_time metadata_only",
+    "mlp_eager": "idle_time",
 }
 """Every rule that fires, per trace of an H200: those that are not named must not."""
 
@@ -41,13 +41,13 @@ SAMPLES = {
     "attention_sdpa": "idle_time hotspot wide_first_step",
     "linear": "overhead_bound wide_first_step metadata_only",
     "llm_decode": "overhead_bound short_calls metadata_only",
-    "matmul_add_4096_compile": "copy_before_product hotspot compiled_overhead waiting_at_the_end",
+    "matmul_add_4096_compile": "copy_before_product hotspot waiting_at_the_end",
     "matmul_add_4096_eager": "hotspot waiting_at_the_end",
     "matmul_add_64_20_steps": "overhead_bound cold_start profiler_overhead",
     "matmul_add_64_cold": "initialisation overhead_bound cold_start",
     "matmul_add_64_warm": "overhead_bound wide_first_step",
-    "mlp_compile": "hotspot compiled_overhead fused_kernels waiting_at_the_end",
-    "mlp_cuda_graph": "cuda_graphs compiled_overhead fused_kernels waiting_at_the_end",
+    "mlp_compile": "hotspot fused_kernels waiting_at_the_end",
+    "mlp_cuda_graph": "cuda_graphs fused_kernels waiting_at_the_end",
     "mlp_eager": "waiting_at_the_end",
     "mlp_liger": "idle_time hotspot",
     "train": "overhead_bound short_calls metadata_only",
@@ -219,10 +219,10 @@ def test_the_closing_wait() -> None:
 
 
 def test_views_launch_nothing() -> None:
-    trace, found = recorded("mlp_eager")
+    trace, found = recorded("linear", SAMPLE_TRACES)
     finding = one(found, "metadata_only")
-    assert finding.numbers["calls"] == 6 * 9  # t, transpose, as_strided, reshape, view, _unsafe_view
-    assert "aten::t (9)" in finding.text
+    assert finding.numbers["calls"] == 3 * 3  # t, transpose, as_strided
+    assert "aten::t (3)" in finding.text
     assert not set(finding.evidence) & set(trace.op.tolist())
 
 

@@ -12,8 +12,10 @@ import pytest
 from tests.recorded import load
 
 from tracetui.analysis import calls, cpu_time, gaps, split, steps
+from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import WHOLE, range_scope, step_scope
+from tracetui.formats import machine
 from tracetui.report.summary import summarize, summary_json, summary_lines, summary_markdown
 
 DATA = Path(__file__).parent.parent / "data"
@@ -71,6 +73,25 @@ def test_ready_tells_whether_a_result_is_there(llama: Results) -> None:
     llama.causes()
     assert llama.ready("causes")
     assert llama.ready("gaps")
+
+
+def test_where_memory_is_short_results_are_dropped_and_computed_again(
+    llama: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    findings, calls_before = find_findings(llama), llama.calls()
+    assert llama.ready("own_time")
+    llama.forget("own_time", "calls")
+    assert llama.ready("own_time"), "there is memory"
+    assert llama.calls() is calls_before
+    monkeypatch.setattr(machine, "memory", lambda: machine.NEEDED * len(llama.trace) - 1)
+    llama.forget("calls")
+    assert llama.ready("own_time")
+    assert llama.calls() is not calls_before
+    assert llama.calls().self_cpu.tolist() == calls_before.self_cpu.tolist()
+    short = Results(llama.trace)
+    assert find_findings(short) == findings
+    assert not short.ready("own_time")
+    assert short.ready("causes")
 
 
 def test_the_last_part_is_kept(llama: Results) -> None:

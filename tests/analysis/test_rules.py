@@ -207,7 +207,9 @@ def loop(wait: float, *more: Event) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize(("wait", "severity"), [(49, ""), (51, "medium"), (301, "high")])
+@pytest.mark.parametrize(
+    ("wait", "severity"), [(49, ""), (51, "low"), (99, "low"), (100, "medium"), (301, "high")]
+)
 def test_data_loading(tmp_path: Path, wait: float, severity: str) -> None:
     trace = trace_of(tmp_path, *loop(wait))
     finding = found(trace, "data_loading")
@@ -630,15 +632,21 @@ def test_little_use(tmp_path: Path, busy: float, fires: bool) -> None:
 
 
 @pytest.mark.parametrize(("short", "said"), [(1, ""), (2, "2 of 2 "), (5, "5 of 5 ")])
-def test_a_single_short_kernel_explains_no_idle_time(tmp_path: Path, short: int, said: str) -> None:
-    events = [
-        event for n in range(short) for event in (launch(500 * n, n + 1, 8), kernel(500 * n + 8, 5, n + 1))
-    ]
+@pytest.mark.parametrize("in_ops", [True, False])
+def test_a_single_short_kernel_explains_no_idle_time(
+    tmp_path: Path, short: int, said: str, in_ops: bool
+) -> None:
+    """Nor do several where the CPU is outside of ops all the time."""
+    events: list[Event] = []
+    for n in range(short):
+        at = 500 * n + 480
+        events += [launch(at, n + 1, 8), kernel(at + 8, 5, n + 1)]
+        events += [cpu("aten::mul", 500 * n, 490)] if in_ops else []
     finding = found(trace_of(tmp_path, *events, step(0, 0, 2500)), "overhead_bound")
     assert finding is not None
     counted = f"{said}kernels, copies and memsets take less time than their launch on the CPU"
-    assert (counted in finding.text) is (short > 1)
-    assert ("kernels, copies" in finding.text) is (short > 1)
+    assert (counted in finding.text) is (in_ops and short > 1)
+    assert ("kernels, copies" in finding.text) is (in_ops and short > 1)
 
 
 @pytest.mark.parametrize(("times", "told"), [(2, False), (5, True)])
@@ -718,7 +726,7 @@ def test_an_op_that_hands_its_work_on_is_no_finding(tmp_path: Path) -> None:
 
 def test_the_advice_on_compiled_code_knows_its_graphs(tmp_path: Path) -> None:
     call = [cpu("Torch-Compiled Region: 0/0", 100, 100), cpu("TorchDynamo Cache Lookup", 50, 20)]
-    for more, told in (([], False), (run(150, 10, 1), True)):  # of the CPU alone, and of a GPU
+    for more, told in (([], False), ([*run(0, 1, 1), *run(150, 10, 2)], True)):  # the CPU alone, and a GPU
         finding = found(trace_of(tmp_path, *call, *more), "compiled_overhead")
         assert finding is not None
         assert ("CUDA graph" in finding.advice) is told
@@ -729,10 +737,14 @@ def test_the_advice_on_compiled_code_knows_its_graphs(tmp_path: Path) -> None:
 
 
 def test_guards_of_no_weight(tmp_path: Path) -> None:
-    """Less than a hundredth of the recording."""
-    for guard, fires in ((9, False), (11, True)):
+    """Less than 3% of the recording, or next to work that is queued: the device waits for 9% or 10%."""
+    for guard, fires in ((29, False), (30, True)):
         call = [cpu("Torch-Compiled Region: 0/0", 100, 900), cpu("TorchDynamo Cache Lookup", 0, guard)]
         assert (found(trace_of(tmp_path, *call), "compiled_overhead") is not None) is fires
+    call = [cpu("Torch-Compiled Region: 0/0", 100, 900), cpu("TorchDynamo Cache Lookup", 0, 90)]
+    for waits, fires in ((90, False), (100, True)):
+        device = [launch(0, 1), kernel(4, 500 - waits, 1), launch(490, 2), kernel(504, 500, 2)]
+        assert (found(trace_of(tmp_path, *call, *device), "compiled_overhead") is not None) is fires
 
 
 @pytest.mark.parametrize(
@@ -746,15 +758,17 @@ def test_how_bad_it_is_to_compile_depends_on_the_share(tmp_path: Path, time: int
 
 
 def test_one_call_is_one_call(tmp_path: Path) -> None:
-    events = [cpu("aten::view", 0, 4), *run(10, 30, 1), *run(60, 10, 2)]
+    events = [cpu("aten::view", 42, 4), *run(10, 30, 1), *run(60, 10, 2)]
     finding = found(trace_of(tmp_path, *events), "metadata_only")
     assert finding is not None
     assert finding.title == "1 call of view ops starts no kernel"
-    busy = [*events[:3], *run(41, 30, 2)]
-    assert found(trace_of(tmp_path, *busy), "metadata_only") is None
+    assert finding.text.endswith("self time of all ops; for 4.00 µs of that the GPU is idle.")
+    for begin, idle in ((37.4, None), (37.5, 1500)):  # 1.4 and 1.5 of 60 us
+        found_then = found(trace_of(tmp_path, cpu("aten::view", begin, 4), *events[1:]), "metadata_only")
+        assert (found_then.numbers["idle_ns"] if found_then else None) == idle
     long = [*events, *run(90, 10, 3)]
     assert found(trace_of(tmp_path, *long), "metadata_only") is None  # 4% of the recording
-    rest = cpu("aten::mm", 12, 40)
+    rest = cpu("aten::mm", 0, 42)
     assert found(trace_of(tmp_path, *events, rest), "metadata_only") is None  # 7% of the ops' time
 
 
@@ -1354,6 +1368,8 @@ def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(
     assert finding.severity == severity
     assert said in finding.text
     assert finding.advice.startswith("Leave them" if severity == "info" else "Read values back later")
+    hidden = "That could hide up to 1.36 ms of the 2.59 ms for which the GPU waits for the CPU."
+    assert (hidden in finding.text) is (severity == "low")
 
 
 def test_the_advice_on_overhead_knows_what_is_done_already(tmp_path: Path) -> None:
@@ -1402,8 +1418,12 @@ def test_a_kernel_of_one_operator_and_views_is_not_fused(tmp_path: Path) -> None
     assert (
         found(trace_of(tmp_path, *run(10, 100, 1, "triton_poi_fused_gelu_view_2")), "fused_kernels") is None
     )
-    fused = found(trace_of(tmp_path, *run(10, 100, 1, "triton_poi_fused_add_gelu_view_2")), "fused_kernels")
-    assert fused is not None
+    fused = run(10, 100, 1, "triton_poi_fused_add_gelu_view_2")
+    assert found(trace_of(tmp_path, *fused), "fused_kernels") is not None
+    # Of a device that is nearly always idle it does not matter.
+    for step_length, fires in ((4000, True), (4001, False)):
+        trace = trace_of(tmp_path, *fused, step(0, 0, step_length))
+        assert (found(trace, "fused_kernels") is not None) is fires
 
 
 def test_steps_that_are_found_have_no_schedule(tmp_path: Path) -> None:
@@ -1614,21 +1634,28 @@ def test_a_loop_of_the_optimizer_is_the_optimizers(tmp_path: Path) -> None:
 
 
 def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> None:
-    """A tenth of each step in cudaMalloc and cudaFree, half of it in ops: said, though not the main cause."""
+    """A sixth of each step in cudaMalloc and cudaFree, half of it in ops: said, though not the main cause."""
     events: list[Event] = []
     for n in range(4):
         at = 1000 * n
         events += [step(n, at, 990), cpu("aten::mm", at + 10, 700), launch(at + 700, n + 1)]
         events += [
-            cpu("cudaMalloc", at + 100, 60, "cuda_runtime"),
-            cpu("cudaFree", at + 200, 60, "cuda_runtime"),
+            cpu("cudaMalloc", at + 100, 80, "cuda_runtime"),
+            cpu("cudaFree", at + 200, 80, "cuda_runtime"),
         ]
         events.append(kernel(at + 710, 100, n + 1))
     finding = found(trace_of(tmp_path, *events), "allocations")
     assert finding is not None
     assert finding.severity == "medium"
-    assert "cudaFree (4 calls, 240 µs)" in finding.text
+    assert "cudaFree (4 calls, 320 µs)" in finding.text
     assert "empty_cache()" in finding.advice
+    # Next to a first use that is most of the time and not counted, it is little.
+    first = [cpu("aten::mm", -20_900, 20_000), cpu("Lazy Function Loading", -2000, 30, "overhead")]
+    first += [step(9, -20_950, 20_900), launch(-1000, 99), kernel(-950, 20, 99)]
+    finding = found(trace_of(tmp_path, *first, *events), "allocations")
+    assert finding is not None
+    assert finding.severity == "low"
+    assert finding.numbers["share"] > 0.1
     # Where it is the main cause, that is told of the idle time, and once.
     for event in events:
         event["dur"] = {"cudaMalloc": 350, "cudaFree": 300}.get(event["name"], event["dur"])

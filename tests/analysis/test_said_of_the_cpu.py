@@ -279,3 +279,28 @@ def test_requests_for_memory_that_failed(tmp_path: Path, requests: int, title: s
     assert (finding.title if finding else "") == title
     if finding:
         assert f"under aten::cudnn_convolution ({requests}); the last time" in finding.text
+
+
+@pytest.mark.parametrize("op", [True, False])
+def test_an_op_around_the_profilers_work_is_named_only_where_there_is_one(tmp_path: Path, op: bool) -> None:
+    events = [overhead(10, 2900), launch(2960, 1), kernel(2970, 20, 1), cpu("aten::relu", 0, 5)]
+    events += [cpu("aten::mm", 6, 2960)] if op else []
+    finding = found_whole(trace_of(tmp_path, *events), "profiler_overhead")
+    assert finding is not None
+    assert ("inside aten::mm" in finding.text) is op
+    assert ("or the op around it" in finding.advice) is op
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_the_verdict_on_several_devices_says_so(tmp_path: Path, devices: int) -> None:
+    """In each step, one is busy for 400 of 500 us and the other for 100."""
+    events: list[Event] = []
+    for n in range(3):
+        events += [step(n, 500 * n, 500), *run(500 * n + 50, 400, 2 * n + 1)]
+        other = kernel(500 * n + 200, 100, 2 * n + 2)
+        other |= {"pid": 1, "args": other["args"] | {"device": 1}}
+        events += [launch(500 * n + 190, 2 * n + 2), other] if devices == 2 else []
+    results = Results(trace_of(tmp_path, *events))
+    for verdict in (results.verdict(), results.steps().rows[1].verdict):
+        assert verdict.reason.startswith("Taking 2 GPUs together, the GPU is busy") is (devices == 2)
+        assert verdict.reason.startswith("The GPU is busy") is (devices == 1)

@@ -280,9 +280,9 @@ def test_a_step_is_judged_when_its_verdict_is_asked_for(
     """There may be 100,000 steps, of which few are shown."""
     asked = []
 
-    def counted(time: Any, *more: Any) -> Verdict:
+    def counted(time: Any, *more: Any, **devices: int) -> Verdict:
         asked.append(time)
-        return judge(time, *more)
+        return judge(time, *more, **devices)
 
     monkeypatch.setattr(steps_module, "judge", counted)
     events = [event for n in range(50) for event in (step(n, 100 * n, 90), *run(100 * n + 10, 50, n + 1))]

@@ -422,6 +422,107 @@ def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path: Path, waits: 
         waiting = found_whole(trace, "blocking_calls")
         assert waiting is not None
         assert waiting.text.startswith("18 calls such as cudaMemcpyAsync in 9 ops (3 in a step) stop the CPU")
+    short = found_whole(trace, "short_calls")
+    assert short is not None
+    assert (said in short.advice) is (waits == 3)
+    assert ("CUDA graphs make launches cheap" in short.advice) is (waits == 2)
+
+
+def launches(count: int, call: str = "cudaLaunchKernel", category: str = "cuda_runtime") -> list[Event]:
+    """Ops of 90 us in a single step, each with a kernel of 3 us."""
+    events = [step(0, 0, 200 * count)]
+    for n in range(count):
+        made = cpu(call, 200 * n + 80, 4, category, correlation=n + 1)
+        events += [cpu("aten::mul", 200 * n, 90), made, kernel(200 * n + 85, 3, n + 1)]
+    return events
+
+
+def test_the_waits_of_a_single_step_count(tmp_path: Path) -> None:
+    events = launches(120)
+    for n in range(6):
+        at = 200 * n + 100
+        events += [cpu("aten::item", at, 60), cpu("cudaStreamSynchronize", at + 5, 50, "cuda_runtime")]
+    trace = trace_of(tmp_path, *events)
+    for rule in ("overhead_bound", "short_calls"):
+        finding = found_whole(trace, rule)
+        assert finding is not None
+        assert finding.advice.endswith(
+            "For CUDA graphs, first remove the step's 6 waits for the GPU, above all aten::item."
+        )
+    waiting = found_whole(trace, "blocking_calls")
+    assert waiting is not None
+    assert waiting.text.startswith("6 calls such as cudaStreamSynchronize stop the CPU")
+
+
+@pytest.mark.parametrize(
+    ("call", "category", "graphs"),
+    [("cudaLaunchKernel", "cuda_runtime", True), ("urEnqueueKernelLaunch", "xpu_runtime", False)],
+)
+def test_cuda_graphs_are_for_gpus_that_have_them(
+    tmp_path: Path, call: str, category: str, graphs: bool
+) -> None:
+    trace = trace_of(tmp_path, *launches(120, call, category))
+    for rule in ("overhead_bound", "short_calls"):
+        finding = found_whole(trace, rule)
+        assert finding is not None
+        assert ("CUDA graphs" in finding.advice) is graphs
+
+
+@pytest.mark.parametrize(("ahead", "length", "paced"), [(40, 300, True), (60, 300, False), (60, 60, True)])
+def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(
+    tmp_path: Path, ahead: float, length: float, paced: bool
+) -> None:
+    """A kernel in each ms, and 12 gaps: where the GPU is hardly ever busy, it cannot gain much either."""
+    events: list[Event] = []
+    for n in range(12):
+        at = 1000 * n
+        events += [cpu("aten::mm", at, 500), launch(at + 510, n + 1), kernel(at + 510 + ahead, length, n + 1)]
+    finding = found_whole(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("the CPU sets the pace" in finding.text) is paced
+
+
+@pytest.mark.parametrize(("between", "severity"), [(10, ""), (11, "low"), (25, "low"), (26, "medium")])
+def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(
+    tmp_path: Path, between: float, severity: str
+) -> None:
+    """Of each 100 us, the GPU waits so many for a launch."""
+    events: list[Event] = []
+    for n in range(120):
+        events += [launch(100 * n + 98 - between, n + 1, between - 2), kernel(100 * n + 98, 2, n + 1)]
+    finding = found_whole(trace_of(tmp_path, *events), "short_calls")
+    assert (finding.severity if finding else "") == severity
+
+
+def test_anomaly_detection_comes_before_all_other_advice(tmp_path: Path) -> None:
+    """It launches most of the short kernels itself."""
+    events = launches(120)
+    for n in range(120):
+        at = 200 * n + 100
+        events.append(cpu("autograd::engine::evaluate_function: MulBackward0", at, 90))
+        events += [cpu("aten::_is_any_true", at + 2, 20), cpu("aten::item", at + 30, 50)]
+    trace = trace_of(tmp_path, *events)
+    for rule in ("overhead_bound", "short_calls"):
+        finding = found_whole(trace, rule)
+        assert finding is not None
+        assert finding.advice.startswith("First turn off autograd's anomaly detection")
+
+
+@pytest.mark.parametrize("more", ["dispatch", "launch"])
+def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surprise(
+    tmp_path: Path, more: str
+) -> None:
+    """Kernels of 2 us, 100 us apart: half of that outside of ops, the rest in an op or on the way."""
+    events: list[Event] = []
+    for n in range(20):
+        at = 100 * n
+        events += [cpu("aten::mul", at + 50, 44), launch(at + (82 if more == "dispatch" else 58), n + 1, 10)]
+        events.append(kernel(at + 94, 2, n + 1))
+    trace = trace_of(tmp_path, *events)
+    assert f"({more} " in Results(trace).verdict().reason
+    finding = found_whole(trace, "overhead_bound")
+    assert finding is not None
+    assert "Give the GPU more work per launch: larger batches" in finding.advice
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -536,7 +637,7 @@ def test_one_launch_that_takes_long_is_not_many(tmp_path: Path, length: float, f
         ]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert finding.advice.startswith("A single launch" if fires else "Many launches")
+    assert finding.advice.startswith("A single launch" if fires else "Give the GPU more work")
 
 
 @pytest.mark.parametrize("lost", ["ids", "one thread", "every call"])
@@ -556,3 +657,24 @@ def test_work_without_launches(tmp_path: Path, lost: str) -> None:
     assert finding.advice.startswith(
         "The trace shows what the CPU did" if lost == "ids" else "The calls that launched"
     )
+
+
+@pytest.mark.parametrize(
+    ("stacks", "memory", "advice"),
+    [
+        (False, 0, "record fewer steps."),
+        (True, 0, "record fewer steps, or record without stacks."),
+        (True, 1, "record fewer steps, or record without stacks and memory."),
+    ],
+)
+def test_only_what_was_recorded_can_be_left_out(
+    tmp_path: Path, stacks: bool, memory: int, advice: str
+) -> None:
+    """The profiler holds the GPU up between two kernels."""
+    events = [*run(10, 100, 1), cpu("aten::mm", 100, 2100), *run(2200, 300, 2)]
+    events.append(cpu("Buffer Flush", 150, 2000, "overhead"))
+    events += [cpu("train", 0, 3000, "python_function")] if stacks else []
+    finding = found_whole(trace_of(tmp_path, *events, profile_memory=memory), "profiler_overhead")
+    assert finding is not None
+    assert finding.title.startswith("The profiler's own work explains")
+    assert finding.advice.endswith(advice)

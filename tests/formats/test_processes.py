@@ -56,28 +56,45 @@ def test_a_process_more_for_every_fifty_megabytes(monkeypatch: pytest.MonkeyPatc
         assert [worth(size) for size in sizes] == expected
 
 
-def test_events_may_take_half_of_the_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_memory_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
     read = Path.read_text
     limits: dict[str, str] = {}
 
     def text(path: Path, *args: str, **more: str) -> str:
-        if path.is_relative_to("/sys/fs/cgroup"):
+        if path.is_relative_to("/sys/fs/cgroup") or path == Path("/proc/self/cgroup"):
             try:
-                return limits[path.relative_to("/sys/fs/cgroup").as_posix()]
+                return limits[path.as_posix().removeprefix("/sys/fs/cgroup/")]
             except KeyError:
                 raise FileNotFoundError from None
         return read(path, *args, **more)
 
     monkeypatch.setattr(Path, "read_text", text)
-    assert memory_for_events.__wrapped__() == 2_048_000
+    found = machine.memory.__wrapped__
+    assert found() == 4_096_000
     limits["memory.max"] = "max"
-    assert memory_for_events.__wrapped__() == 2_048_000
+    assert found() == 4_096_000
     limits["memory.max"] = "1000000"
-    assert memory_for_events.__wrapped__() == 500_000
+    assert found() == 1_000_000
     limits["memory/memory.limit_in_bytes"] = "600000"
-    assert memory_for_events.__wrapped__() == 300_000
+    assert found() == 600_000
     limits.clear()
     limits["memory/memory.limit_in_bytes"] = "9999999999"
-    assert memory_for_events.__wrapped__() == 2_048_000
+    assert found() == 4_096_000
+    # A job of a cluster is in a group of its own, and the limit may be one further up.
+    limits["/proc/self/cgroup"] = "12:cpu,cpuacct:/job\n4:memory:/slurm/job_7/step_0\n0::/user/app\n"
+    assert found() == 4_096_000
+    limits["memory/slurm/job_7/memory.limit_in_bytes"] = "500000"
+    assert found() == 500_000
+    limits["user/app/memory.max"] = "400000"
+    assert found() == 400_000
+    limits["job/memory.max"] = "1"  # of another kind
+    assert found() == 400_000
+
+
+def test_events_may_take_two_thirds_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "memory", lambda: 3_500)
+    assert memory_for_events() == 2_333
+    assert not machine.is_short_of_memory(10)
+    assert machine.is_short_of_memory(11)

@@ -21,6 +21,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 import tracetui
+from tracetui.formats import machine
+from tracetui.report.gaps import FOUND
 from tracetui.session.history import LONGEST, History
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace import Trace
@@ -83,6 +85,23 @@ SHEETS: dict[str, Sheet] = {
 }
 
 
+@pytest.mark.parametrize("short", [False, True])
+async def test_where_memory_is_short_there_are_no_indices(
+    short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "NEEDED", 1 << 60 if short else 0)
+    app = app_of(DATA / "llama_train.json.gz")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: open_trace(pilot) is not None)
+        session = screen_of(app).session
+        results, trace = session.active.results, session.active.trace
+        await until(pilot, lambda: results.ready(FOUND))
+        assert ("namesakes" in trace.derived) is not short
+        await pilot.press("right", "w", "down", "g")
+        await until(pilot, lambda: session.gaps.current is not None)
+        assert len(session.gaps.told()) > 2
+
+
 @pytest.mark.parametrize("name", SHEETS)
 async def test_what_is_closed_is_let_go(name: str) -> None:
     app = app_of(DATA / "matmul_add_64_cold_eager.json.gz")
@@ -133,7 +152,7 @@ def test_what_is_remembered_has_a_bound() -> None:
         "tracetui.analysis.glossary._spellings",
         "tracetui.formats.chrome_json.schema.decoder",
         "tracetui.formats.machine._quota",
-        "tracetui.formats.machine.memory_for_events",
+        "tracetui.formats.machine.memory",
     }  # one, and six, at most
     for name, cache in found.items():
         most = cache.cache_parameters()["maxsize"]

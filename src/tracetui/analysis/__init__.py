@@ -1,1 +1,1 @@
-"""A Trace becomes tables and findings: pure functions over arrays, numpy only."""
+"""Computes tables and findings from a Trace: pure functions over arrays, numpy only."""

@@ -1,4 +1,4 @@
-"""What the CPU was doing while a device stood idle, also when that was many small ops."""
+"""What the CPU was doing while a device stood idle, even if that was many small ops."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from tracetui.analysis.causes import CAUSES, Causes
 from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, op_names
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
 from tracetui.trace.model import I64, Bool
@@ -21,25 +21,27 @@ MOST = ", most in "
 
 
 _OPS_FILL = tuple(map(CAUSES.index, ("dispatch", "launch", "initialisation")))
-"""The causes with which ops may fill most of a gap before the launch."""
+"""The causes for which ops may fill most of a gap before the launch."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallOps:
-    """For each gap filled by ops or calls none of which covers half of it: their number and the largest.
+    """For each gap filled by ops or calls of which none covers half of it: how many there are, and the name
+    with the most time.
 
-    Arrays of one length. Counts outermost ones only.
+    Arrays of one length. Only the outermost ones count.
     """
 
     count: I64
-    """0 where one slice covers half of the gap (`Causes.activity`; a `ProfilerStep` does not count), or where
-    nothing of the kind is the cause."""
+    """0 if one slice covers half of the gap (`Causes.activity`; a `ProfilerStep` does not count), or if the
+    cause is not of this kind."""
     name: I64
     """Index into `Trace.names` of the name with the most time in the gap; -1 for none."""
     calls: Bool
-    """What is counted: runtime calls that wait or handle memory, not ops."""
+    """Whether runtime calls that wait or handle memory are counted, not ops."""
     slice: I64
-    """What to name instead, -1 for none: `Causes.activity`, a `ProfilerStep` only where no more is known."""
+    """The slice to name instead, -1 for none: `Causes.activity`, but a `ProfilerStep` only if nothing better
+    is known."""
 
 
 def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
@@ -65,7 +67,7 @@ def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
 def _count(
     trace: Trace, found: SmallOps, causes: Causes, start: I64, end: I64, wanted: I64, kind: Kind, names: Bool
 ) -> None:
-    """Fill in what there is of a kind before the launch in the gaps `wanted`."""
+    """Fill in the counts and names for the gaps `wanted`: slices of this kind that run before the launch."""
     launch = causes.launch[wanted]
     lane = trace.lane[launch]
     low, high = start[wanted], np.minimum(trace.start[launch], end[wanted])
@@ -77,7 +79,7 @@ def _count(
         which, ops, spent = (values[fill[which]] for values in (which, ops, spent))
         at = wanted[mine]
         found.count[at] = np.bincount(which, minlength=len(mine))
-        # Sum the time of each (gap, name), then take the largest of each gap.
+        # Sum the time of each (gap, name), then take the largest one in each gap.
         pairs, back = np.unique(which * len(trace.names) + trace.name[ops], return_inverse=True)
         order = np.lexsort((-sum_into(back, spent, len(pairs)), pairs // len(trace.names)))
         stretch, first = np.unique(pairs[order] // len(trace.names), return_index=True)

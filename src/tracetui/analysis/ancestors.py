@@ -16,14 +16,14 @@ from tracetui.trace.intervals import union
 from tracetui.trace.model import I32, I64, Bool, kept_by_trace
 
 _LEVELS = 64
-"""How many levels are tried one by one, which is fast where a trace is not deeper."""
+"""How many levels are tried one by one, which is fast unless a trace is deeper."""
 Accept = Callable[[I64, I64], Bool]
 """Takes (slices, their positions in the caller's arrays) and returns a mask of the slices to stop at."""
 
 
 def blocks_of_slices(trace: Trace) -> int:
-    """How many slices to look around at a time, see `in_blocks`: all where a trace is so deep that each
-    time takes a pass over it."""
+    """How many slices to look around at a time, see `in_blocks`: all of them if the trace is so deep that
+    each block would take a pass over it."""
     return 1 << 16 if _deepest(trace) < _LEVELS else len(trace)
 
 
@@ -50,8 +50,8 @@ def deepest_at(trace: Trace, lane: I64, time: I64) -> I64:
 def first_up(trace: Trace, at: I64 | I32, accept: Accept, steady: bool = False) -> I64:
     """For each slice of `at`: the first of itself, its parent, ... that `accept` takes, or -1. Shape (n,).
 
-    `steady`: what is around a slice that is taken would be taken too, so that thousands of levels need not be
-    tried one by one.
+    `steady`: promises that whatever is around an accepted slice would be accepted too, so that thousands of
+    levels need not be tried one by one.
     """
     found = at.astype(np.int64)
     active = np.flatnonzero(found >= 0)
@@ -107,8 +107,8 @@ def op_around(trace: Trace, at: I64 | I32) -> I64:
 
 
 def any_inside(trace: Trace, some: I64, at: I64) -> Bool:
-    """Mask: inside which of the slices `at` one of `some`, which are in order, begins on the same lane. Shape
-    of `at`."""
+    """Mask: which of the slices `at` have one of `some` (sorted) beginning inside them on the same lane.
+    Shape of `at`."""
     inside = np.zeros(len(at), dtype=np.bool_)
 
     def look(part: slice) -> None:
@@ -124,13 +124,14 @@ def any_inside(trace: Trace, some: I64, at: I64) -> Bool:
 
 
 def children_of(trace: Trace, at: I64) -> I64:
-    """The slices whose parent is one of the slices `at`, in order. Looks at all that starts within those."""
+    """The slices whose parent is one of the slices `at`, in order. Looks at everything that starts within
+    those."""
     stop = np.empty(len(at), dtype=np.int64)
     over = trace.start[at] + np.maximum(trace.duration[at], 1)
     for lane, mine in places(trace.lane[at], len(trace.lanes)):
         first = trace.lanes[lane].first
         stop[mine] = first + np.searchsorted(trace.start[first : trace.lanes[lane].last], over[mine])
-    wanted = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1
+    wanted = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last entry is for -1
     wanted[at] = True
     inside = union(at + 1, stop)
     parts = zip(inside.start.tolist(), inside.end.tolist(), strict=True)

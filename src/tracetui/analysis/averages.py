@@ -20,9 +20,9 @@ import numpy as np
 from tracetui.analysis.calls import Calls, build_calls
 from tracetui.analysis.groups import GROUPS, group_labels
 from tracetui.analysis.memory import MemoryUse, in_scope, memory_rows, outside
-from tracetui.analysis.nesting import sum_by, sum_into, tally
 from tracetui.analysis.scope import WHOLE, Scope, members
 from tracetui.analysis.select import named
+from tracetui.analysis.sums import sum_by, sum_into, tally
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.memory import HOST, RECORD, Records
@@ -38,7 +38,7 @@ class AverageRow:
     group: str
     """What the row is grouped by besides its name: a shape, an annotation, an op; "" by default. Safe."""
     device: bool
-    """A device row ("CUDA"), not a CPU row."""
+    """Whether it is a device row ("CUDA"), not a CPU row."""
     annotation: bool
     calls: int
     cpu_total: int
@@ -96,7 +96,7 @@ class Averages:
     def sorted_by(self, column: str, ascending: bool = False) -> I64:
         """Row numbers sorted by a column (`SORT_COLUMNS`), largest first unless `ascending`.
 
-        Equal rows keep their order, as in PyTorch. Raises KeyError for an unknown column.
+        Equal rows keep their order, as in PyTorch's table. Raises KeyError for an unknown column.
         """
         if column not in SORT_COLUMNS:
             raise KeyError(column)
@@ -168,7 +168,7 @@ def averages(
     )
     names, codes = _row_names(trace)
     row_of, distinct, labels = _rows(trace, calls, of_cpu, of_device, group, codes, 4 * len(names))
-    # Rows of memory records have no slice. They come after other rows that start at the same time.
+    # Rows of memory records have no slice. They come after other rows with the same start time.
     memory = memory_rows(trace, calls, scope) if group == "name" else []
     count, size = len(distinct), len(distinct) + len(memory)
     on_device = distinct & 2 > 0
@@ -214,8 +214,8 @@ def averages(
 def _rows(
     trace: Trace, calls: Calls, of_cpu: Bool, of_device: Bool, group: str, codes: I64, each: int
 ) -> tuple[I32, I64, list[str]]:
-    """(the row of each slice, -1 for none; each row's key; the labels). A key is `each` times the label's
-    number, plus the name's code, plus 2 for a device event, plus 1 for an annotation."""
+    """(the row of each slice, -1 for none; each row's key; the labels). A key is the label's number times
+    `each`, plus the name's code, plus 2 for a device event, plus 1 for an annotation."""
     annotation = np.isin(np.arange(len(Kind)), (Kind.ANNOTATION, Kind.GPU_ANNOTATION)).astype(np.int64)
     row_of = np.full(len(trace), -1, dtype=np.int32)
 
@@ -247,7 +247,7 @@ def _rows(
 
 
 def _renumber(row_of: I32, number: I32) -> None:
-    """Replace each row by its number; the last number is that of no row."""
+    """Replace each row by its number; the last number means no row."""
 
     def renumber(part: slice) -> None:
         row_of[part] = number[row_of[part]]

@@ -1,4 +1,4 @@
-/* What the averages need of the tree of calls, each in one or two passes: see calls.py and nesting.py, which find
+/* What the averages need of the tree of calls, each in one or two passes: see calls.py, sums.py and gaps.py, which find
    the same without. Sums wrap around, as numpy's do. */
 
 #include <stdint.h>

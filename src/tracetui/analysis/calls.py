@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracetui.analysis import nesting
-from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, sum_into, top_of
+from tracetui.analysis import sums
+from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, top_of
 from tracetui.analysis.select import called
+from tracetui.analysis.sums import sum_into
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
@@ -186,7 +187,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     thread = np.ascontiguousarray(thread, dtype=np.int32)
     del kind, is_op, ops, with_id, talk  # memory for the results
     tree = _Tree(cpu, thread, name, start, duration, apart, own_device)
-    made = _in_numpy(tree, trace, moved) if nesting.LIBRARY is None else _in_few_passes(tree)
+    made = _in_numpy(tree, trace, moved) if sums.LIBRARY is None else _in_few_passes(tree)
     parent, removed, innermost, self_cpu, total = made
     return Calls(
         cpu, parent, removed, innermost, apart, self_cpu, total, own_device,
@@ -243,7 +244,7 @@ def _in_few_passes(tree: _Tree) -> _Merged:
     def call(function: Any, *arguments: Any) -> None:
         function(*(one.ctypes.data if isinstance(one, np.ndarray) else one for one in arguments))
 
-    library: Any = nesting.LIBRARY
+    library: Any = sums.LIBRARY
     call(library.parents, thread, cpu, start, duration, apart, count, parent)
     results = (removed, innermost, own, self_cpu, total)
     call(library.merge, parent, cpu, name, duration, apart, count, *results)

@@ -1,26 +1,28 @@
-"""Why a device stood idle: each gap is cut into pieces by what held the next work up, moment by moment.
+"""Why a device stood idle: each gap is cut into pieces, by what held up the next work at each moment.
 
 Let K be the event that ends a gap [g0, g1), L its launch, and T the thread of L. The pieces are
 
-initialisation  until L's end, while T was in a call that the first use of the GPU makes long, or in the op
-                around it, without the profiler's own work there; what CUPTI calls loading
+initialisation  until L's end, while T was in a call that is long because it is the GPU's first use, or in the
+                op around it, except for the profiler's own work there; also what CUPTI reports as loading
 profiler        until L's end, while the profiler's own work ran
-sync            until L, while T was in a synchronising call. And from g0 on for as long as T had waited in
-                such calls since its launch before L: without the wait, L would have come that much earlier.
-                What a blocking copy takes itself is no such wait: that is work, of the CPU, too
+sync            until L, while T was in a synchronising call. Also the first part of the gap, as long as T had
+                waited in such calls between its launch before L and g0: without that wait, L would have come
+                that much earlier. The copying in a blocking copy is not such a wait: it is work, for the CPU
+                too
 allocation      until L, while T was in a call that allocates or frees memory
 dispatch        until L, while T was inside an op
 host            until L, while T was outside any op: Python, data loading, sleep, logging
-launch          from L's start to its end, and then the latency that is usual in the trace (`CpuTime.latency`)
-queued          what is left until K: the work was in its stream's queue, and nothing that was recorded ran;
-                and, before all else, until L's end while a launch waited for a place in a full queue
-back to back    the same, of at most `BACK_TO_BACK_NS` and between two events of one stream
-unlinked        all of it, where K has no launch in the trace; but where nothing has, what CUPTI calls loading
-                and the profiler's own work are told apart
+launch          from L's start to its end, and then for the latency that is usual in the trace
+                (`CpuTime.latency`)
+queued          the rest until K: the work was in its stream's queue, and nothing that was recorded ran.
+                Also, before all other causes, until L's end while a launch waited for a place in a full queue
+back to back    the same, if at most `BACK_TO_BACK_NS` and between two events of one stream
+unlinked        all of it, if K has no launch in the trace; but if no work has one, what CUPTI reports as
+                loading and the profiler's own work are still counted as such
 
-After a device's last event there is no L: T is the thread that launched last, and dispatch is any thread's.
-Where several hold at one moment, the first of this list counts. So the pieces of a gap add up to the gap. Its
-cause is that of its largest piece.
+After a device's last event there is no L: T is then the thread that launched last, and dispatch counts ops of
+any thread. If several causes apply at one moment, the first in this list counts, so the pieces of a gap add
+up to the gap. The cause of a gap is that of its largest piece.
 """
 
 from __future__ import annotations
@@ -57,11 +59,11 @@ CAUSE_TEXT = {
     "back to back": "from one kernel to the next",
     "unlinked": "no launch in the trace",
 }
-"""A few words for people on each cause: at most 32 characters."""
+"""A few words on each cause, to show to people: at most 32 characters."""
 OUTSIDE_BUT_OTHERS = "launching thread outside any op"
-"""Those of `host` where another thread of the process was in ops for `NAMED` of it."""
+"""Used for `host` if another thread of the process was in ops for at least `NAMED` of it."""
 NO_OPS = "the CPU was in no recorded call"
-"""Those of `host` in a trace without ops."""
+"""Used for `host` in a trace without ops."""
 
 CAUSE_SENTENCES = {
     "initialisation": "the CPU was in a call that is slow when the GPU is first used (creating the context, "
@@ -77,24 +79,24 @@ CAUSE_SENTENCES = {
     "back to back": "one kernel followed another",
     "unlinked": "the trace does not say what launched the next work",
 }
-"""What was the matter while a device stood idle, as a part of a sentence."""
+"""What held things up while a device stood idle, as a part of a sentence."""
 _QUEUED_ALONE = (
     "the next work was queued, and nothing recorded ran on the GPU (all in one stream: another process "
     "may have had the GPU)"
 )
 
 OF_THE_CPU = ("sync", "allocation", "dispatch", "host", "launch")
-"""The causes for which the device waits for the CPU's sake."""
+"""The causes for which the device waits because of the CPU."""
 NOT_THE_PROGRAMS = ("initialisation", "profiler")
-"""The causes that say nothing about how the program runs on."""
+"""The causes that say nothing about the program's normal running."""
 
 BACK_TO_BACK_NS = 5_000
-"""So much passes between two kernels of one stream without a reason."""
+"""Up to this much time between two kernels of one stream needs no reason."""
 NAMED = 0.1
-"""From this share of a gap on, a cause is named beside the main one."""
+"""A cause is named beside the main one if it takes at least this share of the gap."""
 
 KNOWN = 0.8
-"""From this share of the queued time on, what it waited for is told."""
+"""A sentence says what queued work waited for if that is known for at least this share of the queued time."""
 
 AT = {cause: i for i, cause in enumerate(CAUSES)}
 
@@ -116,19 +118,19 @@ class Causes:
     step: I32
     """Index of the step in which K was launched, -1 outside of all steps."""
     activity: I64
-    """The innermost slice of the launching thread that covers half of the stretch or more."""
+    """The innermost slice of the launching thread that covers at least half of the stretch."""
     waited_for: I64
-    """What the queued part waited for, where the trace shows it: an event of another stream or device."""
+    """What the queued work waited for, if the trace shows it: an event of another stream or device."""
     others: I64
-    """How much of the `host` piece another thread of the process was in ops, ns."""
+    """How long, during the `host` piece, another thread of the process was in ops, ns."""
 
     def part(self, at: slice) -> Causes:
-        """Those of some of the stretches."""
+        """The causes of some of the stretches."""
         return Causes(*(getattr(self, column.name)[at] for column in fields(self)))
 
     def parts(self, i: int) -> list[tuple[str, int]]:
-        """The causes of stretch i and their times in ns, largest first: the main one, and those from `NAMED`
-        on."""
+        """The causes of stretch i and their times in ns, largest first: the main one, and those of at least
+        `NAMED` of the stretch."""
         row = self.pieces[i]
         order = [at for at in np.argsort(-row, kind="stable").tolist() if row[at]]
         return [
@@ -137,14 +139,14 @@ class Causes:
 
 
 def others_work(causes: Causes, at: I64 | slice = slice(None)) -> int:
-    """For how long another thread was in ops while the CPU counts as outside of ops in the gaps `at`, in ns;
-    0 below `NAMED` of that time."""
+    """How long another thread was in ops while the gaps `at` count as `host`, in ns; 0 if that is below
+    `NAMED` of the host time."""
     host, others = (int(of[at].sum()) for of in (causes.pieces[:, AT["host"]], causes.others))
     return others if others >= NAMED * host else 0
 
 
 def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
-    """`CAUSE_TEXT` as it is so of the gaps `at` together."""
+    """`CAUSE_TEXT`, adjusted to what is known about the gaps `at` together."""
     if not has(trace, Kind.CPU_OP):
         return CAUSE_TEXT | {"host": NO_OPS}
     return CAUSE_TEXT | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
@@ -172,15 +174,15 @@ def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
 
 @kept_by_trace
 def waits_for_others(trace: Trace) -> bool:
-    """Whether the trace leaves anything of this process that queued work can wait for: another stream or
-    device, or work from before the recording."""
+    """Whether queued work may have been waiting for something else of this process, as far as the trace
+    shows: another stream or device, or work from before the recording."""
     working = 0
     for lane in trace.lanes:
         if lane.device >= 0 and lane.first < lane.last:
             rows = slice(lane.first, lane.last)
             work = np.isin(trace.kind[rows], DEVICE_WORK) & ~trace.implausible[rows]
             working += bool(work.any())
-            # In one stream, work from before the recording is over when the first of the rest starts.
+            # In one stream, work from before the recording is over once the first recorded work starts.
             linked = trace.launch[rows][work] >= 0
             if working > 1 or bool((linked[:-1] & ~linked[1:]).any()):
                 return True
@@ -188,16 +190,16 @@ def waits_for_others(trace: Trace) -> bool:
 
 
 class _Cut:
-    """Where one cause gives way to the next in many stretches, looked at from several times."""
+    """The points where one cause gives way to the next in many stretches, for queries at several times."""
 
     def __init__(self, cut: I64, time: I64) -> None:
         self._cut, self._time = np.sort(cut), time
         self._passed = np.searchsorted(self._cut, time)
 
     def passed(self, union: Union | None = None) -> I64:
-        """How much of a union, of all time by default, lies before the cut of each stretch, or before the
-        time where that is earlier: the sum over the stretches, at each time. Differences are right even where
-        sums overflow."""
+        """For each of the times: the length of a union (by default, of all time) before each stretch's cut or
+        before the time, whichever is earlier, summed over the stretches. Differences are right even if sums
+        overflow."""
         at_cuts, now = (time if union is None else union.until(time) for time in (self._cut, self._time))
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(at_cuts)])
         found: I64 = before[self._passed] + (len(at_cuts) - self._passed) * now
@@ -210,13 +212,13 @@ class CauseTotal:
 
     cause: str
     gaps: int
-    """Gaps of which it is the main cause."""
+    """How many gaps have it as their main cause."""
     duration: int
-    """Nanoseconds: its pieces of all gaps."""
+    """Nanoseconds: its pieces in all gaps."""
 
 
 def gap_causes(trace: Trace, gaps: DeviceGaps) -> Causes:
-    """The causes of a device's gaps, in their order; of a clipped gap, those of the part that is left."""
+    """The causes of a device's gaps, in their order; for a clipped gap, those of the part that is left."""
     begin = trace.start[gaps.before] + trace.duration[gaps.before]
     idle = IdleTime(trace, begin, trace.start[gaps.after], gaps.after, gaps.before)
     return idle.causes(np.arange(len(gaps)), gaps.start, gaps.end, find_steps(trace))
@@ -225,7 +227,8 @@ def gap_causes(trace: Trace, gaps: DeviceGaps) -> Causes:
 def lead_in_causes(
     trace: Trace, devices: Sequence[DeviceGaps], cpu: CpuTime | None = None
 ) -> dict[int, Causes]:
-    """The cause of the idle time before each device's first event, of length 1; none where there is none.
+    """The cause of the idle time before each device's first event, as `Causes` of length 1. Devices without
+    such time are left out.
 
     The lead-in is not a gap and counts in no total.
     """
@@ -239,8 +242,8 @@ def lead_in_causes(
 
 
 def cause_totals(causes: Causes) -> list[CauseTotal]:
-    """The time of each cause and how many gaps it is the main one of, largest first. Adds up to the idle
-    time."""
+    """For each cause its time and the number of gaps in which it is the main one, largest first. The times
+    add up to the idle time."""
     count = np.bincount(causes.cause, minlength=len(CAUSES))
     return cause_table(count.tolist(), causes.pieces.sum(0).tolist())
 
@@ -260,15 +263,16 @@ def explain(
     steps: StepTable | None = None,
     cpu: CpuTime | None = None,
 ) -> Causes:
-    """The causes of idle stretches [start, end) in ns, each ended by the device event `event`, and begun by
-    `before`."""
+    """The causes of idle stretches [start, end) in ns. `event`: the device event that ends each; `before`:
+    the one whose end began it."""
     idle = IdleTime(trace, start, end, event, before, cpu=cpu)
     steps = find_steps(trace) if steps is None else steps
     return idle.causes(np.arange(len(idle.start)), idle.start, idle.end, steps)
 
 
 def _pieces(count: int) -> I64:
-    """Zeros of shape (count, len(CAUSES)), cause by cause: one at a time is what nearly all looks at."""
+    """Zeros of shape (count, len(CAUSES)), with each cause contiguous in memory, since nearly all code looks
+    at one cause at a time."""
     return np.zeros((len(CAUSES), count), np.int64).T
 
 
@@ -288,9 +292,9 @@ class IdleTime:
         self, trace: Trace, start: I64, end: I64, event: I64, before: I64 | None = None,
         thread: I64 | None = None, cpu: CpuTime | None = None, shift: I64 | None = None,
     ) -> None:  # fmt: skip
-        """`event`: the device event that ends each stretch; -1 for none, and then what the lane `thread` did
-        counts. `before`: the one that began it, -1 (or None) for none. `shift`: how much later they are on
-        the axis on which they are sorted (`Devices`), 0 by default."""
+        """`event`: the device event that ends each stretch; -1 for none, in which case the activity of the
+        lane `thread` counts. `before`: the event whose end began it, -1 (or None) for none. `shift`: how much
+        later the stretches are on the axis on which they are sorted (`Devices`), 0 by default."""
         self.trace = trace
         self.cpu = cpu if cpu is not None else CpuTime(trace)
         self.start, self.end = np.asarray(start, np.int64), np.asarray(end, np.int64)
@@ -303,19 +307,19 @@ class IdleTime:
         in_blocks(count, lambda some: self._link(some, threads[some]))
         self.unlinked: Bool = self.lane < 0
         self.launched, self.called, self.arrived, self.drained = (np.empty(count, np.int64) for _ in range(4))
-        """The start of L within the stretch. The end of L. When the launch is no longer on its way. The end
-        of what a wait before the stretch costs in it."""
+        """For each stretch: the start of L within it; the end of L; when the launch has reached the device;
+        and the end of the part that is due to waiting before the stretch."""
         self._gone, self._back_to_back = np.empty(count, np.bool_), np.empty(count, np.bool_)
         self._sums = _pieces(count + 1)
-        """Of each cause in all stretches before each one, and in all."""
+        """For each cause, its time in all stretches before each one, and at the end its total."""
         self._main = np.empty(count, np.int8)
         """The cause of the largest piece."""
         self._threads(self.lane)
         self._latency = self.cpu.latency
         in_blocks(count, self._cut)
-        # What is never written takes no memory.
+        # Memory that is never written costs nothing.
         self._there = [cause for cause in range(len(CAUSES)) if self._sums[:, cause].any()]
-        for cause in self._there:  # along an axis of two, numpy would keep the interpreter's lock
+        for cause in self._there:  # along a two-dimensional axis, numpy would hold the GIL
             np.cumsum(self._sums[:, cause], out=self._sums[:, cause])
 
     def _link(self, some: slice, thread: I64) -> None:
@@ -336,7 +340,7 @@ class IdleTime:
         arrived = np.clip(over + self._latency, called, end)
         drained = np.minimum(start + self._waited(start, launched, launch, lane), launched)
         one_stream = (before >= 0) & ended & (trace.lane[before] == trace.lane[event])
-        # Launched before the recording: what the threads do in it holds nothing up.
+        # The work was launched before the recording, so nothing that the threads do in it holds it up.
         gone = (lane < 0) & ended
         gone &= self.cpu.linked | (one_stream & (end - start <= BACK_TO_BACK_NS))
         for cut in (launched, called, arrived, drained):
@@ -349,7 +353,8 @@ class IdleTime:
         self._main[some] = _largest(pieces)
 
     def _waited(self, start: I64, launched: I64, launch: I64, lane: I64) -> I64:
-        """How long each stretch's thread had waited before it, since its launch before L. Shape (n,)."""
+        """How long each stretch's thread had waited before it, since the thread's launch before L. Shape
+        (n,)."""
         waited = np.zeros(len(start), dtype=np.int64)
         late = np.flatnonzero((launch >= 0) & (launched > start))
         for i, of in places(lane[late], len(self.trace.lanes)):
@@ -369,7 +374,7 @@ class IdleTime:
         return found
 
     def _threads(self, lane: I64) -> None:
-        """Let `cpu` look at each lane: here, not in the threads that all need them."""
+        """Make `cpu` look at each lane now, not in each of the threads that need the result."""
         lanes = (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist()
         together([partial(self.cpu.states, one) for one in lanes], threads_for(len(self.trace)))
 
@@ -384,14 +389,14 @@ class IdleTime:
             started, profiled, waited, allocated, worked = self.cpu.states(i)
 
             def put(cause: str, time: I64, of: I64 | slice = of) -> None:
-                if time.any():  # what is never written takes no memory
+                if time.any():  # memory that is never written costs nothing
                     found[of, AT[cause]] = time
 
             first, full = started.within(begin, e), self.cpu.full.within(begin, e)
             p0, p1, p2, p3 = (profiled.until(t) for t in (begin, d, c, e))
             sync, ops = waited.within(d, c), worked.within(d, c)
             allocation = sync if allocated is waited else allocated.within(d, c)
-            last = self.event[at][of] < 0  # nothing is launched after it, by whichever thread
+            last = self.event[at][of] < 0  # no later launch by any thread
             if last.any() and i >= 0:
                 ops[last] += self.cpu.of_others(i, d[last], c[last])
             put("queued", full)
@@ -447,8 +452,9 @@ class IdleTime:
         return self.until(np.maximum(low, high)) - self.until(low)
 
     def of_all(self, time: I64, mine: Bool) -> I64:
-        """The idle time of each cause before each time on the clock, of all stretches of a mask together.
-        Shape (len(time), len(CAUSES)). What `until` adds up to, without a look at each pair of the two."""
+        """The idle time of each cause before each time on the clock, for all stretches of a mask together.
+        Shape (len(time), len(CAUSES)). Gives the sum of `until` over the stretches, without looking at each
+        pair of a stretch and a time."""
         found, at = _pieces(len(time)), np.flatnonzero(mine)
         for i, where in places(self.lane[at], len(self.trace.lanes)):
             ended = self.event[at[where]] >= 0
@@ -466,9 +472,9 @@ class IdleTime:
         return found
 
     def _add(self, found: I64, time: I64, of: I64, i: int, last: bool) -> None:
-        """Add what `_fill` finds of stretches of one lane that end with work, or, the last, with none."""
+        """Add what `_fill` finds, for stretches of one lane. `last`: they end without any work."""
         started, profiled, waited, allocated, worked = self.cpu.states(i)
-        if last and i >= 0:  # nothing is launched after it, by whichever thread
+        if last and i >= 0:  # no later launch by any thread
             worked = self.cpu.with_others(i)
         a, d, c, e, r = (
             _Cut(cut[of], time)
@@ -509,7 +515,7 @@ class IdleTime:
             lost = some.start + np.flatnonzero(linked & (op[some] < 0))
             op[lost] = op_around(trace, launch[lost])
             step[some] = step_of(steps, launch_times(trace, event[some]))
-            # What the CPU did before the launch, or during the gap where the launch came first.
+            # What the CPU did before the launch or, if the launch came first, during the gap.
             start, launched, lane = self.start[mine], self.launched[mine], self.lane[mine]
             until = np.where(launched > start, launched, self.end[mine])
             activity[some] = covering(trace, lane, start, until)
@@ -525,9 +531,9 @@ class IdleTime:
         return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
 
     def waited_for(self, queued: I64) -> I64:
-        """What K's stream was told to wait for (`stream_waits`), if that ran until the stretch began. Else
-        what ended just before K: the event that began the stretch, if on another stream; or work of another
-        device. -1 where nothing that was recorded did, and for stretches not in `queued`."""
+        """What K's stream was told to wait for (`stream_waits`), if that ran until the stretch began.
+        Otherwise what ended just before K: the event that began the stretch, if on another stream; or work of
+        another device. -1 if no recorded work did, and for stretches not in `queued`."""
         trace, found = self.trace, np.full(len(self.start), -1, dtype=np.int64)
         if not len(queued):
             return found
@@ -539,7 +545,7 @@ class IdleTime:
         for i, sources in zip(queued[long].tolist(), waits_of(trace, event[long]), strict=True):
             over = trace.start[sources] + trace.duration[sources]
             held = sources[(over >= self.start[i]) & (over <= self.end[i])]
-            if len(held):  # else it was done before, and is not why
+            if len(held):  # otherwise it ended earlier, and is not the reason
                 found[i] = held[np.argmax(trace.start[held] + trace.duration[held])]
         left = queued[(found[queued] < 0) & long]
         if len(left) and len(self.cpu.work) > 1:
@@ -552,7 +558,7 @@ class IdleTime:
             near = (
                 (at >= 0) & (over[at] > self.start[left]) & (self.end[left] - over[at] <= LONGEST_LATENCY_NS)
             )
-            # What another process launched on another device is nothing that this one waits for.
+            # Work that another process launched on another device is nothing that this process waits for.
             process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)
             own, theirs = (trace.launch[of] for of in (self.event[left], work[at]))
             near &= (own < 0) | (theirs < 0) | (process[trace.lane[own]] == process[trace.lane[theirs]])

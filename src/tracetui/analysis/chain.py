@@ -14,7 +14,7 @@ from tracetui.trace.indices import having
 from tracetui.trace.model import I64
 
 MOST_EVENTS = 8
-"""A chain lists at most this many device events, the longest ones."""
+"""A chain lists at most this many device events, choosing the longest ones."""
 
 _ROLES = {
     Kind.CPU_OP: "op", Kind.ANNOTATION: "annotation", Kind.PYTHON: "python", Kind.RUNTIME: "call",
@@ -64,7 +64,7 @@ def launched_by(trace: Trace, i: int) -> I64:
         time = launch_times(trace, events)
         return np.asarray(events[(time >= trace.start[i]) & (time < end)], dtype=np.int64)
     lane = trace.lanes[int(trace.lane[i])]
-    # The slices in a slice are the rows after it, before the first that starts after its end.
+    # The slices inside a slice are the rows after it, up to the first that starts after its end.
     stop = lane.first + int(np.searchsorted(trace.start[lane.first : lane.last], end))
     return np.sort(having(trace, "launch", i, max(stop, i + 1))).astype(np.int64)
 
@@ -124,7 +124,7 @@ def _outer_links(trace: Trace, outer: list[int], anchor: int) -> list[Link]:
         if step >= 0 and steps.annotated and int(steps.event[step]) not in outer:
             links.append(_link(trace, int(steps.event[step]), 0))
     forward = _forward_of(trace, [*outer, anchor])
-    if forward >= 0:  # not around the op but before it, so it adds no level
+    if forward >= 0:  # it is not around the op but before it, so it adds no level
         links.append(_link(trace, forward, len(links), "forward"))
     level = sum(link.role != "forward" for link in links)
     links += [_link(trace, at, level + n) for n, at in enumerate(outer)]

@@ -1,4 +1,4 @@
-"""Ops that together are one thing: an RMSNorm written out in single ops."""
+"""Groups of ops that together compute one thing, such as an RMSNorm written out in single ops."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tracetui.trace.model import I64
 _CORE = (("aten::pow", "aten::square"), ("aten::mean",), ("aten::add",), ("aten::rsqrt",))
 _AFTER = (("aten::mul",), ("aten::to", "aten::_to_copy"), ("aten::mul",))
 PARTS = frozenset(name for names in _CORE for name in names)
-"""Names of the ops that `rms_norm` looks around."""
+"""Names of the ops around which `rms_norm` looks."""
 
 
 def rms_norm(trace: Trace, i: int) -> I64:
-    """The ops, by time, of the RMSNorm in single ops that op i is part of; empty where it is part of none."""
+    """The ops, by time, of the written-out RMSNorm that op i is part of; empty if it is part of none."""
     inside = trace.parent == trace.parent[i]
     ops = np.flatnonzero(inside & (trace.lane == trace.lane[i]) & (trace.kind == Kind.CPU_OP))
     at = int(np.searchsorted(ops, i))

@@ -1,6 +1,6 @@
-"""What the threads that launch were doing when: waiting, handling memory, in ops, or in a first use.
+"""What each launching thread was doing at any time: waiting, handling memory, in ops, or in a first use.
 
-`CpuTime` looks at each thread once; `causes` cuts the idle time of the devices by it.
+`CpuTime` looks at each thread once; `causes` uses it to divide the idle time of the devices.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.launches import NEARLY_ALL
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, op_names, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of, union
 from tracetui.trace.model import I64
 
 LATENCY_NS = 5_000
-"""The latency of a launch where the trace shows none."""
+"""The latency of a launch if the trace shows none."""
 LONGEST_LATENCY_NS = 20_000
-"""No launch takes longer to arrive after its end: the work is waiting for something else."""
+"""No launch takes longer than this to arrive after its end: beyond it, the work is waiting for something
+else."""
 BLOCKING_NS = 20_000
-"""A copy call that has waited for its copy takes this long."""
+"""A copy call that has waited for its copy takes at least this long."""
 
 _SYNC = re.compile(
     r"\w{0,40}Synchronize(?!d)|cn(rt)?QueueSync|cnrtSyncDevice|urEventWait|urQueueFinish"
@@ -47,22 +48,21 @@ def is_synchronising(name: str) -> bool:
 
 
 def is_allocation(name: str) -> bool:
-    """Whether a runtime call of this name allocates or frees memory, other than in stream order."""
+    """Whether a runtime call of this name allocates or frees memory, except in stream order."""
     return _ALLOCATION.match(name) is not None
 
 
 class CpuTime:
-    """What the threads that launch were doing when, for the causes of idle time.
+    """What each launching thread was doing at any time, for the causes of idle time.
 
-    For a thread there are five unions, each of which contains the one before: initialisation (and
-    full queues); and the profiler; and synchronising calls; and allocation; and ops. Each thread is looked at
-    once.
+    Each thread has five unions, each of which contains the one before: initialisation (and full queues); then
+    also the profiler; then synchronising calls; then allocation; then ops. Each thread is looked at once.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.gaps: Sequence[DeviceGaps] | None = None
-        """Those of every device, if they are at hand."""
+        """The gaps of every device, if already found."""
         calls = first_calls(trace)
         self.first = np.union1d(calls, first_ops(trace, calls))
         """The calls and ops that initialise. Slices, sorted."""
@@ -86,7 +86,7 @@ class CpuTime:
         self._ops: dict[int, Union] = {}
         """When each lane was in ops."""
         self._processes: dict[int, tuple[list[int], Union]] = {}
-        """The lanes of each process that have ops, and when any of them was in one."""
+        """For each process, its lanes that have ops, and when any of them was in one."""
         self._lanes_of: dict[int, list[int]] = {}
         """The lanes of each process."""
         for i, one in enumerate(trace.lanes):
@@ -94,26 +94,27 @@ class CpuTime:
 
     @cached_property
     def latency(self) -> int:
-        """From a launch's end to the start on an idle device, ns: the median, at most
+        """The time from a launch's end to the start of its work on an idle device, ns: the median, at most
         `LONGEST_LATENCY_NS`."""
         return _latency(self.trace, find_gaps(self.trace) if self.gaps is None else self.gaps)
 
     def states(self, lane: int) -> tuple[Union, ...]:
-        """The five unions of a lane; -1 for none."""
+        """The five unions of a lane; lane -1 means no thread."""
         return self._of(lane)[0]
 
     def waits(self, lane: int) -> Union:
-        """When the lane was in a synchronising call: of a copy that it waits for, until the copy began."""
+        """When the lane was in a synchronising call. A blocking copy counts only until the copy began."""
         return self._of(lane)[1]
 
     def with_others(self, lane: int) -> Union:
-        """The last of `states`, and when other threads of the lane's process were in ops."""
+        """The last of `states`, joined with the times when other threads of the lane's process were in
+        ops."""
         if lane not in self._with_others:
             self._with_others[lane] = all_of([self.states(lane)[-1], self.process_ops(lane)])
         return self._with_others[lane]
 
     def process_ops(self, lane: int) -> Union:
-        """When any thread of the lane's process was in ops; `EMPTY` where no other one has any."""
+        """When any thread of the lane's process was in ops; `EMPTY` if no other thread has ops."""
         process = self.trace.lanes[lane].process
         if process not in self._processes:
             here = [i for i in self._lanes_of[process] if len(self._in_ops(i))]
@@ -122,7 +123,7 @@ class CpuTime:
         return EMPTY if here in ([], [lane]) else ops
 
     def of_others(self, lane: int, begin: I64, end: I64) -> I64:
-        """How much of each [begin, end) `with_others` has beyond the last of `states`, ns. Shape of
+        """How much of each [begin, end) is in `with_others` but not in the last of `states`, ns. Shape of
         `begin`."""
         own, ops = self.states(lane)[-1], self.process_ops(lane)
         low = np.searchsorted(ops.end, begin, side="right")
@@ -134,8 +135,8 @@ class CpuTime:
 
     @cached_property
     def ended(self) -> tuple[I64, I64, I64]:
-        """All work of the devices by its end: (slices, ends, position of the last before each that is of
-        another device, -1 for none)."""
+        """All work of the devices, by its end: (slices, ends, for each the position of the last one before it
+        on another device, -1 for none)."""
         trace = self.trace
         work = np.concatenate([np.sort(at) for at in self.work.values()])
         over = trace.start[work] + trace.duration[work]
@@ -172,7 +173,7 @@ class CpuTime:
         copies, calls = self._blocking[low:high], runtime[synchronising[name]]
         sync = busy_union(trace, np.union1d(calls, copies))
         waits = sync
-        if len(copies):  # what such a copy takes itself is no wait for earlier work
+        if len(copies):  # the copying itself is not a wait for earlier work
             calls = np.setdiff1d(calls, copies)
             start = np.concatenate([trace.start[calls], trace.start[copies]])
             end = np.concatenate([trace.start[calls] + trace.duration[calls], self._copied[low:high]])
@@ -198,7 +199,7 @@ def _both(one: Union, other: Union) -> Union:
 
 
 def _without(one: Union, other: Union) -> Union:
-    """What the first covers and the second does not."""
+    """The parts of the first that the second does not cover."""
     if not len(one) or not len(other):
         return one
     border = np.unique(np.concatenate([one.start, one.end, other.start, other.end]))
@@ -208,9 +209,9 @@ def _without(one: Union, other: Union) -> Union:
 
 
 def blocking_copies(trace: Trace, work: I64, most: float = NEARLY_ALL) -> tuple[I64, I64]:
-    """Copy calls that end after most of their copy: with pageable memory even asynchronous ones wait,
-    until the last piece is on its way. Nothing waits for a copy within the device's memory. Slices, and when
-    their copies begin."""
+    """Copy calls that end after most of their copy: with pageable memory, even asynchronous ones wait until
+    the last piece is on its way. Nothing waits for a copy within the device's memory. Slices, and when their
+    copies begin."""
     copy = work[host_copies(trace, work)]
     call = trace.launch[copy].astype(np.int64)
     held = trace.start[copy] + (most * trace.duration[copy]).astype(np.int64)

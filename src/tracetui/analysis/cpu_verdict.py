@@ -1,6 +1,6 @@
-"""The verdict on a trace of the CPU alone: what its time goes to.
+"""The verdict on a trace of the CPU alone: how its time was spent.
 
-Every moment of a window counts for the first that applies, so the parts add up to the window:
+Every moment of a window counts for the first part that applies, so the parts add up to the window:
 
 ops            some thread was in an op
 data loading   some thread was in a `DataLoader`, ops within included, and no other op ran
@@ -18,8 +18,8 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.gaps import elsewhere_text
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, op_names, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING, CpuTime, Verdict
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
@@ -27,10 +27,10 @@ from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, share
 
 CPU_ONLY = "CPU-only"
-"""The verdict's word."""
+"""The word for this verdict."""
 
 WORTH_NAMING = 0.1
-"""From this share of the time on, the op with the most time of its own is named."""
+"""If one op has at least this share of the time as its own, it is named."""
 
 _COLLECTIVE = re.compile(
     r"(?i)(?:nccl|gloo|mpi|ucc|xccl|ccl|oneccl|hccl):|_?c10d(?:_functional)?::|record_param_comms"
@@ -40,12 +40,12 @@ _LOADER = re.compile(r"enumerate\(DataLoader\)#")
 
 
 def is_collective(name: str) -> bool:
-    """Whether an op or an annotation of the CPU of this name is a collective, or waits for one."""
+    """Whether a CPU op or annotation of this name is a collective, or waits for one."""
     return _COLLECTIVE.match(name) is not None
 
 
 class CpuWork:
-    """The ops, the data loading and the communication of a trace of the CPU alone."""
+    """The ops, the data loading and the communication in a trace of the CPU alone."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -56,7 +56,7 @@ class CpuWork:
         loads, talks = at[loader[name]], at[collective[name]]
         op = op_names(trace)
         ops = at[(trace.kind[at] == Kind.CPU_OP) & op[name] & ~loader[name] & ~collective[name]]
-        # What a data loader or a collective does within is a part of it.
+        # Ops inside a data loader or a collective are a part of it.
         part_of = loader | collective
         self.ops = ops[first_marked(trace, trace.parent[ops], part_of[trace.name]) < 0]
         """By (lane, start)."""
@@ -71,13 +71,13 @@ class CpuWork:
         below = sum_into(trace.parent[inner].astype(np.int64), trace.duration[inner], len(trace))
         self.own = trace.duration - below
         self.alone = np.bincount(trace.parent[inner], minlength=len(trace)) == 1
-        """Which slices hold just one."""
+        """Which slices have exactly one child."""
 
     def _union(self, at: I64) -> Union:
         return union(self.trace.start[at], self.trace.start[at] + self.trace.duration[at])
 
     def times(self, low: I64, high: I64) -> CpuTime:
-        """What the time of some windows [low, high), which do not overlap, went to."""
+        """How the time of some windows [low, high), which must not overlap, was spent."""
 
         def within(one: Union) -> int:
             return int(one.within(low, high).sum())
@@ -107,13 +107,15 @@ class CpuWork:
         )
 
     def _within_alike(self, at: I64) -> Bool:
-        """Which of some slices are the only child of one of their name: PyTorch counts both as one call."""
+        """Which of some slices are the only child of a parent with the same name: PyTorch counts both as one
+        call."""
         parent, name = self.trace.parent[at], self.trace.name
         alike: Bool = (parent >= 0) & (name[parent] == name[at]) & self.alone[parent]
         return alike
 
     def verdict(self, windows: Sequence[tuple[int, int]], base: str = OF_RECORDING) -> Verdict:
-        """The verdict on some windows (start, end), which do not overlap. `base`: what its shares are of."""
+        """The verdict on some windows (start, end), which must not overlap. `base`: what its shares are
+        shares of."""
         borders = np.array(windows, dtype=np.int64).reshape(-1, 2)
         time = self.times(borders[:, 0], borders[:, 1])
         if not time.span:
@@ -129,8 +131,8 @@ class CpuWork:
 
 
 def cpu_work(trace: Trace) -> CpuWork | None:
-    """The work of a trace that has ops of the CPU, but no device and no launch; None for others, and where
-    those may be cut off."""
+    """The work in a trace that has CPU ops but no device and no launch. None for other traces, and if device
+    events may be missing because the file is cut off."""
     if (
         trace.cut_off
         or any(lane.device >= 0 for lane in trace.lanes)

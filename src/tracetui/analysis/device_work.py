@@ -27,7 +27,8 @@ def decoded_names(trace: Trace, events: I64) -> dict[int, KernelName]:
 
 
 def op_behind(trace: Trace, events: I64) -> I64:
-    """The op that launched each device event: by the event's id, else around its launch; -1 for none.
+    """The op that launched each device event: the one with the event's id, else the one around its launch; -1
+    for none.
 
     The work of a graph launch belongs to no op: all kernels of a graph have the id of the op around it.
     """
@@ -42,9 +43,8 @@ def op_behind(trace: Trace, events: I64) -> I64:
 
 
 def has_tf32(trace: Trace, names: Iterable[KernelName]) -> bool:
-    """Whether the trace's first device has tensor cores for TF32 and bf16, by its compute capability, or,
-    where the file lacks that, by the architecture in the kernels' names.
-    """
+    """Whether the trace's first device has tensor cores for TF32 and bf16, judging by its compute capability
+    or, if the file lacks that, by the architecture in the kernels' names."""
     major = next(iter(trace.info.devices), {}).get("computeMajor")
     if isinstance(major, int):
         return major >= 8

@@ -1,5 +1,5 @@
-"""The work of the devices: of each, and of all on one axis of time, on which each device's recording follows
-that of the one before. So one pass finds what a loop would find device by device."""
+"""The work of the devices: of each one, and of all of them on one time axis, on which the devices' recordings
+follow one another. One pass over that axis finds what would otherwise take a loop over the devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracetui.trace.intervals import Union, union, union_of
 from tracetui.trace.model import I64, Bool
 
 _ROOM = 1 << 62
-"""Where the devices' recordings together are longer, they need several axes."""
+"""If the devices' recordings together are longer than this, they need several axes."""
 
 
 def device_of(trace: Trace) -> I64:
@@ -20,8 +20,8 @@ def device_of(trace: Trace) -> I64:
 
 
 def work_of_devices(trace: Trace) -> dict[int, I64]:
-    """Each device's plausible kernels, copies and sets (slices), by time; those that start together by lane.
-    Made once: read-only."""
+    """Each device's plausible kernels, copies and sets (slices), by time; those with the same start are
+    ordered by lane. Made once: read-only."""
     if "work" not in trace.derived:
         at = plausible(trace, *DEVICE_WORK)
         low, high = np.searchsorted(at, [(lane.first, lane.last) for lane in trace.lanes]).reshape(-1, 2).T
@@ -37,30 +37,30 @@ def work_of_devices(trace: Trace) -> dict[int, I64]:
 
 
 def by_start(trace: Trace, at: I64) -> I64:
-    """The slices `at` by start; those that start together as they are."""
+    """The slices `at` by start; those with the same start keep their order."""
     return at[np.argsort(trace.start[at], kind="stable")]
 
 
 class Devices:
-    """Some devices, by index: all there are, but for times that are too far apart for one axis."""
+    """Some devices, by index: all of them, unless their times are too far apart for one axis."""
 
     def __init__(self, trace: Trace, work: dict[int, I64]) -> None:
         self.trace = trace
         self.index = tuple(work)
         self.work = next(iter(work.values())) if len(work) == 1 else np.concatenate([*work.values()])
-        """Device by device, by time (slices)."""
+        """The work, device by device, each by time (slices)."""
         self.events = np.array([*map(len, work.values())])
         self.first = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.events)])
-        """Where the work of each begins, and the end."""
+        """Where the work of each device begins in `work`, and the end."""
         self.span = self.low, self.high = trace.span
         self.shift = np.arange(len(work)) * (self.high - self.low + 1)
-        """How much later than on the clock the times of each are on the axis, ns."""
+        """How much later each device's times are on the axis than on the clock, ns."""
 
     def __len__(self) -> int:
         return len(self.index)
 
     def union(self, mine: Bool | None = None) -> Union:
-        """The union of the work of a mask on the axis."""
+        """The union on the axis of the work in a mask."""
         trace, at = self.trace, self.work if mine is None else self.work[mine]
         if len(self) == 1:
             return union_of(trace.start, trace.duration, at)
@@ -69,12 +69,13 @@ class Devices:
         return union(start, start + trace.duration[at])
 
     def on_axis(self, time: I64) -> I64:
-        """Times of each device on the axis. `time`: of shape (n,) for all alike, or (devices, n). Shape
-        (devices, n)."""
+        """The times of each device on the axis. `time`: shape (n,) for the same times on each, or (devices,
+        n). Result: shape (devices, n)."""
         return np.clip(time, self.low, self.high) + self.shift[:, None]
 
     def on_clock(self, of: Union, mine: Bool | None = None) -> tuple[I64, I64]:
-        """(starts, ends) of intervals on the axis, each on the clock; of the devices of a mask."""
+        """(starts, ends) of intervals on the axis, moved back to the clock; only those of the devices in a
+        mask."""
         if len(self) == 1 and mine is None:
             return of.start, of.end
         device = np.searchsorted(self.shift + self.low, of.start, side="right") - 1
@@ -83,7 +84,7 @@ class Devices:
 
 
 def side_by_side(trace: Trace) -> tuple[Devices, ...]:
-    """The devices that ran anything, on as few axes as there have to be: most often one. Made once."""
+    """The devices that ran anything, on as few axes as possible: usually one. Made once."""
     if "devices" not in trace.derived:
         work, (low, high) = work_of_devices(trace), trace.span
         index, most = list(work), max(1, _ROOM // (high - low + 1))
@@ -95,8 +96,8 @@ def side_by_side(trace: Trace) -> tuple[Devices, ...]:
 
 
 def busy_in(trace: Trace, low: int, high: int, mine: Bool | None = None) -> int:
-    """How long the devices were busy within [low, high) with all their work, or with that of a mask over the
-    slices: their sum, ns."""
+    """How long the devices were busy within [low, high), summed over the devices, ns: with all their work, or
+    only with that in a mask over the slices."""
     total = 0
     for devices in side_by_side(trace):
         busy = devices.union(None if mine is None else mine[devices.work])

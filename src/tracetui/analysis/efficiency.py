@@ -25,7 +25,7 @@ from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 
 LIMIT = 50_000
-"""The most operators whose shapes are read for one table; of more, an evenly spread sample."""
+"""The most operators whose shapes are read for one table; if there are more, an evenly spread sample."""
 
 _MATRIX = ("gemm", "conv", "attention")
 
@@ -111,7 +111,7 @@ class _Sum:
 
 
 def peak_of(trace: Trace, device: int | None = None) -> tuple[Peak | None, str]:
-    """The limits and the name of a device of the trace; of the first one by default."""
+    """The limits and the name of a device of the trace, by default the first one."""
     for properties in trace.info.devices:
         if device is None or properties.get("id") == device:
             return find_peak(properties), str(properties.get("name") or "")
@@ -179,7 +179,7 @@ def _count(
     key = (int(trace.name[op]), work.shape, work.dtype)
     by_op.setdefault(key, _Sum(work, decoded)).add(work, int(durations.sum()), [op])
     if work.kind in _MATRIX:
-        # Matrix kernels did the arithmetic; only if it was a single one is the rate that kernel's own.
+        # Matrix kernels did the arithmetic; the rate is that kernel's own only if there was just one.
         doing = [int(e) for e in events if names[int(trace.name[e])].kind in _MATRIX]
     else:
         doing = [int(e) for e in events if trace.kind[e] != Kind.MEMSET]
@@ -237,7 +237,7 @@ def _row(trace: Trace, one: _Sum, peak: Peak | None, kernels: bool) -> Efficienc
 
 
 def computing_type(dtype: str | None, kernel: KernelName | None) -> str | None:
-    """The type whose peak applies. Only the kernel's name says whether fp32 operands ran as fp32 or TF32."""
+    """The type that sets the peak. Only the kernel's name shows whether fp32 operands ran as fp32 or TF32."""
     return dtype if dtype not in (None, "fp32") else kernel.dtype if kernel else None
 
 
@@ -249,7 +249,7 @@ def _spread(count: int, limit: int) -> I64:
 
 
 def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
-    """Operators on the CPU: those that call no other counted one, with their own durations."""
+    """Operators on the CPU that call no other counted operator, with their own durations."""
     is_counted = (trace.kind == Kind.CPU_OP) & named(trace, counted)[trace.name] & ~trace.implausible
     at = np.flatnonzero(is_counted)
     around = first_marked(trace, trace.parent[at], is_counted)

@@ -1,6 +1,6 @@
-"""Finding an example of something in a trace, to jump to: the longest one, as a rule.
+"""Finds an example of something in a trace, to jump to: usually the longest one.
 
-A finder takes the results of a trace and gives an `Example`, or None where the trace has none.
+A finder takes the results of a trace and gives an `Example`, or None if the trace has none.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Where to jump. `slice`: the event to select. `gap`: for a stretch of idle time its position in
-    `Results.gaps()` of the whole trace; the event is the one that ends it."""
+    """Where to jump. `slice`: the event to select. `gap`: for a stretch of idle time, its position in
+    `Results.gaps()` of the whole trace; `slice` is then the event that ends it."""
 
     slice: int
     gap: int | None = None
@@ -38,7 +38,7 @@ Find = Callable[["Results"], "Example | None"]
 
 
 def longest(*kinds: Kind, name: str = "") -> Find:
-    """The longest plausible slice of these kinds whose name has a match of the regular expression."""
+    """The longest plausible slice of these kinds with a name that the regular expression finds."""
     return lambda results: _longest(results.trace, _of(results.trace, kinds, name))
 
 
@@ -65,7 +65,7 @@ def launch(*kinds: Kind) -> Find:
 
 
 def decoded(wanted: Callable[[KernelName], object]) -> Find:
-    """The longest piece of device work whose decoded name is wanted."""
+    """The longest piece of device work with a decoded name that is wanted."""
 
     def find(results: Results) -> Example | None:
         results = results.whole
@@ -78,7 +78,7 @@ def decoded(wanted: Callable[[KernelName], object]) -> Find:
 
 
 def gap(cause: str = "") -> Find:
-    """The longest stretch of idle time, or the one with most time of this cause."""
+    """The longest stretch of idle time or, for a cause, the one with the most time of that cause."""
 
     def find(results: Results) -> Example | None:
         gaps = results.whole.gaps()
@@ -129,7 +129,7 @@ def collective(results: Results) -> Example | None:
 
 
 def parent(results: Results) -> Example | None:
-    """The op whose children take most."""
+    """The op whose children take the most time."""
     trace = results.trace
     at = plausible(trace, Kind.CPU_OP)
     inner = trace.duration[at] - results.whole.self_time()[at]

@@ -26,17 +26,17 @@ from tracetui.analysis.layouts import input_facts
 from tracetui.analysis.meanings import operators, others
 from tracetui.analysis.meanings.kernels import kernel
 from tracetui.analysis.meanings.runtime import runtime_call
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import find_steps
 from tracetui.analysis.select import by_name, has, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import having
 from tracetui.trace.model import I64
 from tracetui.units import duration, exact, plural, rate
 
 NOTABLE = 0.1
-"""The least share of an event that is told."""
+"""The least share of an event that is mentioned."""
 UNKNOWN_CALL = "A call to the GPU's runtime or driver that tracetui does not know."
 
 
@@ -62,9 +62,10 @@ class Explanation:
 
 
 def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
-    """Explain slice i. `own`: the self time of every slice, as `Results.self_time` gives it, if at hand.
+    """Explain slice i. `own`: the self time of every slice, as `Results.self_time` gives it, if already
+    computed.
 
-    Raises IndexError where there is no such slice.
+    Raises IndexError if there is no such slice.
     """
     if not 0 <= i < len(trace):
         raise IndexError(f"no slice {i}")
@@ -84,8 +85,8 @@ def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
 
 
 def explain_alone(trace: Trace, i: int) -> Explanation:
-    """What the name of slice i says, and how long it took: nothing that rests on another event, for a trace
-    whose other events are still being read."""
+    """What the name of slice i says, and how long it took. Uses no other event, for a trace whose other
+    events are still being read."""
     kind, name = Kind(int(trace.kind[i])), trace.name_of(i)
     category = trace.categories[int(trace.category[i])]
     if kind in DEVICE_WORK:
@@ -119,7 +120,8 @@ def _runtime(trace: Trace, i: int) -> Parts:
 
 
 def _first_use(trace: Trace, i: int) -> list[str]:
-    """On a call or an op that the first use of the device makes long, and the hole in it."""
+    """Sentences on a call or an op that is long because it is the device's first use, and on the longest
+    stretch of it without a call."""
     same = having(trace, "name", int(trace.name[i]))
     ordinary = len(same) >= FEW and trace.duration[i] < FAR * float(np.median(trace.duration[same]))
     if trace.duration[i] < LONG_NS or ordinary:  # the rest looks at all calls of the trace
@@ -145,7 +147,8 @@ def _first_use(trace: Trace, i: int) -> list[str]:
 
 
 def _closes(trace: Trace, i: int) -> bool:
-    """Whether call i waits for the device, outside any op and annotation, after all else on the CPU."""
+    """Whether call i waits for the device, outside of all ops and annotations, after everything else on the
+    CPU."""
     if "DeviceSynchronize" not in trace.name_of(i) or trace.parent[i] >= 0:
         return False
     cpu = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME)
@@ -224,7 +227,7 @@ _BEFORE = (
 
 
 def _more(trace: Trace, i: int, name: str) -> list[str]:
-    """What this one call, or this trace, adds to the meaning of a name."""
+    """What this particular call, or this trace, adds to the meaning of the name."""
     if name.startswith("ProfilerStep#"):
         steps = find_steps(trace)
         first = int(steps.number.min()) if steps.source == "ProfilerStep" else 0
@@ -247,7 +250,7 @@ def _more(trace: Trace, i: int, name: str) -> list[str]:
 
 
 def _where_added(trace: Trace, i: int) -> list[str]:
-    """How an addmm added its third input, by what it launched."""
+    """How an addmm added its third input, judging by what it launched."""
     names = [decode(trace.name_of(int(event))) for event in launched_by(trace, i)]
     if any("epilogue" in note for name in names for note in name.notes):
         return ["Here the epilogue adds it: the kernel's name says so."]

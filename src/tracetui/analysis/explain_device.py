@@ -26,7 +26,7 @@ from tracetui.trace.indices import having
 from tracetui.units import duration, plural, rate, share, significant, size
 
 SMALL_SET = 65_536
-"""Bytes. A larger memset is more than counters."""
+"""Bytes. A larger memset clears more than counters."""
 CHANGING = (
     "The trace does not say why. Clocks (which follow heat and power), what is in the caches and what else "
     "runs on the GPU all change a kernel's time.",
@@ -34,10 +34,10 @@ CHANGING = (
 LONGER = 1.5
 SURPLUS_NS = 5_000
 NEGLIGIBLE_NS = 100
-"""Shorter gaps are normal between any two kernels."""
+"""Gaps shorter than this are normal between any two kernels."""
 
 _AMOUNTS = ("grid", "block", "bytes", "Input Dims", "Input dims")
-"""What a call's arguments say about how much it has to do."""
+"""The arguments of a call that show how much work it has."""
 _GENERATIONS = {"maxwell": 5, "pascal": 6, "volta": 7, "turing": 7, "ampere": 8}
 """Compute capabilities of the architectures that names spell out."""
 
@@ -75,7 +75,8 @@ def explain_device_event(trace: Trace, i: int) -> Parts:
 
 
 def _name_facts(name: KernelName) -> list[tuple[str, str]]:
-    """The name's fields; where its letters can be spelled out, those instead of what they say."""
+    """The fields of the name; if its letters can be spelled out, those replace the fields that they
+    explain."""
     spelled = letters(name)
     fields = {
         "family": name.family if name.family != "other" else None,
@@ -91,7 +92,7 @@ def _name_facts(name: KernelName) -> list[tuple[str, str]]:
 
 
 def _work(trace: Trace, op: int, name: KernelName) -> Work | None:
-    """The work of the op behind a kernel, if it is this kernel that does it."""
+    """The work of the op behind a kernel, if this kernel does that work."""
     if op < 0:
         return None
     work = work_of(trace.name_of(op), trace.args(op))
@@ -175,7 +176,7 @@ def _copying(
 
 
 def _set_for(trace: Trace, i: int, count: int) -> list[str]:
-    """What a small memset is for: the next kernel that the same op launched."""
+    """The purpose of a small memset: the next kernel that the same op launched."""
     launch = int(trace.launch[i])
     if count > SMALL_SET or launch < 0 or (op := int(trace.parent[launch])) < 0:
         return []
@@ -191,7 +192,7 @@ def _set_for(trace: Trace, i: int, count: int) -> list[str]:
 
 
 def compared(trace: Trace, i: int) -> list[str]:
-    """A sentence if it takes much longer than most calls of the same name, unless those do other work."""
+    """A sentence if it takes much longer than most calls of the same name, unless those do different work."""
     at = having(trace, "name", int(trace.name[i]))
     at = at[(trace.category[at] == trace.category[i]) & ~trace.implausible[at]]
     same = trace.duration[at]
@@ -209,7 +210,7 @@ def compared(trace: Trace, i: int) -> list[str]:
 
 
 def _timing(trace: Trace, i: int) -> list[str]:
-    """On the delay from its launch to its start, and on the gap that it ended."""
+    """Sentences on the delay from its launch to its start, and on the gap that it ended."""
     launch, start = int(trace.launch[i]), int(trace.start[i])
     last = _last_work_before(trace, i)
     before = int(trace.start[last] + trace.duration[last]) if last >= 0 else None
@@ -248,7 +249,8 @@ def _timing(trace: Trace, i: int) -> list[str]:
 
 
 def _last_work_before(trace: Trace, i: int) -> int:
-    """Of the work that started on slice i's device before it, what ended last; -1 where there is none."""
+    """Of the work that started on slice i's device before it, the one that ended last; -1 if there is
+    none."""
     device = int(device_of(trace)[trace.lane[i]])
     at = work_of_devices(trace).get(device, np.zeros(0, np.int64))
     at = at[(trace.start[at] <= trace.start[i]) & (at != i)]

@@ -1,4 +1,4 @@
-"""Device time in which one kind of work runs while another does not, and so is not hidden behind it."""
+"""Device time in which one kind of work runs and another does not, so that nothing hides it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from tracetui.trace.intervals import Sum, sum_of
 from tracetui.trace.model import I64, Bool
 
 _WITHIN = re.compile(r"DtoD|DeviceToDevice|\bD2D\b")
-"""By the names of CUPTI, roctracer and XPUPTI."""
+"""Names used by CUPTI, roctracer and XPUPTI."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """One kind of work against another, on each device."""
+    """The time of one kind of work without another, on each device."""
 
     both: Sum
-    """While a device runs either kind."""
+    """When a device runs either kind."""
     other: Sum
-    """While it runs the other kind."""
+    """When it runs the other kind."""
     any: bool
-    """Whether there is any of the one kind."""
+    """Whether there is any work of the first kind."""
 
     def within(self, start: I64, end: I64) -> I64:
-        """Time within each [start, end) with the one kind and not the other, in ns, over all devices."""
+        """Time within each [start, end) with the first kind and not the other, in ns, over all devices."""
         return self.both.within(start, end) - self.other.within(start, end)
 
 
 def exposed_communication(trace: Trace) -> Alone:
-    """Collectives while no other kernel runs on their device."""
+    """The time of collectives while no other kernel runs on their device."""
     talks = communicates(trace)
 
     def kinds(at: I64) -> tuple[Bool, Bool]:
@@ -48,13 +48,13 @@ def exposed_communication(trace: Trace) -> Alone:
 
 
 def is_within_device(name: str) -> bool:
-    """Whether a copy of this name is one within the device's memory."""
+    """Whether a copy of this name stays within the device's memory."""
     return _WITHIN.search(name) is not None
 
 
 def host_copies(trace: Trace, at: I64) -> Bool:
-    """Which of the slices `at` are copies between the device and elsewhere, not those within the device's
-    memory. Shape of `at`."""
+    """Which of the slices `at` are copies between the device and elsewhere, as opposed to copies within the
+    device's memory. Shape of `at`."""
     copy = trace.kind[at] == int(Kind.MEMCPY)
     copies = at[copy]
     copy[copy] = ~np.isin(copies, pick(trace, copies, is_within_device))
@@ -62,12 +62,12 @@ def host_copies(trace: Trace, at: I64) -> Bool:
 
 
 def host_copies_alone(trace: Trace) -> Alone:
-    """Copies from and to the host or another device, while no kernel runs on their device."""
+    """The time of copies from and to the host or another device while no kernel runs on their device."""
     return _alone(trace, lambda at: (host_copies(trace, at), trace.kind[at] == int(Kind.KERNEL)))
 
 
 def _alone(trace: Trace, kinds: Callable[[I64], tuple[Bool, Bool]]) -> Alone:
-    """`kinds`: which of the slices it is given are of the one kind, and which of the other."""
+    """`kinds`: given slices, returns which are of the first kind, and which of the other."""
     both, other, some = [], [], False
     for devices in side_by_side(trace):
         one, another = kinds(devices.work)

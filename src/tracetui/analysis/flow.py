@@ -13,13 +13,13 @@ _DEVICE = frozenset(int(k) for k in (*DEVICE_WORK, Kind.SYNC))
 
 
 class Place(NamedTuple):
-    """Where a device event stands among those of its launch."""
+    """Where a device event stands among the events of its launch."""
 
     number: int
-    """From 1 on, by time."""
+    """Counted from 1, by time."""
     of: int
     first: int
-    """The first of them, a slice."""
+    """The first event of the launch, a slice."""
 
 
 def subtree(trace: Trace, i: int) -> tuple[int, int]:
@@ -31,7 +31,7 @@ def subtree(trace: Trace, i: int) -> tuple[int, int]:
 
 
 def work_within(trace: Trace, i: int) -> I64:
-    """The device events, but for marks of synchronisation, of the calls within slice i, by call."""
+    """The device events, except synchronisation marks, of the calls within slice i, by call."""
     first, stop = subtree(trace, i)
     events = having(trace, "launch", first, stop)
     call = trace.launch[events]
@@ -52,7 +52,7 @@ def device_events(trace: Trace, launch: int) -> list[int]:
 
 
 def place_of(trace: Trace, i: int) -> Place | None:
-    """The place of device event i among those of its launch; None where the launch is not in the trace."""
+    """The place of device event i among the events of its launch; None if the launch is not in the trace."""
     if int(trace.launch[i]) < 0:
         return None
     events = device_events(trace, int(trace.launch[i]))
@@ -109,7 +109,7 @@ def unfollow(trace: Trace, i: int) -> tuple[int | None, str]:
 
 
 def launches_work(trace: Trace, i: int) -> bool:
-    """Whether runtime slice i put work on a device, or is a launch by name: not so `cudaMalloc`."""
+    """Whether runtime slice i put work on a device, or is a launch by name; `cudaMalloc`, for one, is not."""
     mine = trace.kind[having(trace, "launch", i)]
     return bool(np.isin(mine, DEVICE_WORK).any()) or "Launch" in trace.name_of(i)
 
@@ -117,8 +117,8 @@ def launches_work(trace: Trace, i: int) -> bool:
 def partner(trace: Trace, i: int) -> tuple[int, bool] | None:
     """(the other end of the flow at slice i, whether that is the forward op). None without a flow.
 
-    `aten::linear` has no flow of its own, the `aten::t` and `aten::mm` in it have: of those within an op, the
-    one counts whose other end takes longest.
+    `aten::linear` has no flow of its own, but the `aten::t` and `aten::mm` inside it do: of the flows within
+    an op, the one whose other end takes longest counts.
     """
     stops = [i + 1, subtree(trace, i)[1]] if int(trace.kind[i]) == Kind.CPU_OP else [i + 1]
     for stop in stops:

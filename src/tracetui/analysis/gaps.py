@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.devices import Devices, side_by_side
-from tracetui.analysis.nesting import busy_blocks
 from tracetui.analysis.select import called
+from tracetui.analysis.sums import LIBRARY
 from tracetui.copying import replace
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
 from tracetui.trace.intervals import Union, union_of
@@ -31,10 +31,10 @@ from tracetui.units import duration, plural, verb
 _OF_CPU = np.isin(
     np.arange(len(Kind)), (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
 )
-"""By kind."""
+"""For each kind of device event, the word for it."""
 _SOME = 1 << 14
 CATEGORIES = 3
-"""So many unknown categories are named."""
+"""At most this many unknown categories are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class DeviceGaps:
 
     @property
     def idle(self) -> int:
-        """`span - busy`: the gaps' durations together."""
+        """`span - busy`: the total duration of the gaps."""
         return self.span - self.busy
 
     @property
@@ -104,20 +104,21 @@ def _of_categories(trace: Trace, at: I64) -> str:
 
 
 def elsewhere_text(trace: Trace) -> str:
-    """What to say of a trace without work of a device if some of its processes may be one; "" of others."""
+    """What to say about a trace without device work if some of its processes may be devices; "" for
+    others."""
     at = elsewhere(trace)
     said = f"Whether {_of_categories(trace, at)} {verb(len(at), 'run')} on a device is not known."
     return f"{_NO_WORK} {said}" if len(at) else ""
 
 
 def _is_empty(trace: Trace) -> bool:
-    """Whether PyTorch's profiler wrote the trace, and recorded no op."""
+    """Whether PyTorch's profiler wrote the trace but recorded no op."""
     profiler = any(name.startswith("PyTorch Profiler") for name in trace.names)
     return profiler and not trace.is_kind(Kind.CPU_OP).any()
 
 
 def _with_ids_of(trace: Trace, calls: I64) -> I64:
-    """The slices of unknown categories that have the correlation of one of the `calls`."""
+    """The slices of unknown categories that share a correlation with one of the `calls`."""
     ids = trace.correlation[calls]
     other = np.flatnonzero((trace.kind == int(Kind.OTHER)) & ~trace.implausible)
     found: I64 = other[np.isin(trace.correlation[other], ids[ids != NO_ID])]
@@ -125,7 +126,7 @@ def _with_ids_of(trace: Trace, calls: I64) -> I64:
 
 
 def without_work_text(trace: Trace) -> str:
-    """What to say of a trace in which no device ran a kernel, copy or memset."""
+    """What to say about a trace in which no device ran a kernel, copy or memset."""
     if trace.cut_off:
         return (
             "The file is cut off. PyTorch writes GPU events last, and not in time order: any of them may be "
@@ -181,7 +182,8 @@ def busy_union(trace: Trace, at: I64) -> Union:
 
 
 def find_gaps(trace: Trace) -> list[DeviceGaps]:
-    """The gaps of every device that ran anything, by device index; [] where none did, or it is not known."""
+    """The gaps of every device that ran anything, by device index; [] if none did, or if that is not
+    known."""
     if not idle_known(trace):
         return []
     first = (_first_of_cpu(trace, lane) for lane in trace.lanes)
@@ -190,8 +192,8 @@ def find_gaps(trace: Trace) -> list[DeviceGaps]:
 
 
 def _first_of_cpu(trace: Trace, lane: Lane) -> int:
-    """The lane's first event of the CPU that counts, -1 for none."""
-    for at in range(lane.first, lane.last, _SOME):  # most often it is the first of all
+    """The lane's first CPU event that counts, -1 for none."""
+    for at in range(lane.first, lane.last, _SOME):  # usually it is the very first
         part = slice(at, min(at + _SOME, lane.last))
         counts = _OF_CPU[trace.kind[part]] & ~trace.implausible[part]
         if counts.any():
@@ -216,7 +218,8 @@ def _gaps_of(devices: Devices, begun: int | None) -> Iterator[DeviceGaps]:
 def clip(gaps: DeviceGaps, start: int, end: int) -> DeviceGaps:
     """The gaps and the busy time of a device within [start, end), cut at its borders.
 
-    Busy, idle and span of disjoint ranges that cover the whole add up to the whole's, to the nanosecond.
+    If disjoint ranges cover the whole, their busy, idle and span add up to those of the whole, to the
+    nanosecond.
     """
     first, last = max(start, gaps.first), min(end, gaps.last)
     if last <= first:
@@ -231,3 +234,27 @@ def clip(gaps: DeviceGaps, start: int, end: int) -> DeviceGaps:
         gaps, first=first, last=last, busy=int(inside[1] - inside[0]),
         start=cut_start, duration=cut_end - cut_start, before=before, after=after, whole=whole,
     )  # fmt: skip
+
+
+def busy_blocks(start: I64, duration: I64, at: I64) -> tuple[Union, I64, I64]:
+    """The union of some slices, sorted by start, with the slice that ends and the one that begins each of its
+    intervals. One that starts where another ends goes on with it; of those that end last, the first counts.
+    """
+    if LIBRARY is not None:
+        columns = [np.ascontiguousarray(column, dtype=np.int64) for column in (at, start, duration)]
+        made = [np.empty(len(at) + more, dtype=np.int64) for more in (0, 0, 1, 0, 0)]
+        of_at, *of_times = (column.ctypes.data for column in columns)
+        count = LIBRARY.busy_blocks(of_at, len(at), *of_times, *(column.ctypes.data for column in made))
+        first, last, before, closes, opens = made
+        return Union(first[:count], last[:count], before[: count + 1]), closes[:count], opens[:count]
+    begin = start[at]
+    end = begin + duration[at]
+    reach = np.maximum.accumulate(end)
+    opened = np.append(np.zeros(min(1, len(at)), np.int64), np.flatnonzero(begin[1:] > reach[:-1]) + 1)
+    over = np.append(opened[1:], len(at))[: len(opened)] - 1
+    grows = np.ones(len(at), dtype=np.bool_)
+    grows[1:] = end[1:] > reach[:-1]
+    furthest = np.maximum.accumulate(np.where(grows, np.arange(len(at)), 0))
+    starts, ends = begin[opened], reach[over]
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)])
+    return Union(starts, ends, before), at[furthest[over]], at[opened]

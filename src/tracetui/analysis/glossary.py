@@ -11,7 +11,7 @@ from tracetui.analysis.meanings.terms import TERMS, Term
 
 _WORD = re.compile(r"[\w→]+(?:['./:-]+\w+)*")
 MOST_WORDS = 6
-"""No spelling of a term has more."""
+"""No spelling of a term has more words."""
 
 if TYPE_CHECKING:
     from tracetui.analysis.explain import Explanation
@@ -40,7 +40,8 @@ def terms_in(*texts: str) -> tuple[Term, ...]:
 
 
 def _longest(words: list[str]) -> tuple[str, int]:
-    """The term that the most of the words from the first on spell, and how many; ("", 1) for none."""
+    """The term with the longest spelling that the words begin with, and its number of words; ("", 1) for
+    none."""
     spelled, starts, prefixes = _spellings()
     begun = words[0].lower() in starts or words[0].lower().removesuffix("s") in starts
     for count in range(len(words) if begun else 0, 0, -1):
@@ -59,9 +60,9 @@ def terms_of(explanation: Explanation) -> tuple[Term, ...]:
 
 
 def example(results: Results, term: Term) -> Example | None:
-    """An example of a term in the whole trace, the longest as a rule; None where there is none.
+    """An example of a term in the whole trace, usually the longest; None if there is none.
 
-    It may take as long as the gaps and their causes take to compute, so not in the event loop.
+    This may take as long as computing the gaps and their causes, so do not call it in the event loop.
     """
     return term.find(results.whole) if term.find is not None and len(results.trace) else None
 

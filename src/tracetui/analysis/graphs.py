@@ -23,22 +23,23 @@ from tracetui.trace.model import I64
 from tracetui.trace.nesting import nest, sort_slices
 
 PROBED = 16
-"""The number of events in a row to look at, at four places, before the annotations of all are read."""
+"""How many events in a row to look at, at four places, before reading the annotations of all of them."""
 MOST = 500_000
-"""The most events that are given a lane of modules as a trace is opened."""
+"""The most events for which lanes of modules are made when a trace is opened."""
 DEEPEST = 24
-"""Rows of a lane of modules."""
+"""The most rows in a lane of modules."""
 BACKWARD = " (backward)"
 TITLE = "modules in graphs"
 _NAME_LIMIT = 300
 
 
 def graph_events(trace: Trace) -> I64:
-    """Kernels, copies and memsets that a CUDA graph may have run: by their launch, or without one. Slices."""
+    """Kernels, copies and memsets that a CUDA graph may have run: those launched by one, or without a launch.
+    Slices."""
     at = plausible(trace, *DEVICE_WORK)
     launch = looked_up(trace.launch, at)
     found = launch < 0
-    if "GraphLaunch" in "\n".join(trace.names):  # looking at each takes longer
+    if "GraphLaunch" in "\n".join(trace.names):  # checking each event takes longer
         by_graph = named(trace, lambda name: "GraphLaunch" in name)
         found |= by_graph[looked_up(trace.name, launch)]
     return at[found]
@@ -55,7 +56,7 @@ def module_of(args: Mapping[str, Any]) -> str:
 
 
 def modules_of(trace: Trace, events: I64) -> list[str]:
-    """`module_of` each event; read from the file again, all of it in one pass."""
+    """`module_of` each event; read from the file again, all in one pass."""
     found = [""] * len(events)
     for place, args in trace.args_in_turn(events):
         found[place] = module_of(args)
@@ -63,14 +64,14 @@ def modules_of(trace: Trace, events: I64) -> list[str]:
 
 
 def is_annotated(trace: Trace, events: I64) -> bool:
-    """Whether some of these events have an annotation, by a few at four places of the trace."""
+    """Whether some of these events have an annotation, judging by a few at four places of the trace."""
     events = events[np.argsort(trace.start[events], kind="stable")]
     places = (len(events) * quarter // 4 for quarter in range(4))
     return any(any(modules_of(trace, events[at : at + PROBED])) for at in places)
 
 
 def by_module(trace: Trace, events: I64) -> str:
-    """How the time of a graph, whose kernels are `events`, can be divided by module."""
+    """How the time of a graph with the kernels `events` can be divided by module."""
     if is_annotated(trace, events):
         return "Its kernels are annotated: the averages by module split its time."
     return (
@@ -80,12 +81,13 @@ def by_module(trace: Trace, events: I64) -> str:
 
 
 def with_module_lanes(trace: Trace) -> Trace:
-    """The trace, with a lane above each device's streams: which module the kernels of its graphs belong to.
+    """The trace, with a lane above each device's streams that shows which modules the kernels of its graphs
+    belong to.
 
     A slice stands for the kernels of one module that follow one another in one replay, from the first start
-    to the last end; those of `layers.0.attention` lie inside those of `layers.0`. The trace itself where none
-    is annotated, or where reading the annotations would take many seconds. The slices are of `Kind.OTHER`, so
-    that no analysis counts them, and have `source` -1.
+    to the last end; those of `layers.0.attention` lie inside those of `layers.0`. Returns the trace itself if
+    nothing is annotated, or if reading the annotations would take many seconds. The slices are of
+    `Kind.OTHER`, so that no analysis counts them, and have `source` -1.
     """
     events = graph_events(trace)
     if len(events) > MOST or not is_annotated(trace, events):
@@ -95,7 +97,7 @@ def with_module_lanes(trace: Trace) -> Trace:
     events, device = events[order], device[order]
     modules = modules_of(trace, events)
     names: dict[str, int] = {}
-    # The number of each level of each event's path, -1 below its end: of `a.b` those of `a` and `a.b`.
+    # The number of each level of each event's path, -1 below its end: `a.b` has the levels `a` and `a.b`.
     paths = {label: [names.setdefault(part, len(names)) for part in _path(label)] for label in set(modules)}
     levels = np.full((max(map(len, paths.values())), len(events)), -1, dtype=np.int64)
     for at, label in enumerate(modules):
@@ -125,7 +127,7 @@ def _path(label: str) -> list[str]:
 def _with_slices(trace: Trace, device: I64, start: I64, end: I64, name: I64, names: list[str]) -> Trace:
     """The trace with a lane of modules for each device, and these slices in them. Times in ns.
 
-    Lanes and slices come after all others, which keep their numbers.
+    The new lanes and slices come after all others, which keep their numbers.
     """
     devices, lane = np.unique(device, return_inverse=True)
     length = end - start

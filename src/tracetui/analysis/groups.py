@@ -18,7 +18,7 @@ from tracetui.trace.model import I64
 
 GROUPS = ("name", "shape", "annotation", "module", "kernel", "op")
 MODULE_FRAME = "nn.Module: "
-"""The start of the name of a module's Python frame; recorded with `with_stack`."""
+"""The prefix of the name of a module's Python frame; recorded with `with_stack`."""
 
 
 def group_labels(
@@ -26,7 +26,7 @@ def group_labels(
 ) -> tuple[I64, list[str]]:
     """(label indices of the CPU calls `cpu_at`, then of the device events `device_at`; the labels).
 
-    Labels are safe to show. All labels are "" under the groups "name" and "kernel".
+    Labels are safe to show. With the groups "name" and "kernel", every label is "".
     """
     size = len(cpu_at) + len(device_at)
     if group in ("name", "kernel"):
@@ -52,7 +52,7 @@ def group_labels(
 
 
 def _by_name(trace: Trace, of: I64, text: Callable[[str], str]) -> tuple[I64, dict[str, int]]:
-    """The labels of slices (-1: none) by a text that their names become, and the index of each label."""
+    """The labels of slices (-1: none), each a function of the slice's name, and the index of each label."""
     labels = {"": 0}
     table = np.zeros(len(trace.names) + 1, dtype=np.int64)
     name = np.where(of >= 0, trace.name[of], -1) if len(trace) else of
@@ -88,7 +88,7 @@ def _shapes(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64, li
 
 
 def _modules(trace: Trace, cpu: I64, device: I64) -> tuple[I64, list[str]]:
-    """Labels by module: what a graph's kernel is annotated with, else the nearest module's Python frame."""
+    """Labels by module: the annotation of a graph's kernel, else the nearest module's Python frame."""
     frames = named(trace, lambda name: name.startswith(MODULE_FRAME))
     launch = trace.launch[device].astype(np.int64)
     is_module = (trace.kind == Kind.PYTHON) & frames[trace.name]

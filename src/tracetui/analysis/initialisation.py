@@ -1,7 +1,7 @@
-"""What the first use of a device makes slow: its context, code that is loaded, library handles.
+"""What is slow about the first use of a device: its context, loading code, library handles.
 
-Known by the name of what CUPTI reports (`Lazy Function Loading`, ...), or by a first call that takes far
-longer than calls of its kind do. How long is far longer: see `FAR`, `LONG_NS`, `ALONE_NS`.
+Recognized by the names of what CUPTI reports (`Lazy Function Loading`, ...), or by a first call that takes
+far longer than calls of its kind usually do. How much longer: see `FAR`, `LONG_NS`, `ALONE_NS`.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from tracetui.trace.intervals import union
 from tracetui.trace.model import I32, I64, Bool
 
 FAR = 10
-"""A first call is far above the median of its name from this ratio on."""
+"""A first call counts as slow from this multiple of the median of its name on."""
 LONG_NS = 100_000
-"""No shorter call is one of initialisation: a busy CPU can make any call this long."""
+"""Shorter calls never count as initialisation: a busy CPU can make any call this long."""
 ALONE_NS = 1_000_000
-"""As long must a call be that has no others to be compared with, and an op around such a call."""
+"""A call with no others to compare it with must be at least this long, and so must an op around such a
+call."""
 ALLOCATION_NS = 10_000_000
-"""As long must the first `cudaMalloc` or `cudaFree` be: these are slow at any time."""
+"""The first `cudaMalloc` or `cudaFree` must be at least this long: these are slow at any time."""
 AGAIN = 0.5
-"""A first call that is followed by one of this share of its time, for no such reason, is not slow once."""
+"""If a later call that does not initialise takes at least this share of its time, the first one is not slow
+only once."""
 SEVERAL, HELD = 5, 0.25
-"""A thread that begins so many ops and calls meanwhile goes on, unless it is in one of them for this share of
-the time."""
+"""A thread that begins at least `SEVERAL` ops and calls meanwhile is not held up, unless it is in one of them
+for `HELD` of the time."""
 _BOUNDS = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
 FEW = 3
-"""Calls of a name from which a median means something."""
+"""With at least this many calls of a name, their median means something."""
 
 _LOADING = re.compile(r"Lazy Function Loading|Runtime Triggered Module Loading|Driver Compiler")
-"""What CUPTI reports beside the profiler's own work, and what a program without a profiler spends too."""
+"""What CUPTI reports besides the profiler's own work: a program without a profiler spends this time too."""
 _QUEUE_FULL = "Command Buffer Full"
-"""This one is neither: there is no room in the queue, and the call blocks until there is (CUPTI's release
-notes, CUDA 12.4)."""
+"""This one is neither: the queue is full, and the call blocks until there is room (CUPTI's release notes,
+CUDA 12.4)."""
 _ONCE = re.compile(
     r"cuInit|hipInit|\w*(ModuleLoad|LibraryLoad|CtxCreate|PrimaryCtx|StreamCreate|EventCreate|ModuleGetFunction"
     r"|LibraryGet|GetDeviceCount|StreamPriorityRange|HandleCreate|CommInit)"
@@ -47,12 +49,12 @@ _ONCE = re.compile(
 _ORDINARY = re.compile(
     r"\w*(Memcpy|HostAlloc|HostMalloc|HostRegister|Synchronize|EventWait|GraphInstantiate)", re.I
 )
-"""Calls whose length depends on what they are asked for: a long first one says nothing."""
+"""Calls whose length depends on what they are asked to do: a long first one says nothing."""
 _ALLOCATING = re.compile(r"\w*(Malloc|Free|MemAlloc|MemCreate|MemMap|MemRelease)")
 
 
 def is_loading(name: str) -> bool:
-    """Whether an `overhead` event of this name is CUDA's own cost of a first use."""
+    """Whether an `overhead` event of this name is a cost of first use that CUDA itself has."""
     return _LOADING.match(name) is not None
 
 
@@ -62,7 +64,7 @@ def is_profilers(name: str) -> bool:
 
 
 def loading(trace: Trace) -> I64:
-    """The `overhead` events of loading. Slices."""
+    """The `overhead` events of loading code. Slices."""
     return called(trace, is_loading, Kind.OVERHEAD)
 
 
@@ -78,8 +80,8 @@ def profilers_work(trace: Trace) -> I64:
 
 
 def _beside(trace: Trace, at: I64) -> Bool:
-    """Mask: which of the `overhead` events ran on a thread of the profiler's own: others began ops and calls
-    meanwhile, and none of these threads was in the same one for `HELD` of it."""
+    """Mask: which of the `overhead` events ran on a thread of the profiler's own: other threads began ops and
+    calls meanwhile, and none of them was in the same one for `HELD` of the time."""
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     goes_on, held = (np.zeros(len(at), dtype=np.bool_) for _ in range(2))
     long = trace.duration[at] >= LONG_NS
@@ -96,7 +98,7 @@ def _beside(trace: Trace, at: I64) -> Bool:
         border = np.sort(np.concatenate([_BOUNDS, begun, begun + trace.duration[rows]]))
         event = np.flatnonzero(many & ~held)
         begin, length = start[event, None], (end - start)[event, None]
-        time = begin + length * np.arange(8) // 8  # one of them is in each stretch of `HELD`
+        time = begin + length * np.arange(8) // 8  # one of these times is in each stretch of `HELD`
         after = np.searchsorted(border, time, side="right")
         stretch = np.minimum(border[after], begin + length) - np.maximum(border[after - 1], begin)
         inner = deepest_at(trace, np.full(time.size, i), time.ravel()).reshape(time.shape)
@@ -114,7 +116,7 @@ def first_calls(trace: Trace) -> I64:
     call = call[trace.duration[call] >= LONG_NS]
     call = pick(trace, call, lambda name: _ORDINARY.match(name) is None)
     full = queue_full(trace)
-    if len(full):  # what waited for the queue is no first use
+    if len(full):  # a call that waited for the queue is not a first use
         waits = union(trace.start[full], trace.start[full] + trace.duration[full])
         call = call[
             2 * waits.within(trace.start[call], trace.start[call] + trace.duration[call])
@@ -136,9 +138,10 @@ def first_calls(trace: Trace) -> I64:
 
 
 def first_ops(trace: Trace, calls: I64) -> I64:
-    """The ops that are long because something in them initialises: `FAR` times the median of the others of
-    their name, and the first of these, or the first to launch one of its kernels, with code being loaded
-    meanwhile (each shape of a product can need a kernel of its own). `calls`: `first_calls(trace)`."""
+    """The ops that are long because something in them initialises. They take `FAR` times the median of the
+    others of their name, and are either the first of these, or the first to launch one of its kernels, with
+    code being loaded meanwhile (each shape of a matrix product can need a kernel of its own). `calls`:
+    `first_calls(trace)`."""
     event = loading(trace)
     middle = trace.start[event] + trace.duration[event] // 2
     loads = union(trace.start[event], trace.start[event] + trace.duration[event])
@@ -171,15 +174,15 @@ def first_ops(trace: Trace, calls: I64) -> I64:
 
 
 def _comes_again(trace: Trace, op: int, found: I64, ops: I64) -> bool:
-    """Whether a later op of the same name, and none that initialises, takes `AGAIN` of its time: what a
-    library does for each new shape, say."""
+    """Whether a later op of the same name that does not initialise takes at least `AGAIN` of its time, for
+    example because a library does the same for each new shape."""
     later = ops[(trace.name[ops] == trace.name[op]) & (trace.start[ops] > trace.start[op])]
     later = later[~np.isin(later, found)]
     return bool((trace.duration[later] >= AGAIN * trace.duration[op]).any())
 
 
 def _earliest(first: I64, name: I32, start: I64) -> None:
-    """Lower `first`, by name, to the times at which events of that name start."""
+    """Lower `first[name]` to the earliest time at which an event of that name starts."""
     in_turn(len(name), lambda part: np.minimum.at(first, name[part], start[part]))
 
 

@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of one call, by position. Past the end all methods return None, "" or False."""
+    """The inputs of one call, by position. Past the end, all methods return None, "" or False."""
 
     dims: Sequence[Shape | None]
     types: Sequence[str]
@@ -73,14 +73,14 @@ def read_inputs(args: Mapping[str, Any]) -> Inputs | None:
 
 
 def _shapes(value: Any) -> list[Shape | None] | None:
-    """Recorded shapes, with None for a list of tensors and anything else that is not a shape."""
+    """Recorded shapes, with None for a list of tensors and for anything else that is not a shape."""
     if not isinstance(value, list):
         return None
     return [tuple(item) if _is_shape(item) else None for item in value[:64]]
 
 
 def _is_shape(value: Any) -> bool:
-    # Bounds, because a hostile file may ask for the product of a million numbers of a million digits.
+    # Limits, because a hostile file may ask for the product of a million numbers of a million digits.
     return (
         isinstance(value, list)
         and len(value) <= 16

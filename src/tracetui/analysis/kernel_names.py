@@ -66,7 +66,7 @@ def decode(name: str) -> KernelName:
 
 
 def _fit(text: str) -> str:
-    """Both ends of a text that is too long for a table, as names may differ at either end."""
+    """The two ends of a text that is too long for a table, as names may differ at either end."""
     return f"{text[: LONGEST // 2]}…{text[len(text) - LONGEST // 2 + 1 :]}"
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from tracetui.analysis.devices import Devices, side_by_side
 from tracetui.analysis.kernels.communication import is_communication as is_communication
 from tracetui.analysis.launches import Launches, find_launches
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import StepTable, launch_times, step_of
 from tracetui.analysis.select import distinct
+from tracetui.analysis.sums import sum_into
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
@@ -25,8 +25,8 @@ from tracetui.trace.model import F64, I8, I64, Bool, kept_by_trace
 class TimeByKind:
     """One entry per step, then one for everything outside the steps, then one for the whole trace.
 
-    Times in ns, summed over the devices. Overlapping events of one kind count once, for the step of the
-    first of them, so the last entry is the sum of all others.
+    Times in ns, summed over the devices. Overlapping events of one kind count once, for the step of the first
+    of them, so the last entry is the sum of all others.
     """
 
     compute: I64
@@ -44,7 +44,8 @@ class TimeByKind:
     copies: I64
     """Copies and sets."""
     delay: I64
-    """Median launch delay, of a graph that of its first node; below 0: none, or the clocks differ."""
+    """Median launch delay, using the first node of each graph; below 0 if there is no launch or the clocks
+    differ."""
 
 
 @kept_by_trace
@@ -57,7 +58,8 @@ def communicates(trace: Trace) -> Bool:
 
 
 def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = None) -> TimeByKind:
-    """Device time and counts by the step that launched the work. `launches`: the trace's, if at hand."""
+    """Device time and counts by the step that launched the work. `launches`: the trace's, if already
+    found."""
     size = len(table) + 2
     names = ("compute", "communication", "exposed_communication", "copy", "exposed_copy", "set")
     time = {name: np.zeros(size, np.int64) for name in names}
@@ -116,10 +118,10 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
 
 
 class _Work(NamedTuple):
-    """The work of devices, of each by time. Times on their axis."""
+    """The work of the devices, for each by time. Times are on the axis of all devices."""
 
     step: I64
-    """The number of steps for what belongs to none."""
+    """The step of each; the number of steps for work that belongs to none."""
     start: I64
     end: I64
     kind: I8
@@ -140,7 +142,7 @@ def _work(trace: Trace, table: StepTable, devices: Devices) -> _Work:
 
 
 def medians(group: I64, values: I64) -> tuple[I64, F64]:
-    """(the groups there are, from 0 on, in order; the median of each one's values)."""
+    """(the groups that occur, from 0 on, in order; the median of each one's values)."""
     if not len(values):
         return group, values.astype(np.float64)
     low = int(values.min())
@@ -158,7 +160,8 @@ def medians(group: I64, values: I64) -> tuple[I64, F64]:
 
 
 def _own_parts(start: I64, end: I64) -> tuple[I64, I64]:
-    """The part of each interval (sorted by start) that no earlier one covers, maybe empty: (starts, ends)."""
+    """The part of each interval (sorted by start) that no earlier one covers; it may be empty: (starts,
+    ends)."""
     if not len(start):
         return start, end
     reach = np.maximum.accumulate(end)

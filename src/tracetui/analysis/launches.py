@@ -1,4 +1,5 @@
-"""From the launch on the CPU to the start on the device: delays and short kernels."""
+"""From the launch on the CPU to the start on the device: launch delays, and kernels shorter than their
+launch."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.scope import Scope, members
 from tracetui.analysis.select import by_name, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64, Bool
 
 NEARLY_ALL = 0.95
-"""A copy call that ends after this share of its copy has waited for it."""
+"""A copy call that ends after this share of its copy counts as having waited for it."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Launches:
     event: I64
     launch: I64
     delay: I64
-    """From the launch's start to the event's, in ns; negative where the clocks of CPU and device differ."""
+    """From the launch's start to the event's, in ns; negative if the clocks of CPU and device differ."""
     first: Bool
-    """Whether the event is the first of its launch: all but the later nodes of a graph."""
+    """Whether the event is the first of its launch: true except for the later nodes of a graph."""
     cost: I64
     """The launch's time on the CPU, in ns, split evenly among all the events that it launched."""
     unlinked: int
@@ -37,13 +38,14 @@ class Launches:
 
     @property
     def median_delay(self) -> int | None:
-        """The median delay in ns, of a graph that of its first node; None where there is no launch, or where
-        the clocks differ so that it is negative."""
+        """The median delay in ns, using the first node of each graph; None if there is no launch, or if the
+        clocks differ so much that it is negative."""
         return self._middle if self._middle is not None and self._middle >= 0 else None
 
     @property
     def ahead(self) -> int:
-        """How long before its launch most work starts, ns: by so much the clocks differ at least; else 0."""
+        """How long before its launch most work starts, ns: the clocks differ by at least this much; otherwise
+        0."""
         return max(0, -(self._middle or 0))
 
     @cached_property
@@ -59,7 +61,7 @@ class ShortKernels:
     of: int
     """How many events have a launch, short or not."""
     at: I64
-    """Where they are among the `Launches`."""
+    """Their positions in the `Launches`."""
     names: tuple[str, ...]
     count: I64
     device_time: I64
@@ -78,7 +80,7 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
     first = np.ones(len(event), dtype=np.bool_)
     first[several[1:]] = launch[several[1:]] != launch[several[:-1]]
     cost = trace.duration[launch] // count[launch]
-    # Only now: a part of a trace may hold some nodes of a graph and not its first.
+    # Only now: a part of a trace may hold some nodes of a graph without the first.
     inside = members(trace, scope, at)
     mine = inside[trace.launch[at] >= 0]
     unlinked = int(np.count_nonzero(inside)) - int(np.count_nonzero(mine))
@@ -86,8 +88,9 @@ def find_launches(trace: Trace, scope: Scope | None = None) -> Launches:
 
 
 def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
-    """The events whose launch cost the CPU more than the device took to run them. Not those of a graph, which
-    share one launch, nor copies that are nearly over before their call is: it waits for them."""
+    """The events whose launch cost the CPU more time than the device took to run them. Left out are those of
+    a graph, which share one launch, and copies that are nearly over before their call is, because the call
+    waits for them."""
     run = trace.duration[launches.event]
     alone = launches.cost == trace.duration[launches.launch]
     end = trace.start[launches.launch] + trace.duration[launches.launch]

@@ -8,7 +8,7 @@ from typing import Any
 from tracetui.analysis.inputs import Shape, by, read_inputs
 
 MOST = 6
-"""So many inputs are told."""
+"""At most this many inputs are described."""
 
 
 def input_facts(args: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -56,7 +56,7 @@ def _how(shape: Shape, strides: list[int]) -> str:
 
 
 def _in_order(sizes: list[tuple[int, int]]) -> bool:
-    """Whether elements follow one another without gaps. `sizes`: (size, stride) of each dimension."""
+    """Whether elements follow one another without gaps. `sizes`: the (size, stride) of each dimension."""
     step = 1
     for size, stride in reversed(sizes):
         if stride != step:

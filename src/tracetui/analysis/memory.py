@@ -1,4 +1,4 @@
-"""What calls allocated and freed, as PyTorch's table counts it with `profile_memory`.
+"""The memory that calls allocated and freed, counted as PyTorch's table does with `profile_memory`.
 
 The rules are those of torch.autograd.profiler (`_parse_kineto_results`): a call gets all records from its
 start to its end, both included, of any thread; its own are those minus its children's. A record outside all
@@ -40,7 +40,7 @@ def change(records: Records, start: int, end: int) -> tuple[int, int]:
 def memory_rows(trace: Trace, calls: Calls, scope: Scope) -> list[tuple[str, int, int]]:
     """(name, count, first time) of the memory records that have rows of their own in PyTorch's table.
 
-    These are all `[OutOfMemory]`, and each `[memory]` outside all CPU calls of all threads.
+    These are all `[OutOfMemory]` records, and each `[memory]` record outside all CPU calls of all threads.
     """
     rows = []
     for wanted in (RECORD, OUT_OF_MEMORY):

@@ -1,8 +1,10 @@
-"""How many blocks of a kernel fit on a multiprocessor, from what the file says of the kernel and the device.
+"""How many blocks of a kernel fit on a multiprocessor, from what the file says about the kernel and the
+device.
 
 The rules are those of CUDA's occupancy calculator (`cuda_occupancy.h`), the estimate is Kineto's
 (libkineto/src/CudaDeviceProperties.cpp). Kineto writes 0 for kernels with more than 48 KiB of shared memory,
-as it does not tell the calculator that they asked for more: many of cuBLAS, cuDNN and FlashAttention.
+because it does not tell the calculator that they asked for more: this affects many kernels of cuBLAS, cuDNN
+and FlashAttention.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from typing import Any
 
 WARP = 32
 _REGISTER_UNIT = 256
-"""A warp's registers are given out in units of this many."""
+"""A warp's registers are allocated in units of this many."""
 _BLOCKS = {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24}
-"""The most blocks on a multiprocessor, where it is not 32 (24 from compute capability 12 on)."""
+"""The most blocks on a multiprocessor, if it is not 32 (24 from compute capability 12 on)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +28,18 @@ class Residency:
     blocks: int
     """The most blocks that fit at once."""
     warps: int
-    """Warps of these blocks."""
+    """The number of warps in these blocks."""
     most_warps: int
-    """Warps that a multiprocessor holds."""
+    """The most warps that a multiprocessor holds."""
     grid: float
     """Blocks of the whole grid per multiprocessor."""
     occupancy: float
-    """Share of the warps in use, 0 to 1: less than `warps / most_warps` where the grid is too small."""
+    """Share of the warps in use, 0 to 1: less than `warps / most_warps` if the grid is too small."""
 
 
 def residency(args: Mapping[str, Any], device: Mapping[str, Any]) -> Residency | None:
-    """From a kernel's `args` and its device's properties; None where one of the numbers is missing or odd."""
+    """Computed from a kernel's `args` and its device's properties; None if one of the numbers is missing or
+    odd."""
     grid, block = args.get("grid"), args.get("block")
     if not isinstance(grid, list) or not isinstance(block, list):
         return None
@@ -53,7 +56,7 @@ def residency(args: Mapping[str, Any], device: Mapping[str, Any]) -> Residency |
         return None
     fitting = [most_warps // warps, _BLOCKS.get((major, minor), 24 if major >= 12 else 32)]
     if registers:
-        parts = 2 if (major, minor) == (6, 0) else 4  # a multiprocessor's parts have registers of their own
+        parts = 2 if (major, minor) == (6, 0) else 4  # each part of a multiprocessor has registers of its own
         each = -(-registers * WARP // _REGISTER_UNIT) * _REGISTER_UNIT
         fitting.append(register_limit // parts // each * parts // warps)
     reserved, unit = (1024, 128) if major >= 8 else (0, 256)
@@ -68,7 +71,7 @@ def residency(args: Mapping[str, Any], device: Mapping[str, Any]) -> Residency |
 
 
 def blocks_of(args: Mapping[str, Any]) -> int:
-    """The blocks of a kernel's whole grid; 0 where its `args` do not say."""
+    """The number of blocks in a kernel's whole grid; 0 if its `args` do not say."""
     grid = args.get("grid")
     if not isinstance(grid, list) or not all(_count(n, 1) for n in grid):
         return 0
@@ -76,5 +79,5 @@ def blocks_of(args: Mapping[str, Any]) -> int:
 
 
 def _count(value: object, least: int) -> bool:
-    """Whether it is a whole number that a kernel or a device may have."""
+    """Whether it is an integer that a kernel or a device may have."""
     return type(value) is int and least <= value < 1 << 40

@@ -16,7 +16,7 @@ else:
     import tomli as tomllib
 
 LINKS = {"PCIe 3.0 x16": 15.75, "PCIe 4.0 x16": 31.5, "PCIe 5.0 x16": 63.0, "NVLink-C2C": 450.0}
-"""GB/s (1e9) in one direction. PCIe: 8, 16, 32 GT/s per lane, 128b/130b; packet headers take some more.
+"""GB/s (1e9) in one direction. PCIe: 8, 16, 32 GT/s per lane, 128b/130b; packet headers cost a little more.
 NVLink-C2C: half of the 900 GB/s of both directions (GH200 data sheet)."""
 
 

@@ -86,7 +86,7 @@ def _device_times(calls: Calls, device: F64, begin: I64) -> tuple[F64, F64]:
     order = order[calls.device_op[order] >= 0]
     own = np.bincount(calls.device_op[order], weights=device[order], minlength=n).astype(np.float64)
     own[calls.asynchronous] = 0.0
-    # Of a chain of merged calls the outermost gets the innermost's kernels.
+    # In a chain of merged calls, the outermost gets the innermost's kernels.
     lifted = np.flatnonzero(calls.removed & calls.innermost)
     own[calls.merged_into[lifted]] = own[lifted]
     own[calls.removed] = 0.0
@@ -106,7 +106,7 @@ def _levels(parent: I64) -> list[I64]:
     depth = (parent >= 0).astype(np.int32)
     up = parent.copy()
     while len(at := np.flatnonzero(up >= 0)):
-        # Each round doubles how many levels have been counted.
+        # Each round doubles the number of levels that have been counted.
         depth[at] += depth[up[at]]
         up[at] = up[up[at]]
     order = np.argsort(depth, kind="stable")

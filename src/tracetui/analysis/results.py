@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_NONE: Any = object()
+
+
 def once(make: Callable[[Results], T]) -> Callable[[Results], T]:
     """A method whose result is computed once and cached under the method's name."""
 
@@ -54,7 +57,7 @@ def once(make: Callable[[Results], T]) -> Callable[[Results], T]:
 
 
 def of_trace(make: Callable[[Results], T]) -> Callable[[Results], T]:
-    """Like `once`, for a result that is the same in every part of the trace."""
+    """Like `once`, for a result that is the same for every part of the trace."""
 
     @wraps(make)
     def result(self: Results) -> T:
@@ -64,7 +67,7 @@ def of_trace(make: Callable[[Results], T]) -> Callable[[Results], T]:
 
 
 class Results:
-    """Analyses of one trace, or, from `within`, of a part of it."""
+    """Analyses of one trace or, if made by `within`, of a part of it."""
 
     def __init__(self, trace: Trace, scope: Scope = WHOLE, whole: Results | None = None) -> None:
         self.trace = trace
@@ -87,11 +90,18 @@ class Results:
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
-            if key not in self._kept:
+            found: T = self._kept.get(key, _NONE)
+            if found is _NONE:
                 machine.give_way()
-                self._kept[key] = make()
-            kept: T = self._kept[key]
-            return kept
+                found = self._kept[key] = make()
+            return found
+
+    def forget(self, *names: str) -> None:
+        """Where memory is short, drop the results of these methods: they are computed again when needed."""
+        if machine.is_short_of_memory(len(self.trace)):
+            for key in list(self._kept):
+                if (key[0] if isinstance(key, tuple) else key) in names:
+                    self._kept.pop(key, None)
 
     def ready(self, name: str) -> bool:
         """Whether this method's result is in the cache."""
@@ -128,7 +138,7 @@ class Results:
 
     @of_trace
     def step_table(self) -> StepTable:
-        """Where the steps of the trace are."""
+        """Where the trace's steps are."""
         return find_steps(self.trace)
 
     @of_trace
@@ -155,7 +165,7 @@ class Results:
         return time_by_kind(self.trace, self.step_table(), self.launches())
 
     def step_at(self, time: int, event: int | None = None) -> Scope | None:
-        """The step that an event belongs to, or, without an event, the step that a time is in."""
+        """The step that an event belongs to or, without an event, the step that a time is in."""
         table = self.step_table()
         times = np.array([time]) if event is None else launch_times(self.trace, np.array([event]))
         i = int(step_of(table, times)[0])
@@ -200,7 +210,7 @@ class Results:
 
     @once
     def gaps(self) -> GapList:
-        """The gaps of every device, in one list; of a part of the trace, cut at its borders."""
+        """The gaps of every device, in one list; for a part of the trace, cut at its borders."""
         from tracetui.analysis.gap_list import list_gaps
         from tracetui.analysis.gaps import clip, find_gaps
 
@@ -210,14 +220,14 @@ class Results:
 
     @of_trace
     def cpu_time(self) -> CpuTime:
-        """What the launching threads were doing when."""
+        """What each launching thread was doing at any time."""
         from tracetui.analysis.cpu_time import CpuTime
 
         return CpuTime(self.trace)
 
     @of_trace
     def split(self) -> Split:
-        """The whole recording of each device: what it did, and why it stood idle."""
+        """The time of each device over the whole recording: what it did, and why it stood idle."""
         from tracetui.analysis.split import Split
 
         return Split(self.trace, self.gaps().devices, self.cpu_time())
@@ -264,7 +274,7 @@ class Results:
 
     @once
     def short_kernels(self) -> ShortKernels:
-        """Those of them that took less time than their launch."""
+        """The events that took less time than their launch."""
         from tracetui.analysis.launches import short_kernels
 
         return short_kernels(self.trace, self.launches())
@@ -276,14 +286,14 @@ class Results:
 
     @once
     def launching_lanes(self) -> Bool:
-        """Mask over ``trace.lanes``: the threads that made them."""
+        """Mask over ``trace.lanes``: the threads that made those calls."""
         lanes = np.zeros(len(self.trace.lanes), dtype=np.bool_)
         lanes[self.trace.lane[self.launch_calls()]] = True
         return lanes
 
     @once
     def verdict(self) -> Verdict:
-        """What holds the trace, or the part of it, back."""
+        """What holds back the trace, or this part of it."""
         from tracetui.analysis.gaps import without_work_text
         from tracetui.analysis.verdict import of_earlier_work
 
@@ -306,7 +316,7 @@ class Results:
         base = "of the view" if self.scope.kind == "viewport" else "of the range"
         if not len(time) and (cpu := self.cpu_work()) is not None:
             return cpu.verdict([self.judged_range()], base)
-        return judge(time.sum(0) if len(time) else None, delay, base)
+        return judge(time.sum(0) if len(time) else None, delay, base, devices=len(time))
 
     @of_trace
     def earlier_work(self) -> I64:
@@ -317,7 +327,7 @@ class Results:
 
     @once
     def earlier_share(self) -> float:
-        """The share of the busy time, 0 to 1, of what the verdict is about, in which such work runs."""
+        """The share, 0 to 1, of the busy time that the verdict is about in which such work runs."""
         from tracetui.analysis.devices import busy_in
 
         at, (low, high) = self.earlier_work(), self.judged_range()
@@ -330,14 +340,15 @@ class Results:
 
     @of_trace
     def cpu_work(self) -> CpuWork | None:
-        """What the CPU did, in a trace of the CPU alone; None in others."""
+        """What the CPU did, in a trace of the CPU alone; None for others."""
         from tracetui.analysis.cpu_verdict import cpu_work
 
         return cpu_work(self.trace)
 
     @once
     def judged_times(self) -> I64:
-        """What the verdict is about, by device (`split.COLUMNS`, ns). Shape (devices, len(COLUMNS))."""
+        """The time that the verdict is about, by device (`split.COLUMNS`, ns). Shape (devices,
+        len(COLUMNS))."""
         split, (low, high) = self.split(), (np.array([time]) for time in self.judged_range())
         time = split.judged(split.within(low, high)[:, 0])
         if self._judged_by_steps or (self.scope.kind == "step" and not self.scope.step):
@@ -346,13 +357,13 @@ class Results:
 
     @property
     def _judged_by_steps(self) -> bool:
-        """Whether the verdict on the trace is the one on its steps."""
+        """Whether the verdict on the trace is that on its steps."""
         if not self.is_whole or not len(self.step_table()):
             return False
         return self.cpu_work() is not None or self.steps().whole.own_share is not None
 
     def judged_range(self) -> tuple[int, int]:
-        """(start, end) of it, in ns, with the lead-in."""
+        """(start, end) of the time that the verdict is about, in ns, including the lead-in."""
         low, high = self.step_windows()
         if self._judged_by_steps:
             return int(low[0]), int(high[-1])
@@ -378,7 +389,8 @@ class Results:
 
     @property
     def work_time(self) -> int:
-        """The sum of all device work's durations, ns: `WORK_TIME` in sentences. Overlap counts twice."""
+        """The sum of all device work's durations, ns (`WORK_TIME` in sentences). Overlapping work counts
+        twice."""
         return int(self.trace.duration[self.work()].sum())
 
     @once
@@ -408,13 +420,13 @@ class Results:
     @of_trace
     def own_time(self) -> I64:
         """Each slice's duration minus its children's, ns."""
-        from tracetui.analysis.nesting import without_children
+        from tracetui.analysis.sums import without_children
 
         return without_children(self.trace.parent, self.trace.duration)
 
     @of_trace
     def self_time(self) -> I64:
-        """The self time of every slice, ns: that of a call as the averages count it."""
+        """The self time of every slice, ns: for a call, as the averages count it."""
         from tracetui.analysis.calls import self_times
 
         return self_times(self.trace, self.calls(), self.own_time())
@@ -430,7 +442,7 @@ class Results:
 
     @once
     def outermost_ops(self) -> I64:
-        """The scope's ops that are in no other op (slices)."""
+        """The scope's ops that are not inside another op (slices)."""
         from tracetui.analysis.ancestors import op_around
 
         at = self.slices(Kind.CPU_OP, lambda _: True)
@@ -438,7 +450,7 @@ class Results:
 
     @once
     def calls_of_lanes(self) -> dict[int, Union]:
-        """When each lane was in an op or a call of the runtime, of the lanes that have any."""
+        """For the lanes that have any, when each was in an op or a runtime call."""
         from tracetui.analysis.gaps import busy_union
         from tracetui.trace.intervals import all_of
 
@@ -450,8 +462,8 @@ class Results:
         return {lane: all_of(found[lane]) for lane in sorted(found)}
 
     def in_lanes(self, at: I64) -> list[tuple[int, int, int]]:
-        """(lane, where its first one is among the slices `at`, which are in order, where its last one ends),
-        of the lanes that have any."""
+        """For each lane with some of the slices `at` (sorted): (lane, where its first one is in `at`, where
+        its last one ends)."""
         first = np.array([lane.first for lane in self.trace.lanes] + [len(self.trace)])
         places = np.searchsorted(at, first)
         used = np.flatnonzero(np.diff(places))
@@ -463,7 +475,7 @@ class Results:
         return bool(members(self.trace, self.scope, np.flatnonzero(kinds)).any())
 
     def device_text(self, gaps: DeviceGaps) -> str:
-        """What a sentence calls a device."""
+        """The word for a device in sentences."""
         rank = self.trace.rank_of(gaps.device)
         of = f" of {rank}" if rank else ""
         return f"{self.trace.device_called(gaps.device)}{of}" if len(self.gaps().devices) > 1 else "the GPU"

@@ -1,4 +1,4 @@
-"""What lanes are called on the screen: by what they do. Reports and JSON keep their names from the file."""
+"""What lanes are called on the screen: by what they do. Reports and JSON keep the names from the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracetui.trace.model import Bool, Kind, Lane, Trace, kept_by_trace
 
 _THREAD = re.compile(r"(?:\[[^\]]*\] )?thread \S+ \((?P<name>.+)\)")
 _NOTHING = re.compile(r"python[\d.]*|pt_main_thread|pt_autograd_\d+", re.IGNORECASE)
-"""Names of threads that say nothing, or less than the role."""
+"""Thread names that say nothing, or less than the role."""
 _AUTOGRAD = re.compile(r".*\(pt_autograd_\d+\)")
 _BACKWARD = "autograd::engine::evaluate_function"
 
@@ -21,11 +21,12 @@ _BACKWARD = "autograd::engine::evaluate_function"
 @kept_by_trace
 def roles(trace: Trace) -> tuple[str, ...]:
     """What each lane is called, safe to show: `CPU main`, `CPU autograd`, `pt_data_worker`, `NCCL`. Ids are
-    there only where several lanes of a device or process are alike.
+    included only if several lanes of a device or process have the same role.
 
-    The main thread is that of the `ProfilerStep`s; else the process's first (its tid is the pid), if it ran
-    ops; else the one with most ops that ran no backward pass, or, if each ran one, with most ops. PyTorch
-    names its autograd threads: none of them is the main one."""
+    The main thread is the one with the `ProfilerStep`s; else the process's first thread (its tid is the pid),
+    if it ran ops; else the thread with the most ops among those that ran no backward pass or, if each ran
+    one, among all. PyTorch names its autograd threads: none of them is the main one.
+    """
     found = [lane.name for lane in trace.lanes]
     backward = np.array([name.startswith(_BACKWARD) for name in trace.names], dtype=np.bool_)
     step = np.array([name.startswith("ProfilerStep") for name in trace.names], dtype=np.bool_)
@@ -68,14 +69,14 @@ def _key(lane: Lane, name: str) -> tuple[int, int, str]:
 
 
 def _numbered(lane: Lane, name: str) -> str:
-    """A name that several lanes share, with the id."""
+    """A name that several lanes share, with the lane's id."""
     if lane.kind == "gpu_annotation":
         return lane.name
     return name if lane.tid in name.split() else f"{name} {lane.tid}"
 
 
 def _ranked(trace: Trace, lane: Lane, name: str) -> str:
-    """With the rank before it, in a file of several."""
+    """With the rank in front, in a file of several ranks."""
     rank = trace.processes[lane.process].rank
     return f"[{rank}] {name}" if rank and not name.startswith("[") else name
 
@@ -93,7 +94,7 @@ def _has(trace: Trace, lane: Lane, names: Bool) -> bool:
 
 
 def _communicates(trace: Trace, lane: Lane) -> str:
-    """What a stream that runs only collectives is called, "" for another one."""
+    """The name for a stream that runs only collectives; "" for other streams."""
     kernels = trace.name[lane.first : lane.last][_of(trace, lane) == int(Kind.KERNEL)]
     used = np.zeros(len(trace.names), dtype=np.bool_)
     used[kernels] = True

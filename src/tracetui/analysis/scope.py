@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 NO_STEP = -1
 UNFINISHED = 0.1
-"""If more launches of the first or last steps led to nothing in the trace, no device was recorded then."""
+"""If more launches of the first or last steps than this led to nothing in the trace, no device was recorded
+then."""
 NEVER = np.iinfo(np.int64).min
-"""Before all other times: the time of a launch from before the recording."""
+"""Earlier than all other times: stands for a launch from before the recording."""
 
 
 class Scope(Struct, frozen=True):
@@ -54,35 +55,35 @@ class StepTable(Struct, frozen=True):
     """The steps of a trace, by time. Arrays of one length."""
 
     event: I64
-    """The annotation's slice, or, where steps are not annotated, one that belongs to the step."""
+    """The annotation's slice or, if steps are not annotated, one that belongs to the step."""
     number: I64
-    """N of `ProfilerStep#N` or of another annotation that counts; else the position."""
+    """N of `ProfilerStep#N`, or of another annotation that counts up; else the position."""
     start: I64
     end: I64
     name: str
     """`ProfilerStep`, or the annotation that was chosen or found."""
     source: str = ""
     """Where the steps come from: "ProfilerStep" (in a file of several ranks "ProfilerStep of RANK"),
-    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" where
-    there are none. Safe to show."""
+    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" if there are
+    none. Safe to show."""
     unrecorded: int = 0
-    """Steps before or after these, of which the devices' work is not recorded."""
+    """How many steps before or after these have no recorded device work."""
 
     @property
     def annotated(self) -> bool:
-        """Whether each step is as long as its slice `event`."""
+        """Whether each step is exactly as long as its slice `event`."""
         return self.source.startswith(("ProfilerStep", "annotation "))
 
     @property
     def base(self) -> str:
-        """What shares of all of them are shares of, for sentences."""
+        """What shares of all the steps are shares of, for sentences."""
         return "of the step" if len(self) == 1 else "of the steps"
 
     def __len__(self) -> int:
         return len(self.event)
 
     def only(self, keep: Bool) -> StepTable:
-        """Those of a mask."""
+        """The steps in a mask."""
         if keep.all():
             return self
         return replace(
@@ -97,7 +98,7 @@ class StepTable(Struct, frozen=True):
 def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     """The plausible `ProfilerStep#N` annotations, or those named `annotation`, by time.
 
-    In a trace without `ProfilerStep` the steps that `step_sources` finds.
+    If a trace has no `ProfilerStep`, the steps that `step_sources` finds.
     """
     if annotation is not None:
         return _annotated(trace, annotation)
@@ -113,8 +114,8 @@ def _steps(trace: Trace) -> StepTable:
 
 
 def _recorded(trace: Trace, table: StepTable) -> StepTable:
-    """Without the first and the last steps, if what they launched is not in the trace: the devices were
-    recorded later, or no more."""
+    """The table without the first and last steps whose launches led to nothing in the trace: the devices were
+    not recorded yet, or no longer."""
     time, ran = launches_by_time(trace)
     low, high = np.searchsorted(time, table.start), np.searchsorted(time, table.end)
     asked, done = high - low, np.diff(np.append(0, np.cumsum(ran))[[low, high]], axis=0)[0]
@@ -131,13 +132,13 @@ def _recorded(trace: Trace, table: StepTable) -> StepTable:
 
 
 def _other_steps(trace: Trace) -> Found | None:
-    from tracetui.analysis.step_sources import find_sources  # here: most traces have `ProfilerStep`
+    from tracetui.analysis.step_sources import find_sources  # imported here: most traces have `ProfilerStep`
 
     return find_sources(trace)
 
 
 def _annotated(trace: Trace, annotation: str | None) -> StepTable:
-    """The annotations named so, `ProfilerStep#N` for None."""
+    """The annotations with this name; for None, `ProfilerStep#N`."""
     numbers = np.full(len(trace.names), NO_STEP, dtype=np.int64)
     wanted = np.zeros(len(trace.names), dtype=np.bool_)
     for index, name in enumerate(trace.names):
@@ -156,7 +157,7 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
     number = numbers[trace.name[at]]
     if annotation is not None:
         number = np.arange(len(at), dtype=np.int64)
-    elif len(at) > 1:  # a step that the file has twice is one
+    elif len(at) > 1:  # a step that is in the file twice counts once
         again = (np.diff(number) == 0) & (np.diff(start) == 0) & (np.diff(end) == 0)
         once = np.append(True, ~(again & (np.diff(trace.lane[at]) == 0)))
         at, start, end, number = at[once], start[once], end[once], number[once]
@@ -171,8 +172,8 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
 
 
 def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:
-    """In a file of several processes, whose steps overlap: (mask of those of the one that launched most, " of
-    RANK", or " of one process"). None for other files."""
+    """In a file of several processes whose steps overlap: (mask of the steps of the process that launched
+    most, " of RANK" or " of one process"). None for other files."""
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
     if len(np.unique(process)) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
         return None
@@ -211,10 +212,10 @@ def count_in(steps: StepTable, time: I64) -> I64:
 def launch_times(trace: Trace, at: I64) -> I64:
     """When the work of each slice of `at` began on the CPU. Shape of `at`.
 
-    For a device event its launch's start; for a GPU annotation the start of the CPU annotation; for all
-    others, and without a link in the trace, the slice's own start. `NEVER` for device events without a launch
-    that run before their stream's first event with one: they were queued before the recording began, and
-    belong to none of its steps, however far they run into the first ones.
+    For a device event this is its launch's start; for a GPU annotation, the start of the CPU annotation; for
+    all others, and without a link in the trace, the slice's own start. It is `NEVER` for device events
+    without a launch that run before their stream's first event with one: they were queued before the
+    recording began, and belong to none of its steps, however far they run into the first ones.
     """
     cause = trace.launch[at].astype(np.int64)
     shadows = np.flatnonzero(trace.kind[at] == Kind.GPU_ANNOTATION)
@@ -230,7 +231,7 @@ def launch_times(trace: Trace, at: I64) -> I64:
 
 @kept_by_trace
 def _first_launched(trace: Trace) -> I64:
-    """Per lane, when its first event with a launch starts; `NEVER` where it has none."""
+    """Per lane, the start of its first event with a launch; `NEVER` if it has none."""
     first = np.full(len(trace.lanes), NEVER, dtype=np.int64)
     for i, lane in enumerate(trace.lanes):
         linked = trace.launch[lane.first : lane.last] >= 0

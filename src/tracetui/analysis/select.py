@@ -13,17 +13,18 @@ from tracetui.trace.indices import index_of
 from tracetui.trace.model import I8, I32, I64, Bool, kept_by_trace
 
 _FEW = 8
-"""Where there are as many times more, to look at all is slower than to sort those that are wanted."""
+"""If there are this many times more slices in total, looking at all of them is slower than sorting the wanted
+ones."""
 
 _ANNOTATION = re.compile(r"enumerate\(DataLoader\)#|Optimizer\.|ProfilerStep#|## ")
 """Annotations that old traces record as operators."""
 OLD_OPERATOR = "Operator"
-"""The category of both, in those."""
+"""The category of both in those traces."""
 _OLD_OP = re.compile(r"::|Backward|^detach_?$")
 
 
 def named(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> Bool:
-    """Mask over `trace.names`; of a kind, over those of its slices alone."""
+    """Mask over `trace.names`; with a kind, only names of slices of that kind can be true."""
     if kind is not None:
         key, mask = f"named {kind}", np.zeros(len(trace.names), dtype=np.bool_)
         if key not in trace.derived:
@@ -34,14 +35,14 @@ def named(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None)
 
 
 def is_op_name(name: str) -> bool:
-    """Whether the name of an event recorded as an operator is an operator's, not an annotation's."""
+    """Whether the name of an event recorded as an operator is that of an operator, not of an annotation."""
     return _ANNOTATION.match(name) is None
 
 
 @kept_by_trace
 def op_names(trace: Trace) -> Bool:
-    """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there only
-    what is named like one is one."""
+    """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there, only
+    names that look like operators count."""
     names = named(trace, is_op_name, Kind.CPU_OP)
     if OLD_OPERATOR in trace.categories:
         names &= named(trace, lambda name: _OLD_OP.search(name) is not None, Kind.CPU_OP)
@@ -49,7 +50,7 @@ def op_names(trace: Trace) -> Bool:
 
 
 def pick(trace: Trace, at: I64, wanted: Callable[[str], bool]) -> I64:
-    """Those of the slices `at` whose name is wanted. Looks at their names only, each once."""
+    """The slices of `at` whose name is wanted. Checks each distinct name once."""
     names = trace.name[at]
     mask = np.zeros(len(trace.names), dtype=np.bool_)
     for i in distinct(names, len(mask)).tolist():
@@ -65,12 +66,12 @@ def distinct(at: I64 | I32 | I8, size: int) -> I64:
 
 
 def processes_of(trace: Trace, at: I64) -> int:
-    """How many processes the slices are of."""
+    """The number of processes that the slices belong to."""
     return len({trace.lanes[i].process for i in np.unique(trace.lane[at]).tolist()})
 
 
 def by_name(trace: Trace, at: I64) -> tuple[I64, I64]:
-    """(the distinct names of the slices `at`, in order; which of them each has)."""
+    """(the distinct names of the slices `at`, in order; the index into these for each slice)."""
     names, count = trace.name[at], len(trace.names)
     if count > _FEW * len(at):
         found, which = np.unique(names, return_inverse=True)
@@ -92,8 +93,8 @@ def _kinds(trace: Trace) -> frozenset[int]:
 
 
 def plausible(trace: Trace, *kinds: Kind) -> I64:
-    """The slices of these kinds that are not `Trace.implausible`. Of one kind, and of `DEVICE_WORK`, made
-    once: read-only."""
+    """The slices of these kinds that are not `Trace.implausible`. For a single kind, and for `DEVICE_WORK`,
+    computed once: read-only."""
     if len(kinds) != 1 and kinds != DEVICE_WORK:
         return np.flatnonzero(trace.is_kind(*kinds) & ~trace.implausible)
     key = f"plausible {kinds}"
@@ -112,7 +113,8 @@ def plausible(trace: Trace, *kinds: Kind) -> I64:
 
 
 def called(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> I64:
-    """The slices whose name is wanted, in order; of a kind, those that are plausible. Looks at no others."""
+    """The slices whose name is wanted, in order; with a kind, only the plausible ones of that kind. Looks at
+    no others."""
     key = f"names {kind}"
     if key not in trace.derived:
         every = np.arange(len(trace.names))

@@ -1,7 +1,7 @@
-"""The time of each device split into what it did: compute, communication, copies, and idle time by cause.
+"""Splits the time of each device into what it did (compute, communication, copies) and idle time by cause.
 
-Unlike the gaps, this covers the whole recording: also the time before a device's first event and after its
-last one. The parts of a range add up to its length.
+Unlike the gaps, this covers the whole recording, including the time before a device's first event and after
+its last one. The parts of a range add up to its length.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tracetui.trace.model import I64, Bool
 from tracetui.trace.nesting import first_places
 
 IN_FLIGHT = "in flight"
-"""Idle at the beginning of the recording, before work that was queued already: launched before the
-recording, or the first that is recorded of the device. Taken out of `unlinked` and `queued`. What ran then is
+"""Idle time at the beginning of the recording, before work that was already queued: work launched before the
+recording, or the first recorded work of the device. Taken out of `unlinked` and `queued`. What ran then is
 not known: work that is under way when a recording starts is not in the trace."""
 COLUMNS = (*BUSY_PARTS, *CAUSES, IN_FLIGHT)
-"""Of the arrays here: busy, then idle."""
+"""The columns of the arrays here: busy parts, then idle ones."""
 BUSY = slice(0, len(BUSY_PARTS))
 IDLE = slice(len(BUSY_PARTS), len(COLUMNS))
 _MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
@@ -41,12 +41,13 @@ _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 
 
 AS_LONG = 2 / 3
-"""Where the steps that follow wait for this share of the first one's lead-in, it is none."""
+"""If the steps that follow wait for at least this share of the first one's lead-in, it is not a lead-in."""
 _NEVER_AGAIN = (1 << 63) - 1
 _PAIR = 4
-"""To look at a pair of a device and a time takes this many times as long as to sort an idle stretch."""
+"""Looking at a pair of a device and a time takes this many times as long as sorting an idle stretch."""
 USED_SHARE = 0.01
-"""A device takes part if it is busy for this share of the time of the busiest, over the whole recording."""
+"""A device counts if it is busy for at least this share of the busiest one's time, over the whole
+recording."""
 
 
 class Split:
@@ -55,7 +56,7 @@ class Split:
     def __init__(
         self, trace: Trace, gaps: Sequence[DeviceGaps] | None = None, cpu: CpuTime | None = None
     ) -> None:
-        """`gaps`: those of every device, if already at hand."""
+        """`gaps`: those of every device, if already found."""
         self.trace = trace
         self.gaps = tuple(find_gaps(trace) if gaps is None else gaps)
         self.cpu = CpuTime(trace) if cpu is None else cpu
@@ -68,19 +69,20 @@ class Split:
             DeviceTimes(devices, self.gaps[low:high], self.cpu)
             for devices, low, high in zip(axes, first, first[1:], strict=False)
         )
-        """Most often one has all devices."""
+        """Usually one, with all devices."""
         busy = np.array([device.busy for device in self.gaps], dtype=np.int64)
         self._used = busy >= USED_SHARE * busy.max(initial=0)
 
     def within(self, low: I64, high: I64) -> I64:
-        """Per device and range. Shape (devices, len(low), len(COLUMNS)), ns."""
+        """The time of each device in each range. Shape (devices, len(low), len(COLUMNS)), ns."""
         low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
         none = np.zeros((0, len(low), len(COLUMNS)), np.int64)
         return _joined([some.within(low, high) for some in self.times], none)
 
     def of_all(self, low: I64, high: I64) -> tuple[I64, I64]:
-        """(the time of all devices together in each range; that of those that `judged` counts). Shapes
-        (len(low), len(COLUMNS)), ns. As long as the two together, not as their product."""
+        """(the time of all devices together in each range; only that of the devices that `judged` counts).
+        Shapes (len(low), len(COLUMNS)), ns. The cost grows with the number of devices plus the number of
+        ranges, not with their product."""
         every = self._of_all(low, high, np.ones_like(self._used))
         return every, every.copy() if self._used.all() else self._of_all(low, high, self._used)
 
@@ -93,8 +95,8 @@ class Split:
         return found
 
     def judged(self, time: I64) -> I64:
-        """The time that a verdict is about, from that of all devices (shape (devices, ..., len(COLUMNS))): 0
-        for devices that hardly take part, such as one that a single copy went to."""
+        """The part of the devices' times (shape (devices, ..., len(COLUMNS))) that a verdict is about: 0 for
+        devices that hardly take part, such as one that received a single copy."""
         if self._used.all():
             return time
         return np.where(self._used.reshape(-1, *[1] * (time.ndim - 1)), time, 0)
@@ -107,7 +109,7 @@ class Split:
         return found
 
     def gaps_within(self, low: I64, high: I64) -> I64:
-        """The gaps alone of it."""
+        """The same, for the gaps only."""
         found = np.zeros((len(low), len(CAUSES)), np.int64)
         for some in self.times:
             found += _between(some.gaps_of_all, low, high)
@@ -119,7 +121,7 @@ class Split:
         return _joined(found, np.zeros(0, np.int64))
 
     def stretches(self, i: int) -> tuple[I64, I64, I64]:
-        """(starts, ends, the slices that end them) of the i-th device's idle stretches; -1: none."""
+        """(starts, ends, the slices that end them; -1: none) of the i-th device's idle stretches."""
         some, i = self._place(i)
         rows = slice(*some.stretches[i : i + 2].tolist())
         return some.idle.start[rows], some.idle.end[rows], some.idle.event[rows]
@@ -138,7 +140,7 @@ class Split:
         raise IndexError(i)
 
     def causes(self, gaps: GapList, steps: StepTable) -> Causes:
-        """Everything about the gaps of all devices; of clipped ones, about what is left."""
+        """Everything about the gaps of all devices; for clipped gaps, about what is left of them."""
         found, first, events = [], 0, np.array([len(device) for device in gaps.devices])
         for some in self.times:
             many = events[first : first + len(some)]
@@ -150,8 +152,8 @@ class Split:
         return join_causes(found)
 
     def lead_ins(self, low: I64, high: I64) -> I64:
-        """What a pipeline needs to fill in the first range: the time before each device's first event in it,
-        where the ranges that follow do not show as much. Split like `within`; shape (devices,
+        """The time that a pipeline needs to fill up in the first range: the time before each device's first
+        event in it, if the following ranges do not have as much. Split like `within`; shape (devices,
         len(COLUMNS))."""
         none = np.zeros((0, len(COLUMNS)), np.int64)
         if len(low) < 2:
@@ -159,11 +161,11 @@ class Split:
         found, first = [], 0
         for some in self.times:
             lead = some.lead(low[:1], high[:1])[:, 0]
-            # The profiler and first calls lengthen the first one's only.
+            # The profiler and first calls lengthen only the first one.
             own = lead - some.within(low[:1], (low[0] + lead)[:, None])[:, 0, _NOT_THE_PROGRAMS].sum(1)
             counts = lead > 0
             blocks = np.array([len(device.blocks) for device in self.gaps[first : first + len(some)]])
-            # With fewer, most of the ranges that follow show nothing.
+            # With fewer events, most of the following ranges would show nothing.
             for i in np.flatnonzero(counts & (2 * blocks >= len(low) - 1)).tolist():
                 waits = float(np.median(some.lead(low[1:], high[1:], slice(i, i + 1))))
                 counts[i] = 2 * waits < own[i] and AS_LONG * own[i] > self._idle_before(first + i, low, high)
@@ -173,8 +175,8 @@ class Split:
         return _joined(found, none)
 
     def _idle_before(self, device: int, low: I64, high: I64) -> float:
-        """How long a device is idle in the ranges but the first before what they launch begins, median, ns:
-        the rest of the work of the one before may run in the meantime."""
+        """How long a device is idle in each range except the first before the work launched in it begins,
+        median, ns: the rest of the previous range's work may run in that time."""
         trace, gaps = self.trace, self.gaps[device]
         at = work_of_devices(trace)[gaps.device]
         at = at[trace.launch[at] >= 0]
@@ -186,7 +188,7 @@ class Split:
 
 
 def _between(until: Callable[[I64], I64], low: I64, high: I64) -> I64:
-    """What `until` finds before the end of each [low, high) and not before its start; 0 where high <= low."""
+    """What `until` finds between the start and the end of each [low, high); 0 if high <= low."""
     time, place = np.unique(np.concatenate([low, np.maximum(low, high)]), return_inverse=True)
     found = until(time)
     return found[place[len(low) :]] - found[place[: len(low)]]
@@ -197,7 +199,7 @@ def _joined(parts: list[I64], none: I64) -> I64:
 
 
 def _columns(busy: list[I64], idle: I64, in_flight: I64 | None) -> I64:
-    """Times by `COLUMNS`, from those of the four unions of `DeviceTimes` and those by cause."""
+    """Times by `COLUMNS`, from the times in the four unions of `DeviceTimes` and the idle times by cause."""
     computing, kernels, own, every = busy
     found = np.empty((len(idle), len(COLUMNS)), np.int64)
     found[:, 0], found[:, 1], found[:, 2] = computing + own - kernels, kernels - computing, every - own
@@ -209,7 +211,7 @@ def _columns(busy: list[I64], idle: I64, in_flight: I64 | None) -> I64:
 
 
 class DeviceTimes:
-    """Devices over the whole recording, on one axis."""
+    """The times of several devices over the whole recording, on one axis."""
 
     def __init__(self, devices: Devices, gaps: Sequence[DeviceGaps], cpu: CpuTime) -> None:
         self.devices = devices
@@ -225,7 +227,7 @@ class DeviceTimes:
         made = together(unions, threads_for(len(at)))
         self._busy = made[-1] if len(gaps) > 1 else gaps[0].blocks
         self._unions = (made[1], made[2] if talk.any() else made[1], made[0], self._busy)
-        """While a device computed, ran any kernel, ran that or worked within its memory, ran anything."""
+        """When a device computed; ran any kernel; did that or worked within its memory; ran anything."""
         self._first, self._last = (
             np.array([getattr(device, of) for device in gaps])[:, None] for of in ("first", "last")
         )
@@ -263,27 +265,27 @@ class DeviceTimes:
         )
         self.idle = IdleTime(trace, start, end, event, ended_by, thread, cpu, shift)
         self.of = which
-        """The place of the device of each stretch."""
+        """The index of the device of each stretch."""
         self.gap = ended_by >= 0
         """Which of the stretches are gaps."""
         begins = np.searchsorted(which, np.append(everyone, len(gaps)))
         self.stretches = begins
-        """Where the stretches of each begin, and the end."""
+        """Where the stretches of each device begin, and the end."""
         self.gap_first = begins[:-1] + (first > low)
-        """Where its gaps begin."""
+        """Where each device's gaps begin."""
         places = first_places(trace.lane[at], len(trace.lanes))
         opens = np.sort(at[places[places >= 0]])
         opened = opens[np.minimum(np.searchsorted(opens, event), len(opens) - 1)] == event
-        # Where no work has a launch, none is known to come from before the recording.
+        # If no work has a launch, none is known to come from before the recording.
         linked = np.logical_or.reduceat(trace.launch[at] >= 0, devices.first[:-1])[which]
         maybe = np.flatnonzero((event >= 0) & ((self.idle.launch < 0) | opened) & linked)
         first_of_all = opened[maybe] & ((ended_by[maybe] < 0) | (self.idle.launch[maybe] < 0))
         early = maybe[first_of_all | (launch_times(trace, event[maybe]) == NEVER)]
-        # What waited for recorded work is held up by that, and not by what came before.
+        # Work that waited for recorded work is held up by that, not by anything earlier.
         held = self.idle.waited_for(early[self.idle.launch[early] >= 0]) >= 0
         early = early[~held[early]]
         self._in_flight, self._early = None, early
-        """Those of them that end with work as in `IN_FLIGHT`; None for none."""
+        """The stretches that end with work as in `IN_FLIGHT`; None if there are none."""
         if len(early):
             start, end, event, ended_by, shift = (
                 column[early] for column in (start, end, event, ended_by, shift)
@@ -291,7 +293,7 @@ class DeviceTimes:
             self._in_flight = IdleTime(trace, start, end, event, ended_by, None, cpu, shift)
 
     def _last_threads(self) -> I64:
-        """The lane of the thread that launched last, of each device; -1 for none."""
+        """For each device, the lane of the thread that launched last; -1 for none."""
         trace, devices = self.devices.trace, self.devices
         launch = trace.launch[devices.work].astype(np.int64)
         launched = np.where(launch >= 0, trace.start[launch], NEVER)
@@ -301,8 +303,8 @@ class DeviceTimes:
         return np.where(last >= 0, trace.lane[last], -1).astype(np.int64)
 
     def within(self, low: I64, high: I64) -> I64:
-        """Per device and range. `low`, `high`: of shape (n,), or (devices, n) where they differ. Shape
-        (devices, n, len(COLUMNS)), ns."""
+        """The time of each device in each range. `low`, `high`: shape (n,), or (devices, n) if they differ.
+        Result: shape (devices, n, len(COLUMNS)), ns."""
         ranges = np.broadcast_shapes(np.shape(low), np.shape(high))[-1]
         shape = len(self), ranges
         begin, end = (self.devices.on_axis(np.broadcast_to(time, shape)).ravel() for time in (low, high))
@@ -311,7 +313,7 @@ class DeviceTimes:
         return made.reshape(*shape, len(COLUMNS))
 
     def of_all(self, time: I64, counts: Bool) -> I64:
-        """The time before each time, of the devices of a mask together. Shape (len(time), len(COLUMNS))."""
+        """The time before each time, for the devices in a mask together. Shape (len(time), len(COLUMNS))."""
         if self._one_by_one(time):
             found: I64 = self.within(np.full_like(time, self.devices.low), time)[counts].sum(0)
             return found
@@ -325,7 +327,7 @@ class DeviceTimes:
         return _columns(busy, self.idle.of_all(time, counts[self.of]), early)
 
     def idle_of_all(self, time: I64) -> I64:
-        """The idle time before each time of all devices together, by cause. Shape (len(time),
+        """The idle time of all devices together before each time, by cause. Shape (len(time),
         len(CAUSES))."""
         if not self._one_by_one(time):
             return self.idle.of_all(time, np.ones_like(self.gap))
@@ -335,7 +337,7 @@ class DeviceTimes:
         return found
 
     def gaps_of_all(self, time: I64) -> I64:
-        """The gaps alone of it."""
+        """The same, for the gaps only."""
         if not self._one_by_one(time):
             return self.idle.of_all(time, self.gap)
         rest = np.repeat(np.flatnonzero(~self.gap), len(time))
@@ -346,12 +348,12 @@ class DeviceTimes:
         return found
 
     def _one_by_one(self, time: I64) -> bool:
-        """Whether to look at each pair of a device and a time takes less than to sort all idle stretches."""
+        """Whether looking at each pair of a device and a time is faster than sorting all idle stretches."""
         return _PAIR * len(self) * len(time) <= len(self.gap)
 
     def lead(self, low: I64, high: I64, some: slice = slice(None)) -> I64:
-        """From the start of each [low, high) to the first event in it of each device, or of each of some;
-        0 if it has none. Shape (devices, len(low))."""
+        """The time from the start of each [low, high) to each device's first event in it, for all or some
+        devices; 0 if it has none. Shape (devices, len(low))."""
         shift = self.devices.shift[some, None]
         at = np.searchsorted(self._busy.end, low + shift, side="right")
         begun = np.append(self._busy.start, _NEVER_AGAIN)[at] - shift

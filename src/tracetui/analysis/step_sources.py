@@ -1,27 +1,29 @@
 """Steps of a trace that has no `ProfilerStep`: from `Optimizer.step`, from an annotation that repeats, or
-from a sequence of launches that repeats; tried in this order. Nothing that these do not show is a step.
+from a sequence of launches that repeats. These are tried in this order; nothing else counts as a step.
 
 Optimizer.step  A training step runs from the end of one optimizer step to the end of the next. What comes
-                before the first counts as a step if it has about as many ops as the others, else the
-                recording began in its middle. What comes after the last is no step: it lacks the optimizer.
-                Optimizer steps with next to nothing between them (several optimizers) end one step
-                together.
-annotation      Annotations of one thread whose names differ in numbers only, two or more, never within each
-                other, with most launches of the main thread inside. Of several those named as loops first
-                (step, iteration, execute, decode, ...), then the outermost. The parts of a model (layer,
-                block, ...) never are steps. Annotations that follow one another in every round (encode,
-                search, answer) are one step together, if none of them is named as a loop and holds as much.
+                before the first counts as a step if it has about as many ops as the others; otherwise the
+                recording began in the middle of a step. What comes after the last is not a step, as it lacks
+                the optimizer. Optimizer steps with next to nothing between them (several optimizers) end one
+                step together.
+annotation      Two or more annotations of one thread whose names differ only in numbers, which do not overlap
+                and which hold most launches of the main thread. If there are several such sets, names of
+                loops (step, iteration, execute, decode, ...) come first, then the outermost. The parts of a
+                model (layer, block, ...) are never steps. Annotations that follow one another in every round
+                (encode, search, answer) form one step together, unless one of them has the name of a loop
+                and holds most launches itself.
 repeats         The launches of the main thread (without a device, its outermost ops) are one sequence of
-                names over and over: at least three times whole, hardly anything that is not part of it, and
-                so rare by chance that shuffling would not give it. The layers of one forward pass repeat as
-                well. So what surrounds the cycle has to fit in it, and each repetition has to show that it
-                is a step: a copy from or to the host, a wait for the device, a forward and a backward pass,
-                new inputs (an embedding, random numbers, a data loader), or a pause before it. Only where
-                each copies to the host may another phase come first (a prefill before the decoding).
-                Where all launches replay one graph, each that shows as much is a step.
+                names over and over: at least three whole repetitions, with hardly anything else, and too
+                regular to come from shuffling. The layers of one forward pass repeat as well. So what
+                surrounds the repetitions has to fit the cycle, and each repetition has to show that it is a
+                step: a copy from or to the host, a wait for the device, a forward and a backward pass, new
+                inputs (an embedding, random numbers, a data loader), or a pause before it. Another phase may
+                come first (a prefill before the decoding) only if each repetition copies to the host. If all
+                launches replay one graph, each replay that shows one of these signs is a step.
 
-The main thread is the one that launched most device time (if that ran the backward pass, the one that called
-for it); without launches, that with most time in ops. A trace of several processes is judged by its process.
+The main thread is the one that launched the most device time (if it ran the backward pass, the thread that
+called for that); without launches, the one with the most time in ops. In a trace of several processes, only
+the main thread's process is looked at.
 """
 
 from __future__ import annotations
@@ -32,31 +34,32 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.analysis.ancestors import first_marked, op_around
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import F64, I64
 
 COVERED = 0.8
-"""The share of the main thread's launches that annotations have to hold."""
+"""The share of the main thread's launches that must be inside the annotations."""
 ALIKE = 0.8
-"""The share of its names that a repetition has in common with the others, from either end on."""
+"""The share of its names that a repetition must have in common with the others, counted from either end."""
 WHOLE = 0.1
-"""A first step may have so many more or fewer ops than the others."""
+"""The number of ops in a first step may differ from the others by this share."""
 TOGETHER = 0.1
 """Optimizer steps with less than this share of a step's ops between them belong together."""
 TIMES = 3
-"""So many whole repetitions are a loop."""
+"""At least this many whole repetitions make a loop."""
 UNEXPLAINED = 0.002
-"""The share of launches that may be no part of any repetition. One forward pass of a hundred layers that
-launch ten kernels each has more than that around its layers."""
+"""The share of launches that may be outside all repetitions. A forward pass of a hundred layers with ten
+kernels each has more launches than that around its layers."""
 BITS = 20
-"""A sequence repeats by chance once in 2**20 shuffled ones, or less often."""
+"""A sequence counts as repeating if at most one in 2**20 shuffled sequences would repeat by chance."""
 PAUSE = 3
-"""A pause between repetitions that is so many times as long as those within them sets them apart."""
+"""A pause between repetitions that is this many times as long as those within them sets them apart."""
 CANDIDATES = 8
 OF_ANOTHER = 0.2
-"""What another thread launches before each repetition belongs to it from this share of its launches on."""
+"""What another thread launches before each repetition belongs to it if it is at least this share of the
+repetition's launches."""
 
 _LOOP = re.compile(
     r"(?i)(?<![a-z])(?:execute|execute_model|step|train_step|iteration|iter|batch|run_batch|forward_step|decode"
@@ -103,7 +106,7 @@ def main_process(trace: Trace) -> int:
 
 
 class _Work:
-    """What the CPU gave the devices to do, or, without devices, its outermost ops."""
+    """The work that the CPU gave to the devices or, without devices, its outermost ops."""
 
     def __init__(self, trace: Trace) -> None:
         events = plausible(trace, *DEVICE_WORK)
@@ -125,13 +128,13 @@ class _Work:
         self.main = int(np.argmax(self.by_lane)) if len(self.at) else -1
         """The lane of the main thread, -1 if nothing ran."""
         self.backward = -1
-        """The lane of the thread that runs the backward pass for it, where that launches more than itself."""
+        """The lane of the thread that runs the main thread's backward pass, if that thread launches more."""
         self.start = trace.start[self.at]
         if self.launched:
             self._leave_backward(trace)
 
     def _leave_backward(self, trace: Trace) -> None:
-        """If the main thread runs the backward pass, take the one that calls for it: there steps begin."""
+        """If the main thread runs the backward pass, take the thread that calls for it: steps begin there."""
         engine = named(trace, lambda name: name.startswith("autograd::engine"))
         mine = self.at[self.lane == self.main]
         inside = first_marked(trace, trace.parent[mine], engine[trace.name]) >= 0
@@ -146,7 +149,7 @@ class _Work:
 
     @property
     def leads(self) -> bool:
-        """Whether those two threads make half of the process's work, or more."""
+        """Whether those two threads do at least half of the process's work."""
         total = self.by_lane[self.process == self.process[self.main]].sum()
         own = self.by_lane[self.main] + (self.by_lane[self.backward] if self.backward >= 0 else 0)
         return 2 * int(own) >= int(total)
@@ -157,7 +160,7 @@ def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
     at = at[named(trace, lambda name: name.startswith("Optimizer.step#"))[trace.name[at]]]
     if not len(at) or work.main < 0:
         return None
-    # An optimizer within another is a part of it; one within the backward pass steps for one parameter.
+    # An optimizer inside another is a part of it; one inside the backward pass steps for one parameter.
     inner = named(trace, lambda name: name.startswith(("Optimizer.step#", "autograd::engine")))
     at = at[first_marked(trace, trace.parent[at], inner[trace.name]) < 0]
     at = at[work.process[trace.lane[at]] == work.process[work.main]]
@@ -233,7 +236,7 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
         best = min(good, key=rank)
         chosen = groups[best]
         more = [groups[i] for i, loop in enumerate(loops) if loop and loops[best] and i != best]
-    else:  # a loop whose rounds have several names: prefill and decode
+    else:  # a loop with several names for its rounds: prefill and decode
         chosen = np.zeros(0, np.int64)
         more = [g for g, loop in sorted(zip(groups, loops, strict=True), key=lambda x: -len(x[0])) if loop]
     for group in more:
@@ -255,7 +258,8 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
 
 
 def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64) -> Found | None:
-    """The rounds of a loop, where none of its annotated parts launches most: they have to be whole loops."""
+    """The rounds of a loop if none of its annotated parts launches most of the work: the parts together must
+    make whole rounds."""
     main = [group for group in groups if len(group) > 1 and trace.lane[group[0]] == work.main]
     mine = work.at[work.lane == work.main]
     mine = mine[np.argsort(trace.start[mine], kind="stable")]
@@ -275,8 +279,8 @@ def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64)
 
 
 def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found | None:
-    """The rounds of a loop whose parts are annotated, of which `chosen` is the largest: all come equally
-    often, one after the other and in the same order; None where nothing goes with it."""
+    """The rounds of a loop whose parts are annotated; `chosen` is the largest part. All parts must come
+    equally often, one after the other and in the same order. None if no other part goes with it."""
     every, parts = chosen, 1
     for group in groups:
         if len(group) == len(chosen) and trace.lane[group[0]] == trace.lane[chosen[0]]:
@@ -295,14 +299,14 @@ def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found
 
 
 def _apart(trace: Trace, at: I64) -> bool:
-    """Whether none of the slices of a lane, by time, starts before an earlier one's end."""
+    """Whether the slices of a lane (by time) do not overlap."""
     start = trace.start[at]
     end = start + trace.duration[at]
     return bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:]))
 
 
 def _numbers(texts: list[str]) -> I64 | None:
-    """The number in the names that counts up by one, None where none does."""
+    """The number in the names that counts up by one; None if there is none."""
     rows = [[int(n) for n in _NUMBER.findall(text) if len(n) < 10] for text in texts]
     if not rows[0] or len({len(row) for row in rows}) > 1:
         return None
@@ -336,14 +340,14 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     follows = np.append(low[1:] == high[:-1], False)
     end = np.where(follows, np.append(start[1:], 0), np.maximum(end, start + 1))
     end[-1] = max(int(end[-1]), _read_back(trace, work, at[high - 1], start))
-    # An op around several repetitions is no part of one of them.
+    # An op around several repetitions is not part of one of them.
     end[:-1] = np.minimum(end[:-1], start[1:])
     return Found("repeats", "repeats", opens, np.arange(len(opens)), start, end)
 
 
 def _read_back(trace: Trace, work: _Work, last: I64, start: I64) -> int:
-    """Where the last repetition ends with copies to the host after its `last` launch of a kernel, as many as
-    the others have; 0 for none. `start`: of the repetitions."""
+    """When the last repetition ends, if copies to the host follow its `last` launch of a kernel: as many
+    copies as the others have. 0 if there are none. `start`: the starts of the repetitions."""
     copy = np.sort(_copies_to_host(trace, work))
     first = np.searchsorted(trace.start[copy], trace.start[last])
     count = np.searchsorted(trace.start[copy], start[1:]) - first[:-1]
@@ -353,8 +357,8 @@ def _read_back(trace: Trace, work: _Work, last: I64, start: I64) -> int:
 
 
 def _before(trace: Trace, work: _Work, at: I64, opens: I64, low: I64, high: I64) -> I64:
-    """The slices that open the repetitions: where each time another thread of the process launches much
-    before (a forward pass, if the repetitions are of the thread of the backward pass), the first of those."""
+    """The slices that open the repetitions. If another thread of the process launches much before each one
+    (the forward pass, if the repetitions are in the backward pass's thread), these are the first of that."""
     mine = (work.lane != work.main) & (work.lane != work.backward)
     mine &= work.process[work.lane] == work.process[work.main]
     other = work.at[mine][np.argsort(work.start[mine], kind="stable")]
@@ -371,7 +375,7 @@ def _before(trace: Trace, work: _Work, at: I64, opens: I64, low: I64, high: I64)
 def _tokens(trace: Trace, work: _Work) -> tuple[I64, I64]:
     """(launches or outermost ops of the main thread, by time, a number for what each of them runs).
 
-    A launch of copies only has none: they come and go (the allocation of a batch, a message).
+    Launches of nothing but copies are left out: these come and go (the allocation of a batch, a message).
     """
     lane = work.main
     if work.launched:
@@ -404,7 +408,8 @@ def _copies_to_host(trace: Trace, work: _Work) -> I64:
 
 
 def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
-    """Whether the repetitions `at[low:high]` show what steps have and the layers of a model have not."""
+    """Whether the repetitions `at[low:high]` show something that steps have and the layers of a model do
+    not."""
     on_thread = np.zeros(len(trace.lanes), dtype=np.bool_)
     on_thread[[lane for lane in (work.main, work.backward) if lane >= 0]] = True
     start = trace.start[at[low]]
@@ -441,7 +446,7 @@ def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
 
 
 def _replays(trace: Trace, at: I64, token: I64) -> tuple[I64, I64] | None:
-    """(first, end) positions where all launches are replays of one graph: each may be a round of a loop."""
+    """(first, end) positions if all launches are replays of one graph: each may then be a round of a loop."""
     replay = named(trace, lambda name: "GraphLaunch" in name)
     if len(at) < TIMES or token.any() or not replay[trace.name[at]].all():
         return None
@@ -450,7 +455,7 @@ def _replays(trace: Trace, at: I64, token: I64) -> tuple[I64, I64] | None:
 
 
 def _outermost_ops(trace: Trace, at: I64) -> I64:
-    """The outermost op around each slice, itself where there is none."""
+    """The outermost op around each slice; the slice itself if there is none."""
     ops = np.flatnonzero(trace.kind == int(Kind.CPU_OP))
     outer = np.zeros(len(trace), dtype=np.bool_)
     outer[ops[op_around(trace, ops) < 0]] = True
@@ -461,8 +466,9 @@ def _outermost_ops(trace: Trace, at: I64) -> I64:
 def _cycle(token: I64, time: I64, copies: I64) -> tuple[I64, I64] | None:
     """(first, end) positions of the repetitions in a sequence of names that repeats; None if it does not.
 
-    Names that come equally often, about evenly spaced, may each begin the cycle: the rarest first (the layers
-    of a model repeat within a step), and of those that come equally often the one after the longest pause.
+    Any name that occurs often enough and about evenly spaced may begin the cycle. The rarest names are tried
+    first (the layers of a model repeat within a step) and, of those that occur equally often, the one after
+    the longest pause.
     """
     n = len(token)
     count = np.bincount(token)
@@ -478,7 +484,7 @@ def _cycle(token: I64, time: I64, copies: I64) -> tuple[I64, I64] | None:
         if 2 * int((np.abs(gaps - usual) <= max(1.0, 0.2 * usual)).sum()) <= len(gaps):
             continue
         waited = float(np.median(pause[places[1:]]))
-        if places[0] == 0 and n - places[-1] == usual:  # the recording is of whole repetitions
+        if places[0] == 0 and n - places[-1] == usual:  # the recording consists of whole repetitions
             waited = float(n * pause.max() + 1)
         if waited > best.get(len(places), (-1.0, places))[0]:
             best[len(places)] = (waited, places)
@@ -493,7 +499,7 @@ def _cycle(token: I64, time: I64, copies: I64) -> tuple[I64, I64] | None:
             continue
         if chosen is None:
             chosen, rounds = found, size
-        elif _each_hands_over(copies, *found):  # several rounds of a loop were one repetition
+        elif _each_hands_over(copies, *found):  # what looked like one repetition was several rounds of a loop
             return found
     return chosen
 
@@ -505,7 +511,7 @@ def _each_hands_over(copies: I64, low: I64, high: I64) -> bool:
 
 
 def _repetitions(token: I64, anchor: I64, count: I64, copies: I64) -> tuple[I64, I64] | None:
-    """The repetitions that begin at the anchors, if the sequence is nothing but these."""
+    """The repetitions that begin at the anchors, if the sequence consists of nothing else."""
     n = len(token)
     low, high = anchor, np.append(anchor[1:], n)
     length = high - low
@@ -513,8 +519,8 @@ def _repetitions(token: I64, anchor: I64, count: I64, copies: I64) -> tuple[I64,
     model = int(np.flatnonzero(length == usual)[len(np.flatnonzero(length == usual)) // 2])
     cycle = token[low[model] : high[model]]
 
-    # How many names of each repetition are the cycle's: up to some place counted from its beginning, and
-    # from there on from its end. Single ones may be others: a kernel for an input that is not aligned.
+    # How many names of each repetition match the cycle: up to some place counted from its beginning, and
+    # after that counted from its end. Single names may differ: a kernel for an input that is not aligned.
     piece = np.repeat(np.arange(len(low)), length)
     at = np.arange(low[0], n)
     ahead, behind = at - low[piece], high[piece] - 1 - at
@@ -540,7 +546,7 @@ def _repetitions(token: I64, anchor: I64, count: I64, copies: I64) -> tuple[I64,
     )
     whole = shared >= ALIKE * np.maximum(length, usual)
     held = int(length[whole].sum())
-    least = (shared / length)[whole].min(initial=1.0)  # the end is as much the cycle's as the others are
+    least = (shared / length)[whole].min(initial=1.0)  # the end matches the cycle as well as the others do
     if not whole[-1] and length[-1] < usual and same_ahead[starts[-1] :].mean() >= least:
         held += int(length[-1])  # cut by the end of the recording
     head = int(low[0])

@@ -58,7 +58,7 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
     """The annotation's slice, -1 where there is none."""
     start: int
     duration: int
-    """Of the step on the CPU; 0 for "outside", the trace's span for "whole"."""
+    """The length of the step on the CPU; 0 for "outside", the trace's span for "whole"."""
     window: tuple[int, int]
     """(0, 0) for "outside"."""
     busy: int
@@ -67,11 +67,11 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
     """The gaps within the window, over all devices, without the time before a device's first event and after
     its last."""
     window_idle: int
-    """All of the window in which a device ran nothing, over all devices."""
+    """All time within the window in which a device ran nothing, over all devices."""
     idle_parts: I64
-    """`window_idle` by `split.COLUMNS`, those that are idle."""
+    """`window_idle` by the idle columns of `split.COLUMNS`."""
     gap_causes: tuple[I64, I64]
-    """By `CAUSES`: the gaps of which each is the main cause, and `idle`."""
+    """By `CAUSES`: the number of gaps of which each is the main cause, and its part of `idle`."""
     compute: int
     """Time in which kernels other than collectives ran, over all devices; overlap counts once."""
     communication: int
@@ -88,15 +88,15 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
     copies: int
     """Copies and sets."""
     judged_by: Callable[[], Verdict]
-    """Makes `verdict`: there may be very many steps, and few are looked at."""
+    """Makes `verdict` when it is asked for: there may be very many steps, and few are looked at."""
     unusual: bool
-    """The step takes much longer or shorter on the CPU than the other steps."""
+    """Whether the step takes much longer or shorter on the CPU than the other steps."""
     judged: I64
-    """What the verdict is about, over all devices (`split.COLUMNS`, ns): all but the lead-in."""
+    """The time that the verdict is about, over all devices (`split.COLUMNS`, ns): all except the lead-in."""
     own_share: float | None = None
-    """Of `whole`: the busy share of the recording, where the verdict is about the steps."""
+    """For `whole`: the busy share of the recording, if the verdict is about the steps."""
     own_cpu: Verdict | None = None
-    """Of `whole`, likewise, where only the CPU was recorded."""
+    """For `whole`, the same for a recording of the CPU alone."""
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -104,7 +104,7 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
 
     @property
     def cpu(self) -> CpuTime | None:
-        """Where the CPU's time of the row goes, where nothing else was recorded."""
+        """How the row's CPU time was spent, if only the CPU was recorded."""
         return (self.own_cpu or self.verdict).cpu
 
     @cached_property
@@ -115,7 +115,7 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def idle_by_cause(self) -> tuple[CauseTotal, ...]:
-        """Largest first; adds up to `idle`."""
+        """`idle` by cause, largest first; adds up to `idle`."""
         return tuple(cause_table(*(of.tolist() for of in self.gap_causes)))
 
     @property
@@ -124,7 +124,7 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
 
     @property
     def busy_share(self) -> float | None:
-        """Of the window, without what the verdict leaves out; None without device events."""
+        """The busy share of the window, without what the verdict leaves out; None without device events."""
         return self.verdict.busy_share if self.own_share is None else self.own_share
 
 
@@ -139,8 +139,9 @@ class Steps:
 
 
 def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
-    """(starts, ends) of each step's window, in ns: until the next step starts; of the last one until its end
-    on the CPU or, if later, that of the device work that it launched, where it is known when that ran."""
+    """(starts, ends) of each step's window, in ns: until the next step starts. The last one lasts until its
+    end on the CPU or, if later, until the end of the device work that it launched, if it is known when that
+    ran."""
     start = steps.start.copy()
     if not len(steps):
         return start, start.copy()
@@ -172,7 +173,7 @@ def summarize_steps(
     begin, end = trace.span
     lows, highs = np.append(low, begin), np.append(high, end)
 
-    # Per step, then (at `count`) over the whole trace.
+    # Per step and then, at `count`, over the whole trace.
     tasks: list[Callable[[], Any]] = [
         partial(time_by_kind, trace, table) if kinds is None else lambda: kinds,
         partial(split.of_all, lows, highs),
@@ -181,7 +182,7 @@ def summarize_steps(
     times, (every, judged), idle = together(tasks, threads_for(len(trace)))
     gaps = np.zeros((count + 1, len(CAUSES)), np.int64)
     ends, cause = np.concatenate([low[:0], *(device.end for device in split.gaps)]), split.main_causes()
-    # A gap cut by a window's border counts in the window where it ends; its length is split.
+    # A gap cut by a window's border counts in the window in which it ends; its length is split.
     at = np.searchsorted(low, ends) - 1
     inside = (at >= 0) & (ends <= high[at]) if count else np.zeros(len(ends), np.bool_)
     place = at[inside] * len(CAUSES) + cause[inside]
@@ -190,7 +191,7 @@ def summarize_steps(
 
     unusual = unusual_lengths(table.end - table.start)
 
-    # What lies outside: the whole minus all steps.
+    # Everything outside the steps: the whole minus all steps.
     every, judged, idle, gaps = (
         np.insert(of, count, of[-1] - of[:-1].sum(0), axis=0) for of in (every, judged, idle, gaps)
     )
@@ -212,10 +213,10 @@ def summarize_steps(
         every[:, BUSY].sum(1).tolist(),
         idle.sum(1).tolist(),
         every[:, IDLE].sum(1).tolist(),
-        every[:, IDLE],  # here and below rows of arrays: lists of numbers would take far longer
+        every[:, IDLE],  # from here on, rows of arrays: lists of numbers would take far longer
         zip(gaps, idle, strict=True),
         *(getattr(times, field).tolist() for field in OF_KINDS),
-        map(partial, repeat(judge), of_judged, delays, bases, left_out),
+        map(partial, repeat(partial(judge, devices=len(split.gaps))), of_judged, delays, bases, left_out),
         [*unusual.tolist(), False, False],
         judged,
     ]
@@ -224,14 +225,15 @@ def summarize_steps(
     rows = tuple(steps)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
         of_steps = judged[:count].sum(0)
-        verdict = partial(judge, of_steps, whole.verdict.launch_delay, table.base, left_out[0])
+        delay, devices = whole.verdict.launch_delay, len(split.gaps)
+        verdict = partial(judge, of_steps, delay, table.base, left_out[0], devices)
         whole = replace(whole, judged_by=verdict, judged=of_steps, own_share=whole.busy_share)
     found = Steps(table, rows, outside, whole)
     return found if split.gaps else _of_the_cpu(trace, found)
 
 
 def _of_the_cpu(trace: Trace, steps: Steps) -> Steps:
-    """With the verdicts of a trace in which no device ran a kernel, copy or memset."""
+    """The steps with the verdicts for a trace in which no device ran a kernel, copy or memset."""
     work = cpu_work(trace)
     if work is None:
         reason = without_work_text(trace)

@@ -2,8 +2,8 @@
 
 A trace recorded with synchronisation events (Kineto's default for captures on demand) has a mark
 `Stream Wait Event` per call: the stream that waits, the call that recorded the event, and the stream it was
-recorded in. What follows in the waiting stream cannot start before the work that was launched into the other
-one until that record.
+recorded in. Later work in the waiting stream cannot start before the work that had been launched into the
+other stream by the time of that record has ended.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 
 MARKS = 8
-"""At most this many waits before one launch are looked at, the last ones."""
+"""At most this many waits before one launch are looked at, starting from the last."""
 READ = 20_000
 """The arguments of at most this many marks are read."""
 _MARK = "Stream Wait Event"
 
 
 def waits_of(trace: Trace, events: I64) -> list[I64]:
-    """For each device event what its stream was told to wait for since the work before it: the last work that
-    was launched into another stream before each of the recorded events (slices). Empty where no mark shows
+    """For each device event, what its stream was told to wait for since the work before it: for each of the
+    recorded events, the last work launched into the other stream before it (slices). Empty if no mark shows
     it."""
     none = np.zeros(0, np.int64)
     marks = plausible(trace, Kind.SYNC)
@@ -74,7 +74,7 @@ def _records(trace: Trace) -> tuple[I64, I64]:
 
 
 def _record(trace: Trace, records: tuple[I64, I64], args: dict[str, Any]) -> int:
-    """When the event of a mark was recorded on the CPU, ns; -1 where the trace does not have the call."""
+    """When the event of a mark was recorded on the CPU, ns; -1 if the trace does not have the call."""
     wanted, (correlation, at) = args.get("wait_on_cuda_event_record_corr_id"), records
     if not isinstance(wanted, int) or not 0 < wanted < 1 << 62:
         return -1
@@ -83,7 +83,7 @@ def _record(trace: Trace, records: tuple[I64, I64], args: dict[str, Any]) -> int
 
 
 def _stream(value: object) -> int:
-    """A stream's number from `7`, `"7"` or `"stream 7"`; -1 for what is none."""
+    """A stream's number from `7`, `"7"` or `"stream 7"`; -1 for anything else."""
     digits = re.search(r"\d{1,9}$", str(value)[:40])
     return int(digits[0]) if digits else -1
 
@@ -97,7 +97,7 @@ class _Streams:
         self._kept: dict[int, tuple[I64, I64]] = {}
 
     def of(self, event: int) -> int:
-        """The number of an event's stream."""
+        """The stream number of an event."""
         return _stream(self._trace.lanes[int(self._trace.lane[event])].tid)
 
     def last_before(self, event: int, stream: object, recorded: int) -> int:

@@ -1,13 +1,14 @@
-"""What holds a trace, or a part of it, back: the CPU, computing, communication or copies.
+"""What holds back a trace or a part of it: the CPU, computing, communication or copies.
 
 A verdict rests on how the time of the devices splits (`tracetui.analysis.split`): in the steps, where a
-step's time runs until the next one starts, or in the whole recording where there are none. What says nothing
-of how the program runs on is taken out before: initialisation, the profiler's own work, the lead-in (what a
-pipeline needs to fill in the first step, `Split.lead_ins`), and what passes at the beginning while work of
-before the recording may run (`split.IN_FLIGHT`). The rest are the shares below; they add up to 1.
+step's time runs until the next one starts, or in the whole recording if there are no steps. Time that says
+nothing about the program's normal running is taken out first: initialisation, the profiler's own work, the
+lead-in (the time that a pipeline needs to fill up in the first step, `Split.lead_ins`), and the time at the
+beginning in which work from before the recording may run (`split.IN_FLIGHT`). The shares below divide the
+rest; they add up to 1.
 
-Beside it stands the **launch delay**, the median time from a launch on the CPU to the start of its work (of a
-graph: of its first node). A few microseconds mean that nothing is queued.
+The verdict comes with the **launch delay**, the median time from a launch on the CPU to the start of its work
+(for a graph: of its first node). A few microseconds mean that nothing is queued.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from tracetui.trace.model import F64, I64
 from tracetui.units import duration, percent
 
 COMPUTE_SHARE = 0.8
-"""From this share of the time on, computing sets the pace."""
+"""Computing sets the pace if it takes at least this share of the time."""
 PART_SHARE = 0.5
-"""From this share on, any other part names the verdict."""
+"""Any other part becomes the verdict from this share on."""
 QUEUED_NS = 50_000
 """Several times the latency of a launch. Below this median delay hardly anything is queued."""
 COMMUNICATION_SHARE = 0.1
-"""From this share of the busy time on, exposed communication gets a sentence."""
+"""Exposed communication gets a sentence if it takes at least this share of the busy time."""
 LEFT_OUT = 0.25
-"""From this share of the time on, a share is said to be of what counts."""
+"""If at least this share of the time is left out, shares are said to be of what counts."""
 WORTH_SAYING = 0.01
-"""What is left out is said from this share of the time on."""
+"""What is left out is mentioned from this share of the time on."""
 SHOWS = 0.001
-"""From this share of the time on, what is left out shows in a number of three digits."""
+"""From this share of the time on, what is left out is visible in a number of three digits."""
 SOME_QUEUED = 0.01
-"""Less of the time than this nobody sees in the table below."""
+"""Less of the time than this is not visible in the table below."""
 MUCH_QUEUED = 0.1
-"""From this share of the time on, idle time with work queued is said beside waiting for the CPU."""
+"""Idle time with work queued is mentioned beside waiting for the CPU from this share of the time on."""
 
 OF_STEPS = "of the steps"
 OF_STEP = "of the step"
@@ -51,7 +52,7 @@ VERDICTS = (
 )  # fmt: skip
 
 PARTS = ("compute", "communication", "copies", "cpu", "queued", "unlinked")
-"""The parts of the judged time: `cpu` is idle time for the CPU's reasons (`OF_THE_CPU`), `queued` includes
+"""The parts of the judged time: `cpu` is idle time that is due to the CPU (`OF_THE_CPU`), `queued` includes
 the time from one kernel to the next."""
 PART_WORDS = {
     "compute": "compute",
@@ -66,16 +67,16 @@ _NAMES = {"cpu": "overhead-bound", "communication": "communication-bound", "copi
 
 @dataclass(frozen=True, slots=True)
 class CpuTime:
-    """What the CPU's time went to in a part of a trace. Times in ns."""
+    """How the CPU's time in a part of a trace was spent. Times in ns."""
 
     span: int
     ops: int
     data_loading: int
-    """While no other op ran."""
+    """Data loading while no other op ran."""
     communication: int
-    """All of it, whatever ran beside it."""
+    """All communication, whatever ran beside it."""
     exposed_communication: int
-    """While no op ran and no data was loaded."""
+    """Communication while no op ran and no data was loaded."""
     outside: int
     """`ops`, `data_loading`, `exposed_communication` and this add up to `span`."""
     threads: int
@@ -95,26 +96,26 @@ class Verdict:
     verdict: str
     """One of `VERDICTS`."""
     busy_share: float | None
-    """Of the judged time, 0 to 1; None without device events."""
+    """The busy share of the judged time, 0 to 1; None without device events."""
     launch_delay: int | None
-    """Median, in ns; None if no device event has a launch in the trace."""
+    """The median launch delay, in ns; None if no device event has a launch in the trace."""
     reason: str
     """A sentence or two for people. Plain text."""
     communication_share: float | None = None
-    """Of the busy time, 0 to 1: communication kernels while no other kernel runs. None without device events.
-    """
+    """The share of the busy time, 0 to 1, with communication kernels and no other kernel. None without device
+    events."""
     base: str = OF_RECORDING
     """What the shares are shares of, for sentences."""
     parts: tuple[int, ...] = ()
-    """The judged time in ns by `PARTS`, over all devices. Its sum is the whole."""
+    """The judged time in ns by `PARTS`, over all devices. The sum is all of it."""
     causes: tuple[int, ...] = ()
     """The idle time in it by `CAUSES`, ns. Initialisation and the profiler have 0."""
     left_out: tuple[tuple[str, int], ...] = ()
     """What was taken out: ("lead-in", "in flight" or a cause, ns)."""
     earlier_share: float = 0.0
-    """Of the busy time, 0 to 1: while work runs that was launched before the recording."""
+    """The share of the busy time, 0 to 1, in which work runs that was launched before the recording."""
     cpu: CpuTime | None = None
-    """Of "CPU-only": what the CPU's time went to."""
+    """For "CPU-only": how the CPU's time was spent."""
 
     @property
     def judged(self) -> int:
@@ -127,7 +128,7 @@ class Verdict:
 
     @property
     def noticeably_left_out(self) -> bool:
-        """Whether so much does not count that a number shows it."""
+        """Whether enough is left out to be visible in the numbers."""
         rest = sum(time for _, time in self.left_out)
         return rest >= SHOWS * (self.judged + rest) > 0
 
@@ -137,8 +138,8 @@ class Verdict:
         return _mostly(self.left_out, self.judged)
 
     def of(self, judged: int | None = None) -> str:
-        """What shares are of, for sentences: `base`, or how much of it where most does not count. `judged`:
-        that of one device."""
+        """What shares are shares of, for sentences: `base` or, if most does not count, how much of it does.
+        `judged`: the judged time of one device."""
         return _share_of(self.base, self.judged if judged is None else judged, self.left_out)
 
     @property
@@ -159,7 +160,7 @@ def communication_text(verdict: Verdict) -> str:
 
 
 def _share_of(base: str, judged: int, left_out: tuple[tuple[str, int], ...]) -> str:
-    """`of the steps`; where a part of that does not count, `of the 1.85 ms of the steps that count`."""
+    """`of the steps`; if part of that does not count, `of the 1.85 ms of the steps that count`."""
     rest = sum(time for _, time in left_out)
     return f"of the {duration(judged)} {base} that count" if rest >= LEFT_OUT * (judged + rest) else base
 
@@ -173,11 +174,13 @@ def judge(
     launch_delay: int | None,
     base: str = OF_RECORDING,
     lead_in: I64 | Sequence[int] | None = None,
+    devices: int = 1,
 ) -> Verdict:
     """The verdict on a trace or a part of it.
 
     `time`: by `COLUMNS`, ns, over all devices, without the lead-in; None without device events. `base`: what
-    the shares are shares of. `lead_in`: the lead-in likewise, to be said.
+    the shares are shares of. `lead_in`: the lead-in by `COLUMNS`, to be mentioned. `devices`: how many there
+    are.
     """
     if time is None:
         return Verdict("not known", None, None, "There are no GPU events here.", base=base)
@@ -186,7 +189,7 @@ def judge(
     lead = (
         dict.fromkeys(COLUMNS, 0) if lead_in is None else dict(zip(COLUMNS, map(int, lead_in), strict=True))
     )
-    known = (IN_FLIGHT, *NOT_THE_PROGRAMS)  # of the lead-in, too
+    known = (IN_FLIGHT, *NOT_THE_PROGRAMS)  # also of the lead-in
     out = [("lead-in", sum(lead.values()) - sum(lead[cause] for cause in known))]
     out += [(cause, values[cause] + lead[cause]) for cause in known]
     left_out = tuple((what, length) for what, length in out if length)
@@ -218,6 +221,8 @@ def judge(
     first = _mostly(left_out, judged)
     of = _share_of(base, judged, left_out)
     reason = _reason(word, shares, causes, judged, launch_delay, of, back_to_back)
+    if devices > 1:
+        reason = f"Taking {devices:,} GPUs together, the{reason.removeprefix('The')}"
     if told := _not_counted(left_out, judged):
         most = _MOST.get(base, "Most of this")
         reason = f"{most} is not counted: {told}. {reason}" if first else f"{reason} Not counted: {told}."
@@ -233,7 +238,7 @@ def busy_shares(time: I64) -> F64:
 
 
 def of_earlier_work(verdict: Verdict, part: float) -> Verdict:
-    """The verdict where work of before the recording runs for this share (0 to 1) of the busy time."""
+    """The verdict if work from before the recording runs for this share (0 to 1) of the busy time."""
     if not part:
         return verdict
     if part < PART_SHARE or not verdict.busy_share:
@@ -247,7 +252,7 @@ def _reason(
     back_to_back: bool,
 ) -> str:  # fmt: skip
     busy = sum(shares[part] for part in ("compute", "communication", "copies"))
-    # The part has both; what is said is the one that the words name.
+    # The part may have both; mention the one that the words name.
     queued = causes[CAUSES.index("back to back" if back_to_back else "queued")] / judged
     said = shares | {"queued": queued}
     reason = f"The GPU is busy {busy_text(busy)} {of}"
@@ -296,7 +301,7 @@ _CPU_IS = {
 
 
 def _meanwhile(causes: tuple[int, ...], judged: int) -> str:
-    """The largest of the CPU's causes, and a second from a tenth of the first on."""
+    """The largest of the CPU's causes, and the second if it is at least a tenth of the first."""
     of = sorted(((causes[CAUSES.index(cause)], cause) for cause in OF_THE_CPU), reverse=True)
     named = [of[0], *(one for one in of[1:2] if one[0] >= 0.1 * of[0][0])]
     told = ", or ".join(f"{_CPU_IS[cause]} ({cause} {busy_text(time / judged)})" for time, cause in named)

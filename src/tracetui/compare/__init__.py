@@ -1,1 +1,2 @@
-"""Two recordings, or two sets of steps of one, become a difference. Pure functions over arrays."""
+"""Works out the difference between two recordings, or two sets of steps of one. Pure functions over
+arrays."""

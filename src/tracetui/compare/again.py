@@ -1,4 +1,5 @@
-"""What one side does several times in a step where the other does it once: micro-batches, a chunked loss."""
+"""Finds calls that one side makes several times per step and the other only once, such as micro-batches or a
+chunked loss."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change, Part
 from tracetui.compare.match import Matches, Vocabulary
@@ -15,42 +16,44 @@ from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Bool, Kind
 
 FEW = 3
-"""So many calls have to come so many times as often; one alone may be another piece of the program."""
+"""At least this many names must come the same number of times as often; one alone may be another piece of the
+program."""
 LEAST, MOST = 0.05, 0.6
-"""They take this share of the CPU's time in calls at least; from the larger one on, it is the whole step that
-comes several times, on whatever sizes."""
+"""They take at least `LEAST` of the CPU's time in calls. From `MOST` on, the whole step is repeated, whatever
+the sizes."""
 READ = 64
-"""Names whose sizes are read from the files."""
+"""The most names whose sizes are read from the files."""
 
 Two = tuple[I64, I64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Again:
-    """Outermost calls of which one side makes `times` times as many in each step, with all within them."""
+    """The outermost calls that one side makes `times` times as often in each step, with everything inside
+    them."""
 
     times: int
     more: int
     """The side that has more: 0 for a, 1 for b."""
     calls: Two
-    """The outermost calls of either side (slices)."""
+    """The outermost calls on each side (slices)."""
     within: tuple[Bool, Bool]
-    """Which calls are, or lie within, those: by position in the trees."""
+    """Which calls are among those or inside them, by position in the trees."""
     work: Two
     """The device work that they launch (slices)."""
     waits: Two
     """The calls among them that wait for the device (slices)."""
     larger: int | None
-    """The side on which most work on larger sizes, as `more`; None where they do on neither."""
+    """The side on which most of the work has larger sizes, numbered like `more`; None if neither has."""
 
     def pairs(self, a: I64, b: I64) -> Bool:
-        """Which pairs of device work are of these. Shape of `a`."""
+        """Which pairs of device work belong to these calls. Same shape as `a`."""
         return np.isin(a, self.work[0]) | np.isin(b, self.work[1])
 
 
 def find_again(sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], words: Vocabulary) -> Again | None:
-    """The calls of which one side makes 2, 3, ... times as many in every step, if they are a good part of it
-    and most of them work on other sizes, or they are nearly all of it."""
+    """The calls that one side makes exactly 2, 3, ... times as often in every step. They must take a fair
+    share of the time and mostly work on other sizes, or else make up nearly the whole step."""
     if not len(sides[0].steps):  # then b has none, either
         return None
     tops = [
@@ -108,7 +111,7 @@ def _launched(side: Side, tree: CallTree, within: Bool) -> I64:
 
 
 def _sizes(sides: tuple[Side, Side], events: Sequence[I64]) -> list[tuple[float, float]]:
-    """How large the first event is of each name that both have, where both recorded that."""
+    """The size of the first event of each name that both sides have, where both recorded it."""
     firsts: list[dict[str, int]] = []
     for side, at in zip(sides, events, strict=True):
         _, first = np.unique(side.trace.name[at], return_index=True)
@@ -122,7 +125,7 @@ def _sizes(sides: tuple[Side, Side], events: Sequence[I64]) -> list[tuple[float,
 
 
 def _size(args: Mapping[str, object]) -> float:
-    """Bytes, blocks, or elements of the first input, by what is known; 0 where nothing is."""
+    """Bytes, blocks or elements of the first input, whichever is recorded; 0 if none is."""
     dims = args.get("Input Dims")
     shape = next((one for one in dims if isinstance(one, list) and one), []) if isinstance(dims, list) else []
     for size in (args.get("bytes"), args.get("grid"), shape):
@@ -133,7 +136,7 @@ def _size(args: Mapping[str, object]) -> float:
 
 
 def without(again: Again, changes: Sequence[Change]) -> list[Change]:
-    """The changes without what comes several times; those of which nothing is left are gone."""
+    """The changes without the repeated work; a change with nothing left is dropped."""
     mine = tuple(set(at.tolist()) for at in again.work)
     found = []
     for one in changes:
@@ -157,7 +160,7 @@ def _named(part: Part, before: Part, calls: I64) -> None:
 
 
 def as_change(again: Again, sides: tuple[Side, Side]) -> Change:
-    """All of it as one change, in each round one place."""
+    """All of it as one change, with one place per round."""
     found = Change("again")
     rounds = [side.round_of(work) for side, work in zip(sides, again.work, strict=True)]
     for n in range(sides[0].rounds):
@@ -169,8 +172,8 @@ def as_change(again: Again, sides: tuple[Side, Side]) -> Change:
 def give_calls(
     again: Again, trees: tuple[CallTree, CallTree], rest: Change, change: Change, calls: Matches
 ) -> Bool:
-    """Give `change` all the calls, and take them from the `rest` that launches nothing. Returns which pairs
-    of `calls` are of these."""
+    """Give `change` all the repeated calls, and remove them from `rest`, the calls that launch nothing.
+    Returns which pairs of `calls` belong to them."""
     found = np.zeros(len(calls.a), dtype=np.bool_)
     parts = (change.a, rest.a, calls.a), (change.b, rest.b, calls.b)
     for n, (part, left, at) in enumerate(parts):

@@ -8,21 +8,23 @@ from rapidfuzz.distance import Levenshtein
 from tracetui.trace.model import I64
 
 WINDOW = 1 << 14
-"""Tokens of either sequence that are compared at a time: the time for a pair of windows is quadratic."""
+"""How many tokens of each sequence are compared at a time: the cost of a pair of windows is quadratic."""
 LARGEST = 1 << 17
-"""Windows grow up to this where two of them have hardly anything in common: something long is new or gone."""
+"""Windows grow up to this size if two of them have hardly anything in common, because something long is new
+or gone."""
 KEPT = 0.75
-"""What is kept of a window's matches, unless it is the last: matches near its end may be wrong."""
+"""The share of a window's matches that is kept, unless it is the last window: matches near its end may be
+wrong."""
 COMMON = 0.1
 FEW = 64
-"""So few are looked at before: most often they have nothing in common."""
+"""How many tokens are tried first: most stretches have nothing in common."""
 _SURROGATES = 0xD800, 0x800
 _TOP = 0x10FFFF - _SURROGATES[1]
 
 
 def align(a: I64, b: I64) -> tuple[I64, I64]:
-    """The positions that belong together, as few edits apart as possible: (in `a`, in `b`), both ascending,
-    with ``a[i] == b[j]``. `a` and `b` hold numbers of tokens."""
+    """Positions of equal tokens in `a` and `b`, chosen for as few edits as possible: (in `a`, in `b`), both
+    ascending, with ``a[i] == b[j]``. `a` and `b` hold token numbers."""
     if not len(a) or not len(b):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     front = _common(a, b)
@@ -39,14 +41,14 @@ def align(a: I64, b: I64) -> tuple[I64, I64]:
 
 
 def _common(a: I64, b: I64) -> int:
-    """How many tokens the two begin with alike."""
+    """How many tokens at the start of both are equal."""
     size = min(len(a), len(b))
     differ = np.flatnonzero(a[:size] != b[:size])
     return int(differ[0]) if len(differ) else size
 
 
 def _inner(a: I64, b: I64) -> tuple[I64, I64]:
-    """As `align`, window by window."""
+    """Like `align`, window by window."""
     if len(a) <= WINDOW and len(b) <= WINDOW:
         apart = max(len(a), len(b)) <= FEW and not set(a.tolist()) & set(b.tolist())
         return _edits(a[:0], b[:0]) if apart else _edits(a, b)
@@ -76,7 +78,7 @@ def _inner(a: I64, b: I64) -> tuple[I64, I64]:
 
 
 def _edits(a: I64, b: I64) -> tuple[I64, I64]:
-    """As `align`, in time proportional to the product of the lengths."""
+    """Like `align`, in time proportional to the product of the lengths."""
     distinct, number = np.unique(np.concatenate([a, b]), return_inverse=True)
     if len(distinct) > _TOP:  # more than a text can tell apart: a false match is taken out below
         number %= _TOP
@@ -89,7 +91,7 @@ def _edits(a: I64, b: I64) -> tuple[I64, I64]:
 
 
 def _text(tokens: I64) -> str:
-    """A character for each token: of all sequences, texts are compared fastest."""
+    """Each token as a character: no sequence type compares faster than text."""
     low, size = _SURROGATES
     points = np.where(tokens >= low, tokens + size, tokens).astype("<u4")
     return points.tobytes().decode("utf-32-le")

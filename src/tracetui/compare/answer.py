@@ -1,4 +1,4 @@
-"""The difference of two sides in a sentence or two."""
+"""The difference between two sides in a sentence or two."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tracetui.compare.sides import paced_by_device
 from tracetui.units import capital, duration, percent, significant
 
 MACHINE = 0.02
-"""A part of the machine is told if it is this share of the step."""
+"""The machine's part is mentioned if it is at least this share of the step."""
 SAME, WORTH = 0.001, 0.1
-"""A step that changes by a smaller share takes as long as before; the device's work is worth a sentence of
-its own if its ratio differs from the step's by this much."""
+"""`SAME`: a step that changes by less than this share counts as taking as long as before. `WORTH`: the
+device's work gets a sentence of its own if its ratio differs from the step's by this much."""
 
 BESIDE = "initialisation", "host", "loading", "communication", "slower", "faster"
-"""What explains a difference on the CPU and is neither the machine nor other work."""
+"""Explanations of a difference on the CPU that are neither the machine nor different work."""
 
 OVER = 2
-"""Of a change: what the machine explains of more than that, the program made up for."""
+"""If the machine explains more than this many times the change, the program made up for the rest."""
 
 
 def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
@@ -39,7 +39,7 @@ def answer(facts: Facts, found: Sequence[Explanation], same: bool) -> str:
     if facts.within:
         return f"{told}."
     machine = next((one for one in found if one.kind == "machine"), None)
-    # Where the same calls took less long in most steps, but not in sum, there is no sentence of its own.
+    # If the same calls were faster in most steps but not in total, there is no explanation for that.
     on_device = machine.on == "device" if machine is not None else facts.by_device
     slower = step.machine if (machine is not None or same) and facts.mostly(on_device) else 0.0
     much = abs(slower) >= max(MACHINE * a, 0.2 * abs(change))
@@ -68,7 +68,8 @@ def _sameness(facts: Facts, found: Sequence[Explanation]) -> str:
 
 
 def _adds_up(facts: Facts, left: float) -> bool:
-    """Whether what the machine leaves of a change is what the program is known to do otherwise."""
+    """Whether the change that the machine does not explain is about what the program is known to do
+    differently."""
     return facts.by_device or abs(left - facts.program_cpu) <= max(abs(left) / 2, MACHINE * facts.step)
 
 
@@ -95,8 +96,8 @@ def _part(a: float, b: float) -> str:
 
 
 def _though(facts: Facts) -> str:
-    """What is known of a change that is no more than steps vary: what the program does otherwise. Where the
-    device sets the pace, `_device` says it."""
+    """What the program does differently, for a change that is no more than steps vary. Where the device sets
+    the pace, `_device` says it."""
     total = facts.program_cpu
     if facts.by_device or abs(total) < MACHINE * facts.step:
         return ""
@@ -105,8 +106,9 @@ def _though(facts: Facts) -> str:
 
 
 def known(facts: Facts, found: Sequence[Explanation]) -> bool:
-    """Whether what explains a change of a step makes up at least half of it, in sum and without the machine:
-    then it is no noise. A change so small that recordings of one program differ by as much is."""
+    """Whether the explanations add up to at least half of a step's change, leaving out the machine: then it
+    is not noise. A change as small as the difference between recordings of one program does count as
+    noise."""
     step = facts.metrics["step_ns"]
     left = (step.change or 0.0) - step.machine
     if facts.by_device:
@@ -121,8 +123,8 @@ def known(facts: Facts, found: Sequence[Explanation]) -> bool:
 
 
 def _held(facts: Facts) -> str:
-    """A good part of the change where the device sets the pace on one side at least, but waits for the CPU
-    on one."""
+    """How long the GPU waits for the CPU, if that is a good part of the change and the device sets the pace
+    on at least one side."""
     (before, after), change = facts.held, facts.metrics["step_ns"].change or 0.0
     if (after - before) * change <= 0 or abs(after - before) < 0.2 * abs(change):
         return ""
@@ -133,7 +135,7 @@ def _held(facts: Facts) -> str:
 
 
 def _device(facts: Facts) -> str:
-    """A difference of the device's work that is not that of the step."""
+    """A difference in the device's work that differs from that of the step."""
     work, step = facts.metrics["device_ns"], facts.metrics["step_ns"]
     if work.within_noise or not work.a or not work.b:
         return ""

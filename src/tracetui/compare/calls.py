@@ -1,4 +1,4 @@
-"""The calls of one side as a tree, and what each adds to the time of a round on the CPU."""
+"""The calls of one side as a tree, and how much each adds to a round's time on the CPU."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.findings.idle import loading_time
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import named
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.sides import Side
 from tracetui.trace.intervals import EMPTY, Union, union
 from tracetui.trace.model import I32, I64, Bool, Kind
@@ -20,32 +20,35 @@ MOST_THREADS = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallTree:
-    """The calls of a side (`Side.calls`), by position there. Arrays of one length; times in ns."""
+    """The calls of a side (`Side.calls`); every array has one entry per call, in that order. Times in ns."""
 
     at: I64
     """Slices."""
     parent: I64
-    """Positions; -1 for none."""
+    """Position of the parent; -1 for none."""
     end: I64
     """The position after a call's last descendant."""
     self_time: I64
-    """Without the calls within it. Of an annotation 0: what is in none of its calls is Python, of which
-    nothing is known where there are no annotations."""
+    """Time without the calls inside it. 0 for annotations: the time that is in none of their calls is Python,
+    and where there are no annotations nothing is known about that."""
     own: I64
-    """What of its time, without the calls within it, is on the way of the round: not while a thread that
-    comes first was in a call (first the one that the steps are on). 0 for threads that launch nothing."""
+    """The part of the self time that adds to the round: the time when no earlier thread in the order was in a
+    call (the thread with the steps comes first). 0 for threads that launch nothing."""
     before: I64
-    """Time in which no such thread was in any call, and no data was loaded, before this one began."""
+    """Time just before this call in which none of those threads was in any call and no data was being
+    loaded."""
     since: I64
-    """The position of the outermost call that began before that; -1 where there is none, or no such time."""
+    """Position of the outermost call that began before that time; -1 if there is none, or if `before` is
+    0."""
     waits: Bool
     """Whether the call waits for the device, or for a copy that it makes itself."""
     round: I64
     place: I32
-    """The position of each of the trace's slices, -1 for what is no call; at the end, for slice -1, too."""
+    """Position of each slice of the trace, -1 if it is not a call. One more entry at the end, for slice
+    -1."""
 
     def under(self, tops: I32 | I64) -> I64:
-        """For each call the position in `tops` of the outermost of them that is it or contains it, or -1.
+        """For each call, the index in `tops` of the outermost one that is this call or contains it, or -1.
         `tops`: positions, ascending."""
         found = np.full(len(self.at), -1, dtype=np.int64)
         reach = np.maximum.accumulate(self.end[tops]) if len(tops) else tops
@@ -69,7 +72,7 @@ def call_tree(side: Side) -> CallTree:
     end = start + duration
 
     def without_children(of: I64, low: int = 0) -> I64:
-        """`of`: from position `low`, the first of a lane, on."""
+        """`of` minus what the children have; `of` begins at position `low`, the first of a lane."""
         above = parent[low : low + len(of)]
         inner = above >= 0
         return of - sum_into(above[inner] - low, of[inner], len(of))
@@ -99,7 +102,8 @@ def call_tree(side: Side) -> CallTree:
 
 
 def _on_the_way(side: Side) -> list[int]:
-    """The threads whose calls make up a round: those that launch (all, if none does), the steps' first."""
+    """The threads whose calls make up a round: those that launch (all, if none does). The steps' thread comes
+    first."""
     trace = side.trace
     launch = trace.launch[side.work]
     lanes = trace.lane[launch[launch >= 0]] if (launch >= 0).any() else trace.lane[side.calls]
@@ -114,8 +118,8 @@ def _on_the_way(side: Side) -> list[int]:
 
 
 def _ends(lane: I32, start: I64, end: I64) -> I64:
-    """The position after each call's last descendant: the first later one of its lane that starts at its end
-    or after it."""
+    """The position after each call's last descendant: the first later call in its lane that starts at or
+    after its end."""
     found = np.arange(1, len(lane) + 1)
     borders = np.flatnonzero(np.diff(lane)) + 1
     around = np.flatnonzero((end[:-1] > start[1:]) & (lane[:-1] == lane[1:]))  # most contain nothing
@@ -126,8 +130,8 @@ def _ends(lane: I32, start: I64, end: I64) -> I64:
 
 
 def _before(side: Side, tops: I64, start: I64, covered: Union) -> tuple[I64, I64]:
-    """The stretches between `covered`, without data loading, each to the call that ends it; and the outermost
-    call before it. `tops`: the outermost calls that cover (positions, in order)."""
+    """The time between the stretches in `covered`, without data loading, assigned to the call that ends it;
+    and the outermost call before it. `tops`: the outermost calls that cover (positions, in order)."""
     found, before = np.zeros(len(start), dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
     if not len(covered):
         return found, before

@@ -1,4 +1,5 @@
-"""What one side does and the other does not, in groups: these kernels became those, this is new or gone."""
+"""What one side does and the other does not, in groups: these kernels became those, this is new, that is
+gone."""
 
 from __future__ import annotations
 
@@ -21,64 +22,65 @@ from tracetui.compare.sides import Side, by_graph
 from tracetui.trace.model import I32, I64, Bool, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))
-"""Kinds of kernels that are the same work whatever op launched them."""
+"""Kinds of kernels that are the same work, whichever op launched them."""
 LIBRARY = ("gemm", "GEMM"), ("conv", "convolution"), ("norm", "normalization")
-"""Kinds of kernels that a library picks by sizes, types and layouts, and what a sentence calls them."""
+"""Kinds of kernels that a library picks by sizes, types and layouts, and the word for each in a sentence."""
 HELPERS = "split-K", "init_device_workspace", "convertTensor", "fill "
-"""Short names of kernels that prepare such a one, or add up its parts."""
+"""Short names of kernels that prepare the input of such a kernel, or add up its partial results."""
 LIBRARIES = re.compile("(?:cudnn|miopen|native)_|Cudnn|Miopen|Native")
-"""What the names of an op of several libraries differ in."""
+"""The parts of an op's name that differ between libraries."""
 MOST_READ = 1 << 14
-"""Ops whose shapes are read from the files."""
+"""The most ops whose shapes are read from the files."""
 COMPILED = re.compile(r"Torch-Compiled Region|CompiledFunction|## Call CompiledFxGraph")
-"""Calls around all that a compiled function does, its Python included."""
+"""Calls that surround everything a compiled function does, its Python included."""
 
 
 @dataclass(slots=True, eq=False)
 class Part:
-    """What one side has of a change. Slices; times in ns, of all places together."""
+    """One side of a change. Slices, from all places together."""
 
     events: list[int] = field(default_factory=list)
-    """Device work; of kind "calls", calls."""
+    """Device work; calls, for kind "calls"."""
     tops: list[int] = field(default_factory=list)
-    """The outermost ops that launch nothing else."""
+    """The outermost ops that launch nothing but this work."""
     mostly: bool = True
-    """Whether they launch most of it, by time."""
+    """Whether those ops launch most of it, by time."""
     calls: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    """The outermost ones that launch nothing else: what they take is its time on the CPU."""
+    """The outermost calls that launch nothing but this work: their time is its time on the CPU."""
     waits: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Those within them that wait for the device."""
+    """The calls inside those that wait for the device."""
 
 
 class Block(NamedTuple):
-    """Kernels, copies and sets that follow each other on one stream, again and again."""
+    """A run of kernels, copies and sets on one stream that is repeated."""
 
     size: int
-    """Events."""
+    """Number of events."""
     times: tuple[int, int]
-    """How often in a row they come on side a, and on b."""
+    """How many times in a row it comes on side a, and on side b."""
 
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """Work of side a that is other work, or nothing, on side b; the same in several places."""
+    """Work of side a that is other work, or nothing, on side b. The same change may come in several
+    places."""
 
     kind: str
     """"replaced", "fused", "split", "dtype", "again", "new", "gone", "order"; "calls" for calls that launch
     nothing."""
     what: str = ""
-    """What all of it is, if that is told at once, wherever it is: see `_alike`. Of kind "dtype" the types of
-    a and of b."""
+    """What all of it is, if all such changes are reported as one, wherever they are: see `_alike`. For kind
+    "dtype", the types of a and of b."""
     a: Part = field(default_factory=Part)
     b: Part = field(default_factory=Part)
     ends: list[tuple[int, int]] = field(default_factory=list)
-    """For each place where it is so how many events of a, and of b, there are up to its end."""
+    """For each place, the number of events of a and of b up to its end."""
     forms: list[int] = field(default_factory=list)
-    """For each place a number for the kernels that it is about: the same for the same ones."""
+    """For each place, a number that stands for its kernels: equal numbers mean the same kernels."""
     order: list[tuple[int, int]] = field(default_factory=list)
-    """For each place the pair of rounds that it is in."""
+    """For each place, the pair of rounds that it is in."""
     block: list[Block] = field(default_factory=list)
-    """Of a longer, or shorter, run of blocks those blocks; of as many times each."""
+    """For a longer or shorter run of blocks: those blocks, all repeated the same number of times."""
 
     def add(self, a: list[int], b: list[int], rounds: tuple[int, int], form: int = 0) -> None:
         """Add the events (slices) of one place."""
@@ -90,11 +92,11 @@ class Change:
 
     @property
     def rounds(self) -> Counter[tuple[int, int]]:
-        """The pairs of rounds with such places, each with how many."""
+        """The pairs of rounds that have such places, and how many each has."""
         return Counter(self.order)
 
     def places(self) -> list[tuple[list[int], list[int]]]:
-        """The events of a, and of b, of each place."""
+        """The events of a and of b in each place."""
         begins = [(0, 0), *self.ends]
         return [
             (self.a.events[x:end_x], self.b.events[y:end_y]) for (x, y), (end_x, end_y) in pairwise(begins)
@@ -103,20 +105,21 @@ class Change:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launched:
-    """The device work of one side that the other one does not have, and the ops behind it."""
+    """The device work that only this side has, and the ops behind it."""
 
     side: Side
     op: dict[int, int]
-    """Of each such event the innermost op, -1 for none (slices)."""
+    """For each such event, the innermost op (slice), -1 for none."""
     top: dict[int, int]
-    """The outermost op that launches nothing but such events, -1 for none (slices)."""
+    """For each such event, the outermost op that launches nothing but such events (slice), -1 for none."""
     names: dict[int, KernelName]
     shapes: dict[int, str]
-    """Of such products, convolutions and attention the shapes of the op, as far as they are known."""
+    """For matrix products, convolutions and attention, the shapes of the op, where known."""
     by_graph: Set[int]
-    """Those that a graph launched."""
+    """The events that a graph launched."""
     patterns: list[bytes]
-    """Of each run of events what those that are grouped alike share: names, and which have one op."""
+    """For each run of events, the key by which equal runs are grouped once: the names, and which events share
+    an op."""
 
     def name(self, i: int) -> str:
         return self.side.trace.name_of(i)
@@ -125,8 +128,8 @@ class Launched:
         return self.names[int(self.side.trace.name[i])]
 
     def of_op(self, unit: Sequence[int]) -> str:
-        """The name of the op that launched it, and whether it moves memory; "" for none. A copy is that of
-        the op around it: there are many, for many reasons."""
+        """The name of the op that launched it, and whether it moves memory; "" for none. A copy also gets the
+        op around its own: copies are many, and made for many reasons."""
         first = unit[0]
         if (op := self.op[first]) < 0:
             return ""
@@ -134,40 +137,40 @@ class Launched:
         return f"{self.name(op)} {self.name(above) if above >= 0 else ''} {self.moves(first)}"
 
     def of_shapes(self, unit: Sequence[int]) -> str:
-        """The op that launched a product (or the like), with its shapes; "" if they are not known."""
+        """The op that launched a matrix product (or the like), with its shapes; "" if they are not known."""
         shapes = self.shapes.get(unit[0], "")
         return f"{self.name(self.op[unit[0]])} {shapes}" if shapes else ""
 
     def telling(self, unit: Sequence[int]) -> str:
-        """The kind of its kernels, if that says what it is; else ""."""
+        """The kind of its kernels, if that identifies the work; else ""."""
         kinds = {self.kernel(i).kind for i in unit} & TELLING
         return kinds.pop() if len(kinds) == 1 else ""
 
     def compiled(self, i: int) -> bool:
-        """Whether a compiler fused it: its name says what of."""
+        """Whether a compiler fused it: its name then says from which ops."""
         return bool(self.kernel(i).ops)
 
     def about(self, events: Sequence[int]) -> set[str]:
-        """The operators that it computes and that say what it is, as far as is known: without "aten::"."""
+        """The backward ops that it computes, as far as known, without "aten::": these identify the work."""
         found = {op for i in events for op in self.kernel(i).ops}
         found |= {self.name(self.op[i]).removeprefix("aten::") for i in events if self.op[i] >= 0}
         return {name for name in found if name.endswith("_backward")}
 
     def only_copies(self, events: Sequence[int]) -> bool:
-        """Whether all kernels change the type or the layout of something."""
+        """Whether every kernel only changes the type or the layout of something."""
         return all(self.kernel(i).kind == "copy" for i in events if not self.moves(i))
 
     def copies(self, events: Sequence[int]) -> bool:
-        """Whether any may do that."""
+        """Whether any kernel may do that."""
         return any(self.kernel(i).kind == "copy" or self.compiled(i) for i in events)
 
     def of_one_call(self, events: Sequence[int]) -> bool:
-        """Whether a call launched them that launches nothing else, and no compiler fused them."""
+        """Whether one call launched all of them and nothing else, and no compiler fused them."""
         alone = self.top[events[0]] >= 0 and len({self.top[i] for i in events}) == 1
         return alone and not any(map(self.compiled, events))
 
     def inside(self, i: int, ops: Collection[int]) -> int:
-        """Which of these ops launched it, itself or by one within it; -1 for none."""
+        """Which of these ops launched it, directly or through an op inside; -1 for none."""
         op, parent = self.op[i], self.side.trace.parent
         while op >= 0 and op not in ops:
             op = int(parent[op])
@@ -178,14 +181,14 @@ class Launched:
         return bool(self.side.trace.kind[i] != Kind.KERNEL)
 
     def alike(self, own: Sequence[int], other: Sequence[int], right: Launched) -> bool:
-        """Whether events of the same op, or kind, can be the same work: not if there are many more of them,
-        nor (but for products) if they take a very different time."""
+        """Whether events of the same op or kind can be the same work: not if one side has many more of them,
+        nor (except for matrix products) if the times are very different."""
         time, after = (int(of.side.trace.duration[at].sum()) for of, at in ((self, own), (right, other)))
         many = max(len(own), len(other)) <= 3 * min(len(own), len(other))
         return many and (bool(self.telling(own)) or max(time, after) <= ALIKE * max(1, min(time, after)))
 
     def adds(self, events: Sequence[int]) -> bool:
-        """Whether it does what else follows it, too: a GEMM that adds C, or a bias."""
+        """Whether it also does the work that follows elsewhere: a GEMM that adds C, or a bias."""
         notes = " ".join(note for i in events for note in self.kernel(i).notes)
         return "adds C" in notes or "epilogue" in notes
 
@@ -193,7 +196,7 @@ class Launched:
 def find_changes(
     sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], work: Matches, calls: Matches
 ) -> list[Change]:
-    """All changes of the device's work."""
+    """All changes in the device's work."""
     left = _launched(sides[0], trees[0], [one.a for one in work.regions], work.all_a, calls.a)
     right = _launched(sides[1], trees[1], [one.b for one in work.regions], work.all_b, calls.b)
     found: dict[object, Change] = {}
@@ -202,7 +205,7 @@ def find_changes(
     for region, *alike in zip(work.regions, left.patterns, right.patterns, strict=True):
         own, other = region.a.tolist(), region.b.tolist()
         groups = seen.get(tuple(alike))
-        if groups is None:  # most regions are in many steps, or layers: each is grouped once
+        if groups is None:  # many steps or layers share the same region: group it once
             groups = seen[tuple(alike)] = [
                 (
                     found.setdefault((kind, what or key), Change(kind, what)),
@@ -230,8 +233,8 @@ def find_changes(
 def _join_same_ops(
     found: dict[object, Change], forms: dict[object, int], left: Launched, right: Launched, calls: Matches
 ) -> None:
-    """Products, or convolutions, that are gone in one place and new in another, but whose ops both sides run,
-    if for another library: those ops run on other kernels."""
+    """Join matrix products or convolutions that are gone in one place and new in another although both sides
+    run their ops (possibly from another library): those ops now run on other kernels."""
     both = [np.zeros(len(of.side.trace), dtype=np.bool_) for of in (left, right)]
     both[0][calls.a] = both[1][calls.b] = True
     for kind, what in LIBRARY:
@@ -246,7 +249,7 @@ def _join_same_ops(
                 mine[n] += [key] if all(both[n][of.op[i]] for i in kernels) else []
                 own = (i for i in kernels if of.kernel(i).kind == kind)
                 ops[n][key] = {LIBRARIES.sub("", of.name(of.op[i])) for i in own}
-        # One library's normalization, and another's.
+        # One library's normalization replaced by another's.
         for key, its in ops[0].items():
             for other in (one for one, theirs in ops[1].items() if kind == "norm" and theirs == its):
                 mine = [[*dict.fromkeys([*mine[0], key])], [*dict.fromkeys([*mine[1], other])]]
@@ -266,8 +269,8 @@ def _join_same_ops(
 
 
 def _join_one_op(found: dict[object, Change], left: Launched, right: Launched) -> None:
-    """What is new, or gone, of a call that also launched what became other work, belongs to that: something
-    that both do in between parted it."""
+    """If a call launched new (or gone) work as well as work that became something else, join the two:
+    something that both sides do in between had separated them."""
     for n, of, kind in ((0, left, "gone"), (1, right, "new")):
         homes = {
             of.op[i]: (key, at)
@@ -283,7 +286,7 @@ def _join_one_op(found: dict[object, Change], left: Launched, right: Launched) -
             one = found[key]
             for place, rounds, form in zip(one.places(), one.order, one.forms, strict=True):
                 ops = {of.inside(i, homes) for i in place[n]}
-                # Copies are told by themselves: they are rarely wanted.
+                # Copies are reported separately: they are rarely wanted.
                 copies = any(of.side.trace.kind[i] == Kind.MEMCPY for i in place[n])
                 home = homes.get(ops.pop()) if len(ops) == 1 and not copies else None
                 if home is not None:
@@ -305,7 +308,7 @@ def _join_one_op(found: dict[object, Change], left: Launched, right: Launched) -
 
 
 def _named(part: Part, of: Launched) -> None:
-    """Note the ops that a part can be called by."""
+    """Record the ops by which a part can be called."""
     part.tops = sorted({of.top[i] for i in part.events if of.top.get(i, -1) >= 0})
     took = np.array([max(1, int(of.side.trace.duration[i])) for i in part.events], dtype=np.int64)
     theirs = np.array([of.top.get(i, -1) >= 0 for i in part.events], dtype=np.bool_)
@@ -313,20 +316,20 @@ def _named(part: Part, of: Launched) -> None:
 
 
 def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, calls: I64) -> Launched:
-    """`events`: what the other side does not have. `work`, `calls`: what it has (slices)."""
+    """`events`: what the other side does not have. `work`, `calls`: what both have (slices)."""
     trace = side.trace
     at = np.concatenate([np.zeros(0, np.int64), *events])
     op = op_behind(trace, at)
     place = tree.place
     free = np.ones(len(tree.at), dtype=np.bool_)
     free[place[calls]] = False
-    # Sets of memory come with many ops, and are no work of theirs.
+    # Memsets come with many ops and do not count as the ops' own work.
     launch = place[trace.launch[work[trace.kind[work] != Kind.MEMSET]]]
     until = np.append(0, np.cumsum(np.bincount(launch[launch >= 0], minlength=len(tree.at))))
     alone = free & (until[tree.end] == until[:-1])
     climb = alone & ~named(trace, lambda name: COMPILED.search(name) is not None)[trace.name[tree.at]]
     top = np.where(op >= 0, place[op], -1)
-    # One more for -1: a side may have no calls.
+    # One more entry for -1: a side may have no calls.
     alone, climb = np.append(alone, False), np.append(climb, False)
     parent = np.append(tree.parent, -1)
     top[~alone[top]] = -1
@@ -349,7 +352,8 @@ def _launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, call
 
 
 def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
-    """`sizes`: of runs of the events `at`; `above`: what is around each event (slices, -1 for none)."""
+    """`sizes`: the lengths of the runs of events in `at`; `above`: what is around each event (slices, -1 for
+    none)."""
     ends = np.cumsum(sizes, dtype=np.int64)
     run, begin = np.repeat(np.arange(len(sizes)), sizes), np.repeat(ends - sizes, sizes)
     columns: list[I32 | I64] = [name[at]]
@@ -361,9 +365,9 @@ def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
 
 
 def _alike(a: Sequence[int], b: Sequence[int], left: Launched, right: Launched) -> str:
-    """What all these events are, if all such are told at once: of one side alone a "cast", "layout
-    conversion", "memset" or "foreach kernel"; a "GEMM", "convolution" or "kernel" that is another one of the
-    same kind now. Else ""."""
+    """What these events are, if all events like them are reported as one. For work of one side only: "cast",
+    "layout conversion", "memset" or "foreach kernel". For work that became other work of the same kind:
+    "GEMM", "convolution" or "kernel". Otherwise ""."""
     if not (a and b):
         found = {_simple(of.kernel(i)) for of, events in ((left, a), (right, b)) for i in events}
         return found.pop() if len(found) == 1 else ""
@@ -371,7 +375,8 @@ def _alike(a: Sequence[int], b: Sequence[int], left: Launched, right: Launched) 
     ops = [{of.name(of.op[i]) for i in at if of.op[i] >= 0} for of, at in ((left, a), (right, b))]
     apart = bool(ops[0]) and bool(ops[1]) and not ops[0] & ops[1]
     for kind, what in LIBRARY:
-        # Another normalization is another one; products are products, whatever asks for them.
+        # Another op's normalization is different work; matrix products are the same, whatever op asks for
+        # them.
         if all(_computes(one, kind) for one in (before, after)) and not (apart and kind == "norm"):
             return what
     one, other = before[0], after[0]
@@ -380,8 +385,8 @@ def _alike(a: Sequence[int], b: Sequence[int], left: Launched, right: Launched) 
 
 
 def _computes(kernels: Sequence[KernelName], kind: str) -> bool:
-    """Whether these are of a kind, but for those that prepare its memory or add up the parts of its
-    result."""
+    """Whether these kernels are of a kind, apart from ones that prepare its memory or add up its partial
+    results."""
     return {kind} <= {one.kind for one in kernels} and all(
         one.kind in (kind, "memset") or one.short.startswith(HELPERS) or _reason(one) == "layout conversion"
         for one in kernels
@@ -406,14 +411,14 @@ def _reason(kernel: KernelName) -> str:
 
 def _key(events: Sequence[int], of: Launched) -> tuple[frozenset[tuple[str, int]], frozenset[str]]:
     """What is the same in all places of a change."""
-    # A compiler numbers its kernels: they are the same if all else in their names is.
+    # A compiler numbers its kernels: they are the same if the rest of their names is.
     names = Counter(of.kernel(i).short if of.compiled(i) else of.name(i) for i in events)
     return frozenset(names.items()), frozenset(of.of_op([i]) for i in events if not of.compiled(i))
 
 
 def _names(events: Sequence[int], of: Launched) -> object:
-    """The same of what one side alone has, however often each comes, with the names of the ops that are told.
-    Sets of memory come along with other work."""
+    """The same for work of one side only: however often each name comes, and with the names of the ops that a
+    sentence would use. Memsets are ignored, as they come along with other work."""
     told = [i for i in events if of.kernel(i).kind != "memset"] or events
     names, ops = _key(told, of)
     tops = {of.name(of.top[i]) for i in told if of.top[i] >= 0}
@@ -426,7 +431,7 @@ Units = list[list[int]]
 
 
 def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> list[tuple[str, object, Group]]:
-    """The groups of a region, by positions in it, each after what all such are and what it is about."""
+    """The groups of a region, by positions in it. Each comes after what it is (see `_alike`) and its key."""
     at_a, at_b = ({i: n for n, i in enumerate(events)} for events in (a, b))
     found: list[tuple[str, object, Group]] = []
     for kind, mine, its in _groups(a, b, left, right):
@@ -435,7 +440,7 @@ def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> lis
             kind = "replaced" if what and one and other else kind
             group = kind, [at_a[i] for i in one], [at_b[j] for j in other]
             key: object = _key(one, left), _key(other, right)
-            if not (one and other):  # new in one place three times, and in another twice, is one change
+            if not (one and other):  # new three times in one place and twice in another: still one change
                 key = _names(one, left), _names(other, right)
             found.append((what, key, group))
     return found
@@ -444,7 +449,8 @@ def _grouped(a: list[int], b: list[int], left: Launched, right: Launched) -> lis
 def _simply(
     a: list[int], b: list[int], left: Launched, right: Launched
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """What one side alone has, apart by what it is, if all of it is told wherever it is."""
+    """The work of one side, split by what it is, if all of it is of kinds that are reported wherever they
+    are."""
     events, of = (a, left) if a else (b, right)
     told = [_simple(of.kernel(i)) for i in events]
     for what in dict.fromkeys(told) if all(told) else [""]:
@@ -453,10 +459,10 @@ def _simply(
 
 
 def _groups(a: list[int], b: list[int], left: Launched, right: Launched) -> list[Group]:
-    """The events of a region as groups that belong together."""
+    """The events of a region, grouped by what belongs together."""
     if not a or not b:
         return _alone(a, b)
-    # With graphs on both sides, what a graph launched did not become what a call launched.
+    # If both sides use graphs, work launched by a graph did not become work launched by a call.
     sides = (a, left.by_graph), (b, right.by_graph)
     graph = [[i for i in events if i in known] for events, known in sides]
     calls = [[i for i in events if i not in known] for events, known in sides]
@@ -464,11 +470,11 @@ def _groups(a: list[int], b: list[int], left: Launched, right: Launched) -> list
         parts = [part for part in (graph, calls) if any(part)]
         return [group for one, other in parts for group in _groups(one, other, left, right)]
     out: list[Group] = []
-    # Products of the same shapes, the work of the same op, then that of the same kind, is the same work done
-    # differently.
+    # These are the same work done differently: matrix products of the same shapes first, then work of the
+    # same op, then work of the same kind.
     words = [Launched.of_shapes, Launched.of_op, Launched.telling]
     if any(map(left.compiled, a)) or any(map(right.compiled, b)):
-        words.remove(Launched.of_op)  # the same op is often another part of it: what a compiler left over
+        words.remove(Launched.of_op)  # often another part of the same op: what a compiler left over
     _pair(_units(a, left), _units(b, right), words, left, right, out)
     groups = _with_their_ops([one for group in out for one in _parted(group, out, left, right)], left, right)
     return [(_became(a, b) if kind == "replaced" else kind, a, b) for kind, a, b in groups]
@@ -480,8 +486,8 @@ Word = Callable[[Launched, Sequence[int]], str]
 def _pair(
     a: Units, b: Units, words: Sequence[Word], left: Launched, right: Launched, out: list[Group]
 ) -> None:
-    """Add the groups of these units: those with the same first word belong together, then those between them
-    by the other words."""
+    """Add the groups of these units: first pair those with the same first word, then the ones in between by
+    the other words."""
     if not words:
         out += _unpaired(list(chain(*a)), list(chain(*b)), left, right, out)
         return
@@ -492,12 +498,13 @@ def _pair(
 
 
 def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) -> list[Group]:
-    """What only stands in the same place is parted where it can not be the same work: it is gone, and new."""
+    """Split work that merely stands in the same place into "gone" and "new" if it cannot be the same work."""
     kind, a, b = group
     if kind != "rest":
         return [group]
     one, other = left.about(a), right.about(b)
-    # Copies do not become sums; nor does one backward another, unless nothing else is in its place.
+    # A copy does not become a sum. One backward op does not become another, unless nothing else is in its
+    # place.
     apart = bool(one) and bool(other) and not one & other
     apart &= len(groups) > 1 or not (left.of_one_call(a) and right.of_one_call(b))
     kernels = [[of.kernel(i) for i in at] for of, at in ((left, a), (right, b))]
@@ -507,7 +514,7 @@ def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) 
     one, other = ({_reason(kernel) for kernel in some} for some in kernels)
     apart |= "" not in one | other and not one & other
     pairs = [(mine, its) for kind, mine, its in groups if kind == "replaced"]
-    # What the op of a pair launched besides belongs to the pair.
+    # Whatever else the op of a pair launched belongs to the pair.
     for n, (of, at) in enumerate(((left, a), (right, b))):
         own = {of.top[i] for i in at} - {-1}
         apart |= bool(own) and own <= {of.top[i] for pair in pairs for i in pair[n]}
@@ -517,11 +524,11 @@ def _parted(group: Group, groups: list[Group], left: Launched, right: Launched) 
 
 
 def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> list[Group]:
-    """Kernels and sets that are new or gone belong to the pair whose op launched them, too."""
+    """Add new or gone kernels and sets to the pair whose op launched them too."""
     found = [group for group in groups if group[1] and group[2]]
 
     def whose(of: dict[int, int], side: int) -> dict[int, int]:
-        """The pair of each op (or top) of that side."""
+        """Which pair each op (or top) of that side belongs to."""
         return {of[i]: n for n, (_, *both) in enumerate(found) for i in both[side] if of[i] >= 0}
 
     homes, ops = (whose(left.top, 0), whose(right.top, 1)), (whose(left.op, 0), whose(right.op, 1))
@@ -533,7 +540,7 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
         if not own:
             continue
         stay = any(of.side.trace.kind[i] == Kind.MEMCPY for i in own)
-        # Casts that no compiled kernel took in are told together.
+        # Casts that no compiled kernel absorbed are reported together.
         casts = {
             i
             for i in own
@@ -554,8 +561,8 @@ def _with_their_ops(groups: list[Group], left: Launched, right: Launched) -> lis
 
 
 def _given(events: list[int], of: Launched, ops: dict[int, int], found: list[Group], n: int) -> list[int]:
-    """Give events of side `n` to the pair whose op has launched them by an op within it; return the rest.
-    `ops`: of the pairs, each with which one it is."""
+    """Add events of side `n` to the pair whose op launched them through an op inside it; return the rest.
+    `ops`: the pairs' ops, each with the index of its pair."""
     rest = []
     for i in events:
         at = of.inside(i, ops)
@@ -582,7 +589,7 @@ def _became(a: Sequence[int], b: Sequence[int]) -> str:
 
 
 def _units(events: list[int], of: Launched) -> Units:
-    """Runs of events that one op launched; copies and sets stand alone."""
+    """Runs of events that one op launched; each copy or set is a unit by itself."""
     found: Units = []
     for i in events:
         last = found[-1][-1] if found else None
@@ -597,11 +604,11 @@ def _units(events: list[int], of: Launched) -> Units:
 def _between(
     a: Units, b: Units, word: Callable[[Launched, Sequence[int]], str], left: Launched, right: Launched
 ) -> Iterator[tuple[Units, Units, tuple[list[int], list[int]] | None]]:
-    """(units of a, units of b, the pair that follows) between those with the same word, and after the last.
-    An op that launches many more kernels on one side than on the other is not the same work."""
+    """(units of a, units of b, the pair after them) between units with the same word, then the units after
+    the last pair. An op that launches many more kernels on one side is not the same work."""
     told_a, told_b = [word(left, unit) for unit in a], [word(right, unit) for unit in b]
     words = {one: n for n, one in enumerate({*told_a} & {*told_b} - {""})}
-    # A word of one side only is none.
+    # A word that only one side has does not count.
     at_a, at_b = ([i for i, one in enumerate(told) if one in words] for told in (told_a, told_b))
     numbers_a, numbers_b = (
         np.array([words[one] for one in told if one in words], np.int64) for told in (told_a, told_b)
@@ -618,11 +625,11 @@ def _between(
 def _unpaired(
     a: list[int], b: list[int], left: Launched, right: Launched, so_far: list[Group]
 ) -> list[Group]:
-    """What is left between pairs, as groups; copies and sets of one side on their own."""
+    """The units left between pairs, as groups; copies and sets of one side are separate."""
     kernels_a, kernels_b = [i for i in a if not left.moves(i)], [j for j in b if not right.moves(j)]
     if kernels_a and kernels_b:
         return [*_alone([], [j for j in b if right.moves(j)]), ("rest", a, kernels_b)]
-    if so_far and so_far[-1][1] and so_far[-1][2]:  # a pair before: did it take in what follows?
+    if so_far and so_far[-1][1] and so_far[-1][2]:  # the pair before may have taken in what follows
         kind, before, after = so_far[-1]
         if kernels_a and right.adds(after) and not left.adds(before):
             so_far[-1] = kind, before + kernels_a, after
@@ -638,7 +645,7 @@ def _unpaired(
 def otherwise(
     sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Change]
 ) -> Bool:
-    """Which of the calls that are the same launch other work than before, or make other calls. Shape of
+    """Which of the matched calls launch different work than before, or make different calls. Same shape as
     `calls.a`."""
     found = np.zeros(len(calls.a), dtype=np.bool_)
     work = [one for one in changes if one.kind != "calls"]

@@ -1,4 +1,4 @@
-"""The time that the CPU takes to launch what a change is about."""
+"""How much CPU time it takes to launch the work of a change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Bool, Kind
 
 SAME, MIXED, NOTHING = -1, -2, -3
-"""Whose the work is that a call launches: both sides' (or only moved), that of several, no one's."""
+"""Markers for whose work a call launches: work of both sides (or only moved), work of several changes, or
+none."""
 
 
 def charge(
@@ -24,10 +25,11 @@ def charge(
     changes: list[Change],
     words: Vocabulary,
 ) -> Change:
-    """Give each change the calls that launched its work, with the ops around them that launch nothing else:
-    what the outermost of them take is its time on the CPU. An op that both sides run counts only if it
-    launches this change's work on both. Returns the other calls that one side alone makes, as a change of
-    kind "calls": not those that both make somewhere in a round, unless there are no others."""
+    """Give each change the calls that launched its work, and the ops around them that launch nothing else:
+    the time of the outermost is the change's time on the CPU. An op that both sides run counts only if it
+    launches this change's work on both. Returns the other calls that only one side makes, as a change of kind
+    "calls". Calls that both sides make somewhere in a round are left out of it, unless there are no
+    others."""
     parts = [one.a for one in changes], [one.b for one in changes]
     still = [n for n, one in enumerate(changes) if one.kind == "order"]
     owners = [_owners(*one, still) for one in zip(sides, trees, parts, strict=True)]
@@ -42,7 +44,7 @@ def charge(
         both = ~free & (np.append(owners[1 - n][0], NOTHING)[partner] == owner)
         mine = np.flatnonzero((owner >= 0) & (launches | (climb & (free | both))))
         others = ~_give(side, tree, mine, owner, parts[n])
-        # What compiling calls is told with it.
+        # What compiling calls is reported with the compiling.
         start = side.trace.start[tree.at]
         others &= side.compiler.touching(start, start + 1) == 0
         left.append(tree.at[free & others])
@@ -56,8 +58,8 @@ def charge(
 
 
 def without_loading(sides: tuple[Side, Side], rest: Change) -> tuple[I64, I64]:
-    """Take the calls that load data out of a change of kind "calls": they are told with the loading. Returns
-    them, of either side."""
+    """Remove the calls that load data from a change of kind "calls": they are reported with the loading.
+    Returns them, for each side."""
     found = []
     for side, part in zip(sides, (rest.a, rest.b), strict=True):
         at = np.array(part.events, dtype=np.int64)
@@ -69,7 +71,7 @@ def without_loading(sides: tuple[Side, Side], rest: Change) -> tuple[I64, I64]:
 
 
 def charged(trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Change]) -> Bool:
-    """Which of the calls that both make are, on both sides, counted with the work of a change. Shape of
+    """Which of the matched calls are counted with the work of a change, on both sides. Same shape as
     `calls.a`."""
     parts = [one.a for one in changes], [one.b for one in changes]
     found = np.ones(len(calls.a), dtype=np.bool_)
@@ -80,8 +82,8 @@ def charged(trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Chan
 
 
 def _more(own: I64, all_own: I64, other: I64, all_other: I64) -> Bool:
-    """Which of `own` are more than the `other` ones have of the same; as many as there are more in all: where
-    a change was given a call that both sides make, another one like it takes its place."""
+    """Which of `own` exceed the number of equal calls in `other`, but no more than there are extra in total:
+    if a change was given a call that both sides make, another call like it takes its place."""
     order = np.argsort(own, kind="stable")
     mine = own[order]
     nth = np.arange(len(own)) - np.searchsorted(mine, mine)
@@ -92,14 +94,14 @@ def _more(own: I64, all_own: I64, other: I64, all_other: I64) -> Bool:
 
 
 def _count(keys: I64, of: I64) -> I64:
-    """How many `keys` there are of each."""
+    """How many times each of `of` occurs in `keys`."""
     keys = np.sort(keys)
     return np.asarray(np.searchsorted(keys, of, side="right") - np.searchsorted(keys, of), dtype=np.int64)
 
 
 def _owners(side: Side, tree: CallTree, parts: list[Part], still: list[int]) -> tuple[I64, Bool]:
-    """(of each call the number of the part whose work is all that it launches, or one of `SAME`; whether it
-    launches any itself). `still`: parts whose work only runs elsewhere."""
+    """(for each call, the number of the part that owns all the work it launches, or one of `SAME`, `MIXED`
+    and `NOTHING`; whether it launches any itself). `still`: parts whose work only runs elsewhere."""
     trace, work = side.trace, side.work
     owner = np.full(len(work), SAME, dtype=np.int64)
     for n, part in enumerate(parts):
@@ -109,8 +111,8 @@ def _owners(side: Side, tree: CallTree, parts: list[Part], still: list[int]) -> 
     lost = np.flatnonzero(call < 0)
     call[lost] = tree.place[op_behind(trace, work[lost])]
     moves, changed = trace.kind[work] != Kind.KERNEL, owner != SAME
-    # Sets of memory come with many ops, and are no work of theirs; a copy says what an op does only if that
-    # runs no kernel.
+    # Memsets come with many ops and do not count as the ops' own work. A copy tells what an op does only if
+    # the op runs no kernel.
     told = (call >= 0) & (changed | (trace.kind[work] != Kind.MEMSET))
     alone, found = (_all_of(tree, call[some], owner[some]) for some in (told, told & ~(changed & moves)))
     launches = np.bincount(call[call >= 0], minlength=len(tree.at)) > 0
@@ -118,7 +120,8 @@ def _owners(side: Side, tree: CallTree, parts: list[Part], still: list[int]) -> 
 
 
 def _all_of(tree: CallTree, call: I64, owner: I64) -> I64:
-    """Of each call the owner of all that it launches. `call`, `owner`: of each event (position, number)."""
+    """For each call, the owner of everything it launches. `call`, `owner`: for each event (position,
+    number)."""
     order = np.argsort(call, kind="stable")
     of, launched = owner[order], np.bincount(call, minlength=len(tree.at))
     until = np.append(0, np.cumsum(launched))
@@ -132,7 +135,8 @@ def _all_of(tree: CallTree, call: I64, owner: I64) -> I64:
 
 
 def _give(side: Side, tree: CallTree, mine: I64, owner: I64, parts: list[Part]) -> Bool:
-    """Give these calls (positions) to the parts that own them; which calls are among them, or within one."""
+    """Give these calls (positions) to the parts that own them. Returns which calls are among them or inside
+    one."""
     under = tree.under(mine)
     inside = under >= 0
     top = np.append(mine, -1)[under]
@@ -144,7 +148,8 @@ def _give(side: Side, tree: CallTree, mine: I64, owner: I64, parts: list[Part]) 
         ends = np.cumsum(np.bincount(of, minlength=len(parts)))
         for part, low, high in zip(parts, np.append(0, ends).tolist(), ends.tolist(), strict=False):
             setattr(part, what, tree.at[at[low:high]])
-    # Copies and sets of which some are counted with the ops that launch them: the rest says nothing.
+    # If only some copies or sets of a part are counted with the ops that launch them, the rest is
+    # meaningless.
     shared = np.unique(owner[mine[owner[top[mine]] != owner[mine]]])
     for part in (parts[n] for n in shared.tolist()):
         if (side.trace.kind[np.array(part.events)] != Kind.KERNEL).all():

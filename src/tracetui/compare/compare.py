@@ -1,4 +1,4 @@
-"""Two sides become a comparison: the numbers of a step, and what explains their difference."""
+"""Compares two sides: the numbers of a step, and what explains the difference."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tracetui.analysis.device_work import decoded_names
 from tracetui.analysis.devices import by_start, device_of
 from tracetui.analysis.findings.ops import recomputation
 from tracetui.analysis.kinds import communicates
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import named, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.again import as_change, find_again, give_calls, without
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import CallTree, call_tree
@@ -43,30 +43,31 @@ from tracetui.trace.unknown import missing_kernels
 from tracetui.units import duration, plural, share
 
 STRANGE = 0.05
-"""Programs that have less than this in common are not the same one, changed."""
+"""If two programs have less than this in common, B is not a changed version of A."""
 LITTLE, MANY = 0.25, 12
-"""So little of the GPU's work in common, and so many explanations: most likely neither."""
+"""With so little of the GPU's work in common and so many explanations, it probably is not either,"""
 WITHIN = 0.75
-"""Unless so much of one is all there in the other, which does much besides."""
+"""unless nearly all of one is in the other, which does much else besides."""
 CROWDED = 0.1
-"""Work beside other work for this share of its time more than on the other side may be slower for that."""
+"""Work may be slower because other work runs beside it if the share of its time with such work differs by
+this much between the sides."""
 
 PAUSE = 0.03
-"""A pause between two calls that one side alone has is no matter of the machine's speed from this share of a
-step on."""
+"""If only one side has a pause between two calls, and it is at least this share of a step, it has nothing to
+do with the machine's speed."""
 
 SAMPLED = 256
-"""Ops of which the arguments are read."""
+"""The most ops whose arguments are read."""
 
 WAITS = 0.001
-"""A device that waits for the CPU for a smaller share of a step is not said to."""
+"""If a device waits for the CPU for a smaller share of a step than this, that is not mentioned."""
 
 
 def compare(a: Results | Side, b: Results | Side) -> Comparison:
     """What `b` does differently from `a`. Results are compared with all their steps."""
     a, b = (one if isinstance(one, Side) else side_of(one) for one in (a, b))
     if not (len(a.steps) and len(b.steps)):
-        # Steps are not compared with a recording that has none: then the whole is.
+        # Steps are not compared with a recording that has none: compare the whole recordings.
         a, b = side_of(a.results, []), side_of(b.results, [])
     lost = any(missing_kernels(side.trace) or side.trace.cut_off for side in (a, b))
     if lost or _unrecorded_work(a, b) or _nothing(a, b):
@@ -77,7 +78,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         a, b = replace(a, work_only=True), replace(b, work_only=True)
     whole = a, b
     rounds = pair_rounds(a, b)
-    # From here on, the rounds that were paired.
+    # From here on, only the rounds that were paired.
     a, b = a.only([i for i, _ in rounds]), b.only([j for _, j in rounds])
     counted = counted_of(*whole, rounds)
     pairs = [(i, i) for i in range(len(rounds))]
@@ -87,7 +88,7 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     again, changes = find_again((a, b), trees, words), find_changes((a, b), trees, work, calls)
     plain = joined((a, b), work, calls, changes)
     if again and again.larger is None and any(one.block for one in plain):
-        again = None  # more layers, where layers are all there is
+        again = None  # if nothing but layers was added, report more layers
     if again:
         changes = joined((a, b), work, calls, without(again, changes))
         changes.append(as_change(again, (a, b)))
@@ -110,12 +111,13 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         if side.results.gaps().devices:
             other |= np.isin(at, side.results.cpu_time().first)
     time_a, time_b = a.trace.duration[work.all_a], b.trace.duration[work.all_b]
-    # A collective waits for the other ranks: its time says nothing of the machine, nor does that of work
-    # which only one side runs beside a collective, or anything else.
+    # A collective waits for the other ranks, so its time says nothing about the machine. Nor does the time of
+    # work that runs beside a collective, or any other work, on one side only.
     crowded = np.abs(_beside(a, work.all_a) - _beside(b, work.all_b)) > CROWDED
     timed = ~grown & ~longer & ~often & ~crowded & ~communicates(a.trace)[a.trace.name[work.all_a]]
     long = float(np.median(counted[0].times))
-    # Where no kernels are on other sizes, ops that are take longer for that, and are told so.
+    # If no kernels have other sizes, ops that have them take longer for that reason, and are reported that
+    # way.
     changed = other | bigger if grown.any() else other & ~bigger
     usual = max(long, float(np.median(counted[1].times)))
     odd = (
@@ -123,10 +125,10 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         + changed_calls((a, b), trees, calls, changed & ~charged(trees, calls, changes), usual),
         odd_work((a, b), work, ~grown & ~longer & ~often, timed, float(np.median(counted[0].work_time))),
     )
-    # What is told to take longer, or less long, than all else is not the machine.
+    # Calls and work reported as unusually slow or fast do not count for the machine's speed.
     other |= np.isin(calls.a, np.concatenate([calls.a[:0], *(one.a for one in odd[0] if not one.once)]))
     timed &= ~np.isin(work.all_a, np.concatenate([work.a[:0], *(one.a for one in odd[1])]))
-    # Without a device, ops on larger inputs take longer for that.
+    # Without a device, ops take longer on larger inputs.
     alike = ~other & ~bigger if not len(work.all_a) else ~other
     same = ops & alike
     machine = Machine(
@@ -141,19 +143,19 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         general(a.trace.name[calls.a[same]], own_a[calls.a[same]], own_b[calls.b[same]]),
         general(a.trace.name[work.all_a[timed]], time_a[timed], time_b[timed]),
     )
-    # Kernels that follow each other within a graph take another time than those launched one by one.
+    # Kernels that follow each other within a graph take a different time than when launched one by one.
     of_graph = [by_graph(side, at[timed]) for side, at in ((a, work.all_a), (b, work.all_b))]
     relaunched = 2 * np.count_nonzero(of_graph[0] != of_graph[1]) > machine.work
-    # What is recorded besides takes time in some calls more than in others.
+    # Recording more costs more time in some calls than in others.
     recorded = options(a) != options(b)
     all_of_it = (
         recorded or _agree(machine.cpu_ratio, in_general[0]),
         not relaunched and _agree(machine.device_ratio, in_general[1]),
     )
     path = on_the_way[1] - on_the_way[0] if many and all_of_it[0] else 0.0
-    # Calls that took less long make no step longer: what lies between them does.
+    # Faster calls do not make a step longer: then it is what lies between them.
     path *= path * ((machine.cpu_ratio or 1.0) - 1) > 0
-    # Where little is the same, it does not say how fast the machine was.
+    # If little is the same, it does not show how fast the machine was.
     much = 2 * int(time_a[timed].sum()) >= int(a.work_time.sum())
     device_drift = in_general[1] if much and not relaunched else 1.0
     much = 2 * int(own_a[calls.a[same]].sum()) >= int(a.op_time.sum())
@@ -215,44 +217,44 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
 
 
 def _unrecorded_work(a: Side, b: Side) -> str:
-    """Which one recorded nothing of the device, though it launches kernels: "A", "B", or "" where both did,
-    or neither."""
+    """Which side recorded nothing on the device although it launches kernels: "A", "B", or "" if both
+    recorded some, or neither did."""
     return _one_without(a, b, *DEVICE_WORK)
 
 
 def _nothing(a: Side, b: Side) -> str:
-    """Which one has nothing that could be compared: "A", "B", or "" where both have something."""
+    """Which side has nothing to compare: "A", "B", or "" if both have something."""
     return next((c for c, one in zip("AB", (a, b), strict=True) if not one.results.whole.analysable()), "")
 
 
 def _unrecorded_cpu(a: Side, b: Side) -> str:
-    """Which one recorded nothing of the CPU, while both recorded the device: "A", "B" or ""."""
+    """Which side recorded nothing on the CPU, while both recorded the device: "A", "B" or ""."""
     work_a, work_b = (len(plausible(side.trace, *DEVICE_WORK)) for side in (a, b))
     has_a, has_b = (bool(len(plausible(side.trace, Kind.CPU_OP, Kind.RUNTIME))) for side in (a, b))
     return ("B" if has_a else "A") if has_a != has_b and work_a and work_b else ""
 
 
 def _unrecorded_ops(a: Side, b: Side) -> str:
-    """Which one recorded no ops, though it launches kernels, and not by a graph: "A", "B" or ""."""
+    """Which side recorded no ops although it launches kernels, and not by a graph: "A", "B" or ""."""
     return _one_without(a, b, Kind.CPU_OP)
 
 
 def _some_ops(side: Side, calls: I64) -> list[dict[str, Any]]:
-    """What is recorded of the first of these calls that are ops: they are near each other in the file."""
+    """The arguments of the first of these calls that are ops: they are near each other in the file."""
     return side.trace.args_of(calls[side.trace.kind[calls] == Kind.CPU_OP][:SAMPLED])
 
 
 def _unsized(a: Side, b: Side) -> bool:
-    """Whether ops take longer on larger inputs (they compute themselves), and how large those are is not
-    recorded on either side."""
+    """Whether ops take longer on larger inputs (because they compute on the CPU), and the input sizes were
+    not recorded on both sides."""
     computes = not any(len(plausible(side.trace, *DEVICE_WORK)) for side in (a, b))
     sized = (any(args.get("Input Dims") for args in _some_ops(side, side.calls)) for side in (a, b))
     return computes and not all(sized)
 
 
 def _gradients(a: Side, b: Side, calls: Matches) -> str:
-    """Which one alone records what a backward pass would need: "A", "B", or "" for both, or neither; or where
-    too few calls are the same: a compiled function, or a graph, does not show it."""
+    """The only side that records what a backward pass would need: "A" or "B". "" if both do or neither does,
+    or if too few calls are the same: a compiled function or a graph does not show it."""
     if 2 * len(calls.a) < max(len(a.calls), len(b.calls)):
         return ""
     has = []
@@ -270,8 +272,8 @@ def _one_without(a: Side, b: Side, *kinds: Kind) -> str:
 
 
 def _strange(facts: Facts, told: int) -> str:
-    """What to ask of programs that have so little in common that they are hardly one, changed. `told`: how
-    many explanations there are."""
+    """A question to ask if the two programs have so little in common that one is hardly a changed version of
+    the other. `told`: the number of explanations."""
     if facts.again is not None:
         return ""
     a, b = facts.sides
@@ -282,9 +284,9 @@ def _strange(facts: Facts, told: int) -> str:
     same = [both / most for _, most, both in known]
     if not (_compiled(a, b) or _compiled(b, a)) and max(same, default=1.0) < STRANGE:
         return "A and B have hardly anything in common: is this the same program?"
-    # Of a program that does much besides all of the other one is there.
+    # Nearly all of the smaller program is in the larger one, which does much else besides.
     within = all(both >= WITHIN * least for least, _, both in known)
-    # A compiler leaves little of a program.
+    # A compiler leaves little of a program unchanged.
     within |= any(any(name.startswith("triton_") for name in side.trace.names) for side in (a, b))
     many = told > MANY or strangers(facts.sides, facts.work)
     if many and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
@@ -294,7 +296,7 @@ def _strange(facts: Facts, told: int) -> str:
 
 
 def _compiled(a: Side, b: Side) -> bool:
-    """Whether compiled kernels of `b` are, for the most part, named after what `a` runs."""
+    """Whether the names of `b`'s compiled kernels mostly mention ops that `a` runs."""
     fused = {
         op for name in decoded_names(b.trace, b.work).values() if name.family == "triton" for op in name.ops
     }
@@ -305,13 +307,14 @@ def _compiled(a: Side, b: Side) -> bool:
 
 
 def _agree(ratio: float | None, in_general: float) -> bool:
-    """Whether most of what was timed says at least half of what a ratio says; all do of one near 1."""
+    """Whether what most names show (`in_general`) is at least half of an overall ratio, on a log scale.
+    Always true for a ratio near 1."""
     told = float(np.log(ratio)) if ratio else 0.0
     return abs(told) < MACHINE_SHARE or float(np.log(in_general)) / told >= 0.5
 
 
 def _of_rounds(sides: tuple[Side, Side], calls: tuple[I64, I64]) -> float:
-    """How many times as long a round's calls took: of the medians, as the numbers are."""
+    """How many times as long a round's calls took, from the medians, like the other numbers."""
     first, second = (
         float(np.median(sum_into(side.round_of(at), side.results.self_time()[at], side.rounds)))
         for side, at in zip(sides, calls, strict=True)
@@ -320,14 +323,15 @@ def _of_rounds(sides: tuple[Side, Side], calls: tuple[I64, I64]) -> float:
 
 
 def _beside(side: Side, at: I64) -> F64:
-    """The share of each event, 0 to 1, in which another stream of its device works, too. Shape of `at`."""
+    """For each event, the share of its time (0 to 1) in which another stream of its device works too. Shape
+    of `at`."""
     trace, found = side.trace, np.zeros(len(at))
     device = device_of(trace)[trace.lane]
     start, length = trace.start[at], trace.duration[at]
     for one in np.unique(device[at]).tolist():
         work = by_start(trace, side.work[device[side.work] == one])
         begin, end = trace.start[work], trace.start[work] + trace.duration[work]
-        # Of two that run at once, one began before the other, and goes on.
+        # Of two that run at once, one began earlier and is still running.
         last = np.maximum.accumulate(end)
         which = np.maximum.accumulate(np.where(end == last, np.arange(len(end)), 0))[:-1]
         both = np.minimum(end[1:], last[:-1])
@@ -341,10 +345,11 @@ def _beside(side: Side, at: I64) -> F64:
 def _same_path(
     trace: Trace, trees: tuple[CallTree, CallTree], calls: Matches, same: Bool, rounds: int, pause: float
 ) -> tuple[float, float]:
-    """What the `same` ones of `calls`, but for waiting, add to a round of each side, with the time between
-    them: the medians, ns. Not the time after calls that only one side makes: it may be theirs; nor that
-    between two calls where one side has much more, by `pause` (ns) or more. Where that between them changed
-    much more than the calls did, it is not the machine's, but what runs there: then none of it counts."""
+    """How much the `same` ones of `calls`, without those that wait, add to a round of each side, including
+    the time between them: the medians, ns. The time after a call that only one side makes is left out, as it
+    may belong to that call. So is the time between two calls if one side has much more of it, by at least
+    `pause` ns. If the time between calls changed much more than the calls did, the cause is what runs there,
+    not the machine: then none of that time counts."""
     places = [tree.place[at].astype(np.int64) for tree, at in zip(trees, (calls.a, calls.b), strict=True)]
     partner = np.full(len(trees[0].at) + 1, -1, dtype=np.int64)
     partner[places[0]] = places[1]
@@ -374,13 +379,13 @@ def _same_path(
 
 
 def _scaled(likely: F64, after: F64, pause: float) -> Bool:
-    """Which of these times, ns, are about as long as is likely, or less than a pause away from it."""
+    """Which of these times, ns, are close to the likely one, or less than a pause away from it."""
     low, high = np.minimum(likely, after), np.maximum(likely, after)
     return np.asarray((high - low < pause) | (high <= LIKE * low), dtype=np.bool_)
 
 
 def _outside(side: Side, tree: CallTree) -> float:
-    """How long no thread that makes up a round was in any call: the median, ns."""
+    """How long none of the threads that make up a round was in any call: the median, ns."""
     low, high = side.windows
     return float(np.median(high - low - sum_into(tree.round, tree.own, side.rounds)))
 
@@ -472,7 +477,7 @@ def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tupl
 
 
 def _annotations(a: Side, b: Side) -> list[str]:
-    """Which annotations only one of them has; they come in most steps."""
+    """Which annotations only one side has, if they come in most steps."""
     names = [side.annotations for side in (a, b)]
     mine = [[name for key, name in one.items() if key not in other] for one, other in (names, names[::-1])]
     many = "annotations" if any(len(some) > 1 for some in mine) else "annotation"

@@ -1,4 +1,4 @@
-"""What explains the difference, in sentences with numbers, the largest first."""
+"""Explains the difference in sentences with numbers, the largest first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.kinds import communicates
-from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.facts import LIKE, Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import NAMED, counted, listed, short
@@ -24,25 +24,27 @@ from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
 from tracetui.units import capital, duration, plural, significant, verb
 
 MACHINE, DEVICE = 0.02, 0.03
-"""The machine is mentioned if it was this much faster or slower, on the CPU and on the device."""
+"""The machine is mentioned if it was at least this much faster or slower, on the CPU and on the device,"""
 LEAST = 0.02
-"""And if that adds this share of the step, or takes it away."""
+"""and if that changes the step by at least this share."""
 HELD = "Python, data loading, sleep{} other programs"
 OUTSIDE, LITTLE, PART = 0.1, 0.03, 1 / 6
-"""What the CPU does outside all ops is told if it changes by this share of the step; by a smaller one where
-that is this part of the change of the step."""
+"""CPU time outside all ops is mentioned if it changes by `OUTSIDE` of the step, or by a smaller share if that
+is `PART` of the change of the step."""
 UNEVEN = 2
-"""Events of one name of which a quarter takes so many times as long as another one are told in all."""
+"""If the upper quartile of a name's times is more than this many times the lower one, the
+sentence gives their sum."""
 LIKELY = 0.5
-"""The difference of the medians says what calls come to if it makes up this part of it, and no more."""
+"""A sentence gives medians if the change that they imply is at least this share of the real one, and at most
+its inverse; otherwise it gives means."""
 FEW_CALLS = 100
-"""Fewer calls do not say how fast the machine was, unless they are all."""
+"""Fewer calls than this do not show how fast the machine was, unless they are all there are."""
 SIZES = 3
-"""Sizes of a list of tensors that are told."""
+"""The most sizes from a list of tensors that are named."""
 
 
 def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
-    """(the explanations, what matters most first; whether both are the same program)."""
+    """(the explanations, most important first; whether both are the same program)."""
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
     same = not program and not (facts.a.calls_only and facts.a.no_calls) and not any(map(len, facts.loads))
     same &= not facts.gradients
@@ -60,7 +62,7 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
         *_slower_work(facts),
         *_more_steps(facts),
     ]
-    # What calls took once is a part of how fast the machine was.
+    # What single calls took once is part of the machine's speed.
     told = any(one.on == "cpu" for one in machine)
     found += [one for one in _slower_calls(facts) if not (told and one.kind == "once")]
     device = facts.by_device
@@ -68,19 +70,20 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
         found += _same_calls(facts, sum(one.first(device)[0] for one in found))
 
     def weight(one: Explanation) -> tuple[bool, int]:
-        # Where the device sets the pace, what the CPU does meanwhile comes second, unless it waits for it.
+        # If the device sets the pace, what the CPU does meanwhile comes second, unless the device waits for
+        # it.
         return device and one.on == "cpu", -abs(one.first(device)[0])
 
     order = sorted(found, key=weight)
     graph = [one for one in order if one.kind == "graph"]
     calls = next((n for n, one in enumerate(order) if one.kind == "calls"), len(order))
-    if graph and order.index(graph[0]) > calls:  # which is why there are other calls
+    if graph and order.index(graph[0]) > calls:  # the graph is why the calls differ
         order = [*order[:calls], *graph, *(one for one in order[calls:] if one not in graph)]
     return tuple(order), same
 
 
 def _first_use(facts: Facts) -> Iterator[Explanation]:
-    """The device is used for the first time, or its libraries are, on one side."""
+    """The device or its libraries are used for the first time on one side."""
     before, after = facts.first
     if abs(after - before) >= LEAST * max(facts.step, facts.metrics["step_ns"].b or 0):
         told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
@@ -108,7 +111,7 @@ def _compiling(facts: Facts) -> Iterator[Explanation]:
 
 
 def _queued(facts: Facts) -> Iterator[Explanation]:
-    """The device had work that it did not start."""
+    """The device left queued work waiting."""
     one = facts.idle.get("queued")
     if one is None or one.within_noise:
         return
@@ -122,13 +125,13 @@ def _queued(facts: Facts) -> Iterator[Explanation]:
 
 
 def _exposed(facts: Facts) -> Iterator[Explanation]:
-    """As much is copied, and kernels run beside it for longer, or less long."""
+    """The same amount is copied, but the part of it during which no kernel runs changed."""
     copies, moved = facts.metrics["copies_ns"], facts.metrics["copied_bytes"]
     if copies.change is None or copies.within_noise or moved.change:
         return
     before, after = copies.a or 0.0, copies.b or 0.0
     a, b = (side.work[host_copies(side.trace, side.work)] for side in facts.sides)
-    # Copies that take as long as before: others are told by themselves.
+    # Only if the copies take as long as before: otherwise they are reported by themselves.
     as_long = 2 * abs(facts.work_time(a, b).change) <= abs(copies.change)
     if as_long and abs(copies.change) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
         told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
@@ -137,7 +140,7 @@ def _exposed(facts: Facts) -> Iterator[Explanation]:
 
 
 def _waited(facts: Facts) -> Iterator[Explanation]:
-    """The program waited longer, or less long, for its data, or for other processes."""
+    """The program waited a different time for its data or for other processes."""
     if facts.by_device or facts.a.calls_only:
         return
     longest = max(facts.step, facts.metrics["step_ns"].b or 0)
@@ -161,8 +164,9 @@ def _or_none(ns: float) -> str:
 
 
 def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
-    """The CPU was in no call for longer, or less long, by more than the machine explains: what the device
-    waited for it; without such idle time, all of it. `told`: the part of it that is told apart, ns."""
+    """The time that the CPU spent outside all calls changed by more than the machine explains. The number is
+    the time that the device waited for it or, without such idle time, all of it. `told`: the part that other
+    explanations cover, ns."""
     step = facts.metrics["step_ns"]
     longest, change = max(facts.step, step.b or 0), 0 if step.within_noise else abs(step.change or 0)
     least = min(OUTSIDE * longest, max(LITTLE * longest, PART * change) if change else OUTSIDE * longest)
@@ -176,7 +180,7 @@ def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
     ops = "all calls" if facts.a.work_only else "all ops"
     held_up = HELD.format("," if facts.recorded else " or") + facts.recorded
     much, longer = before * ((facts.machine.cpu_ratio or 1.0) - 1), after - before
-    # A device that has other work meanwhile, such as a collective that waits, waits for no CPU.
+    # A device with other work, such as a collective that waits, is not waiting for the CPU.
     held = one.change or 0.0 if one is not None and not one.within_noise else 0.0
     if one is not None and longer * held >= held**2 / 2 > 0 and abs(held - one.machine) >= least:
         before, after = one.a or 0.0, one.b or 0.0
@@ -195,23 +199,23 @@ def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
 
 
 def outside_of_ops(found: Sequence[Explanation]) -> bool:
-    """Whether the CPU does something for longer, or less long, of which a trace does not say what it is:
-    calls and kernels are the same then, the program need not be."""
+    """Whether the CPU spends more or less time on something that the trace does not show: then the calls and
+    kernels are the same, but the program need not be."""
     return any(one.kind in ("host", "loading") for one in found)
 
 
 def _machine(facts: Facts, same: bool, alone: bool) -> Iterator[Explanation]:
-    """The calls and kernels that are the same took longer, or less long. `same`: there are no others;
-    `alone`: nor is there anything else that the program may do otherwise."""
+    """The calls and kernels that are the same took longer, or less time. `same`: there are no others;
+    `alone`: and the program does nothing else differently either."""
     cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
-    # What the CPU does while the device sets the pace is on no way of a step: then of the calls alone.
+    # If the device sets the pace, CPU time does not add to a step: then use the time of the calls alone.
     spent = _op_change(facts) if facts.by_device else facts.path
     a, b = facts.work.all_a[facts.timed], facts.work.all_b[facts.timed]
     timed = facts.work_time(a, b)
     work_time = facts.metrics["device_ns"].a or 1
     enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
     slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(spent) >= LEAST * facts.step
-    # A sentence agrees with itself and, where one step stands for several, with the numbers of all.
+    # The sentence must agree with itself and, if one step stands for several, with the numbers of all steps.
     slow_cpu = slow_cpu and facts.all_of_it[0] and spent * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
     slow_device = (
         facts.related(True)
@@ -246,8 +250,9 @@ def _machine(facts: Facts, same: bool, alone: bool) -> Iterator[Explanation]:
 
 
 def _same_calls(facts: Facts, told: int) -> Iterator[Explanation]:
-    """What the calls that are the same took longer, or less long, where too few of them, or single ones, did
-    for that to be the machine, and what is `told` already (ns a step) leaves most of the change open."""
+    """Extra (or less) time in calls that are the same, if only a few of them, or single calls, changed, so
+    that it is not the machine, and `told`, the explanations so far (ns a step), leave most of the change
+    open."""
     step = facts.metrics["step_ns"]
     left = (step.change or 0.0) - told
     if facts.by_device or step.within_noise or 2 * abs(left) < abs(step.change or 0.0):
@@ -272,14 +277,14 @@ def _same_calls(facts: Facts, told: int) -> Iterator[Explanation]:
 
 
 def _op_change(facts: Facts) -> float:
-    """What the ops that are the same took longer, ns a step."""
+    """How much longer the ops that are the same took, ns a step."""
     same = ~facts.bigger & ~facts.other & (facts.a.trace.kind[facts.calls.a] == Kind.CPU_OP)
     return facts.call_time(facts.calls.a[same], facts.calls.b[same]).change
 
 
 def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
-    """Whether the numbers of all steps show at least half of what the machine did in those that were
-    matched, and no step that went the other way."""
+    """Whether the numbers of all steps show at least half of the machine's effect on the matched steps, and
+    the step did not change in the other direction."""
     row, step = facts.metrics[metric], facts.metrics["step_ns"].change or 0.0
     if all(side.rounds == facts.count for side in facts.whole):
         return True
@@ -309,11 +314,11 @@ def _graphs(facts: Facts) -> Iterator[Explanation]:
         yield facts.told("graph", f"{text}.", change, "device", a, b, in_pairs(a, b))
 
 
-# The same work, on other sizes or in another time
+# The same work, on other sizes or taking a different time
 
 
 def _sizes(facts: Facts) -> Iterator[Explanation]:
-    """Work on larger or smaller inputs; ops only where no work says more."""
+    """Work on larger or smaller inputs; ops only if no device work explains more."""
     device = bool(facts.grown.any())
     if not device and any(one.kind != "calls" for one in facts.changes):
         return
@@ -321,7 +326,7 @@ def _sizes(facts: Facts) -> Iterator[Explanation]:
     if not mask.any():
         return
     sets = bool(device and np.all(facts.a.trace.kind[pairs.all_a[mask]] == Kind.MEMSET))
-    if sets and facts.changes:  # which come along with other work
+    if sets and facts.changes:  # memsets come along with the other changes
         return
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
     example, more = _example(facts, a, b), ""
@@ -389,8 +394,8 @@ def _slower_calls(facts: Facts) -> Iterator[Explanation]:
 
 
 def _once(facts: Facts, found: list[Slower], time: tuple[I64, I64]) -> Explanation:
-    """Calls of several names of which single ones took longer, or less long, as one: on a busy machine any
-    call may."""
+    """Calls of several names of which only single ones took longer, or less time, reported as one: on a busy
+    machine that can happen to any call."""
     a, b = (np.concatenate([getattr(one, side) for one in found]) for side in "ab")
     told = [
         f"{short(facts.a.trace, int(one.a[0]))} {duration(float(np.median(time[1][one.b])))} instead of "
@@ -424,7 +429,7 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
     whole = one.change / facts.count
     shown = (after - before) * (1 if uneven else len(one.a) / facts.count)
     if not alone and not LIKELY <= shown / (whole or 1.0) <= 1 / LIKELY:
-        # The medians do not say what it comes to.
+        # The medians do not show the total.
         before, after = (
             float(ns[at].sum()) / facts.count for ns, at in zip(time, (one.a, one.b), strict=True)
         )

@@ -1,4 +1,4 @@
-"""What the sentences of a comparison are made from."""
+"""The data from which the sentences of a comparison are made."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.again import Again
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change
@@ -21,67 +21,70 @@ from tracetui.compare.timing import Slower
 from tracetui.trace.model import I64, Bool
 
 LIKE = 2
-"""The time between calls changes by no more times than the calls do, if the machine is the reason."""
+"""If the machine is the reason, the time between calls changes by at most this many times as much as the
+calls do."""
 OF_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """Causes of idle time in which the device waits for the CPU."""
 
 
 class Times(NamedTuple):
-    """What some events take, ns."""
+    """How long some events take, ns."""
 
     before: float
     """On side a: the median of the rounds that have such events."""
     after: float
     change: float
-    """Per round: the difference of the medians, spread over all rounds where only some have such events."""
+    """Per round: the difference of the medians. If only some rounds have such events, it is spread over all
+    of them."""
     rounds: tuple[int, ...]
     """The rounds that have such events."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """What the sentences are made from."""
+    """The data from which the sentences are made."""
 
     a: Side
     b: Side
-    """The rounds of either side that were paired, one to one."""
+    """The paired rounds of each side, one to one."""
     whole: tuple[Side, Side]
     work: Matches
     calls: Matches
     trees: tuple[CallTree, CallTree]
     changes: list[Change]
     again: Again | None
-    """What one side does several times where the other does it once; a part of `changes`."""
+    """What one side does several times for each time on the other; part of `changes`."""
     grown: Bool
-    """Which pairs of `work` have other sizes."""
+    """Which pairs of `work` have different sizes."""
     longer: Bool
-    """Which take longer, or less long, along with them, in the same grid."""
+    """Which pairs take longer, or less time, for the same reason, in the same grid."""
     crowded: Bool
-    """Which run beside work of another stream on one side only."""
+    """Which pairs run beside work of another stream on one side only."""
     timed: Bool
-    """Which say how fast the device was: neither, and no collectives."""
+    """Which pairs show how fast the device was: none of those above, and no collectives."""
     bigger: Bool
-    """The same of `calls`."""
+    """The pairs of `calls` with different sizes."""
     other: Bool
-    """Which of `calls` launch other work than before, make other calls, or are a first use; with those of
+    """Which of `calls` launch other work than before, make other calls, or are a first use; also those in
     `odd`."""
     odd: tuple[list[Slower], list[Slower]]
-    """The same calls, and the same work, that took much longer, or less long, than the rest."""
+    """Matched calls and matched work that took much longer, or much less time, than the rest."""
     loads: tuple[I64, I64]
-    """The calls that one side alone makes to load its data, where that makes a difference (slices)."""
+    """Calls that only one side makes to load its data, if that makes a difference (slices)."""
     gradients: str
-    """Which side alone records what a backward pass would need: "A", "B", or ""."""
+    """The only side that records what a backward pass would need: "A", "B", or ""."""
     unsized: bool
-    """Whether ops take longer on larger inputs, and the recordings do not say how large those are."""
+    """Whether ops take longer on larger inputs, and the recordings do not say how large the inputs are."""
     first: tuple[float, float]
     """How long each side's device stood idle for first uses, ns a step."""
     machine: Machine
     all_of_it: tuple[bool, bool]
-    """Whether the machine's ratios, on the CPU and on the device, hold for most names, not for a few."""
+    """Whether the machine's ratios, on the CPU and on the device, hold for most names, not just for a few."""
     path: float
-    """What the calls that are the same add to a step of b, more than to one of a, ns; 0 if they are few."""
+    """How much more the calls that are the same add to a step of b than to one of a, ns; 0 if there are
+    few."""
     outside: tuple[float, float]
-    """How long the CPU was in no call, of a step of each side, ns."""
+    """How long the CPU was in no call, per step of each side, ns."""
     metrics: Mapping[str, Metric]
     idle: Mapping[str, Metric]
 
@@ -91,7 +94,7 @@ class Facts:
 
     @property
     def count(self) -> int:
-        """Pairs of rounds: sums over all of them are divided by it."""
+        """Number of paired rounds: sums over all of them are divided by it."""
         return self.a.rounds
 
     @property
@@ -106,25 +109,26 @@ class Facts:
 
     @property
     def held(self) -> tuple[float, float]:
-        """How long the device of either side waited for the CPU, ns a step, as far as the two differ."""
+        """How long each side's device waited for the CPU, ns a step; only causes that differ by more than
+        noise."""
         known = [self.idle[cause] for cause in OF_CPU if cause in self.idle]
         return _both(one for one in known if not one.within_noise)
 
     @property
     def waited(self) -> tuple[float, float]:
-        """How long the device of either side waited for the CPU, ns a step."""
+        """How long each side's device waited for the CPU, ns a step."""
         return _both(self.idle[cause] for cause in OF_CPU if cause in self.idle)
 
     @property
     def recorded(self) -> str:
-        """What else makes calls slower: that more was recorded of one side."""
+        """Another reason for slower calls: more was recorded on one side. "" if not."""
         one, other = (options(side) for side in self.sides)
         same = one == other and not (self.a.work_only or self.a.calls_only)
         return "" if same else " or what was recorded"
 
     def blame(self, what: str) -> str:
-        """What made the same calls slower, and that it was not the `what`, unless the recordings do not tell
-        the two apart."""
+        """What made the same calls slower, and that it was not the `what`, unless the recordings cannot tell
+        them apart."""
         machine = f"the machine{self.recorded}"
         if self.gradients:
             return f"{machine} or gradients, which are on only in {self.gradients}"
@@ -134,13 +138,13 @@ class Facts:
 
     @property
     def shifted(self) -> bool:
-        """Whether the two may divide the same loop at different places."""
+        """Whether the two may divide the same loop into steps at different places."""
         one, other = (side.results.step_table().source for side in self.sides)
         return bool(len(self.a.steps)) and one != other
 
     def at_an_end(self, rounds: Collection[int]) -> bool:
-        """Whether what only these rounds have may be a matter of where their steps begin: it is in the first
-        or the last of them only."""
+        """Whether something in only these rounds may come from where the steps begin: it is in the first or
+        the last round only."""
         return self.shifted and 0 < len(rounds) < self.count and {0, self.count - 1} >= {*rounds}
 
     @property
@@ -149,32 +153,32 @@ class Facts:
 
     @property
     def step(self) -> float:
-        """ns of a step of a."""
+        """The length of a step of a, ns."""
         return self.metrics["step_ns"].a or 1.0
 
     def related(self, device: bool) -> bool:
-        """Whether so much of the calls, or of the device work, is the same that its speed says something."""
+        """Whether enough of the calls, or of the device work, is the same for its speed to mean something."""
         same = self.machine.work if device else self.machine.calls
         sizes = sorted(len(side.work if device else side.calls) for side in self.sides)
         return same >= 0.5 * sizes[0] and same >= 0.2 * sizes[1]
 
     def mostly(self, device: bool) -> bool:
-        """Whether most is the same: then the machine made it slower, and not what is new around it."""
+        """Whether most of it is the same: then the machine made it slower, not the new things around it."""
         same = self.machine.work if device else self.machine.calls
         return same >= 0.6 * max(len(side.work if device else side.calls) for side in self.sides)
 
     def work_time(self, a: I64, b: I64) -> Times:
-        """Of these events, on the device."""
+        """The time of these events on the device."""
         return self._times(
             (a, b), [side.trace.duration[at] for side, at in zip(self.sides, (a, b), strict=True)]
         )
 
     def call_time(self, a: I64, b: I64) -> Times:
-        """Of these calls: their self time."""
+        """The self time of these calls."""
         return self._times((a, b), [self.self_time(n, at) for n, at in enumerate((a, b))])
 
     def python_time(self, n: int, noted: I64) -> float:
-        """What is in these annotations of side `n`, but in no call within them, ns a step: the median."""
+        """The time in these annotations of side `n` outside the calls within them: the median, ns a step."""
         tree, side = self.trees[n], self.sides[n]
         at, inner = tree.place[noted], np.flatnonzero(tree.parent >= 0)
         within = sum_into(tree.parent[inner], side.trace.duration[tree.at[inner]], len(tree.at))
@@ -182,26 +186,27 @@ class Facts:
         return float(np.median(sum_into(tree.round[at], own, side.rounds)))
 
     def self_time(self, n: int, at: I64) -> I64:
-        """Of these calls of side `n`, each, ns."""
+        """The self time of each of these calls of side `n`, ns."""
         return self.trees[n].self_time[self.trees[n].place[at]]
 
     @property
     def program_cpu(self) -> float:
-        """What the program does otherwise adds to the CPU time of a step, ns: the machine's speed apart."""
+        """How much CPU time the program's own changes add to a step, ns, without the effect of the machine's
+        speed."""
         much, found = self.machine.cpu_ratio or 1.0, 0.0
         for one in self.changes:
             if one.kind != "order":
                 events = (np.array(part.events, dtype=np.int64) for part in (one.a, one.b))
                 time = self.call_time(*events) if one.kind == "calls" else self.cpu_time(one)
                 found += time.change - (much - 1) * (time.before if one.b.events else 0.0)
-        if not len(self.a.work):  # where the device works, an op takes as long for other sizes
+        if not len(self.a.work):  # with device work, ops take as long for other sizes
             time = self.call_time(self.calls.a[self.bigger], self.calls.b[self.bigger])
             found += time.after - much * time.before
         return found
 
     def cpu_time(self, change: Change, waits: bool = False) -> Times:
-        """Of the calls behind a change's work, with all within them: on the CPU. `waits`: of those that wait
-        for the device."""
+        """The CPU time of the calls behind a change's work, including everything inside them. `waits`: only
+        the calls that wait for the device."""
         calls = [part.waits if waits else part.calls for part in (change.a, change.b)]
         rounds = np.unique([pair[0] for pair in change.rounds])
         return self._times(
@@ -209,7 +214,7 @@ class Facts:
         )
 
     def _times(self, events: Sequence[I64], time: Sequence[I64], rounds: I64 | None = None) -> Times:
-        """`time`: of each of the events of a, and of b; `rounds`: those that have such events, if known."""
+        """`time`: the times of the events of a, and of b; `rounds`: those that have such events, if known."""
         of = [side.round_of(at) for side, at in zip(self.sides, events, strict=True)]
         rounds = np.unique(np.concatenate(of)) if rounds is None else rounds
         sums = [
@@ -221,7 +226,7 @@ class Facts:
         return Times(before, after, change, tuple(rounds.tolist()))
 
     def where(self, rounds: Sequence[int], gone: bool = False) -> str:
-        """In which steps something is, if not in all; `gone`: as A numbers them."""
+        """In which steps something happens, if not in all. `gone`: use A's step numbers."""
         if not self.each or len(rounds) == self.count:
             return ""
         if len(rounds) > 1:
@@ -229,7 +234,7 @@ class Facts:
         return f" in {(self.a if gone else self.b).label(rounds[0])}"
 
     def each_of(self, rounds: Sequence[int]) -> str:
-        """What a time is of, that is the median of these rounds."""
+        """The words after a time that is the median of these rounds: ` per step`, ` each` or nothing."""
         if len(rounds) == self.count:
             return self.each
         return " each" if len(rounds) > 1 else ""
@@ -243,7 +248,7 @@ class Facts:
         return one, other
 
     def by_round(self, a: I64, b: I64) -> I64:
-        """The places of calls: of each round the call that tells most."""
+        """The places of calls: for each round, the one that shows it best (see `telling`)."""
         found = [
             telling(side.trace, at, side.round_of(at), tree.self_time[tree.place[at]], self.count)
             for side, tree, at in zip(self.sides, self.trees, (a, b), strict=True)
@@ -252,7 +257,7 @@ class Facts:
         return places[(places >= 0).any(1)]
 
     def longest(self, a: I64, b: I64) -> I64:
-        """The places of other events: of each round the longest."""
+        """The places of other events: for each round, the longest (see `telling`)."""
         found = [
             telling(side.trace, at, side.round_of(at), side.trace.duration[at], self.count)
             for side, at in zip(self.sides, (a, b), strict=True)
@@ -284,7 +289,7 @@ def _both(metrics: Iterable[Metric]) -> tuple[float, float]:
 
 
 OPTIONS = (("record_shapes", "shapes"), ("with_stack", "Python stacks"), ("profile_memory", "memory"))
-"""What may be recorded besides, and what a sentence calls it."""
+"""What a recording may record in addition, and the word for it in a sentence."""
 
 
 def options(side: Side) -> tuple[bool, ...]:

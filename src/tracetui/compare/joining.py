@@ -1,5 +1,5 @@
-"""Changes that are one: a pass that one side alone has, numbers of another type all over a program, some more
-of each of its blocks, or the same ops whatever kernels they run."""
+"""Joins changes that are really one: a pass that only one side has, a switch to another number type
+throughout the program, the same addition to every block, or the same ops on other kernels."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from tracetui.compare.sides import Side
 from tracetui.trace.model import I32, I64, Bool, Kind, Trace
 
 FEW = 3
-"""Kernels that became others of another type: fewer are told one by one."""
+"""The fewest kernels that changed type for them to be joined; fewer are reported one by one."""
 PASSES: dict[str, Callable[[str], bool]] = {
     "compilation": is_compiling,
     "backward pass": lambda name: name.startswith("autograd::engine::evaluate_function"),
     "optimizer's step": lambda name: name.startswith("Optimizer.step#"),
 }
-"""Parts of a training step that a program has or has not, by the names of what surrounds them."""
+"""Parts of a training step that a program may lack, recognized by the names of what surrounds them."""
 BECAME = "replaced", "fused", "split"
 MANY = 4
-"""So many other kernels of the same ops are told one by one."""
+"""Up to this many changes to other kernels of the same ops are reported one by one."""
 SAME_OPS = "the same ops"
 LITTLE, SEVERAL = 0.1, 40
-"""Programs that have a smaller share of their work in common have hardly anything in common, if a step of one
-has so many kernels, copies and sets."""
+"""Two programs have hardly anything in common if they share less than `LITTLE` of their work and a step has
+at least `SEVERAL` kernels, copies and sets."""
 LIKE = {"tf32": "fp32"}
-"""How a kernel computes with numbers of another type."""
+"""The type of the numbers that a kernel of this type computes with."""
 
 Sides = tuple[Side, Side]
 
 
 def joined(sides: Sides, work: Matches, calls: Matches, changes: Sequence[Change]) -> list[Change]:
-    """The changes, those that are one put together."""
+    """The changes, with those that belong together joined."""
     if len(changes) > 1 and strangers(sides, work):
         changes = _apart(sides, changes)
     found = _blocks(sides, work, _types(sides, calls, _passes(sides, changes)))
@@ -54,8 +54,9 @@ def strangers(sides: Sides, work: Matches) -> bool:
 
 
 def _apart(sides: Sides, changes: Sequence[Change]) -> list[Change]:
-    """Of programs with hardly anything in common, where something stands says nothing of what it became:
-    unless both are of one op, or compiled, it is gone, and what is there is new. All of that at once."""
+    """Handle programs with hardly anything in common: there, the position of some work says nothing about
+    what it became. Unless both sides come from one op, or are compiled, the work of a is gone and that of b
+    is new, all as one change each."""
     found: list[Change] = []
     alone = Change("gone"), Change("new")
     for one in changes:
@@ -74,7 +75,7 @@ def _apart(sides: Sides, changes: Sequence[Change]) -> list[Change]:
 
 
 def _passes(sides: Sides, changes: Sequence[Change]) -> list[Change]:
-    """What is new, or gone, because one side alone has a backward pass, or an optimizer, as one change."""
+    """Join what is new or gone because only one side has a backward pass or an optimizer."""
     found = list(changes)
     for what, surrounds in PASSES.items():
         around = [named(side.trace, surrounds) for side in sides]
@@ -92,7 +93,7 @@ def _passes(sides: Sides, changes: Sequence[Change]) -> list[Change]:
 
 
 def _cut(change: Change, inner: Change, trace: Trace, n: int, names: Bool) -> Change:
-    """Add to `inner` what is launched within something with one of these names; return the rest. `n`: the
+    """Move what is launched inside something with one of these names to `inner`; return the rest. `n`: the
     side that has it."""
     part = (change.a, change.b)[n]
     inside = _within(trace, trace.launch[np.array(part.events, dtype=np.int64)], names)
@@ -114,7 +115,7 @@ def _cut(change: Change, inner: Change, trace: Trace, n: int, names: Bool) -> Ch
 
 
 def _within(trace: Trace, at: I32 | I64, names: Bool) -> Bool:
-    """Whether calls are, or lie within, something with one of these names. -1 is within nothing."""
+    """Whether calls have, or are inside something with, one of these names. -1 is inside nothing."""
     at = at.astype(np.int64)
     found = np.zeros(len(at), dtype=np.bool_)
     while (at >= 0).any():
@@ -124,8 +125,8 @@ def _within(trace: Trace, at: I32 | I64, names: Bool) -> Bool:
 
 
 def _types(sides: Sides, calls: Matches, changes: Sequence[Change]) -> list[Change]:
-    """Kernels that became others of another type, as one change for each two types, as long as that is most
-    of what is left that became other."""
+    """Join kernels that became others of another type, one change for each pair of types, as long as that is
+    most of the remaining work that became something else."""
     found = list(changes)
     while True:
         both = [one for one in found if one.a.events and one.b.events and one.kind not in ("order", "dtype")]
@@ -150,7 +151,7 @@ def _types(sides: Sides, calls: Matches, changes: Sequence[Change]) -> list[Chan
         forms = {form for one, its in zip(both, types, strict=True) if its == two for form in one.forms}
         if len(forms) < FEW or 2 * ns < sum(time):
             return found
-        # Of some kernels the name does not say the type.
+        # The names of some kernels do not show the type.
         mine = [
             one
             for one, its in zip(both, types, strict=True)
@@ -166,14 +167,14 @@ def _ops(side: Side, part: Part) -> set[str]:
 
 
 def _same_ops(sides: Sides, change: Change) -> bool:
-    """Whether some op runs on both sides, as far as that is known: attention of another library is more than
-    another type."""
+    """Whether both sides run some op in common, or the ops are not known: attention from another library is
+    more than a change of type."""
     one, other = (_ops(side, part) for side, part in zip(sides, (change.a, change.b), strict=True))
     return bool(one & other) or not (one and other)
 
 
 def _left_over(sides: Sides, calls: Matches, change: Change, types: tuple[str, ...]) -> bool:
-    """Whether work that is new, or gone, is that of one of these types, and of ops that both sides run."""
+    """Whether work that is new or gone has one of these types and comes from ops that both sides run."""
     if change.kind not in ("new", "gone") or change.what in PASSES:
         return False
     n = int(change.kind == "new")
@@ -183,7 +184,7 @@ def _left_over(sides: Sides, calls: Matches, change: Change, types: tuple[str, .
 
 
 def _type(side: Side, part: Part) -> str:
-    """The type of the numbers that most of these kernels compute with, by time; "" if it is not known."""
+    """The number type that most of these kernels compute with, by time; "" if it is not known."""
     names = decoded_names(side.trace, np.array(part.events, dtype=np.int64))
     time: Counter[str] = Counter()
     for i in part.events:
@@ -193,8 +194,8 @@ def _type(side: Side, part: Part) -> str:
 
 
 def _blocks(sides: Sides, work: Matches, changes: Sequence[Change]) -> list[Change]:
-    """Runs of equal blocks that are longer, or shorter, by as many: the forward and the backward pass of as
-    many layers."""
+    """Join runs of equal blocks that are longer or shorter by the same number: the forward and the backward
+    pass of the same layers."""
     by_times: dict[tuple[str, tuple[int, int]], list[tuple[Change, Block]]] = {}
     for one in changes:
         if one.kind in ("new", "gone") and one.what not in PASSES and (block := longer_run(sides, work, one)):
@@ -210,13 +211,13 @@ def _blocks(sides: Sides, work: Matches, changes: Sequence[Change]) -> list[Chan
 
 
 def _told_alike(sides: Sides, changes: Sequence[Change]) -> list[Change]:
-    """What a sentence would call by the same names: sizes decide on the kernels that an op runs, and on how
-    many, and no two steps need run the same ops in the same order."""
+    """Join changes that a sentence would call by the same names: sizes decide which kernels an op runs, and
+    how many, and two steps need not run the same ops in the same order."""
     by_ops: dict[object, list[Change]] = {}
     for one in changes:
         ops = [ops_told(side, part) for side, part in zip(sides, (one.a, one.b), strict=True)]
         parts = list(zip(sides, (one.a, one.b), ops, strict=True))
-        # Copies are told by what makes them: alone they say nothing.
+        # Copies are reported with what makes them: alone they say nothing.
         copies = all(moves(side.trace, part.events) for side, part, _ in parts)
         told = not (one.what or one.block or copies) and one.kind != "order"
         names = [its or tuple(sorted(shorts(side.trace, part.events))) for side, part, its in parts]
@@ -232,8 +233,8 @@ def _told_alike(sides: Sides, changes: Sequence[Change]) -> list[Change]:
 
 
 def _other_kernels(sides: Sides, changes: Sequence[Change]) -> list[Change]:
-    """Work of the same ops that became other work of theirs, as one, where there are many such: sizes decide
-    on the kernels of most ops."""
+    """Join work that became other work of the same ops, if there are many such changes: sizes decide on the
+    kernels of most ops."""
     some = [one for one in changes if one.kind in BECAME and one.what in ("", "kernel")]
     mine = [one for one in some if _ops_alike(sides, one) and not _compiled(sides, one)]
     if len(mine) <= MANY:
@@ -244,7 +245,7 @@ def _other_kernels(sides: Sides, changes: Sequence[Change]) -> list[Change]:
 
 
 def _compiled(sides: Sides, change: Change) -> bool:
-    """Whether a compiler made some of these kernels: their names say what of."""
+    """Whether a compiler made some of these kernels: their names then say from which ops."""
     return any(
         name.ops
         for side, part in zip(sides, (change.a, change.b), strict=True)
@@ -253,8 +254,8 @@ def _compiled(sides: Sides, change: Change) -> bool:
 
 
 def _ops_alike(sides: Sides, change: Change) -> bool:
-    """Whether both sides of a change come from ops of the same names, as often. Sets of memory come with
-    many."""
+    """Whether both sides of a change come from the same ops, each as often. Memsets are ignored: many ops
+    make them."""
     a, b = change.places()[0]
     names = []
     for side, events in zip(sides, (a, b), strict=True):
@@ -265,7 +266,7 @@ def _ops_alike(sides: Sides, change: Change) -> bool:
 
 
 def _in_place(gone: Change, new: Change) -> Change:
-    """What is gone and what is new, in as many places of the same rounds, as what became other work."""
+    """What is gone and what is new, in the same number of places of the same rounds, as one replacement."""
     found = Change("replaced")
     pairs = [sorted(enumerate(one.order), key=lambda at: (at[1], at[0])) for one in (gone, new)]
     left, right = gone.places(), new.places()
@@ -277,7 +278,7 @@ def _in_place(gone: Change, new: Change) -> Change:
 
 
 def _at_once(changes: Sequence[Change]) -> Change:
-    """Changes as one that needs no telling apart."""
+    """Changes as one, without telling them apart."""
     kinds = Counter(one.kind for one in changes)
     found = _joined(changes, kinds.most_common(1)[0][0], "")
     found.forms = [0] * len(found.forms)
@@ -285,7 +286,7 @@ def _at_once(changes: Sequence[Change]) -> Change:
 
 
 def _joined(changes: Sequence[Change], kind: str, what: str) -> Change:
-    """One change, in all their places; each of them is a form of it."""
+    """One change in all their places; each of them is a form of it."""
     found = Change(kind, what)
     for form, one in enumerate(changes):
         for (a, b), rounds in zip(one.places(), one.order, strict=True):

@@ -17,20 +17,20 @@ from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Bool, Kind, Trace
 
 CONTEXT = 4
-"""Tokens that have to be the same in a row, first."""
+"""How many tokens in a row have to be the same for the first matches."""
 MOST_SIZED = 1 << 15
-"""Events whose sizes are read from the files."""
+"""The most events whose sizes are read from the files."""
 SMALL = 256
-"""Stretches of so few events are kept, and aligned once."""
+"""Stretches of up to this many events are cached, and aligned once."""
 ALIKE = 8
-"""The same work does not take so many times as long."""
+"""Two events whose times differ by more than this factor are not the same work."""
 COMPILED = re.compile(r"^(Torch-Compiled Region: \d{1,9}/|## Call CompiledFxGraph ).{1,80}$")
 _ODD = np.int64(0x5851F42D4C957F2D)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """What two rounds do not have in common, between two events that they have (slices, by time)."""
+    """What two rounds do not have in common, between two matched events (slices, by time)."""
 
     a: I64
     b: I64
@@ -39,14 +39,14 @@ class Region:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """Events of one kind that are the same in both, and the rest. Slices of the two traces."""
+    """The events of one kind that are the same in both, and the rest. Slices of the two traces."""
 
     a: I64
     b: I64
-    """One to one with `a`, by rounds."""
+    """One to one with `a`, round by round."""
     moved_a: I64
     moved_b: I64
-    """Those among them (the same names in another order); not in `a` and `b`."""
+    """Events that moved (the same names in another order); not in `a` and `b`."""
     regions: tuple[Region, ...]
 
     @property
@@ -58,7 +58,7 @@ class Matches:
         return np.concatenate([self.b, self.moved_b])
 
     def links(self, size: int, back: bool = False) -> I64:
-        """Per slice of a trace with `size` slices its partner, or -1. `back`: of b's slices."""
+        """For each slice of a trace with `size` slices its partner, or -1. `back`: for b's slices."""
         mine, other = (self.all_b, self.all_a) if back else (self.all_a, self.all_b)
         partner = np.full(size, -1, dtype=np.int64)
         partner[mine] = other
@@ -66,7 +66,7 @@ class Matches:
 
 
 class Vocabulary:
-    """Numbers for names, the same in both traces."""
+    """Numbers for names, the same numbers in both traces."""
 
     def __init__(self, a: Trace, b: Trace) -> None:
         self._numbers: dict[str, int] = {}
@@ -79,10 +79,11 @@ class Vocabulary:
         return np.array([self._number(name) for name in trace.names], dtype=np.int64)
 
     def _number(self, name: str) -> int:
-        # Names of sets differ in how they were launched: "Memset (Device)", in a graph "Memset (Unknown)".
+        # The name of a memset depends on how it was launched: "Memset (Device)", in a graph "Memset
+        # (Unknown)".
         name = "Memset" if name.startswith("Memset (") else name
-        # A number in the name counts calls or iterations: the call is the same.
-        # So does that of a recompilation, and a graph's hash says what is in it, which its kernels say, too.
+        # A number in the name counts calls, iterations or recompilations: the call is the same. A graph's
+        # hash identifies its contents, which the names of its kernels show too.
         name = COMPILED.sub(r"\1", name)
         head, mark, number = name.rpartition("#")
         name = f"{head}#" if mark and number.isdigit() and number.isascii() else name
@@ -90,8 +91,8 @@ class Vocabulary:
 
 
 def match_work(a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary) -> Matches:
-    """The device work: by name, stream by stream, in the order in which it ran. Where something differs,
-    sizes decide which of several events of one name it is, as long as there are not too many to read."""
+    """Match the device work by name, stream by stream, in the order in which it ran. Where the sides differ,
+    sizes decide between events of one name, as long as there are not too many to read."""
     names = words.a[a.trace.name[a.work]], words.b[b.trace.name[b.work]]
     sides = tuple(Events(side, side.work, side.work_round) for side in (a, b))
     found = _match(sides, pairs, names)
@@ -114,8 +115,8 @@ def sizes_of(trace: Trace, at: I64) -> list[str]:
 def match_calls(
     trees: tuple[CallTree, CallTree], a: Side, b: Side, pairs: list[tuple[int, int]], words: Vocabulary
 ) -> Matches:
-    """The ops and runtime calls: thread by thread, by name and that of the call around them; what is left, by
-    name."""
+    """Match the ops and runtime calls, thread by thread, by name and the name of the call around them; then
+    what is left, by name alone."""
     names = words.a[a.trace.name[a.calls]], words.b[b.trace.name[b.calls]]
     of_a, of_b = (_with_parent(name, tree.parent) for name, tree in zip(names, trees, strict=True))
     sides = tuple(Events(side, side.calls, side.call_round) for side in (a, b))
@@ -128,7 +129,7 @@ def _with_parent(name: I64, parent: I64) -> I64:
 
 
 class Events:
-    """Events of one kind of one side, in the order in which they are matched."""
+    """Events of one kind on one side, in the order in which they are matched."""
 
     def __init__(self, side: Side, at: I64, of: I64) -> None:
         """`at`: slices in order; `of`: the round of each."""
@@ -137,8 +138,8 @@ class Events:
         self.at = at[self.order]
         """By round, lane and time."""
         self.lanes = self._lanes(side, of[self.order])
-        """Of each round, where in `at` each lane begins and ends: the lane that steps are on first, then
-        those with most events."""
+        """For each round, where each lane begins and ends in `at`: the lane with the steps first, then those
+        with the most events."""
 
     def _lanes(self, side: Side, of: I64) -> list[list[slice]]:
         found: list[list[slice]] = [[] for _ in range(side.rounds)]
@@ -162,7 +163,7 @@ def _match(
     loose: tuple[I64, I64] | None = None,
     exact: tuple[I64, I64] | None = None,
 ) -> Matches:
-    """`loose`: tokens for what `tokens` leaves unmatched, region by region; `exact`: those to try first."""
+    """`loose`: tokens for what `tokens` leaves unmatched, region by region; `exact`: tokens to try first."""
     a, b = sides
     found_a, found_b, moved_a, moved_b = ([np.zeros(0, np.int64)] for _ in range(4))
     regions: list[Region] = []
@@ -177,13 +178,14 @@ def _match(
         for number, (of_a, of_b) in enumerate(lanes):
             (own_a, own_b), *other = ((one[of_a], two[of_b]) for one, two in sorted_)
             at_a, at_b = a.at[of_a], b.at[of_b]
-            # First what has the same neighbors: else a new layer is scattered over those around it.
+            # Match what has the same neighbors first: otherwise a new layer is scattered over those around
+            # it.
             first_a, first_b = other[0] if exact else (own_a, own_b)
             before = latest.get(number)
             if np.array_equal(first_a, first_b):
                 i = j = np.arange(len(first_a))
             elif before and np.array_equal(first_a, before[0]) and np.array_equal(first_b, before[1]):
-                i, j = before[2]  # the next step, as this one
+                i, j = before[2]  # the next step, like this one
             else:
                 i, j = align(_grams(first_a), _grams(first_b))
                 if exact:
@@ -209,7 +211,7 @@ def _match(
 
 
 def _grams(tokens: I64) -> I64:
-    """A number for each token with those that follow it."""
+    """A number for each token together with those that follow it."""
     found = tokens.copy()
     for k in range(1, CONTEXT):
         found *= _ODD
@@ -220,13 +222,13 @@ def _grams(tokens: I64) -> I64:
 def _credible(
     a: Trace, b: Trace, of_a: I64, of_b: I64, op_a: I64, op_b: I64, i: I64, j: I64
 ) -> tuple[I64, I64]:
-    """The matches without those beside what does not match that take a very different time: a kernel of the
+    """The matches, without those next to unmatched events whose times are very different: a kernel of the
     same name that does something else. `of_a`, `of_b`: the slices; `op_a`, `op_b`: the ops behind them."""
     sure = _close(a.duration[of_a], b.duration[of_b])
     beside = np.zeros(len(i) + 1, dtype=np.bool_)
     beside[1:-1] = (np.diff(i) > 1) | (np.diff(j) > 1)
     sure |= ~(beside[:-1] | beside[1:])
-    # A set of memory is a part of what follows it: alone it has to come from the same op.
+    # A memset is a part of what follows it: by itself it must come from the same op.
     alone = np.flatnonzero(sure & beside[1:] & (a.kind[of_a] == Kind.MEMSET) & (op_a >= 0) & (op_b >= 0))
     sure[alone] = _same_ops(a, b, op_a[alone], op_b[alone])
     return i[sure], j[sure]
@@ -243,18 +245,18 @@ def _same_ops(a: Trace, b: Trace, of_a: I64, of_b: I64) -> Bool:
 
 
 def _close(a: I64 | int, b: I64 | int) -> Bool:
-    """Whether times can be those of the same work."""
+    """Whether these times can belong to the same work."""
     return np.asarray(np.maximum(a, b) <= ALIKE * np.maximum(1, np.minimum(a, b)), dtype=np.bool_)
 
 
 class Between:
-    """Adds matches between others. What is alike is in many steps, or layers: each is aligned once."""
+    """Adds matches between others. Many steps or layers have the same stretches: each is aligned once."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[bytes, bytes], tuple[I64, I64]] = {}
 
     def more(self, a: I64, b: I64, i: I64, j: I64) -> tuple[I64, I64]:
-        """Matches with those that looser tokens add between them."""
+        """The matches, plus those that looser tokens add between them."""
         found_a, found_b, low_a, low_b, count = [i], [j], [0], [0], [len(i)]
         for x, end_x, y, end_y in _gaps(len(a), len(b), i, j, False):
             left, right = a[x:end_x], b[y:end_y]
@@ -279,8 +281,8 @@ class Between:
 
 
 def _gaps(size_a: int, size_b: int, i: I64, j: I64, either: bool) -> Iterator[tuple[int, int, int, int]]:
-    """(begin in a, end, begin in b, end) of the stretches between matches: where both sides have events, or
-    `either` has."""
+    """(begin in a, end, begin in b, end) of the stretches between matches where both sides have events or,
+    with `either`, where one has."""
     ends = np.append(i, size_a), np.append(j, size_b)
     begins = np.append(0, i + 1), np.append(0, j + 1)
     some = [end > begin for begin, end in zip(begins, ends, strict=True)]
@@ -296,7 +298,7 @@ def _regions(a: I64, b: I64, i: I64, j: I64, rounds: tuple[int, int]) -> list[Re
 
 
 def _moved(a: Trace, b: Trace, regions: list[Region], wanted: bool) -> tuple[I64, I64]:
-    """What is in one place in a round and elsewhere in the other one: the same names, in another order."""
+    """Events in one place in a round and elsewhere in the other side's: the same names, in another order."""
     none = np.zeros(0, np.int64)
     if not wanted or not any(len(one.a) for one in regions) or not any(len(one.b) for one in regions):
         return none, none

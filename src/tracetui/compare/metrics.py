@@ -1,4 +1,4 @@
-"""The numbers of a step on both sides, and what of their difference is noise or the machine's speed."""
+"""The numbers of a step on both sides, and how much of their difference is noise or the machine's speed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import has, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.copying import replace
@@ -17,33 +17,36 @@ from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 from tracetui.trace.unknown import idle_known
 
 MACHINE_SHARE = 0.02
-"""A median may differ by this share without being a difference, if steps vary at all."""
+"""If steps vary at all, medians may differ by this share without that being a difference."""
 
 FEW, APART = 3, 2
-"""Where every one of so many steps has so many times what any of the other side has, that is no noise."""
+"""It is not noise if, with at least `FEW` steps on each side, every step of one has `APART` times what any of
+the other has,"""
 SURE = 4
-"""Nor is it where every one of so many steps has more than any of the other side, the machine apart."""
+"""nor if, with at least this many steps, every step of one side has more than any of the other, leaving out
+the machine."""
 MOST_READ = 1 << 12
-"""Copies whose sizes are read from the files."""
+"""The most copies whose sizes are read from the files."""
 
 ALIKE = 0.05
-"""A busy share and the step's time change inversely: their product by less than this."""
+"""The busy share and the step's time changed inversely if their product changed by less than this."""
 OVERLAP = 0.02
-"""Of a step: copies that run beside kernels for so much longer, or less long, are seen in the busy share."""
+"""Share of a step: if the time that copies run alone changes by this much, the busy share shows it."""
 
 
 def metrics_of(
     a: Side, b: Side, path: float, device_drift: float, cpu_drift: float, exact: bool
 ) -> dict[str, Metric]:
-    """By `METRICS`. `path`: what a slower machine adds to a step on the CPU, ns; the drifts: how many times
-    as long the same took on the device, and in ops. `exact`: in two copies of a recording none is."""
+    """The metrics, by `METRICS`. `path`: how much a slower machine adds to a step on the CPU, ns; the drifts:
+    how many times as long the same work took on the device, and in ops. `exact`: the sides are copies of one
+    recording, so there is no noise."""
 
     def of(
         values: Callable[[Side], F64 | I64],
         explained: Callable[[float], float] = lambda _: 0.0,
         slack: float = 0.0,
     ) -> Metric:
-        """Not known where a side has no values."""
+        """A metric; not known if a side has no values."""
         return _metric(values(a), values(b), lambda left, _: explained(left), slack)
 
     def rows(field: str, known: bool) -> Callable[[Side], I64]:
@@ -55,7 +58,8 @@ def metrics_of(
     slack = 0.0 if exact else MACHINE_SHARE
     whole = not (a.calls_only or b.calls_only)
     known = whole and idle_known_of(a, b)
-    # The time of runtime calls is not their ops': as far as they are recorded.
+    # Where runtime calls are recorded, their time is not part of their ops' self time, so both sides must
+    # have them or neither.
     alike = not a.work_only and links_of(a, b)
     alike = alike and has(a.trace, Kind.RUNTIME) == has(b.trace, Kind.RUNTIME)
     found = {
@@ -76,12 +80,13 @@ def metrics_of(
     }
     step, work = found["step_ns"], found["device_ns"]
     if paced_by_device(a) and paced_by_device(b) and not work.within_noise:
-        # Steps that vary on the CPU do not hide what the device, which sets the pace, does otherwise.
+        # If the device sets the pace, steps that vary on the CPU must not hide a difference in the device's
+        # work.
         against = (step.change or 0) * (work.change or 0) <= 0
         found["step_ns"] = replace(step, within_noise=step.within_noise and against)
     if known and len(a.busy_shares) and len(b.busy_shares):
         busy = of(lambda side: side.busy_shares)
-        # Nor is it noise where the idle share is far apart.
+        # It is not noise either if the idle shares are far apart.
         noise = busy.within_noise and of(lambda side: 1 - side.busy_shares).within_noise
         found["busy_share"] = replace(busy, within_noise=noise)
         found["busy_share"] = replace(busy, within_noise=busy_is_noise(found))
@@ -91,16 +96,16 @@ def metrics_of(
 
 
 def busy_is_noise(metrics: Mapping[str, Metric]) -> bool:
-    """Whether the busy share differs by noise, as far as the step and the work in it tell: it does if both
-    do, unless copies run beside kernels for longer, or less long; and not if there is more work in a shorter
-    step, or less in a longer one, or as much in a step of another length."""
+    """Whether the difference in the busy share is noise, judging by the step and its work. It is if both of
+    these differ only by noise, unless copies run alone for a different time. It is not if a shorter step has
+    more work, a longer one has less, or steps of different length have the same work."""
     busy, step, work = (metrics[name] for name in ("busy_share", "step_ns", "device_ns"))
     copies = metrics["copies_ns"]
     overlap = not copies.within_noise and abs(copies.change or 0) >= OVERLAP * (step.a or 0)
     if overlap and step.within_noise and work.within_noise:
         return busy.within_noise
     if work.within_noise and not step.within_noise and busy.ratio and step.ratio:
-        # As much work in another time: then the share is another one, too, if that is what it comes to.
+        # The same work in a different time: the busy share differs too, if that alone accounts for it.
         return busy.within_noise and not abs(busy.ratio * step.ratio - 1) < ALIKE
     if busy.a is None or step.within_noise or work.within_noise:
         return busy.within_noise or (step.within_noise and work.within_noise)
@@ -108,7 +113,7 @@ def busy_is_noise(metrics: Mapping[str, Metric]) -> bool:
 
 
 def linked(trace: Trace) -> bool:
-    """Whether it shows what launched some device work, or has none."""
+    """Whether the trace shows what launched some of its device work, or has no device work."""
     work = plausible(trace, *DEVICE_WORK)
     return not len(work) or bool((trace.launch[work] >= 0).any())
 
@@ -119,18 +124,20 @@ def idle_known_of(a: Side, b: Side) -> bool:
 
 
 def links_of(a: Side, b: Side) -> bool:
-    """Whether both show what launched the device's work, as far as they have any, or neither does."""
+    """Whether both show what launched the device's work, or neither does. A trace without device work counts
+    as showing it."""
     return linked(a.trace) == linked(b.trace)
 
 
 def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float], slack: float) -> Metric:
-    """The medians of the values of two sides' rounds. `machine`: what of the change from one to the other
-    the machine explains; `slack`: the share of either by which they may differ anyway."""
+    """The medians of the values of the two sides' rounds. `machine`: how much of the change from one to the
+    other the machine explains; `slack`: the share by which they may differ anyway."""
     one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if not len(one) or not len(other):
         return Metric(None, None, True)
     left, right = float(np.median(one)), float(np.median(other))
-    # What every step of one side has, and none of the other, is there, however much it varies.
+    # If every step of one side has some of it and no step of the other does, the difference is real, however
+    # much it varies.
     only = np.all(one > 0) != np.all(other > 0) and np.any(one) != np.any(other)
     far = min(len(one), len(other)) >= FEW and APART * min(one.max(), other.max()) < max(
         one.min(), other.min()
@@ -146,7 +153,7 @@ def _metric(a: F64 | I64, b: F64 | I64, machine: Callable[[float, float], float]
 
 
 def _pace(a: Side, b: Side, path: float, step: float, drifted: Callable[[float], float]) -> float:
-    """How much longer a step takes because the machine was slower: on the device, if that sets the pace, else
+    """How much longer a step takes because the machine was slower: on the device if that sets the pace, else
     on the CPU."""
     if paced_by_device(a) and paced_by_device(b):
         return drifted(step)
@@ -160,7 +167,7 @@ def _vary(values: F64) -> float:
 
 
 def _copied(side: Side) -> I64:
-    """The bytes that the copies of each round move; none at all where there are too many to read."""
+    """The bytes that the copies of each round move; empty if there are too many copies to read."""
     trace = side.trace
     copies = trace.kind[side.work] == Kind.MEMCPY
     if side.calls_only or np.count_nonzero(copies) > MOST_READ:
@@ -171,15 +178,15 @@ def _copied(side: Side) -> I64:
 
 
 def _peak_metric(a: Side, b: Side, what: str) -> Metric:
-    # The sizes are read from the files: only if both have them.
+    # The sizes are read from the files, so only do it if both have them.
     if not all(len(named_instants(side.trace, RECORD)) for side in (a, b)):
         return Metric(None, None, True)
     return _metric(_peaks(a, what), _peaks(b, what), lambda *_: 0.0, 0.0)
 
 
 def _peaks(side: Side, what: str) -> I64:
-    """The most bytes "allocated" or "reserved" on a GPU in each round, on the one that has most; none at all
-    where the recording does not know them from before a round's end."""
+    """The most bytes "allocated" or "reserved" in each round, on the GPU with the most; empty if some round
+    has no record before its end."""
     records = side.results.memory()
     if records is None:
         return np.zeros(0, dtype=np.int64)
@@ -187,7 +194,7 @@ def _peaks(side: Side, what: str) -> I64:
     found = np.full(side.rounds, -1, dtype=np.int64)
     for device in np.unique(records.where[records.where >= 0]).tolist():
         at = np.flatnonzero((records.where == device) & (total >= 0))
-        # What was there when a round began counts, too.
+        # What was allocated when a round began counts too.
         low, high = (np.searchsorted(records.time[at], ends) for ends in side.windows)
         for n, (first, last) in enumerate(zip(np.maximum(low - 1, 0).tolist(), high.tolist(), strict=True)):
             found[n] = max(found[n], int(total[at[first:last]].max(initial=-1)))
@@ -195,7 +202,7 @@ def _peaks(side: Side, what: str) -> I64:
 
 
 def idle_of(a: Side, b: Side, machine: float) -> dict[str, Metric]:
-    """By cause, the largest first. `machine`: what it adds to a step, ns."""
+    """Idle time by cause, the largest first. `machine`: how much it adds to a step, ns."""
 
     def times(side: Side, cause: str) -> I64:
         return np.array([one.get(cause, 0) for one in side.idle], np.int64)
@@ -203,12 +210,13 @@ def idle_of(a: Side, b: Side, machine: float) -> dict[str, Metric]:
     mid = {cause: [float(np.median(times(side, cause))) for side in (a, b)] for cause in CAUSES}
     wholes = [sum(one) or 1.0 for one in zip(*mid.values(), strict=True)]
     sign = 1 if machine > 0 else -1
-    # What goes the machine's way, by as much as it adds to all of them together.
+    # How much each cause moves in the machine's direction, scaled so that the sum is at most what the machine
+    # adds.
     along = {cause: max(sign * (right - left), 0.0) for cause, (left, right) in mid.items()}
     scale = min(1.0, abs(machine) / (sum(along.values()) or 1.0))
 
     def explained(cause: str) -> float:
-        # Idle time grows by more than its share: work beside it hides less.
+        # Idle time grows by more than its share: less of it is hidden by work alongside.
         share = min(2 * time / whole for time, whole in zip(mid[cause], wholes, strict=True))
         return sign * min(scale * along[cause], abs(machine) * share)
 

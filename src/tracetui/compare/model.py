@@ -16,12 +16,13 @@ METRICS = (
     "launches", "kernels", "copied_bytes", "cpu_op_ns",
     "peak_allocated_bytes", "peak_reserved_bytes",
 )  # fmt: skip
-"""What is compared first, per step. Bytes: as far as the traces say."""
+"""The numbers that are compared first, per step. Bytes: as far as the traces say."""
 
 
 def counted_of(a: Side, b: Side, rounds: Sequence[tuple[int, int]]) -> tuple[Side, Side]:
-    """The rounds that numbers are of: where one side has more, those that were matched, as what the machine
-    explains is of those; all, if hardly any were, or one is compared with the median of several."""
+    """The rounds that the numbers are taken from. If one side has more rounds, only the matched ones, because
+    the machine's part is known for those; all, if hardly any were matched, or if one step is compared with
+    the median of several."""
     if not 1 < len(rounds) == min(a.rounds, b.rounds):
         return a, b
     return a.only([i for i, _ in rounds]), b.only([j for _, j in rounds])
@@ -32,16 +33,15 @@ class Metric:
     """One number of each side: the median of its steps. ns, a count, bytes, or a share of 1."""
 
     a: float | None
-    """None where it is not known: a busy share without device events."""
+    """None if it is not known: a busy share without device events."""
     b: float | None
     within_noise: bool
-    """Whether the two differ by no more than the steps of one side among each other, once what the machine
-    did faster or slower is taken out."""
+    """Whether the two differ by no more than the steps within one side, leaving out the machine's effect."""
     spread_a: tuple[float, float] | None = None
-    """The least and the most of any step."""
+    """The smallest and the largest value of any step."""
     spread_b: tuple[float, float] | None = None
     machine: float = 0.0
-    """What of the change comes from how fast the machine did what is the same in both."""
+    """How much of the change comes from how fast the machine did what is the same in both."""
 
     @property
     def change(self) -> float | None:
@@ -56,16 +56,16 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """How fast the machine did what is the same in both: b over a, None where nothing is."""
+    """How fast the machine did what is the same in both: b over a, None if nothing is the same."""
 
     cpu_ratio: float | None
-    """Of the self time of the ops on the CPU."""
+    """The ratio of the self times of the ops on the CPU."""
     device_ratio: float | None
-    """Of the time of kernels, copies and sets, without collectives, which wait for other ranks."""
+    """The ratio of the times of kernels, copies and sets, without collectives, which wait for other ranks."""
     calls: int
-    """Ops and runtime calls that are the same."""
+    """The number of ops and runtime calls that are the same."""
     work: int
-    """Kernels, copies and sets that are the same."""
+    """The number of kernels, copies and sets that are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +79,27 @@ class Explanation:
     text: str
     """A sentence with numbers. Safe to show."""
     change_ns: int
-    """Per step, on `on`: the difference of the medians; of what only some steps have, the mean of all. Of the
-    machine: what it adds to the step."""
+    """Per step, on `on`: the difference of the medians or, if only some steps have it, the mean over all
+    steps. For the machine: how much it adds to the step."""
     on: str
     """"device" or "cpu": whose time `change_ns` is."""
     names_a: tuple[str, ...] = ()
-    """The events it is about, each name once. Safe to show."""
+    """The names of the events it is about, each once. Safe to show."""
     names_b: tuple[str, ...] = ()
     cpu_change_ns: int = 0
-    """Where `on` is the device, the same of its time on the CPU: see `charges.charge`."""
+    """If `on` is the device, the change of its time on the CPU: see `charges.charge`."""
     events_a: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     """Slices of trace a, by time."""
     events_b: I64 = field(default_factory=lambda: np.zeros(0, np.int64), compare=False)
     places: I64 = field(default_factory=lambda: np.zeros((0, 2), np.int64), compare=False)
-    """(places, 2): where it is, each by the slices of a and of b that tell most of it; -1 where a side has
-    nothing there."""
+    """(places, 2): where it happens. For each place, the slice of a and the slice of b that show it best; -1
+    if a side has nothing there."""
     matters: str = ""
-    """Which of its changes is told first, if not the larger: "cpu" if most of that is waiting for the device,
-    "device" if the other is the machine's."""
+    """Which of its two changes is reported first, if not the larger: "cpu" if most of that is waiting for the
+    device, "device" if the CPU's is due to the machine."""
 
     def first(self, paced: bool) -> tuple[int, str]:
-        """The change that is told first, (ns per step, "device" or "cpu"): that on the device where it sets
+        """The change that is reported first, (ns per step, "device" or "cpu"): that on the device if it sets
         the pace, else the larger."""
         matters = self.matters or ("device" if paced else "")
         larger = "device" if abs(self.change_ns) >= abs(self.cpu_change_ns) else "cpu"
@@ -120,10 +120,10 @@ class Comparison:
     metrics: Mapping[str, Metric]
     """By `METRICS`."""
     idle: Mapping[str, Metric]
-    """What the devices did besides work, by cause, ns per step, the largest first."""
+    """Idle time of the devices by cause, ns per step, the largest first."""
     machine: Machine
     explanations: tuple[Explanation, ...]
-    """What matters most first: where the device sets the pace, what it does; then the largest."""
+    """The most important first: if the device sets the pace, its changes; then the largest."""
     answer: str
     """The difference in a sentence or two. Safe to show."""
     same_program: bool
@@ -131,14 +131,14 @@ class Comparison:
     notes: tuple[str, ...]
     """What else differs between the recordings, and what was not compared. Safe to show."""
     strange: str = ""
-    """The one of `notes` that asks whether this is one program, if any does."""
+    """The note that asks whether this is one program; "" if none does."""
 
     @property
     def counted(self) -> tuple[Side, Side]:
-        """The steps of either side that the numbers are of."""
+        """The steps of each side that the numbers are taken from."""
         return counted_of(self.a, self.b, self.rounds)
 
     @property
     def per_step(self) -> bool:
-        """Whether times and counts are per step; otherwise of whole recordings."""
+        """Whether times and counts are per step; otherwise they are for the whole recordings."""
         return bool(len(self.a.steps) and len(self.b.steps))

@@ -1,4 +1,4 @@
-"""What a sentence calls events."""
+"""The names that a sentence uses for events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Part
 from tracetui.compare.sides import Side
@@ -16,12 +16,12 @@ from tracetui.trace.model import I64, Kind, Trace
 from tracetui.units import significant
 
 NAMED = 3
-"""Names in a sentence; the rest are counted."""
+"""The most names in a sentence; the rest are counted."""
 KINDS = {Kind.KERNEL: "kernels", Kind.MEMCPY: "copies", Kind.MEMSET: "memsets"}
 
 
 def called(side: Side, part: Part) -> str:
-    """What a sentence calls events: by the ops that launch nothing else, if those are few; else by their own
+    """The names for some events: the ops that launch nothing else, if those are few; else the events' own
     names."""
     own, ops = shorts(side.trace, part.events), shorts(side.trace, part.tops)
     few = _few(part, own, ops)
@@ -31,7 +31,7 @@ def called(side: Side, part: Part) -> str:
 
 
 def ops_told(side: Side, part: Part) -> tuple[str, ...]:
-    """The ops that a sentence calls events by; none if it calls them by their own names."""
+    """The ops by which a sentence calls events; none if it uses the events' own names."""
     own, ops = shorts(side.trace, part.events), shorts(side.trace, part.tops)
     told = _few(part, own, ops) and not moves(side.trace, part.events)
     return tuple(sorted(ops)) if told else ()
@@ -42,21 +42,21 @@ def _few(part: Part, own: Sequence[str], ops: Sequence[str]) -> bool:
 
 
 def often(side: Side, part: Part) -> int:
-    """How often each of the names by which a sentence calls events comes; 0 if not all as often."""
+    """How often each name that a sentence uses occurs; 0 if they do not all occur equally often."""
     at = part.tops if ops_told(side, part) else part.events
     times = set(Counter(short(side.trace, i) for i in at).values())
     return times.pop() if len(times) == 1 else 0
 
 
 def kinds(trace: Trace, events: Sequence[int]) -> str:
-    """`kernel`, `kernels`, `kernels and sets`: what these are."""
+    """The word for these events: `kernel`, `kernels`, `kernels and sets`."""
     have = [np.any(trace.kind[np.array(events, dtype=np.int64)] == kind) for kind in KINDS]
     words = [word for word, has in zip(KINDS.values(), have, strict=True) if has]
     return words[0][:-1] if len(events) == 1 and words[0] == "kernels" else listed(words)
 
 
 def shorts(trace: Trace, events: Sequence[int]) -> list[str]:
-    """The short names of events, each once: in order if they are few, else the longest first."""
+    """The short names of events, each once: in order if they are few, else the longest-running first."""
     at = np.array(events, dtype=np.int64)
     _, first, which = np.unique(trace.name[at], return_index=True, return_inverse=True)
     time = sum_into(which, trace.duration[at], len(first))
@@ -82,13 +82,13 @@ def is_(names: str) -> str:
 
 def short(trace: Trace, i: int) -> str:
     name = trace.name_of(i)
-    # Inductor names its calls like its kernels: both are told as the timeline shows the kernel.
+    # Inductor names its calls after its kernels: both are written as the timeline shows the kernel.
     triton = name.startswith("triton_")
     return short_name(name, "kernel" if triton else trace.categories[int(trace.category[i])])
 
 
 def by_time(side: Side, tree: CallTree, at: I64) -> list[str]:
-    """The names of calls, those that take most time first."""
+    """The names of calls, those that take the most time first."""
     time: Counter[str] = Counter()
     _, first, which = np.unique(side.trace.name[at], return_index=True, return_inverse=True)
     spent = sum_into(which, tree.self_time[tree.place[at]], len(first))

@@ -1,4 +1,4 @@
-"""Work that is new, or gone, because a run of equal blocks is longer, or shorter: a layer more."""
+"""Work that is new or gone because a run of equal blocks is longer or shorter: one layer more."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tracetui.compare.sides import Side
 from tracetui.trace.model import I32, I64
 
 SMALLEST = 4
-"""Events of a block: fewer that come again are no part of a program that has a name."""
+"""The fewest events in a block: fewer that repeat are not a part of a program that has a name."""
 CHECKED = 8
-"""Places that are looked at; a change is the same in all of them."""
+"""The most places that are looked at: a change is the same in all of them."""
 
 
 def longer_run(sides: tuple[Side, Side], work: Matches, change: Change) -> Block | None:
-    """The block of which a change adds some to those that both sides have, or takes some away; None if it is
-    no such change, or not the same one in all its places."""
+    """The block that a change repeats more or fewer times than the other side. None if the change is not of
+    this kind, or the block is not the same in all places."""
     new = change.kind == "new"
     part = change.b if new else change.a
     ends = [0, *(end[new] for end in change.ends[:CHECKED])]
@@ -43,7 +43,7 @@ def _run(sides: tuple[Side, Side], work: Matches, new: bool, own: I64) -> tuple[
     trace, count = side.trace, len(own)
     name = trace.name[own]
     sizes = (size for size in range(SMALLEST, count + 1) if not count % size)
-    # Of itself at the most.
+    # At most the length of the run itself.
     size = next(size for size in sizes if np.array_equal(name[size:], name[: count - size]))
     if not _goes_on(side.work, trace.name, own, size):
         return None
@@ -56,7 +56,7 @@ def _run(sides: tuple[Side, Side], work: Matches, new: bool, own: I64) -> tuple[
     low = int(before[-1]) + 1 if len(before) else 0
     after = np.flatnonzero(name[at + count :] != name[at + count - size : len(name) - size])
     high = at + count + (int(after[0]) if len(after) else len(name) - at - count)
-    # The rest of the run has to be a run of the other side, too.
+    # The rest of the run must also be a run on the other side.
     beside = np.concatenate([mine[low:at], mine[at + count : high]])
     rest = work.links(len(trace), back=new)[beside]
     if len(rest) < size or (rest < 0).any() or (np.diff(np.searchsorted(other.work, rest)) != 1).any():
@@ -65,10 +65,10 @@ def _run(sides: tuple[Side, Side], work: Matches, new: bool, own: I64) -> tuple[
 
 
 def _goes_on(work: I64, names: I32, own: I64, size: int) -> bool:
-    """Whether the event before a place, or the one after it, can be of the same run: a quick look."""
+    """Whether the event before or after a place can belong to the same run: a quick check."""
     at = int(np.searchsorted(work, own[0]))
     before, after = work[max(at - 1, 0) : at], work[at + len(own) : at + len(own) + 1]
-    # The last of the block before it, and the first of that after it.
+    # The last event of the block before, and the first of the block after.
     return any(names[i] == names[own[size - 1]] for i in before) or any(
         names[i] == names[own[0]] for i in after
     )

@@ -1,4 +1,4 @@
-"""The two sides of a comparison: the rounds that are compared, and what each of their events belongs to."""
+"""The two sides of a comparison: the rounds that are compared, and the round of each of their events."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tracetui.analysis.calls import is_collective
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.idle import loading_time
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.split import COLUMNS, IDLE
 from tracetui.analysis.steps import StepRow
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import judge
 from tracetui.compare.align import align
 from tracetui.safe_text import plain
@@ -28,29 +28,31 @@ from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind, Trace
 from tracetui.trace.unknown import idle_known
 
 PACE = 0.8
-"""A device that works for this share of the time sets the pace."""
+"""A device that works for at least this share of the time sets the pace."""
 CATCHES_UP = 1.5
-"""How many times as long steps take on the CPU where the device only does what is left to it."""
+"""If steps take more than this many times as long on the CPU as on the device, the device is only catching
+up."""
 LOADING = 0.1
-"""Data loading is told if it changes by this share of a round."""
+"""Data loading is mentioned if it changes by this share of a round."""
 LAG = 0.1
-"""A device whose steps end by this share of a step after the next began on the CPU works behind it."""
+"""A device is behind the CPU if its steps end at least this share of a step after the next one began on the
+CPU."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """The rounds of one recording that are compared: all its steps, some of them, or, without steps, the
+    """The rounds of one recording that are compared: all its steps, some of them or, without steps, the whole
     recording as one round."""
 
     results: Results
     steps: I64
-    """Positions in the trace's step table; empty where the recording is one round."""
+    """Positions in the trace's step table; empty if the recording is one round."""
     calls_only: bool = False
     """Whether its device work is left out: one of the recordings lost its kernels, or has none."""
     work_only: bool = False
     """Whether its ops are left out: one of the recordings has none."""
     no_calls: bool = False
-    """Whether all that the CPU did is left out: one of the recordings has nothing of it."""
+    """Whether everything on the CPU is left out: one of the recordings has nothing there."""
 
     @property
     def trace(self) -> Trace:
@@ -58,29 +60,30 @@ class Side:
 
     @property
     def rounds(self) -> int:
-        """How many there are, at least one."""
+        """The number of rounds, at least one."""
         return max(1, len(self.steps))
 
     @cached_property
     def rows(self) -> tuple[StepRow, ...]:
-        """What is known of each round."""
+        """The step table's row for each round."""
         steps = self.results.steps()
         return tuple(steps.rows[int(i)] for i in self.steps) if len(self.steps) else (steps.whole,)
 
     @cached_property
     def verdict(self) -> str | None:
-        """What holds it back, one of `VERDICTS`; None of some steps among others, or where not known."""
+        """The bottleneck, one of `VERDICTS`; None if these are only some of the steps, or if it is not
+        known."""
         if len(self.steps) not in (0, 1, len(self.results.step_table())):
             return None
         row = self.rows[0] if len(self.steps) == 1 else self.results.steps().whole
         return row.verdict.verdict if row.verdict.verdict != "not known" else None
 
     def only(self, rounds: list[int]) -> Side:
-        """These rounds of it."""
+        """This side with only these rounds."""
         return self if rounds == list(range(self.rounds)) else replace(self, steps=self.steps[rounds])
 
     def label(self, round_: int) -> str:
-        """What a round is called; "the recording" where there are no steps."""
+        """The name of a round; "the recording" if there are no steps."""
         return self.rows[round_].label if len(self.steps) else "the recording"
 
     @cached_property
@@ -101,9 +104,10 @@ class Side:
 
     @cached_property
     def calls(self) -> I64:
-        """Their ops and runtime calls, by (thread, start, longest first) (slices). Annotations within an op
-        are calls, too: PyTorch's own, such as `## Call CompiledFxGraph ##`. Threads that neither launch nor
-        have ops only watch: how often they look depends on how long something takes."""
+        """The ops and runtime calls of the rounds, by (thread, start, longest first) (slices). Annotations
+        inside an op count as calls too: PyTorch's own, such as `## Call CompiledFxGraph ##`. Threads that
+        neither launch nor have ops are left out: they only poll, and how often depends on how long something
+        takes."""
         return self._calls[0]
 
     @cached_property
@@ -121,7 +125,7 @@ class Side:
         works[trace.lane[at[trace.kind[at] == Kind.CPU_OP]]] = True
         launch = trace.launch[plausible(trace, *DEVICE_WORK)]
         works[trace.lane[launch[launch >= 0]]] = True
-        # What they launch may not be recorded.
+        # The work they launch may not be recorded.
         works[trace.lane[at[named(trace, lambda name: "LaunchKernel" in name)[trace.name[at]]]]] = True
         at = at[works[trace.lane[at]]]
         noted = np.flatnonzero(trace.kind[at] == Kind.ANNOTATION)
@@ -130,14 +134,15 @@ class Side:
         return self._in_rounds(at, trace.start[at])
 
     def _in_rounds(self, at: I64, time: I64) -> tuple[I64, I64]:
-        """Those of these slices that are in a round, and its number. `time`: when they began on the CPU."""
+        """The slices that are in a round, and the number of that round. `time`: when they began on the
+        CPU."""
         of = self._round_at(time)
         return at[of >= 0], of[of >= 0]
 
     @cached_property
     def annotations(self) -> dict[str, str]:
-        """The annotations around ops that most rounds have, those of the steps and of collectives aside: by
-        name without its numbers, a name. In the order of the trace."""
+        """The names, without numbers, of the annotations around ops that most rounds have, except those of
+        steps and collectives: each with one full name. In the order of the trace."""
         trace = self.trace
         at = plausible(trace, Kind.ANNOTATION)
         own = named(trace, lambda name: not is_collective(name) and not name.startswith("ProfilerStep#"))
@@ -152,8 +157,8 @@ class Side:
         return {key: name for key, (name, rounds) in found.items() if 2 * len(rounds) > self.rounds}
 
     def round_of(self, at: I64) -> I64:
-        """The round of each slice, -1 for none: that in which it starts; of device work, its launch. Shape of
-        `at`."""
+        """The round of each slice, -1 for none: the one in which it starts or, for device work, in which it
+        was launched. Shape of `at`."""
         return self._round_at(launch_times(self.trace, at))
 
     def _round_at(self, time: I64) -> I64:
@@ -169,7 +174,7 @@ class Side:
         """(starts, ends) of the rounds on the wall clock, ns."""
         low, high = self.results.step_windows()
         if len(self.steps):
-            # The last one's goes on as long as its work.
+            # The last one lasts as long as its work.
             high = np.append(low[1:], self.results.step_table().end[-1:]) if self.calls_only else high
             return low[self.steps], high[self.steps]
         begin, end = self.trace.span
@@ -177,11 +182,11 @@ class Side:
 
     @cached_property
     def spans(self) -> tuple[I64, I64]:
-        """(starts, ends) of the rounds, ns: from the end of the one before to its own end, on the CPU or of
-        the work that it launched, whichever is later. The first begins after the work from before it that
-        the device still had to do, as far as that ends within it. Where the CPU runs ahead of the device, the
-        windows on the CPU say nothing of the pace; but they do where the device, held up long before, does
-        the work of slower steps at once."""
+        """(starts, ends) of the rounds, ns: each goes from the end of the one before to its own end, which is
+        the end on the CPU or of the work it launched, whichever is later. The first begins after the earlier
+        work that the device still had to do, if that ends within it. If the CPU runs ahead of the device, the
+        windows on the CPU do not show the pace. They do, however, if the device was held up long before and
+        does the work of slower steps all at once."""
         if not len(self.steps) or self.calls_only or not idle_known(self.trace):
             return self.windows
         table = self.results.step_table()
@@ -200,21 +205,21 @@ class Side:
 
     @cached_property
     def times(self) -> I64:
-        """How long each round took, ns."""
+        """The length of each round, ns."""
         began, done = self.spans
         return done - began
 
     @cached_property
     def idle(self) -> tuple[dict[str, int], ...]:
-        """What the devices did besides work in each round: cause to ns. Where the device works behind
-        the CPU, in `spans`, else in the windows of the steps."""
+        """The idle time of the devices in each round: cause to ns. If the device works behind the CPU, in
+        `spans`, else in the windows of the steps."""
         if self._behind:
             spent = self._device_time[:, IDLE].tolist()
             found = [{cause: ns for cause, ns in zip(COLUMNS[IDLE], one, strict=True) if ns} for one in spent]
         else:
             found = [dict(row.window_causes) for row in self.rows]
         for one in found if self.work_only else ():
-            # Where no ops are recorded, the time in them is time outside all calls.
+            # If no ops are recorded, the time in them counts as outside all calls.
             one["host"] = one.get("host", 0) + one.pop("dispatch", 0)
         return tuple(found)
 
@@ -225,24 +230,24 @@ class Side:
 
     @cached_property
     def compiling(self) -> I64:
-        """How long torch.compile compiled in each round, ns."""
+        """How long torch.compile was compiling in each round, ns."""
         return self.compiler.within(*self.windows)
 
     @cached_property
     def compiler(self) -> Union:
-        """While torch.compile compiles."""
+        """When torch.compile was compiling."""
         return busy_union(self.trace, compile_phases(self.results.whole))
 
     @cached_property
     def talking(self) -> I64:
-        """How long each round of a recording of the CPU alone was in collectives, and in no op, ns."""
+        """For a recording of the CPU alone, how long each round was in collectives and in no op, ns."""
         cpu = [row.verdict.cpu for row in self.rows]
         return np.array([0 if one is None else one.exposed_communication for one in cpu], dtype=np.int64)
 
     @cached_property
     def busy_shares(self) -> F64:
-        """The share of the time that counts in which the devices worked, of each round of which it is known;
-        in the same times as `idle`."""
+        """The share of the counted time in which the devices worked, for each round where it is known; over
+        the same times as `idle`."""
         if not idle_known(self.trace):
             return np.zeros(0)
         if not self._behind:
@@ -253,8 +258,9 @@ class Side:
 
     @cached_property
     def _behind(self) -> bool:
-        """Whether the device does the work of a step after the step on the CPU: it sets the pace, or lags. Of
-        all steps of the recording: where one is compared with the others, the times of both are alike."""
+        """Whether the device does a step's work after the step on the CPU, because it sets the pace or lags.
+        Taken from all steps of the recording, so that a step and the ones it is compared with use the same
+        kind of times."""
         if not len(self.steps) or not idle_known(self.trace):
             return False
         every = side_of(self.results)
@@ -265,13 +271,13 @@ class Side:
 
     @cached_property
     def _device_time(self) -> I64:
-        """By `COLUMNS`, ns, of each round in `spans`."""
+        """The device time of each round in `spans`, by `COLUMNS`, ns."""
         split = self.results.split()
         return np.asarray(split.judged(split.within(*self.spans)).sum(0), dtype=np.int64)
 
     @cached_property
     def work_time(self) -> I64:
-        """The time of all device work that each round launched, ns; overlap counts twice."""
+        """The time of all device work that each round launched, ns; overlapping work counts twice."""
         return sum_into(self.work_round, self.trace.duration[self.work], self.rounds)
 
     @cached_property
@@ -282,7 +288,7 @@ class Side:
 
 
 def loads_otherwise(a: Side, b: Side) -> bool:
-    """Whether the rounds of one wait so much longer for their data that it is told."""
+    """Whether the two sides' rounds differ enough in how long they wait for data to mention it."""
     before, after = (float(np.median(side.loading)) for side in (a, b))
     longest = max(float(np.median(side.times)) for side in (a, b))
     paced = paced_by_device(a) and paced_by_device(b)
@@ -290,7 +296,7 @@ def loads_otherwise(a: Side, b: Side) -> bool:
 
 
 def device_name(side: Side) -> str:
-    """The name of its first device, safe to show; "" where none is known."""
+    """The name of its first device, safe to show; "" if not known."""
     name = next(iter(side.trace.info.devices), {}).get("name")
     return plain(name, 60) if isinstance(name, str) else ""
 
@@ -301,14 +307,14 @@ def paced_by_device(side: Side) -> bool:
 
 
 def side_of(results: Results, steps: Sequence[int] | None = None) -> Side:
-    """All steps of a trace, those at these positions, or the recording as a whole where it has none."""
+    """All steps of a trace, those at these positions, or the whole recording if it has none."""
     count = len(results.step_table())
     return Side(results, np.arange(count) if steps is None else np.array(steps, dtype=np.int64))
 
 
 def pair_rounds(a: Side, b: Side) -> list[tuple[int, int]]:
-    """Which rounds are compared event by event: in order; where one side has more, those that launch alike.
-    One round against several is compared with the one whose times are nearest to the medians."""
+    """Which rounds are compared event by event: in order; if one side has more, those that launch the same
+    work. If one round is compared with several, the one with times nearest to the medians."""
     if a.rounds == b.rounds:
         return [(i, i) for i in range(a.rounds)]
     if a.rounds == 1 or b.rounds == 1:
@@ -321,8 +327,8 @@ def pair_rounds(a: Side, b: Side) -> list[tuple[int, int]]:
 
 
 def _typical(side: Side) -> int:
-    """The round nearest to the medians of the time and of the ops' time: what explains a difference from it
-    is to agree with the numbers."""
+    """The round nearest to the medians of the time and of the ops' time, so that an explanation of the
+    difference from it agrees with the numbers."""
     away = np.zeros(side.rounds)
     for times in (side.times, side.op_time):
         if middle := float(np.median(times)):
@@ -331,8 +337,8 @@ def _typical(side: Side) -> int:
 
 
 def _signatures(side: Side, marks: dict[object, int], names: dict[str, int]) -> I64:
-    """A number for each round, the same for rounds that run the same device work (of a trace without any,
-    that make the same calls)."""
+    """A number for each round, the same for rounds that run the same device work (without device work: that
+    make the same calls)."""
     trace = side.trace
     at, of = (side.work, side.work_round) if len(side.work) else (side.calls, side.call_round)
     own = np.array([names.setdefault(name, len(names)) for name in trace.names], dtype=np.int64)[
@@ -344,7 +350,7 @@ def _signatures(side: Side, marks: dict[object, int], names: dict[str, int]) -> 
 
 
 def by_graph(side: Side, events: Sequence[int] | I64) -> Bool:
-    """Which of these were launched as a part of a graph."""
+    """Which of these were launched as part of a graph."""
     launch = side.trace.launch[np.array(events, dtype=np.int64)]
     graph = named(side.trace, lambda name: "GraphLaunch" in name)
     return np.asarray((launch >= 0) & graph[side.trace.name[launch]], dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""The same work, timed twice: what took longer, beyond what everything did and what varies anyway."""
+"""The same work, timed twice: what took longer than the general trend and the usual variation explain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
-from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side
@@ -17,27 +17,28 @@ from tracetui.copying import replace
 from tracetui.trace.model import F64, I32, I64, Bool, Kind, Trace
 
 SAMPLES = 6
-"""Pairs of a name whose sizes are read; all, if some of them differ."""
+"""How many pairs of a name have their sizes read at first; if some differ, all are read."""
 MOST_READ = 3_000
 GROWN, STRETCHED = 0.2, 0.1
-"""Where so much of the work, by time, has other sizes, a kernel may take longer for that in the same grid;
-the logarithm of the ratio by which it has to."""
+"""If at least this share of the work, by time, has other sizes, a kernel in the same grid may take longer
+because of that; and the logarithm of the ratio by which it must."""
 LEAST_SHARE = 0.005
-"""A name whose time changes by less than this share of the round is not told."""
+"""A name is not reported if its time changes by less than this share of the round."""
 LEAST_CHANGE = 0.04
 SINGLE_SHARE = 0.02
-"""The same, of a single event that took longer once."""
+"""The same limit for a single event that took longer once."""
 CALL_CHANGE = 0.7
-"""The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times."""
+"""The logarithm of a ratio: between two recordings of one program, single calls took 0.8 to 1.9 times as
+long."""
 EVERY_SHARE, SEVERAL = 0.05, 3
-"""Of a step, and of so many steps."""
+"""For `changed_calls`: the least share of a step, and the fewest steps."""
 ROUNDED_NS, ROUNDED = 2, 0.002
-"""Times in a file are rounded; so are the self times made of them, some more."""
+"""Times in a file are rounded; the self times computed from them are off by a little more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slower:
-    """Events of one name that took longer (or less long) than the rest would lead to expect."""
+    """Events of one name that took longer, or less time, than the rest would suggest."""
 
     name: int
     """Index into a's names."""
@@ -45,22 +46,23 @@ class Slower:
     b: I64
     """The events (slices), one to one."""
     of: int
-    """Pairs of that name."""
+    """The number of pairs with that name."""
     change: int
-    """ns, of all of them together."""
+    """ns, for all of them together."""
     once: bool = False
-    """Whether it is one of several names of which single calls did: on a busy machine any call may."""
+    """Whether single calls of several names changed, this one included: on a busy machine that can happen to
+    any call."""
 
 
 def ratio(a: I64, b: I64) -> float | None:
-    """Of two sums of times; None if a's is 0."""
+    """The ratio of two sums of times; None if a's is 0."""
     total = int(a.sum())
     return int(b.sum()) / total if total else None
 
 
 def drift(a: I64, b: I64) -> float:
-    """How much longer things took in general: the median ratio, each weighed with its time, on the side where
-    it is shorter: what once took long says little. 1 if nothing took any."""
+    """How much longer things took in general: the median ratio, each weighted by the shorter of its two
+    times, because a call that took long once says little. 1 if nothing took any time."""
     known = np.minimum(a, b) > 0
     if not known.any():
         return 1.0
@@ -71,8 +73,8 @@ def drift(a: I64, b: I64) -> float:
 
 
 def general(name: I32 | I64, a: I64, b: I64) -> float:
-    """How much longer things took in general: as much as both `drift` and most names say. One name that takes
-    most of the time and changed is not the machine. `name`: of each pair."""
+    """How much longer things took in general, as far as both `drift` and most names agree. If one name takes
+    most of the time and changed, that is not the machine. `name`: for each pair."""
     much, known = drift(a, b), np.minimum(a, b) > 0
     if not known.any():
         return 1.0
@@ -93,10 +95,10 @@ def slower(
     least: float = LEAST_CHANGE,
     much: float | None = None,
 ) -> list[Slower]:
-    """Names (of pairs of events `a`, `b` with these times) that changed beyond the drift of all and beyond
-    noise; single events, where the rest of their name did not. `round_time`: ns of all rounds together.
-    `least`: the logarithm of the smallest ratio that is told, where there is any noise. `much`: how much
-    longer things took in general, if not these say it."""
+    """The names (of pairs of events `a`, `b` with these times) that changed by more than the general drift
+    and noise; single events, if the rest of their name did not. `round_time`: ns of all rounds together.
+    `least`: the logarithm of the smallest ratio that is reported if there is noise. `much`: how much longer
+    things took in general; by default taken from these events."""
     if not len(a):
         return []
     much = general(name, time_a, time_b) if much is None else much
@@ -104,7 +106,7 @@ def slower(
     odd_ones = np.abs(off) > np.maximum(ROUNDED_NS, ROUNDED * time_b)
     odd_ones &= took != 0
     exact = float(np.mean(odd_ones)) <= 0.1
-    """Two copies of one recording: then every difference is one."""
+    """Copies of one recording: every difference is real."""
     names, groups = _by_name(name)
     found: list[Slower] = []
     if exact:
@@ -124,7 +126,7 @@ def slower(
             either = [some for some in (odd[off[odd] > 0], odd[off[odd] < 0]) if len(some)]
             found += [_told(number, some, len(group), a, b, off, took) for some in either]
             continue
-        # As most of them say: one that took long says nothing of the others.
+        # Use what most of them say: one that took long says nothing about the others.
         before = float(time_a[group].sum())
         own = drift(time_a[group], time_b[group]) - 1
         whole = own * before
@@ -132,9 +134,9 @@ def slower(
         spread = 1.4826 * float(np.median(np.abs(left - np.median(left))))
         total = whole - (much - 1) * before
         if total * whole < 0 or total * log < 0:
-            continue  # it took less longer than the rest
+            continue  # its extra time is less than that of the rest
         change = total if abs(total) < abs(whole) else whole
-        in_all = float(took[group].sum())  # what most say is no more than what all come to
+        in_all = float(took[group].sum())  # what most pairs show must not exceed the total
         if in_all * change < 0:
             continue
         change = change if abs(change) < abs(in_all) else in_all
@@ -145,8 +147,8 @@ def slower(
 
 
 def odd_work(sides: tuple[Side, Side], work: Matches, same: Bool, timed: Bool, step: float) -> list[Slower]:
-    """The work that took longer, or less long, than the rest. Of `work` those that are the `same`, and those
-    that say how fast the device was (`timed`); `step`: the time of all work of a step, ns."""
+    """The work that took longer, or less time, than the rest. `same`: which of `work` is the same; `timed`:
+    which shows how fast the device was; `step`: the time of all work of a step, ns."""
     name, time = sides[0].trace.name, [side.trace.duration for side in sides]
     a, b = work.all_a[same], work.all_b[same]
     one, other = work.all_a[timed], work.all_b[timed]
@@ -157,14 +159,15 @@ def odd_work(sides: tuple[Side, Side], work: Matches, same: Bool, timed: Bool, s
 def odd_calls(
     sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, same: Bool, step: float
 ) -> list[Slower]:
-    """The calls that did, those that took longer first. Not calls that wait for the device: the device
-    decides how long they take. `same`: which of `calls` do the same; `step`: ns of a step."""
+    """The calls that took longer, or less time, than the rest; those that took longer come first. Calls that
+    wait for the device are left out: the device decides how long they take. `same`: which of `calls` do the
+    same; `step`: ns of a step."""
     trace = sides[0].trace
     same = same & ~trees[0].waits[trees[0].place[calls.a]]
     a, b = calls.a[same], calls.b[same]
     time = [tree.self_time[tree.place[at]] for tree, at in zip(trees, (a, b), strict=True)]
     names = trace.name[a].astype(np.int64)
-    # A launch may wait for room in the queue: it says nothing of how fast the CPU is.
+    # A launch may wait for room in the queue, so it does not show how fast the CPU is.
     ops = trace.kind[a] == Kind.CPU_OP
     much = general(names[ops], time[0][ops], time[1][ops]) if ops.any() else None
     found = slower(names, time[0], time[1], a, b, step * sides[0].rounds, CALL_CHANGE, much)
@@ -179,8 +182,8 @@ def odd_calls(
 def changed_calls(
     sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], calls: Matches, other: Bool, step: float
 ) -> list[Slower]:
-    """Names of calls that do what they do otherwise than before, and that took longer, or less long, in every
-    round of one side than in any of the other. `other`: which of `calls`; `step`: ns of a step."""
+    """Names of calls that work differently than before and took longer, or less time, in every round of one
+    side than in any round of the other. `other`: which of `calls`; `step`: ns of a step."""
     rounds, trace = sides[0].rounds, sides[0].trace
     a, b = calls.a[other], calls.b[other]
     if rounds < SEVERAL or not len(a):
@@ -201,7 +204,7 @@ def changed_calls(
 
 def _by_name(name: I32 | I64) -> tuple[I32 | I64, list[I64]]:
     """(the names, in order; where each is). `name`: not empty, none below 0."""
-    # Sorting numbers of 16 bits is a pass over them.
+    # Sorting 16-bit numbers takes one pass over them.
     small = int(name.max()) < 1 << 16
     order = np.argsort(name.astype(np.uint16) if small else name, kind="stable")
     sorted_ = name[order]
@@ -210,7 +213,8 @@ def _by_name(name: I32 | I64) -> tuple[I32 | I64, list[I64]]:
 
 
 def _told(name: int, these: I64, of: int, a: I64, b: I64, off: F64, change: I64) -> Slower:
-    """No more than it changed: where the rest took longer, it is not told to be faster by what that took."""
+    """Never more than the actual change: if the rest took longer, this must not be reported as faster by that
+    amount."""
     beyond, whole = float(off[these].sum()), float(change[these].sum())
     return Slower(name, a[these], b[these], of, round(beyond if abs(beyond) < abs(whole) else whole))
 
@@ -220,10 +224,10 @@ def _log(a: float, b: float) -> float:
 
 
 def resized(a: Trace, b: Trace, left: I64, right: I64, device: bool) -> Bool:
-    """Which of these pairs do the same on inputs of another size: kernels with another grid, copies of other
-    lengths, ops with other shapes, as far as the traces recorded that. Shape of `left`.
+    """Which of these pairs do the same on inputs of another size, as far as the traces recorded that: kernels
+    with another grid, copies of other lengths, ops with other shapes. Shape of `left`.
 
-    Reads a few events of each name from the files, more where they differ.
+    Reads a few events of each name from the files, more if they differ.
     """
     found = np.zeros(len(left), dtype=np.bool_)
     if not len(left):
@@ -246,9 +250,9 @@ def resized(a: Trace, b: Trace, left: I64, right: I64, device: bool) -> Bool:
 
 
 def stretched(a: Trace, b: Trace, left: I64, right: I64, grown: Bool) -> Bool:
-    """Which of these pairs of device events take longer (or less long) along with the `grown` ones, in the
-    same grid: a kernel whose blocks each do more of a larger input. None where those are a small part, or
-    take as long as before. Shape of `left`."""
+    """Which of these pairs of device events take longer (or less time) along with the `grown` ones, in the
+    same grid: a kernel whose blocks each do more of a larger input. None if the grown ones are a small part,
+    or take as long as before. Shape of `left`."""
     found = np.zeros(len(left), dtype=np.bool_)
     time_a, time_b = a.duration[left], b.duration[right]
     much = _log(time_a[grown].sum(), time_b[grown].sum())
@@ -268,28 +272,29 @@ def _differ(a: Trace, b: Trace, left: I64, right: I64, these: I64, device: bool)
 
 
 def _reordered(a: Trace, b: Trace, left: I64, right: I64) -> bool:
-    """Whether these ops are on the same sizes, in another order: then none is larger. Gradients arrive in
-    any."""
+    """Whether these ops have the same sizes in another order: then none is larger. Gradients can arrive in
+    any order."""
     one, other = (Counter(map(repr, _sizes(*of, False))) for of in ((a, left), (b, right)))
     return bool(one == other)
 
 
 def _unlike(one: Sizes, other: Sizes) -> bool:
-    """Whether two sizes differ; what only one recording has, or another op than the other's, says nothing."""
+    """Whether two sizes differ. A size that only one recording has says nothing, nor does that of a different
+    op."""
     if any(x != y for x, y in zip(one.own, other.own, strict=True) if x is not None and y is not None):
         return True
-    # An op that is given its output has an input more.
+    # An op that is given its output has one more input.
     shapes = zip(one.shapes, other.shapes, strict=False)
     return one.op == other.op and any(x != y for x, y in shapes if x and y)
 
 
 class Sizes(NamedTuple):
-    """The sizes of an event, as recorded: JSON values, not safe to show."""
+    """The recorded sizes of an event: JSON values, not safe to show."""
 
     own: tuple[object, ...]
-    """Grid, block, bytes; None for what is not there."""
+    """Grid, block, bytes; None if not recorded."""
     op: str
-    """The op that launched it, or that it is."""
+    """The op that launched it; for an op, itself."""
     shapes: list[object]
 
 
@@ -298,7 +303,7 @@ def _sizes(trace: Trace, events: I64, device: bool) -> list[Sizes]:
     known = np.flatnonzero(op >= 0)
     shapes: list[list[object]] = [[] for _ in events]
     own: list[tuple[object, ...]] = [()] * len(events)
-    # Of the ops and the events at once: most often they are near each other in the file.
+    # Read ops and events together: they are usually near each other in the file.
     read = trace.args_of(np.concatenate([op[known], events if device else events[:0]]))
     for i, args in zip(known.tolist(), read[: len(known)], strict=True):
         dims = args.get("Input Dims")

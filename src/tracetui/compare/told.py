@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.device_work import decoded_names, op_behind
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.select import distinct, named
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.changes import LIBRARY, Change
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.joining import PASSES, SAME_OPS
@@ -33,15 +33,14 @@ from tracetui.units import duration, plural
 
 GUARDS = ("TorchDynamo Cache Lookup", "Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 NEAR = 4
-"""Events of a stream: what follows at once."""
+"""How many events of a stream count as following right after."""
 
 
 def device_changes(facts: Facts) -> Iterator[Explanation]:
     trace = facts.a.trace
     both = {trace.names[i] for i in distinct(trace.name[facts.work.all_a], len(trace.names)).tolist()}
     for change in facts.changes:
-        # Sets of memory come along with other work; a kernel of a library that another op runs now has not
-        # moved.
+        # Memsets come along with other work. A library's kernel that another op runs now has not moved.
         sets = change.kind == "order" and len(facts.changes) > 1
         sets = sets and (moves(trace, change.a.events) or _library(facts, change))
         if change.kind == "again":
@@ -58,7 +57,7 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
 
 
 def _again(facts: Facts, change: Change) -> Explanation:
-    """One side does the same several times in a step."""
+    """One side does the same thing several times in a step."""
     again = facts.again
     assert again is not None
     a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
@@ -84,7 +83,7 @@ def _again(facts: Facts, change: Change) -> Explanation:
 
 
 def _library(facts: Facts, change: Change) -> bool:
-    """Whether the longest of it is a kernel that a library picks, of a kind of which some became others."""
+    """Whether its longest kernel is one that a library picks, of a kind that was replaced elsewhere."""
     at = np.array(change.a.events, dtype=np.int64)
     longest = int(at[np.argmax(facts.a.trace.duration[at])])
     (name,) = decoded_names(facts.a.trace, np.array([longest])).values()
@@ -92,7 +91,8 @@ def _library(facts: Facts, change: Change) -> bool:
 
 
 def _begins_elsewhere(facts: Facts, change: Change, both: set[str]) -> bool:
-    """Whether it only says that the steps of one side begin elsewhere. `both`: the names that both run."""
+    """Whether the change only shows that the steps of one side begin elsewhere. `both`: the names that both
+    run."""
     if change.kind == "order":
         return facts.shifted
     sides = zip(facts.sides, (change.a, change.b), strict=True)
@@ -102,7 +102,7 @@ def _begins_elsewhere(facts: Facts, change: Change, both: set[str]) -> bool:
 
 
 def _matters(facts: Facts, time: Times, cpu: Times, waits: Times) -> str:
-    """Which change of one work is to be told first, if not the larger."""
+    """Which of a change's two times is reported first ("device" or "cpu"), if not the larger."""
     if abs(waits.change) > max(abs(time.change), abs(cpu.change) / 2):
         return "cpu"
     machine = cpu.before * ((facts.machine.cpu_ratio or 1.0) - 1)
@@ -156,8 +156,8 @@ def _sentence(facts: Facts, change: Change, time: Times, cpu: Times, waits: Time
 
 
 def _other_streams(facts: Facts, change: Change) -> str:
-    """`on another stream`, where most of it left the stream that most work is on, or came to it. Streams have
-    other numbers in other recordings."""
+    """`on another stream`, if most of it left or joined the stream with the most work. Stream numbers differ
+    between recordings."""
     main, names, lanes = [], [], []
     for side, part in zip(facts.sides, (change.a, change.b), strict=True):
         main.append(int(np.argmax(np.bincount(side.trace.lane[side.work]))))
@@ -187,7 +187,8 @@ def _spent(time: Times) -> str:
 
 
 def _on_cpu(facts: Facts, change: Change, cpu: Times) -> tuple[str, str]:
-    """What it took on the CPU, and where it comes from a graph's launch, of which it is only a part."""
+    """The time it took on the CPU, and a note if a graph launched it, since it is only part of that
+    launch."""
     if cpu.before and cpu.after:
         return f", {_spent(cpu)} on the CPU", ""
     graph = [
@@ -202,7 +203,7 @@ def _on_cpu(facts: Facts, change: Change, cpu: Times) -> tuple[str, str]:
 
 
 def _most(facts: Facts, change: Change) -> str:
-    """The kernels that make most of a change, and what became of them."""
+    """The kernels that make up most of a change, and what became of them."""
     form, ends = np.array(change.forms), np.array(change.ends, dtype=np.int64).T
     events = [np.array(part.events, dtype=np.int64) for part in (change.a, change.b)]
     of, took = [], []
@@ -222,7 +223,7 @@ def _most(facts: Facts, change: Change) -> str:
 def _one_sided(
     facts: Facts, change: Change, name: str, time: Times, cpu: Times, waits: Times, both: set[str]
 ) -> str:
-    """`name`: of the events; `both`: the names of work that both sides do."""
+    """`name`: for the events; `both`: the names of work that both sides do."""
     new = change.kind == "new"
     side, part = (facts.b, change.b) if new else (facts.a, change.a)
     on_gpu, on_cpu, held = (one.after if new else one.before for one in (time, cpu, waits))
@@ -259,7 +260,7 @@ def _one_sided(
         where = facts.where(time.rounds, not new)
         return f"{number}{where or facts.each}{which}{told}: {spent}."
     times_all = often(side, part)
-    if not times_all:  # each of its names comes as often as it does
+    if not times_all:  # each of its names occurs as often as the work itself
         many = counted(len(part.events) / len(time.rounds))
         word = f"{'more ' if new else 'fewer '}" * more + kinds(side.trace, part.events)
         told = "" if more else f" are {change.kind}"
@@ -274,8 +275,8 @@ def _one_sided(
 
 
 def _where(facts: Facts, change: Change, often: int | None = None, every: bool = False) -> str:
-    """In which steps it is, if not in all; how `often` in all of them together, if not once in each of its
-    places; that it is in `every` one."""
+    """In which steps it is, if not in all; how `often` in total, if not once in each place; and that it is in
+    `every` one."""
     rounds, many = sorted(pair[0] for pair in change.rounds), set(change.rounds.values())
     every |= bool(often)
     often = len(change.ends) if often is None else often
@@ -288,7 +289,7 @@ def _where(facts: Facts, change: Change, often: int | None = None, every: bool =
 
 
 def _ahead(facts: Facts, change: Change) -> str:
-    """What a new copy or set is right before: a kernel of the same op."""
+    """What a new copy or set comes right before: a kernel of the same op."""
     trace, at = facts.b.trace, change.b.events[0]
     near = np.arange(at, min(trace.lanes[int(trace.lane[at])].last, at + 1 + NEAR))
     op = op_behind(trace, near)
@@ -332,7 +333,7 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
 
 
 def _names(side: Side, at: I64) -> Counter[str]:
-    """The names of some events, each as often as it comes."""
+    """The names of some events, with repeats."""
     return Counter(side.trace.names[i] for i in side.trace.name[at].tolist())
 
 
@@ -352,7 +353,8 @@ def _guards_text(facts: Facts, a: I64, b: I64, time: Times) -> str:
 
 
 def call_names(facts: Facts, a: I64, b: I64, rounds: int = 0) -> str:
-    """Which calls one side alone makes: how many in each of so many `rounds` (all, if 0), and their names."""
+    """The calls that only one side makes: how many in each of `rounds` rounds (all rounds, if 0), and their
+    names."""
     told: list[str] = []
     each = "" if rounds else facts.each
     for side, tree, at, what in zip(facts.sides, facts.trees, (a, b), ("gone", "new"), strict=True):
@@ -364,7 +366,7 @@ def call_names(facts: Facts, a: I64, b: I64, rounds: int = 0) -> str:
 
 
 def _calls_text(facts: Facts, a: I64, b: I64, time: Times, python: list[float]) -> str:
-    # In no place of their own: whether some became the others is not known.
+    # They have no place of their own: whether some calls became others is not known.
     where, of = facts.where(time.rounds, not len(b)), facts.each_of(time.rounds)
     told = call_names(facts, a, b, len(time.rounds) if where else 0) + where
     n = int(not len(a))
@@ -377,19 +379,19 @@ def _calls_text(facts: Facts, a: I64, b: I64, time: Times, python: list[float]) 
 
 
 def _beside(facts: Facts, python: list[float]) -> str:
-    """What compiled code does besides: of other code that is not known."""
+    """What compiled code does in addition: nothing is known about other code."""
     told = [f"{duration(ns)}{facts.each} in {letter}" for letter, ns in zip("AB", python, strict=True) if ns]
     left = "This leaves out what compiled code does between its calls"
     return f" {left}: {' and '.join(told)}." if told else ""
 
 
 def _both_call(facts: Facts, a: I64, b: I64) -> bool:
-    """Whether each of these is called somewhere on the other side, too."""
+    """Whether each of these is also called somewhere on the other side."""
     sides = zip(facts.sides, (facts.b, facts.a), (a, b), strict=True)
     return all(not len(at) or _has(other, side.trace, at) for side, other, at in sides)
 
 
 def _has(side: Side, trace: Trace, at: I64) -> bool:
-    """Whether a side makes calls of any of these names."""
+    """Whether a side makes calls with any of these names."""
     own = {side.trace.names[i] for i in distinct(side.trace.name[side.calls], len(side.trace.names)).tolist()}
     return any(trace.names[i] in own for i in distinct(trace.name[at], len(trace.names)).tolist())

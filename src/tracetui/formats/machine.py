@@ -18,6 +18,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+NEEDED = 350
+"""Bytes per slice of a trace in the viewer, with all results, at the most."""
 PART = 1 << 18
 """Rows of a column per thread: threads are not worth it for fewer."""
 THREADS = 8
@@ -63,18 +65,45 @@ def import_numpy() -> None:
 
 
 @cache
-def memory_for_events() -> int:
-    """Bytes that the events of one trace may take: half of the memory, or of the control group's limit."""
+def memory() -> int:
+    """Bytes of memory that this process may use: the machine's, or the limit of a control group it is in."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         total = 1 << 40  # not known
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+    for limit in _memory_limits():
         try:
-            total = min(total, int((Path("/sys/fs/cgroup") / limit).read_text()))
+            total = min(total, int(limit.read_text()))
         except (OSError, ValueError):
             continue
-    return total // 2
+    return total
+
+
+def _memory_limits() -> Iterator[Path]:
+    """The files that may hold a limit: of the process's control group and those around it, such as a job's of
+    a cluster, in both versions of control groups."""
+    root, names = Path("/sys/fs/cgroup"), {"": "memory.max", "memory": "memory/memory.limit_in_bytes"}
+    yield from (root / name for name in names.values())  # all that a container sees
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, kinds, group = line.split(":", 2)
+        for kind in names.keys() & set(kinds.split(",")):
+            own = root / kind / group.strip("/")
+            for folder in (own, *own.parents)[: len(own.parts) - len((root / kind).parts)]:
+                yield folder / Path(names[kind]).name
+
+
+def memory_for_events() -> int:
+    """Bytes that the events of one trace may take: two thirds of the memory."""
+    return memory() * 2 // 3
+
+
+def is_short_of_memory(slices: int) -> bool:
+    """Whether a trace of so many slices and all that is found out about it may not fit in the memory."""
+    return slices * NEEDED > memory()
 
 
 def give_back(size: int) -> None:

@@ -124,7 +124,7 @@ class Store(Struct):
         objects: list[Sized] = [tables.heads, tables.names, tables.ids]
         objects += [self.series, self.metadata, self.asyncs]
         rows = len(self.slices) + len(self.points) + len(self.counters)
-        return 128 * rows + 256 * sum(map(len, objects))
+        return 112 * rows + 256 * sum(map(len, objects))
 
     @property
     def is_empty(self) -> bool:

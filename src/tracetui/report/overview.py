@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.kernel_names import decode
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.sums import sum_by, sum_into
 from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.copying import replace
+from tracetui.formats.machine import PART, in_blocks
 from tracetui.report.findings import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
 from tracetui.report.gaps import device_names, words_of_all
 from tracetui.report.parts import Target, evidence, time_parts
@@ -92,6 +93,7 @@ def overviews(results: Results) -> Iterator[Overview]:
     time, notices = found.left
     costs = _costs(results)
     ops, kernels = _ops(results, costs), _kernels(results, costs)
+    results.forget("calls")
     first, second = (ops, kernels) if verdict.verdict in CPU_FIRST else (kernels, ops)
     found = replace(found, right=(first, second, *found.right))
     yield found
@@ -158,31 +160,45 @@ def _costs(results: Results) -> _Costs:
     # PyTorch's table counts marks of synchronization as GPU time: here the GPU's work is meant.
     marks = trace.kind[calls.device] == Kind.SYNC
     mine = marks & (calls.device_op >= 0)
-    waits = sum_into(calls.merged_into[calls.device_op[mine]], calls.device_duration[mine], len(calls.cpu))
-    counted = ~calls.removed
+    of_mark = calls.device_op[mine]
+    of_mark = np.where(calls.removed[of_mark], calls.cpu_parent[of_mark], of_mark)
+    waits = sum_into(of_mark, calls.device_duration[mine], len(calls.cpu))
     if steps < 2:
         cpu, device, often = (a.astype(np.float64) for a in (table.self_cpu, table.self_device, table.calls))
         row = table.row_of[calls.cpu]
         of_marks = table.row_of[calls.device[marks]]
         device[of_marks[of_marks >= 0]] = 0
-        known = counted & (row >= 0)
+        known = ~calls.removed & (row >= 0)
         device -= np.bincount(row[known], waits[known], minlength=len(table))
         return _Costs(cpu, np.maximum(device, 0), often, "in all")
     low, high = np.array([row.window for row in results.steps().rows], dtype=np.int64).T
 
-    def within(slices: I64, *times: I64) -> list[F64]:
-        """The sums of times over the slices of each row that begin, or were launched, in a step."""
-        begun = trace.start[np.where(trace.launch[slices] >= 0, trace.launch[slices], slices)]
-        step = np.searchsorted(low, begun, side="right") - 1
-        row = table.row_of[slices]
-        row, mine = np.maximum(row, 0), (row >= 0) & (step >= 0) & (begun < high[step])
-        return [sum_into(row, time * mine, len(table)) / steps for time in times]
+    def within(slices: I64, times: Callable[[I64], Sequence[I64]]) -> list[F64]:
+        """The sums of `times`, asked for by position in `slices`, over the slices of each row that begin, or
+        were launched, in a step."""
 
-    ops = calls.cpu[counted]
-    own = np.maximum(calls.self_device - waits, 0)
-    on_cpu = within(ops, calls.self_cpu[counted], own[counted], np.ones_like(ops))
-    on_device = within(calls.device, calls.device_duration * ~marks, np.ones_like(calls.device))
-    return _Costs(on_cpu[0], on_cpu[1] + on_device[0], on_cpu[2] + on_device[1], "per step")
+        def part(some: slice) -> list[I64]:  # in parts: whole columns would take a lot of memory
+            at = slices[some]
+            begun = trace.start[np.where(trace.launch[at] >= 0, trace.launch[at], at)]
+            step = np.searchsorted(low, begun, side="right") - 1
+            mine = np.flatnonzero((step >= 0) & (begun < high[step]))
+            return [sum_by(table.row_of, at[mine], time, len(table)) for time in times(mine + some.start)]
+
+        none = np.zeros(len(table), dtype=np.int64)
+        parts = in_blocks(max(1, len(slices)), part, PART)
+        return [sum(each, start=none) / steps for each in zip(*parts, strict=True)]
+
+    def on_cpu(at: I64) -> list[I64]:
+        there = (~calls.removed[at]).astype(np.int64)
+        own = np.maximum(calls.self_device[at] - waits[at], 0)
+        return [calls.self_cpu[at] * there, own * there, there]
+
+    def on_device(at: I64) -> list[I64]:
+        return [calls.device_duration[at] * ~marks[at], np.ones_like(at)]
+
+    cpu, of_ops, often = within(calls.cpu, on_cpu)
+    device, events = within(calls.device, on_device)
+    return _Costs(cpu, of_ops + device, often + events, "per step")
 
 
 def _devices(results: Results) -> Block:

@@ -23,7 +23,7 @@ class Lanes:
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
         self.on_arrange: Callable[[bool], object] = nothing
-        """Called after the user arranged a lane (True) or reset them all (False)."""
+        """Called with True after the user arranged a lane, and with False after a reset of all lanes."""
         self._arranged = False
         """Whether the user folded, hid, pinned or moved a lane."""
         self._fitted = 0
@@ -140,14 +140,15 @@ class Lanes:
         scene, of = self._with_arrangement(), len(self.walk.scene.sources)
         (low, high), (first, last) = scene.span, source.span
         scene = replace(scene, sources=(*scene.sources, source), span=(min(low, first), max(high, last)))
-        # The user did not move: nothing for the history.
+        # The user did not move, so the history gets no entry.
         self.walk.scene = replace(scene, view=self._view(scene, scene.view.width))
         self._reopen(self.walk.scene)
         return of
 
     def exchanged(self, source: Source, shift: int, event: int | None) -> Scene:
-        """The scene with another source in place of the only one, whose zero is `shift` ns later, and with
-        this event of it selected. New lanes come where they belong; what is on the screen stays there."""
+        """The scene with the only source replaced by another one, whose zero is `shift` ns later, and with
+        this event of the new source selected. New lanes come where they belong; what is on the screen stays
+        there."""
         walk, before = self.walk, self.walk.scene
         rows = [(line.of, line.ref, line.depth) for line in before.lines(walk.height - TOP)]
         stays = event is not None and (Of.LANE, *_row(before.source, before.selected)) in rows
@@ -206,12 +207,13 @@ class Lanes:
 
 
 def _row(source: Source, event: int) -> tuple[int, int]:
-    """The lane of an event, and its row."""
+    """The lane of an event, and the event's row in it."""
     return int(source.trace.lane[event]), source.rows.depth(event)
 
 
 def _same_line(before: Scene, source: Source, layout: Layout) -> int:
-    """Which line of another source's layout is the first one on the screen now; 0 if there is none."""
+    """The line in another source's layout that corresponds to the first line on the screen now; 0 if there is
+    none."""
     pieces = before.layout.scrolled.pieces(before.top, before.top + 1)
     names, there = (
         arrangement.keys(one.trace, tracks)
@@ -223,7 +225,8 @@ def _same_line(before: Scene, source: Source, layout: Layout) -> int:
     return before.top
 
 
-# For the next time. Damaged or foreign files count as missing: `arrangement` uses only what fits the trace.
+# Saved for the next session. Damaged or foreign files count as missing: `arrangement` uses only what fits the
+# trace.
 
 
 def load_lanes(path: str, folder: Path | None = None) -> list[Mapping[str, Any]]:

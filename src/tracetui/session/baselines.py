@@ -1,7 +1,8 @@
-"""Baselines: captures saved under a name, or in a folder, to compare later ones with.
+"""Baselines: captures saved under a name, or in a folder, so that later ones can be compared with them.
 
-The folder of a baseline holds a copy of the trace, of its .meta.json, and `baseline.json`, which names them.
-That file is replaced in one step, so a reader finds either the previous baseline or the new one.
+The folder of a baseline holds a copy of the trace and of its .meta.json, and `baseline.json`, which has the
+names of both. That file is replaced in one step, so a reader finds either the previous baseline or the new
+one.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ KEPT = re.compile(r"[A-Za-z0-9._-]{1,60}-[0-9a-f]{8}\.(json|json\.gz|json\.zst|m
 MOST = 100
 """Baselines by name."""
 LARGEST = 4 << 30
-"""The most bytes of a trace that is saved."""
+"""The largest trace that is saved, in bytes."""
 LARGEST_META = 1 << 20
 
 
 class BaselineError(Exception):
-    """Why a baseline cannot be read or saved: one line for people."""
+    """A baseline cannot be read or saved; the message says why in one line."""
 
 
 class BadName(BaselineError):
-    """Not a valid name."""
+    """The name is not valid."""
 
 
 class NoBaseline(BaselineError):
@@ -51,21 +52,22 @@ class Baseline:
     """A saved trace."""
 
     name: str
-    """Its name, or its folder as it was typed. Safe to show."""
+    """Its name or, if a folder was typed, that folder. Safe to show."""
     trace: Path
     source: str
     """The file name of the trace that was saved. Safe to show."""
     saved: float | None
-    """Seconds since the epoch; None where it is not known."""
+    """Seconds since the epoch; None if not known."""
 
 
 def baselines_folder() -> Path:
-    """Where named baselines are."""
+    """The folder of all named baselines."""
     return state_folder() / "baselines"
 
 
 def folder_of(text: str) -> Path:
-    """The folder of a baseline: of a name, or the folder itself if there is a slash in it (`./baseline`)."""
+    """The folder of a baseline: found by name, or the text itself if there is a slash in it
+    (`./baseline`)."""
     if "/" in text or text in (".", "..", "~"):
         return Path(os.path.expanduser(text))
     if not NAME.fullmatch(text):
@@ -120,7 +122,8 @@ def _names() -> list[str]:
 
 
 def keep(text: str, trace: str) -> Baseline:
-    """Copy a trace, which was read before, and its .meta.json; it takes the place of the one before."""
+    """Copy a trace, which must have been read before, and its .meta.json. They replace the previous
+    baseline."""
     folder = folder_of(text)
     if folder.parent == baselines_folder() and folder.name not in (names := _names()) and len(names) >= MOST:
         raise BaselineError(f"{MOST} baselines are saved: delete one of the folders in {baselines_folder()}")
@@ -174,7 +177,8 @@ def _keep(folder: Path, text: str, trace: Path) -> Baseline:
 
 
 def _kept_file(folder: Path, name: Any) -> Path | None:
-    """A file that `baseline.json` names, which anyone may have written: only such files as are kept here."""
+    """A file that `baseline.json` names. Anyone may have written that, so only files such as `keep` makes are
+    accepted."""
     if not isinstance(name, str) or not KEPT.fullmatch(name):
         return None
     path = folder / name

@@ -1,5 +1,5 @@
-"""Two recordings compared: the partner of the selection, the differences one after the other, and aligning
-both on the axis."""
+"""Compares two recordings: the partner of the selection, stepping through the differences, and aligning both
+on the axis."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
 LETTERS = "AB"
 SIGNS = "-+"
-"""What marks the events that only A has (they are gone in B), and those that only B has."""
+"""The signs for events that only A has (they are gone in B), and for those that only B has."""
 BY_COUNT = (Kind.ANNOTATION, Kind.GPU_ANNOTATION, Kind.PYTHON)
-"""Kinds that the comparison leaves alone: matched by name and number where both have as many in a step."""
+"""Kinds that the comparison ignores: they are matched by name and number if both have equally many in a
+step."""
 NEAR = 4096
-"""Slices of a lane that are looked at together."""
+"""How many slices of a lane are looked at together."""
 
 Place = tuple[int, int]
-"""Slices of A and B that belong together; -1 where one has none."""
+"""Slices of A and B that belong together; -1 if one side has none."""
 
 
 class Compared(Struct, frozen=True, eq=False):
@@ -47,7 +48,7 @@ class Compared(Struct, frozen=True, eq=False):
 
 
 def compared(comparison: Comparison) -> Compared:
-    """Everything needed to step through it. Slow: call it in a thread."""
+    """Everything needed to step through a comparison. Slow: call it in a thread."""
     a, b = comparison.a, comparison.b
     counted = _by_count(comparison)
     partners = [np.full(len(side.trace), NOT_COMPARED, dtype=np.int32) for side in (a, b)]
@@ -78,7 +79,7 @@ def compared(comparison: Comparison) -> Compared:
 
 
 def _end(side: Side, round_: int) -> int:
-    """When a step is over: of the CPU, and of the device work that it launched. ns of the trace."""
+    """When a step ends, both on the CPU and in the device work that it launched. ns of the trace."""
     work = side.work[side.round_of(side.work) == round_]
     over = int((side.trace.start[work] + side.trace.duration[work]).max(initial=0))
     return max(over, int(side.windows[1][round_]))
@@ -97,8 +98,8 @@ def _places(side: Side, at: I64) -> dict[int, tuple[I64, I64]]:
 
 
 def _by_count(comparison: Comparison) -> tuple[I64, I64]:
-    """Annotations and Python functions that belong together (slices of A, of B): the first of a name in
-    both steps, the second, and so on, where both steps have as many of that name."""
+    """Annotations and Python functions that belong together (slices of A, of B): the first of a name in both
+    steps, the second, and so on, if both steps have equally many of that name."""
     from tracetui.compare.match import Vocabulary
 
     a, b = comparison.a, comparison.b
@@ -111,13 +112,13 @@ def _by_count(comparison: Comparison) -> tuple[I64, I64]:
     sides = group[: len(at_a)], group[len(at_a) :]
     counts = [np.bincount(one, minlength=int(group.max(initial=-1)) + 1) for one in sides]
     often = counts[0] == counts[1]
-    # Both are sorted by group and start: what is left has the same groups in the same order.
+    # Both are sorted by group and start, so what is left has the same groups in the same order.
     return at_a[often[sides[0]]], at_b[often[sides[1]]]
 
 
 def _grouped(side: Side, words: I64, rounds: Sequence[int]) -> tuple[I64, I64]:
-    """Such events of the compared steps, and for each a number for its step, kind and name; by that and by
-    time."""
+    """The annotations and Python functions of the compared steps, with a number for each (step, kind, name);
+    sorted by that number, then by time."""
     trace = side.trace
     at = np.flatnonzero(trace.is_kind(*BY_COUNT))
     place = np.full(side.rounds + 1, -1, dtype=np.int64)
@@ -136,9 +137,9 @@ class Comparing:
         self._walk, self._search, self._marks = walk, search, marks
         self._found: Compared | None = None
         self.at: int | None = None
-        """The difference that was gone to last."""
+        """The difference that was visited last."""
         self._there: Event | None = None
-        """What was selected then."""
+        """The event that was selected then."""
         self._on = len(walk.recordings) == len(LETTERS)
         if self._on:
             sources = zip(walk.scene.sources, LETTERS, _titles(walk), strict=True)
@@ -158,7 +159,7 @@ class Comparing:
 
     @property
     def comparison(self) -> Comparison | None:
-        """None while it is not known."""
+        """None until it is known."""
         return self._found.comparison if self._found is not None else None
 
     def work_out(self) -> Compared:
@@ -169,7 +170,8 @@ class Comparing:
         return compared(compare(a.results, b.results))
 
     def use(self, found: Compared) -> None:
-        """Link the events of both, aligned at the first matched steps; show those, unless one has moved."""
+        """Link the events of both and align them at the first matched steps. Show those, unless the user has
+        moved."""
         walk, moved = self._walk, self._walk.moved
         self._found = found
         sources = zip(walk.scene.sources, found.links, strict=True)
@@ -187,8 +189,8 @@ class Comparing:
     # Aligning
 
     def _align(self, times: Place) -> None:
-        """Shift B so that two moments, in ns of either trace, are one on the axis. What is selected stays
-        where it is on the screen."""
+        """Shift B so that two moments, one in ns of each trace, coincide on the axis. The selection keeps its
+        place on the screen."""
         scene, a = self._walk.scene, self._walk.scene.sources[0]
         before = scene.sources[1].offset
         offset = times[0] + a.offset - times[1]
@@ -206,8 +208,8 @@ class Comparing:
         self._marks.draw()
 
     def align(self) -> str:
-        """Align both at the selection and its partner: at the nearest earlier event that has one, if it has
-        none; without a selection, at the first matched steps. Returns a message."""
+        """Align both at the selection and its partner. If the selection has no partner, use the nearest
+        earlier event that has one; without a selection, the first matched steps. Returns a message."""
         if self._found is None:
             return NOT_YET
         event, scene = self._walk.scene.event, self._walk.scene
@@ -229,7 +231,8 @@ class Comparing:
         return what if same else f"only {LETTERS[event.source]} has this: {what}, before it"
 
     def _align_at(self, pair: Place, walking: bool = False) -> None:
-        """Align two slices. `walking`: from event to event: the order of the search's matches stays."""
+        """Align two slices. `walking`: going from event to event, so the search's matches keep their
+        order."""
         a, b = (int(s.trace.start[at]) for s, at in zip(self._walk.scene.sources, pair, strict=True))
         self._align((a, b))
         if not walking:
@@ -242,7 +245,7 @@ class Comparing:
         return (event.slice, partner) if event.source == 0 else (partner, event.slice)
 
     def _anchor(self, event: Event) -> Place | None:
-        """The nearest matched events before an event of its lane (after it, if there are none)."""
+        """The nearest matched events before an event on its lane or, if there are none, after it."""
         assert self._found is not None
         trace, partner = self._walk.scene.sources[event.source].trace, self._found.links[event.source].partner
         lane = trace.lanes[int(trace.lane[event.slice])]
@@ -284,7 +287,7 @@ class Comparing:
         self._walk.select(event.slice, of=event.source)
 
     def _follow(self) -> None:
-        """Bring the selection's partner into view: where it is off the screen, B is shifted until the two are
+        """Bring the selection's partner into view. If it is off the screen, shift B until the two are
         aligned."""
         walk, event = self._walk, self._walk.scene.event
         partner = self.partner_of(event) if event is not None else None
@@ -305,7 +308,7 @@ class Comparing:
         walk.go(scene)
 
     def beside(self) -> tuple[tuple[str, bool], ...]:
-        """The selection's partner in numbers, as texts, each with whether it is bright; () where nothing is
+        """The selection's partner in numbers, as texts, each with whether it is bright; () if nothing is
         compared."""
         event = self._walk.scene.event
         if event is None or self._found is None:
@@ -328,7 +331,7 @@ class Comparing:
 
     @property
     def differences(self) -> Sequence[Explanation]:
-        """What explains the difference, most important first."""
+        """The explanations of the difference, most important first."""
         return self._found.comparison.explanations if self._found is not None else ()
 
     def next(self, step: int) -> str:
@@ -339,13 +342,13 @@ class Comparing:
         if not count:
             return "no difference to go to: both do the same"
         at = self.at if self.at is not None else -1 if step > 0 else count
-        # Those in no one place, such as the machine's, are passed by while there are others.
+        # Skip those without a place, such as the machine's, while there are others.
         ways = [(at + step * k) % count for k in range(1, count + 1)]
         return self.show(next((which for which in ways if len(self.differences[which].places)), ways[0]))
 
     def show(self, which: int, again: int = 0) -> str:
-        """Go to a difference: align both there, and select it. `again`: to that one of its places. Returns a
-        message."""
+        """Go to a difference: align both there, and select it. `again`: which of its places to go to. Returns
+        a message."""
         one = self.differences[which]
         where = one.places
         self.at = which
@@ -363,7 +366,7 @@ class Comparing:
         last = events[-1]
         self._walk.select(last.slice, of=last.source)
         if len(events) == 2 and self.partner_of(last) is None:
-            # They are no partners, but what one became the other: both are lit.
+            # They are not partners, but one became the other: highlight both.
             self._walk.scene = self._walk.scene.having(1 - last.source, partner=events[0].slice)
         self._rows_shown(events)
         self._there = self._walk.scene.event
@@ -372,19 +375,19 @@ class Comparing:
         return f"{number}{more}{only}" if one.kind != "machine" else number
 
     def told(self) -> tuple[str, ...]:
-        """The difference that was gone to, as long as its event is selected; () for none."""
+        """The difference that was visited last, as long as its event is still selected; otherwise ()."""
         if self.at is None or self._there != self._walk.scene.event:
             return ()
         return (f"difference {self.at + 1}", self.differences[self.at].text)
 
     def leave(self) -> None:
-        """Forget the difference that was gone to."""
+        """Forget the difference that was visited last."""
         self.at = self._there = None
         self._walk.change()
 
 
 def _titles(walk: Walk) -> list[str]:
-    """The names of both files without what says nothing: endings, and a folder that they have in common."""
+    """The names of both files, without endings and without a folder that they have in common."""
     names = [source.title for source in walk.scene.sources]
     folders = [name.rpartition("/")[0] for name in names]
     shown = [name.rpartition("/")[2] for name in names] if folders[0] == folders[1] else names

@@ -17,11 +17,11 @@ from tracetui.session.paths import may_be_trace
 LEVELS = 3
 """The folder itself, and two levels below it."""
 MOST = 500
-"""Files that are looked into, the newest first."""
+"""At most this many files are looked into, newest first."""
 MARKS = (b'"traceEvents"', b'"deviceProperties"', b'"ph"')
-"""What the beginning of a trace has, and hardly any other JSON file."""
+"""Every trace has one of these near its beginning; hardly any other JSON file has."""
 HEAD = 1 << 16
-"""Bytes of text that are looked at."""
+"""How many bytes of text are looked at."""
 
 
 class Found(NamedTuple):

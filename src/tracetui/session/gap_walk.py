@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tracetui.analysis.gap_list import GapList
 
 SOON = 1 << 18
-"""The gaps of up to this many slices, and their causes, are found within a frame or two."""
+"""For up to this many slices, the gaps and their causes are found within a frame or two."""
 
 
 def gap_order(gaps: GapList, by_size: bool, minimum: int = 0) -> I64:
@@ -58,13 +58,13 @@ class GapWalk:
         """Shorter gaps (ns) are skipped."""
         self.by_size = True
         self._shown: dict[tuple[int, int, int], int] = {}
-        """Indices in `Results.gaps` of the gaps that were highlighted, as the scene names them."""
+        """Indices in `Results.gaps` of the highlighted gaps, as the scene names them."""
         self._orders: dict[tuple[int, bool, int], I64] = {}
-        """`gap_order` by recording, by size or not, and minimum."""
+        """The `gap_order`s found so far, by recording, by size or not, and minimum."""
         self._place = 0
-        """Where the last one was in it."""
+        """The place in it of the gap that was shown last."""
         self._example = False
-        """Whether the highlighted gap is an example of something, which is no place in that order."""
+        """Whether the highlighted gap is an example of something, and so has no place in that order."""
 
     @property
     def _results(self) -> Results:
@@ -87,7 +87,7 @@ class GapWalk:
 
     @property
     def soon(self) -> bool:
-        """Whether `next` is fast enough not to be noticed; if not, call `order` first, in a thread."""
+        """Whether `next` is too fast to be noticed; if not, call `order` first, in a thread."""
         walk = self._walk
         return self._key(walk.active) in self._orders or len(walk.recording.trace) <= SOON
 
@@ -121,8 +121,8 @@ class GapWalk:
 
     def show(self, gap: int, of: int | None = None, example: bool = False) -> str:
         """Highlight a gap of a recording (None: the active one), bring it into view and select the event that
-        ended it. Returns its length, as a message; `told` has the rest. `example`: it shows what something
-        is, and the longest gap comes next."""
+        ended it. Returns its length, as a message; `told` has the rest. `example`: the gap is only an example
+        of something, and `next` goes to the longest gap."""
         self._example = example
         of = self._walk.active if of is None else of
         gaps = self._walk.recordings[of].results.gaps()
@@ -131,7 +131,7 @@ class GapWalk:
         self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         idle = sum(device.idle for device in gaps.devices if device.device == gaps.device[gap])
         part = share(int(gaps.duration[gap]) / idle)
-        # In this order: a narrow screen keeps the key, and the share is in the table of gaps.
+        # In this order: a narrow screen keeps the key, and the share is in the table of gaps too.
         return f"idle for {exact(int(gaps.duration[gap]))}; e explains it; {part} of the idle time"
 
     @property
@@ -143,8 +143,9 @@ class GapWalk:
         return at if self._walk.selected == int(self._results.gaps().after[at]) else None
 
     def told(self) -> tuple[str, ...]:
-        """The current gap's length, cause, what the CPU did and what ended it; () where there is no gap.
-        Cause and CPU are left out while they are not known and take too long to find."""
+        """The current gap's length, its cause, what the CPU did and what ended the gap; () if there is no
+        gap. The cause and the CPU's activity are left out if they are not known yet and would take too long
+        to find."""
         gap = self.current
         if gap is None:
             return ()

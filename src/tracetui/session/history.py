@@ -16,7 +16,7 @@ class History:
         self._future: list[Viewport] = []
 
     def copy(self) -> History:
-        """These stacks, to be changed on their own."""
+        """An independent copy of these stacks."""
         other = History()
         other._past, other._future = self._past[:], self._future[:]
         return other

@@ -62,7 +62,7 @@ class MarkWalk:
         seen = [m for m in self.marks.here if low <= m.time <= high]
         time = (view.start_ns + view.end_ns) / 2 - offset
         if self._visited is not None and abs(time - self._visited.time) <= view.cell:
-            time = self._visited.time  # the last one is still in the middle: the next may share its cell
+            time = self._visited.time  # the last one is still in the middle, and the next may share its cell
         return next_mark(seen, time)
 
     def go_to(self, mark: Mark) -> str:

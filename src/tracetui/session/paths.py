@@ -14,7 +14,7 @@ def typed_path(text: str) -> Path:
 PLAIN_ENDINGS = (".json",)
 COMPRESSED = (".gz", ".zst")
 TRACE_ENDINGS = tuple(name + packed for name in PLAIN_ENDINGS for packed in ("", *COMPRESSED))
-"""How names of traces end."""
+"""Endings of the file names of traces."""
 BESIDE = (".meta.json", ".averages.json")
 """Endings of the files that a capture writes beside its trace."""
 
@@ -25,7 +25,7 @@ def may_be_trace(name: str) -> bool:
 
 
 def is_file_name(word: str) -> bool:
-    """Whether a word ends like the name of a file, which may not be there."""
+    """Whether a word ends like a file name; the file need not exist."""
     return word.endswith((*TRACE_ENDINGS, *COMPRESSED))
 
 

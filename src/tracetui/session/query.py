@@ -22,7 +22,7 @@ from tracetui.trace.model import I64, Bool, Trace
 
 _COMPARED = re.compile(r"(dur|at)(<=|>=|<|>|=)(.*)")
 _QUERY_LIMIT, _REGEX_LIMIT = 2000, 200
-"""Characters of a query, and of a regular expression in it."""
+"""The most characters in a query, and in a regular expression in it."""
 _SIGNS = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal, "=": np.equal}
 
 
@@ -105,7 +105,7 @@ def _texts(texts: Sequence[str], part: str) -> Bool:
 
 
 def _compiled(pattern: str) -> Callable[[str], object]:
-    """The search of a regular expression, by an engine that no pattern can hang. Raises QueryError."""
+    """A compiled regular expression, in an engine that no pattern can hang. Raises QueryError."""
     try:
         import re2
     except ImportError:  # a platform without a wheel

@@ -31,29 +31,29 @@ from tracetui.trace.saved import answer, keep_answer
 from tracetui.trace.unknown import idle_known
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
-"""The causes that say what the CPU did meanwhile."""
+"""The causes for which it is shown what the CPU did meanwhile."""
 PREPARED = 16
-"""Lanes, the longest, whose slices are sorted by row before the first picture."""
+"""How many lanes, the longest ones, have their slices sorted by row before the first picture."""
 ROWS = 8
-"""Rows of each of them that are made before it."""
+"""How many rows of each of these lanes are made before it."""
 
 
 class Prepared(Struct, frozen=True):
-    """What `saved` keeps of `Recording.prepare`."""
+    """The part of `Recording.prepare`'s work that `saved` keeps."""
 
     slices: int
     span: tuple[int, int]
     idle_known: bool
     roles: tuple[str, ...]
-    """Of each lane."""
+    """One per lane."""
 
 
 class Recording:
     """A trace with everything computed from it and saved for it."""
 
     def __init__(self, trace: Trace, part: bool = False) -> None:
-        """`part`: it is the beginning of a file that is still being read (`trace.load.load_beginning`), so
-        nothing may be said of the whole."""
+        """`part`: the trace is the beginning of a file that is still being read
+        (`trace.load.load_beginning`), so nothing may be said about the whole."""
         self.trace, self.part = trace, part
         self.results = Results(trace)
         self.path = resolved(trace.info.path)
@@ -93,8 +93,8 @@ class Recording:
         return [self.short(name) for name in range(len(self.trace.names))]
 
     def why_idle(self, first: int, index: int) -> tuple[str, ...]:
-        """Why gap `first + index` is there, from the longest text to the shortest: its largest cause, and
-        what ran for half of it or more. Nothing while the causes are not known."""
+        """Why gap `first + index` is there, as texts from the longest to the shortest: its largest cause, and
+        what ran for at least half of it. Empty while the causes are not known."""
         if not self.results.ready("causes"):
             return ()
         causes, gap = self.results.causes(), first + index
@@ -122,17 +122,18 @@ class Recording:
 
     @cached_property
     def _drawn(self) -> tuple[Rows, Mapping[int, Union], Sequence[str]]:
-        """What every session with this recording draws: rows, busy times, and what the lanes are called."""
+        """What every session with this recording draws: rows, busy times, and the names of the lanes."""
         if self.part:
-            return Rows(self.trace), {}, ()  # neither when a device did nothing nor what a lane is for
+            return Rows(self.trace), {}, ()  # idle times and the lanes' roles are not known yet
         found: tuple[Rows, Mapping[int, Union], Sequence[str]] | None = self.trace.derived.get("drawn")
         if found is None:
             found = self.trace.derived["drawn"] = Rows(self.trace), busy_of(self.trace), roles(self.trace)
         return found
 
     def prepare_part(self) -> None:
-        """Make what the first picture of a part needs."""
-        # Not kept by the trace, which would then be freed by a collection alone: there are none meanwhile.
+        """Compute what the first picture of a part needs."""
+        # Not kept in the trace: only a garbage collection could free it then, and none runs while a file is
+        # read.
         rows, *_ = self._drawn
         for lane in _longest(self.trace):
             rows.make(lane, ROWS)
@@ -143,7 +144,7 @@ class Recording:
 
     @classmethod
     def prepare(cls, trace: Trace) -> None:
-        """Make what the first picture of a trace needs, in the thread that has read it, and others."""
+        """Compute what the first picture of a trace needs, in the thread that has read it and in others."""
         rows, lanes = Rows(trace), trace.lanes
 
         def told() -> Sequence[str]:
@@ -162,7 +163,8 @@ class Recording:
 
     @classmethod
     def keep_prepared(cls, trace: Trace) -> bool:
-        """Keep what takes `prepare` longest, for when a large trace is opened again; whether it is kept."""
+        """Keep the results that take `prepare` longest, for when a large trace is opened again. Returns
+        whether they are kept."""
         found = Prepared(len(trace), trace.span, idle_known(trace), roles(trace))
         return keep_answer(trace.reader.source, "prepared", found, Prepared)
 

@@ -26,7 +26,7 @@ ABOUT: Mapping[str, str] = {
     "train_memory": "a training step and the memory it takes",
     "train_ddp": "data-parallel: all-reduce beside backward",
 }
-"""What each teaches, in reading order; at most 43 cells."""
+"""What each sample teaches, in reading order; at most 43 cells."""
 
 
 def sample_folder() -> Path | None:

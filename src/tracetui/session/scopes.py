@@ -17,7 +17,7 @@ class Scopes:
         self.by = "range"
         """Where the scope comes from: "range" (without one, the whole trace), "viewport" or "step"."""
         self.jump_view: tuple[int, int] | None = None
-        """The view (ns) that a table itself jumped to. Tables that follow the view do not follow this jump:
+        """The view (ns) that a table itself jumped to. Tables that follow the view ignore this jump:
         otherwise going to a row's first event would remove the row, or its other events."""
         self.frozen = False
         """Whether the tables are not following the view because of `jump_view`."""
@@ -70,5 +70,5 @@ class Scopes:
         return f"tables show {step.label}"
 
     def _within(self, start: int, end: int, kind: str = "range") -> Scope:
-        """Session times (ns) as a scope of the active recording."""
+        """A range of session times (ns) as a scope of the active recording."""
         return range_scope(start - self._walk.offset, end - self._walk.offset, kind)

@@ -43,7 +43,7 @@ class Search:
         self._walk.set_matches(masks if self else None)
 
     def moved(self) -> None:
-        """Put the matches in order of time again: a recording was shifted on the session's clock."""
+        """Sort the matches by time again, after a recording was shifted on the session's clock."""
         time = np.zeros(len(self), dtype=np.int64)
         for of, source in enumerate(self._walk.scene.sources):
             mine = self.recording == of

@@ -56,8 +56,8 @@ class Session:
         return self.active.part
 
     def go_on_from(self, part: Session) -> None:
-        """Show what is on the screen of a session with the beginning of the same file: the same time, if the
-        user has moved there, the same range and the same event, and what was folded or unfolded."""
+        """Take over what is on the screen of a session that shows the beginning of the same file: the same
+        time (if the user has moved there), the same range and event, and what was folded or unfolded."""
         walk, before = self.walk, part.walk
         rows = {one["track"]: one["rows"] for one in part.lanes.arrangement() if one["rows"] is not None}
         if rows:
@@ -78,8 +78,8 @@ class Session:
                 walk.reveal(event, closer=False)
 
     def grow(self, longer: Recording) -> None:
-        """Show a longer beginning of the same file in place of the one that is shown, and nothing else: the
-        same time, if the user has moved, with the same range, event and first line."""
+        """Replace the beginning that is shown by a longer one of the same file. The screen keeps the same
+        time (if the user has moved), range, event and first line."""
         walk, before = self.walk, self.walk.trace
         shift, event = _shift(before, longer.trace), walk.selected
         if event is not None:
@@ -88,7 +88,8 @@ class Session:
         walk.exchange(longer, scene, shift)
 
     def let_go(self) -> None:
-        """Keep nothing of a beginning, which would take memory as long as a screen that is gone."""
+        """Drop the beginning of the file, which would otherwise take memory as long as some closed screen
+        refers to this session."""
         self.walk.recordings.clear()
         self.walk.scene = replace(self.walk.scene, sources=())
 
@@ -155,14 +156,14 @@ class Session:
 
 def _shift(part: Trace, whole: Trace) -> int:
     """How much later the zero of a part is than that of the whole, ns."""
-    # Without the base, which may be at the end of the file.
+    # Without the base time, which may be at the end of the file.
     clocks = [info.zero_ns - (info.base_ns or 0) for info in (part.info, whole.info)]
     return clocks[0] - clocks[1]
 
 
 def same_event(part: Trace, event: int, whole: Trace, shift: int) -> int | None:
-    """The slice of `whole` that is slice `event` of a part of it, whose zero is `shift` ns later; None if
-    there is none, or if it cannot be told from another."""
+    """The slice of `whole` that corresponds to slice `event` of a part of it, whose zero is `shift` ns later;
+    None if there is none, or if several fit."""
 
     def place(trace: Trace, lane: int) -> tuple[str, str, str]:
         found = trace.lanes[lane]

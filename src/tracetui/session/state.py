@@ -1,8 +1,8 @@
 """What is saved about a trace between sessions: one small JSON file per trace and kind of data.
 
-A trace is identified by its path alone. Size and mtime could tell a rewritten trace from the one before, but
-then a copy, a `touch` or a recompression would lose everything the user has written about it. Data that
-depends on the contents records that itself: a mark stores the clock time of the trace's zero, and an
+A trace is identified by its path alone. Size and mtime could distinguish a rewritten trace from the previous
+one, but then a copy, a `touch` or a recompression would lose everything the user has written about it. Data
+that depends on the contents records that itself: a mark stores the clock time of the trace's zero, and an
 arrangement names its lanes.
 """
 
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 SIZE_LIMIT = 64 << 20
-"""Bytes. Half a million lanes take half of it."""
+"""The largest state file in bytes. Half a million lanes take half of it."""
 LATEST = 1e12
-"""Seconds; no time further from the epoch makes sense."""
+"""The latest time that makes sense, in seconds since the epoch."""
 
 
 def state_folder() -> Path:
@@ -34,13 +34,13 @@ def state_folder() -> Path:
 
 
 def served() -> bool:
-    """Whether this process draws for a browser (`tracetui serve`), and so perhaps for somebody else: then no
-    other trace is opened, nothing is captured, and nothing is written."""
+    """Whether this process draws for a browser (`tracetui serve`), and so perhaps for somebody else. If so,
+    no other trace is opened, nothing is captured, and nothing is written."""
     return bool(os.environ.get("TRACETUI_SERVED"))
 
 
 def why_not_kept() -> str:
-    """The reason, where `write_state` wrote nothing."""
+    """The reason why `write_state` wrote nothing."""
     return "a viewer in a browser saves nothing" if served() else "there is no folder to write to"
 
 
@@ -95,7 +95,7 @@ def readable_state(file: Path | None) -> dict[str, Any] | None:
 
 
 def saved_time(value: Any) -> float | None:
-    """Seconds since the epoch, as a state file has them; None if that makes no sense."""
+    """Seconds since the epoch, as found in a state file; None if the value makes no sense."""
     return float(value) if isinstance(value, int | float) and abs(value) < LATEST else None
 
 

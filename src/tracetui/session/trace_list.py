@@ -17,7 +17,7 @@ from tracetui.session.samples import ABOUT
 from tracetui.units import plural, size
 
 SCANNED = 20_000
-"""Entries of a folder that are looked at."""
+"""The most entries of a folder that are looked at."""
 
 
 class Choice(NamedTuple):
@@ -55,7 +55,7 @@ def folder_choices(typed: str, now: float) -> list[Choice]:
 
 
 def completed(typed: str, found: Sequence[Choice]) -> str:
-    """What was typed, completed as far as all folders and files found agree."""
+    """The typed text, completed as far as all the folders and files found agree."""
     names = [choice.name for choice in found if choice.kind in ("folder", "file")]
     head, start = typed[: typed.rfind("/") + 1], typed[typed.rfind("/") + 1 :]
     common = ""
@@ -75,10 +75,11 @@ def choices(
     now: float | None = None,
     traces: Sequence[Found] = (),
 ) -> list[Choice]:
-    """What can be opened, by group. With a path typed, what is there; with words, what has all of them.
+    """What can be opened, by group: with a path typed, what is there; with words, the entries that contain
+    all of them.
 
-    `few`: how many of the recent traces to list while nothing is typed; `capture`: capturing is one, too;
-    `traces`: those of a folder, which come first.
+    `few`: how many of the recent traces to list while nothing is typed; `capture`: capturing is one of the
+    choices; `traces`: those of a folder, which come first.
     """
     now = time.time() if now is None else now
     if "/" in typed or typed.startswith("~"):

@@ -49,8 +49,8 @@ class Walk:
         self.moved = False
         """Whether the view has moved since the start, other than by resizing."""
         self.returned: Place | None = None
-        """The place that the user has returned to, until the next move: its lanes come back with its
-        height."""
+        """The place that the user has returned to, until the next move. Its lanes come back when the screen
+        has the height of then again."""
         self._history = History()
         self.on_change: Callable[[], object] = nothing
         """Called after every change of the scene."""
@@ -104,7 +104,7 @@ class Walk:
     # Moving
 
     def go(self, scene: Scene, *, jump: bool | None = None) -> None:
-        """Show another scene. `jump`: add the old view to the history (None: if the move is far)."""
+        """Show another scene. `jump`: add the old view to the history (None: only if the move is far)."""
         before, self.returned = self.scene.view, None
         if scene.view != before:
             self.moved = True
@@ -173,7 +173,8 @@ class Walk:
         return self._recall(self._history.forward(self.view))
 
     def exchange(self, recording: Recording, scene: Scene, shift: int) -> None:
-        """Show a scene of another recording in place of the only one, whose zero is `shift` ns later."""
+        """Replace the only recording by another one, whose zero is `shift` ns later, and show this scene of
+        it."""
         self.recordings[:], self.returned = [recording], None
         self._history.shift(shift)
         self.show_scene(scene)
@@ -184,7 +185,7 @@ class Walk:
         return view is not None
 
     def place(self) -> Place:
-        """The present place, for `return_to`."""
+        """The current place, for `return_to`."""
         return Place(self.scene, self.height, self.moved, self._history.copy())
 
     def return_to(self, place: Place) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
+from tracetui.analysis.sums import sum_into
 from tracetui.compare.model import Comparison
 from tracetui.compare.sides import Side
 from tracetui.tables import markdown

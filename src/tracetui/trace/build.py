@@ -34,7 +34,7 @@ from tracetui.units import exact
 
 _OF_LANE = "process", "device"
 _LINKING = 2
-"""Threads that look for links: each of them takes memory while it is at its highest."""
+"""Threads that look for links: each of them needs memory at a moment when memory use is at its peak."""
 
 
 def build(contents: Contents, path: str, size: int) -> Trace:
@@ -141,7 +141,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
 
 
 def _put_in_order(columns: dict[str, Any], order: I32) -> None:
-    """Put all columns in this order, each in the memory of the one before it that is as wide."""
+    """Put all columns in this order, each into the memory of an earlier column of the same width."""
     free: dict[int, Array] = {}
     parts = blocks(0, len(order), PART)
     for name, column in columns.items():
@@ -149,13 +149,13 @@ def _put_in_order(columns: dict[str, Any], order: I32) -> None:
             continue
         out = free.pop(column.itemsize, None)
         out = np.empty(len(order), dtype=column.dtype) if out is None else out.view(column.dtype)
-        put = partial(np.take, column, mode="clip")  # which writes to `out` as it goes
+        put = partial(np.take, column, mode="clip")  # writes to `out` as it goes
         together([partial(put, order[a:b], out=out[a:b]) for a, b in parts], THREADS)
         columns[name], free[column.itemsize] = out, column
 
 
 def _used(head: I32, count: int) -> list[bool]:
-    """Which of so many heads a slice has."""
+    """Which of `count` heads some slice has."""
     used = np.zeros(count, dtype=np.bool_)
 
     def mark(part: slice) -> None:
@@ -205,27 +205,27 @@ def _lanes(plan: Plan, first: list[int], rows: list[int]) -> tuple[Lane, ...]:
 def _paired_flows(
     points: dict[str, Array], heads: list[Any], plan: Plan, zero: int
 ) -> tuple[FlowEnds, I32, I32, tuple[str, ...]]:
-    """What `pair_flows` gives, and the kinds of flows. Empties `points`."""
+    """The result of `pair_flows`, and the kinds of flows. Empties `points`."""
     kinds: dict[str, int] = {}
     phase_of = np.full(max(1, len(heads)), -1, dtype=np.int8)
     kind_of = np.zeros(max(1, len(heads)), dtype=np.int32)
     for i, head in enumerate(heads):
         if head[0] in ("s", "t", "f") and head[1] not in LAUNCH_FLOWS:
             phase_of[i] = "stf".index(head[0])
-            # At most 127 kinds of flows: the rest share the last one.
+            # At most 127 kinds of flows: all others share the last one.
             kind_of[i] = kinds.setdefault(head[1], min(len(kinds), 126))
     at = np.flatnonzero((looked_up(phase_of, points["head"]) >= 0) & (points["flow"] != NO_TIME))
     head = points["head"][at]
     lanes = plan.lane_of_head[head] if len(heads) else head
     flow, time, encloses = (points[name][at] for name in ("flow", "start", "encloses"))
-    points.clear()  # memory for other links
+    points.clear()  # free the memory for other links
     ids = _flow_ids(flow, plan, lanes)
     ends = FlowEnds(phase_of[head], kind_of[head], ids, lanes, time - zero, encloses)
     return *pair_flows(ends), tuple(plain(kind) for kind in list(kinds)[:127])
 
 
 def _flow_ids(flow: I64, plan: Plan, lanes: I32) -> I64:
-    """Ids of flows that are unique in a file of several ranks, too."""
+    """Flow ids, made unique across the ranks of a file."""
     if not len(flow) or not plan.rank_of_lane.any():
         return flow
     ids = np.unique(flow, return_inverse=True)[1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""The kind of each category that Kineto writes, now and in the past, and in the forks of vendors."""
+"""The kind of each category that Kineto and the forks of vendors write, now and in the past."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ CATEGORY_KINDS = {
 }
 """Lower-cased category to kind. Any other category is `Kind.OTHER`, on every lane."""
 _WITHOUT_KINETO = {"cpu functions": Kind.CPU_OP, "cuda functions": Kind.KERNEL}
-"""What PyTorch without Kineto writes, all of it until 1.8: no categories, but these processes."""
+"""What PyTorch writes without Kineto, and all that it wrote until 1.8: no categories, but these processes."""
 
 
 def kind_of(category: str, pid: int | str) -> Kind:
-    """What an event of this category and process is."""
+    """The kind of an event of this category and process."""
     if category:
         return CATEGORY_KINDS.get(category.lower(), Kind.OTHER)
     return _WITHOUT_KINETO.get(str(pid).lower(), Kind.OTHER)

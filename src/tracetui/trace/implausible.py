@@ -15,23 +15,24 @@ _FAR = 100_000
 """An event is stray if it is this many times the width of the rest of the trace (at least 10 ms) away."""
 _SAMPLE = 1 << 16
 LONGEST = 1 << 53
-"""A duration of more ns, 104 days, is none: a thousand such, added up, fit into 64 bits."""
+"""A longer duration in ns (104 days) cannot be right: the sum of a thousand shorter ones fits into 64
+bits."""
 
 
 def mark_implausible(
     kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, diagnostics: Diagnostics
 ) -> tuple[Bool, Bool]:
-    """Masks: the implausible slices, and the device work that was cut. Nanoseconds on the clock of the
-    file; `on_device` is per lane.
+    """Masks: the implausible slices, and the device work that was cut. Nanoseconds on the clock of the file;
+    `on_device` is per lane.
 
     Marked are: negative durations; events very far from all others; device events a hundred times as long as
     everything the host recorded (ten times, if over a minute); a single host event a thousand times as long
-    as the rest of the trace, at least a quarter of an hour. Recordings have pauses and long waits: whatever
-    could be true is left alone.
+    as the rest of the trace, and at least a quarter of an hour long. Recordings have pauses and long waits:
+    whatever could be true is left alone.
 
     A kernel, copy or memset that is too long did run; only its end is not known (ROCm's durations overflow).
-    It is cut where the next one of its stream begins, by changing `duration` in place. Without a next one it
-    stays marked.
+    It is cut where the next one in its stream begins, by changing `duration` in place. If there is no next
+    one, it stays marked.
     """
     implausible, overlong, endless = _mark(kind, lane, start, duration, on_device, diagnostics)
     clipped = _clip(kind, lane, start, duration, implausible, overlong)
@@ -44,7 +45,8 @@ def mark_implausible(
 
 
 def _clip(kind: I8, lane: I32, start: I64, duration: I64, implausible: Bool, overlong: Bool) -> Bool:
-    """Mask of the overlong device work that ends where the next of its stream begins; sets `duration`."""
+    """Mask of the overlong device work that ends where the next work in its stream begins; sets
+    `duration`."""
     clipped = np.zeros(len(start), dtype=np.bool_)
     if not overlong.any():
         return clipped
@@ -66,9 +68,8 @@ def _clip(kind: I8, lane: I32, start: I64, duration: I64, implausible: Bool, ove
 def _mark(
     kind: I8, lane: I32, start: I64, duration: I64, on_device: Bool, diagnostics: Diagnostics
 ) -> tuple[Bool, Bool, Bool]:
-    """Masks: all implausible slices; those of them whose duration alone is too long; those with a time beyond
-    the limit.
-    """
+    """Masks: all implausible slices; the ones that are implausible only for their duration; those with a time
+    beyond the limit."""
     count = len(start)
     if _is_plain(lane, start, duration, on_device):
         return (np.zeros(count, dtype=np.bool_),) * 3
@@ -109,7 +110,7 @@ def _mark(
 
 
 def _is_plain(lane: I32, start: I64, duration: I64, on_device: Bool) -> bool:
-    """Whether nothing can be implausible, by the extremes alone."""
+    """Whether the extreme values alone show that nothing can be implausible."""
     if len(start) < 3:
         return False
     (shortest, longest), (first, last) = extremes(duration), extremes(start)
@@ -123,7 +124,7 @@ def _is_plain(lane: I32, start: I64, duration: I64, on_device: Bool) -> bool:
 
 
 def _quantile(ordered: I64, share: float) -> float:
-    """As `np.quantile` of sorted values, which imports a fifth of numpy for it."""
+    """Like `np.quantile` of sorted values, which would import a fifth of numpy."""
     place = share * (len(ordered) - 1)
     low = int(place)
     a, b, part = ordered[low], ordered[min(low + 1, len(ordered) - 1)], place - low
@@ -131,8 +132,8 @@ def _quantile(ordered: I64, share: float) -> float:
 
 
 def _outlies(times: I64, first: int, last: int) -> tuple[int, int, int] | None:
-    """(low, high, how far away from them is far) if there are times far away, else None. `first`, `last`: the
-    least and the largest time."""
+    """(low, high, the distance from them that counts as far) if there are times that far away, else None.
+    `first`, `last`: the smallest and the largest time."""
     sample = (
         times if len(times) <= _SAMPLE else times[np.linspace(0, len(times) - 1, _SAMPLE, dtype=np.int64)]
     )
@@ -167,8 +168,8 @@ def _beyond_a_hole(start: I64, times: I64, low: int, high: int, far: int) -> Boo
 
 
 def first_view(kind: I8, start: I64, duration: I64, implausible: Bool) -> tuple[int, int]:
-    """(start, end) in ns of what matters: without implausible slices, and without spans and profiler overhead
-    if there is anything else."""
+    """(start, end) in ns of the interesting part: without implausible slices, and without spans and profiler
+    overhead if there is anything else."""
     for plausible, inner in ((True, True), (True, False), (False, False)):
 
         def within(part: slice, plausible: bool = plausible, inner: bool = inner) -> tuple[int, int] | None:

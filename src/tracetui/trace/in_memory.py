@@ -46,8 +46,8 @@ class InMemory(NamedTuple):
     bytes: Array
     """To be read only. Shape (size,), uint8."""
     bring: Callable[[slice], bool]
-    """Brings a range of the bytes into memory; False if they cannot be read. Call it before using them, from
-    several threads if need be."""
+    """Brings a range of the bytes into memory; False if they cannot be read. Call it before using them;
+    several threads may call it."""
     keep: Callable[[], None]
     """Call this if the bytes will be used for long."""
 
@@ -112,7 +112,7 @@ def _mapped(descriptor: int, size: int) -> InMemory:
         raise OSError
 
     def bring(part: slice) -> bool:
-        """Fails if the disk does; touching bytes that are not there would kill the process."""
+        """Fails if the disk does; touching bytes that are not in memory would then kill the process."""
         begin = part.start - part.start % mmap.PAGESIZE
         return bool(system.madvise(address + begin, part.stop - begin, _POPULATE_READ) == 0)
 
@@ -126,7 +126,7 @@ def _mapped(descriptor: int, size: int) -> InMemory:
         for at in range(0, size if there is not None else 0, _PIECE):
             machine.give_way()
             if not _copy(system, leased, at, min(_PIECE, size - at), address + at):
-                return  # no memory: the rest stays mapped
+                return  # no memory left: the rest stays mapped
         end_lease()
 
     keep = threading.Thread(target=copy, name="copy kept trace", daemon=True).start
@@ -150,7 +150,7 @@ def _leased(descriptor: int) -> int:
 
     leased = os.dup(descriptor)
     try:
-        # The system tells that somebody waits: by a signal that does nothing.
+        # The kernel signals that somebody is waiting; this signal does nothing.
         fcntl.fcntl(leased, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(leased, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BaseException:
@@ -160,8 +160,8 @@ def _leased(descriptor: int) -> int:
 
 
 def _copy(system: ctypes.CDLL, descriptor: int, offset: int, size: int, address: int) -> bool:
-    """Put a copy of a part of the file into the place of its pages, at once for all threads; False if that
-    cannot be done."""
+    """Replace the pages of a part of the file by a copy, in one step for all threads; False if that is not
+    possible."""
     size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
     room = size + _HUGE
     rights, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS

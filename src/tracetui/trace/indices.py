@@ -1,4 +1,5 @@
-"""From a value of a column to all that have it, made once, so that a look-up does not read every slice.
+"""Indices from a value of a column to all rows that have it, made once, so that a look-up need not read every
+slice.
 
 `prepare` makes the indices, in any thread; until then, and without it, `having` looks through the column.
 """
@@ -15,28 +16,29 @@ from tracetui.trace.model import I32, I64, Trace, kept_by_trace
 from tracetui.trace.nesting import first_places, positions
 
 COLUMNS = ("name", "launch", "op", "flow_from", "flow_to")
-"""What can be asked for: columns of slices, and of flows."""
+"""The columns with an index: some of slices, some of flows."""
 _making = threading.Lock()
 
 
 class Index(Struct, frozen=True):
-    """The positions of each value of a column, without values below 0."""
+    """The positions of each value of a column; values below 0 are left out."""
 
     value: I32
     """The distinct values, ascending."""
     first: I64
-    """Where the positions of each value begin in `at`, and their number. One entry more than `value`."""
+    """Where the positions of each value begin in `at`. One entry more than `value`: the last is the length of
+    `at`."""
     at: I32
     """Positions in the column by value, ascending within each."""
 
     def between(self, low: int, high: int) -> I32:
-        """The positions of the values from `low` to below `high`, by value."""
-        # As the column's own type: with another one all values would be converted.
+        """The positions of the values from `low` up to but not including `high`, by value."""
+        # In the column's own type: with another one, all values would be converted.
         a, b = self.first[np.searchsorted(self.value, np.array((low, max(low, high)), np.int32))]
         return self.at[a:b]
 
     def each(self, values: I32 | I64) -> I32:
-        """The positions of all of these values, by value in the order given."""
+        """The positions of all of these values, value by value in the given order."""
         if not len(self.value):
             return self.at
         begin, count = self._where(values)
@@ -45,11 +47,11 @@ class Index(Struct, frozen=True):
         return found
 
     def count(self, values: I32 | I64) -> int:
-        """How many positions these values have."""
+        """How many positions these values have in total."""
         return int(self._where(values)[1].sum()) if len(self.value) else 0
 
     def _where(self, values: I32 | I64) -> tuple[I64, I64]:
-        """Where in `at` those of each value that there is begin, and how many there are."""
+        """For each of the values that occurs: where its positions begin in `at`, and how many there are."""
         wanted = values.astype(np.int32)
         place = np.minimum(np.searchsorted(self.value, wanted), len(self.value) - 1)
         place = place[self.value[place] == wanted]
@@ -58,7 +60,7 @@ class Index(Struct, frozen=True):
 
 def index_of(trace: Trace, column: str) -> Index:
     """The index of one of `COLUMNS`, made on the first call."""
-    with _making:  # several threads want the one of the names first of all
+    with _making:  # several threads want the index of the names first
         found: Index | None = trace.derived.get(f"by {column}")
         if found is None:
             found = trace.derived[f"by {column}"] = index(getattr(trace, column))
@@ -99,7 +101,8 @@ def namesakes(trace: Trace, lane: int, depth: int, name: int) -> I32 | None:
 
 
 def having(trace: Trace, column: str, low: int, high: int | None = None) -> I32 | I64:
-    """Where a column of `COLUMNS` is `low`; with `high`, where it is from `low` to below that, by value."""
+    """The positions where a column of `COLUMNS` is `low` or, with `high`, is from `low` up to but not
+    including `high`, by value."""
     index: Index | None = trace.derived.get(f"by {column}")
     if index is not None:
         return index.between(low, low + 1 if high is None else high)
@@ -118,13 +121,13 @@ def index(values: I32) -> Index:
 
 
 _FEW = 8
-"""For so many values a pass for each is faster than to sort."""
+"""Up to this many values, one pass for each is faster than sorting."""
 
 
 def places(values: I64 | I32, size: int) -> list[tuple[int, I64]]:
-    """(each value that there is, where), by value; all are in [-1, size)."""
+    """(each value that occurs, its positions), by value; all values are in [-1, size)."""
     there = np.zeros(size + 1, dtype=np.bool_)
-    there[values] = True  # the last for -1
+    there[values] = True  # the last entry is for -1
     found = [*([-1] if there[-1] else []), *np.flatnonzero(there[:-1]).tolist()]
     if len(found) <= _FEW:
         return [(value, np.flatnonzero(values == value)) for value in found]

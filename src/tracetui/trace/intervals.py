@@ -11,9 +11,9 @@ from tracetui.trace.model import I64
 from tracetui.trace.nesting import LIBRARY
 
 _NO_SLICE = -(1 << 63)
-"""What the library returns where a position is none."""
+"""What the library returns if a position is invalid."""
 _FEW = 16
-"""Times for which numpy takes no longer than a call of the library."""
+"""Up to this many times, numpy takes no longer than a call of the library."""
 
 
 class Union(Struct, frozen=True):
@@ -47,20 +47,20 @@ class Union(Struct, frozen=True):
         return np.where(at >= 0, self.before[at] + inside, 0)
 
     def within(self, start: I64, end: I64) -> I64:
-        """How much of the union lies in each [start, end), in ns; 0 where end <= start. Shape of `start`."""
+        """How much of the union lies in each [start, end), in ns; 0 if end <= start. Shape of `start`."""
         inside: I64 = self.until(end) - self.until(start)
         return np.maximum(inside, 0)
 
     def idle(self, borders: I64) -> I64:
-        """How much of each cell between sorted `borders` lies within the union's span, but not in it, in ns.
-        One shorter than `borders`."""
+        """For each cell between sorted `borders`: how much of it lies within the union's span but not in the
+        union, in ns. One shorter than `borders`."""
         if not len(self.start):
             return np.zeros(max(0, len(borders) - 1), dtype=np.int64)
         inside = np.clip(borders, self.start[0], self.end[-1])
         return np.diff(inside - self.until(inside))
 
     def touching(self, start: I64, end: I64) -> I64:
-        """The whole length, in ns, of the intervals that overlap each [start, end). Shape of `start`."""
+        """The total length, in ns, of the intervals that overlap each [start, end). Shape of `start`."""
         low = np.searchsorted(self.end, start, side="right")
         high = np.maximum(np.searchsorted(self.start, end, side="left"), low)
         return np.where(end > start, self.before[high] - self.before[low], 0)
@@ -71,13 +71,13 @@ EMPTY = Union(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64
 
 
 class Sum(Struct, frozen=True):
-    """Sets of intervals, all of which count: what is in two of them counts twice. Arrays of one length."""
+    """The sum of several sets of intervals: what is in two of them counts twice. Arrays of one length."""
 
     start: I64
-    """Sorted by itself, as `end` is."""
+    """Sorted by itself, like `end`."""
     end: I64
     starts: I64
-    """`starts[i]`: the sum of the first i of `start`. One entry more than the others. Where such sums
+    """`starts[i]`: the sum of the first i of `start`. One entry more than the others. Even if such sums
     overflow, their differences are right."""
     ends: I64
 
@@ -88,13 +88,13 @@ class Sum(Struct, frozen=True):
         return (begun - over) * time - (self.starts[begun] - self.ends[over])
 
     def within(self, start: I64, end: I64) -> I64:
-        """How much lies in each [start, end), in ns; 0 where end <= start. Shape of `start`."""
+        """How much lies in each [start, end), in ns; 0 if end <= start. Shape of `start`."""
         inside: I64 = self.until(end) - self.until(start)
         return np.maximum(inside, 0)
 
 
 def sum_of(sets: Sequence[tuple[I64, I64]]) -> Sum:
-    """The sum of sets of intervals: (starts, ends) of each."""
+    """The `Sum` of sets of intervals, given as (starts, ends)."""
     none = np.zeros(0, np.int64)
     start, end = (np.sort(np.concatenate([none, *some])) for some in zip(*sets, (none, none), strict=True))
     return Sum(start, end, *(np.concatenate([[0], np.cumsum(at)]) for at in (start, end)))
@@ -113,7 +113,7 @@ def union(start: I64, end: I64) -> Union:
 
 
 def union_of(start: I64, duration: I64, at: I64) -> Union:
-    """The union of those at the positions `at` of two columns."""
+    """The union of the intervals at the positions `at` of two columns."""
     at = np.ascontiguousarray(at, dtype=np.int64)
     if LIBRARY is not None and len(at) and start.flags.c_contiguous and duration.flags.c_contiguous:
         made = _room(len(at))
@@ -126,13 +126,13 @@ def union_of(start: I64, duration: I64, at: I64) -> Union:
 
 
 def _room(count: int) -> list[I64]:
-    """For as many intervals. What is not used takes no memory."""
+    """Arrays with room for this many intervals. What is not used takes no memory."""
     return [np.empty(count + more, dtype=np.int64) for more in (0, 0, 1)]
 
 
 def _made(count: int, start: I64, end: I64, before: I64) -> Union:
-    """What the library has made: of intervals out of order, such as those of several lanes, the union of each
-    run in order."""
+    """The library's result. If the intervals were out of order, such as those of several lanes, it is the
+    union of each run that is in order, still to be merged."""
     if count >= 0:
         return Union(start[:count], end[:count], before[: count + 1])
     return union(*in_order(start[: -1 - count], end[: -1 - count]))
@@ -145,9 +145,9 @@ def in_order(start: I64, end: I64) -> tuple[I64, I64]:
 
 
 def all_of(unions: Sequence[Union]) -> Union:
-    """What any of them covers: one of them itself where the others are empty."""
+    """The union of several unions; if only one is not empty, that one itself."""
     some = [one for one in unions if len(one)]
-    while len(some) > 1:  # two at a time: each is looked at once per doubling
+    while len(some) > 1:  # merged in pairs: each interval is looked at once per doubling
         some = [_both(*some[at : at + 2]) for at in range(0, len(some), 2)]
     return some[0] if some else EMPTY
 

@@ -16,10 +16,11 @@ from tracetui.trace.model import DEVICE_WORK, I8, I32, Kind, Lane, Process
 
 _DEVICE = r"(?:GPU|MTIA|XPU|HPU|NPU|TPU|MLU|MUSA|DEVICE)"
 _DEVICE_LABEL = re.compile(rf"(?:\w+ )?{_DEVICE}(?:\W?(\d{{1,3}})\b.*)?", re.IGNORECASE | re.DOTALL)
-"""Of a whole label: "GPU 0", "Ascend NPU", and not the title of a page about GPUs, as Chrome has it."""
+"""Matches a whole label: "GPU 0", "Ascend NPU", but not the title of a page about GPUs, as in Chrome's
+traces."""
 _DEVICE_NAME = re.compile(rf"(?:\d+ )?{_DEVICE} ?(\d{{1,3}})", re.IGNORECASE)
 _XLA_DEVICE = re.compile(r"/device:(?!CPU:)\w{1,20}:(\d{1,3})\b")
-"""Within a name: "/device:TPU:0" of JAX, "/job:localhost/replica:0/task:0/device:GPU:0 Compute"."""
+"""Matches within a name: "/device:TPU:0" of JAX, "/job:localhost/replica:0/task:0/device:GPU:0 Compute"."""
 _THREAD_KINDS = (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME)
 _OWN_LANES: dict[int, str] = {
     **dict.fromkeys(DEVICE_WORK, "stream"),
@@ -31,11 +32,11 @@ _OWN_LANES: dict[int, str] = {
 }
 _DEVICE_LANES = ("gpu_annotation", "stream", "sync")
 _PROFILERS = "-1"
-"""The pid that Kineto keeps for the profiler's own work; on XPU the waits of threads have it, too."""
+"""The pid that Kineto reserves for the profiler's own work; on XPU, threads' waits have it too."""
 _LABEL_LIMIT = 300
 _RANK = re.compile(r"\[([^\[\]]{1,60})\]|(rank[ _-]?\d{1,6})(?!\d)", re.IGNORECASE)
-"""What tools that merge the files of several ranks put before the pid (SGLang: "[TP00-DP01] 7") or before the
-name of the process ("Rank 3: python")."""
+"""The prefix that tools which merge the files of several ranks put before the pid (SGLang: "[TP00-DP01] 7")
+or before the name of the process ("Rank 3: python")."""
 
 
 class Labels(Struct):
@@ -55,10 +56,11 @@ class Plan(Struct, frozen=True):
     lanes: tuple[Lane, ...]
     """In display order; `first`, `last` and `rows` are zero."""
     lane_of_head: I32
-    """-1 where there is no such lane."""
+    """-1 if there is no such lane."""
     kind_of_head: I8
     rank_of_lane: I32
-    """The rank of each lane, in a file of several: ids are unique within one only. 0 where there is none."""
+    """The rank of each lane, in a file of several: ids are unique only within one rank. 0 if there is
+    none."""
 
 
 def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labels]:
@@ -100,7 +102,7 @@ def _rank_of(pid: str, entry: Labels) -> tuple[str, str]:
 
 
 def _by_value(text: str) -> list[tuple[int, str]]:
-    """A sort key: digits within by their value."""
+    """A sort key: digits in the text are compared by value."""
     return [(int(n or 0), rest) for n, rest in re.findall(r"(\d{1,18})?(\D+|$)", text)]
 
 
@@ -129,7 +131,7 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         own = own_lanes[i]
         if own:
             return own
-        # An unknown category goes with the known ones of its thread.
+        # An unknown category goes to the lane of the known ones of its thread.
         on_device = places[i] in streams or (places[i][0] in devices and places[i] not in threads)
         return "stream" if on_device else "thread"
 
@@ -182,15 +184,17 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
 
 
 def _device_named(entry: Labels) -> str | None:
-    """The number of the device that a process is called by, "" without one; None where it is no device."""
+    """The number of the device that a process is named after, "" without a number; None if it is not a
+    device."""
     label = _DEVICE_LABEL.fullmatch(entry.labels)
     found = label or _DEVICE_NAME.fullmatch(entry.name) or _XLA_DEVICE.search(entry.name)
     return found and (found[1] or "")
 
 
 def _device_indices(devices: dict[str, tuple[str, str]]) -> dict[str, int]:
-    """The pid (without its rank) of a device is its index, or the number that it is called by; others, and
-    those that another rank has taken, get the lowest free ones. `devices`: (rank, rest) of each pid."""
+    """The index of each device: its pid (without the rank), or the number in its name. Other devices, and
+    those whose index another rank has taken, get the lowest free ones. `devices`: (rank, rest) of each
+    pid."""
     index: dict[str, int] = {}
     shared: dict[tuple[str, str], int] = {}
     own = [_number(rest)[0] for _, rest in devices.values()]
@@ -201,7 +205,7 @@ def _device_indices(devices: dict[str, tuple[str, str]]) -> dict[str, int]:
     for pid in sorted(devices, key=lambda pid: (_by_value(devices[pid][0]), _number(devices[pid][1]))):
         value = _number(devices[pid][1])[0]
         if clash or not 0 <= value < 1 << 20:
-            while free in taken:  # never lower than before: what is taken stays so
+            while free in taken:  # never lower than before: taken indices stay taken
                 free += 1
             value = shared.setdefault(devices[pid], free)
         index[pid] = value

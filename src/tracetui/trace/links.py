@@ -14,12 +14,12 @@ from tracetui.trace.indices import places
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
 
 _PAGE, _SPARSE = 10, 4
-"""A table with more than so many places for each id takes more memory than sorting."""
+"""A table with more than this many places per id takes more memory than sorting."""
 
 _MANY_LANES = 64
 _MANY_RANKS = 256
 _SAMPLES = 200
-"""Events of a device that tell whose it is."""
+"""How many events of a device are enough to tell which rank it belongs to."""
 _NEARLY_AS_MANY = 0.9
 
 
@@ -48,11 +48,11 @@ def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = Non
 
 
 def guess_ranks(process: I32, device: I32, kind: I8, lane: I32, start: I64, correlation: I64) -> I32 | None:
-    """The rank of each lane of a file that was merged from several without a word on it: threads of several
-    processes launch with the same ids. None for others.
+    """The rank of each lane, for a file that was merged from several ranks without saying so: threads of
+    several processes launch with the same ids. None for other files.
 
-    `process`, `device` (-1 for none): of each lane. A device's rank is the process whose launches come before
-    its events, and shortly before.
+    `process`, `device` (-1 for none): for each lane. A device belongs to the process whose launches come
+    before its events, and most shortly before.
     """
     runtime = _indices(_kinds(kind, Kind.RUNTIME) & (correlation != NO_ID))
     owner = process[lane[runtime]]
@@ -83,16 +83,17 @@ def guess_ranks(process: I32, device: I32, kind: I8, lane: I32, start: I64, corr
         if 2 * early.max() < len(mine):
             return None
         late[early < _NEARLY_AS_MANY * early.max()] = np.inf
-        best = np.flatnonzero(late == late.min())  # copies of one file are alike
+        best = np.flatnonzero(late == late.min())  # copies of the same file look alike
         found[device == one] = rank = int(next((i for i in best if i + 1 not in taken), best[0])) + 1
         taken.add(rank)
     return found
 
 
 def borrow_ids(kind: I8, correlation: I64, external: I64) -> bool:
-    """Take the `External id` of launches and device events for their `correlation`, where a file has none.
+    """Use the `External id` of launches and device events as their `correlation`, if a file has none.
 
-    Older PyTorch for ROCm writes so: a launch and its work have an `External id` in common, which is no op's.
+    Older PyTorch for ROCm writes such files: a launch and its work share an `External id`, which is not that
+    of an op.
     """
     if not len(kind) or int(correlation.max()) != NO_ID:
         return False
@@ -107,7 +108,8 @@ def borrow_ids(kind: I8, correlation: I64, external: I64) -> bool:
 
 
 def ops_around(kind: I8, launch: I32, parent: I32, external: I64, op: I32) -> None:
-    """Set the ops of launches, and of what they launched, to those that they ran in: after `borrow_ids`."""
+    """Set the ops of launches, and of what they launched, to the ops that they ran in: for use after
+    `borrow_ids`."""
     device = np.flatnonzero(launch >= 0)
     around = parent[launch[device]]
     left = np.flatnonzero(around >= 0)
@@ -126,14 +128,14 @@ def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | 
     known = external != NO_ID
     ops = _indices(_kinds(kind, Kind.CPU_OP) & known)
     known &= _kinds(kind, *DEVICE_WORK, Kind.SYNC, Kind.RUNTIME)
-    # A synchronization may have its own correlation there, which belongs to no op.
+    # A synchronization may have its own correlation there, which does not belong to any op.
     own = _indices(_kinds(kind, Kind.SYNC))
     known[own[external[own] == correlation[own]]] = False
     return _match_within(rank, external, start, ops, _indices(known))
 
 
 def _match_within(rank: I32 | None, ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
-    """For each slice, the one that it is matched with within its rank, else -1."""
+    """For each slice, the one that it matches within its rank, else -1."""
     found = np.full(len(ids), -1, dtype=np.int32)
     if rank is None:
         found[seekers] = _match(ids, start, targets, seekers)
@@ -146,8 +148,8 @@ def _match_within(rank: I32 | None, ids: I64, start: I64, targets: I32, seekers:
 
 
 def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
-    """For each seeker, the target with its id; of several, the last that does not start after it, else the
-    first."""
+    """For each seeker, the target with its id. If there are several, the last that does not start after it,
+    else the first."""
     found = np.full(len(seekers), -1, dtype=np.int32)
     if not len(targets) or not len(seekers):
         return found
@@ -178,16 +180,16 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
 
 
 class _Table(NamedTuple):
-    """The targets of ids that were counted up: a place for each id, on pages of `_PAGE` bits."""
+    """The targets of ids that were counted up: one place per id, on pages of 2 ** `_PAGE` ids."""
 
     low: int
     high: int
     page: I64
-    """Where the page of each 2 ** `_PAGE` ids from `low` on begins; those without a target share one."""
+    """Where the page of each 2 ** `_PAGE` ids from `low` on begins; ids without a target share one page."""
     targets: I32
 
     def places(self, ids: I64) -> I64:
-        """Of ids between `low` and `high`."""
+        """The places of ids between `low` and `high`."""
         at = ids - self.low
         page: I64 = self.page[at >> _PAGE]
         return page + (at & ((1 << _PAGE) - 1))
@@ -228,7 +230,7 @@ def _table(ids: I64, targets: I32) -> _Table | None:
 
 
 def _latest(offered: I64, targets: I32, start: I64, wanted: I64, first: I64, moment: I64) -> I32:
-    """Of the targets with one id, in order of time from `first` on, the last that does not start after
+    """Of the targets with the same id, in order of time from `first` on, the last that does not start after
     `moment`."""
     last = np.searchsorted(offered, wanted, side="right")
     pick = last - 1
@@ -250,7 +252,7 @@ class FlowEnds(NamedTuple):
     """-1 if the thread has no lane."""
     time: I64
     encloses: Bool
-    """Binds to the slice around it; otherwise to the next one that starts."""
+    """Whether it binds to the slice around it; otherwise it binds to the next one that starts."""
 
 
 def pair_flows(ends: FlowEnds) -> tuple[FlowEnds, I32, I32]:
@@ -261,7 +263,7 @@ def pair_flows(ends: FlowEnds) -> tuple[FlowEnds, I32, I32]:
     phase, category, flow = ends.phase[order], ends.category[order], ends.flow[order]
     same = (flow[1:] == flow[:-1]) & (category[1:] == category[:-1])
     forward = same & (phase[:-1] < 2) & (phase[1:] > 0)
-    # A pair by itself belongs together even where the clocks put its end first.
+    # Two ends alone belong together even if the clocks put the second one first.
     alone = same.copy()
     alone[1:] &= ~same[:-1]
     alone[:-1] &= ~same[1:]
@@ -281,10 +283,10 @@ def pair_flows(ends: FlowEnds) -> tuple[FlowEnds, I32, I32]:
 def link_flows(
     ends: FlowEnds, a: I32, b: I32, start: I64, duration: I64, parent: I32, firsts: Sequence[int]
 ) -> tuple[I32, I32, I32]:
-    """(from, to, category) of the flows whose both ends are slices; arrays of one length.
+    """(from, to, category) of the flows with a slice at both ends; arrays of one length.
 
-    `ends`, `a`, `b`: see `pair_flows`; `start`, `duration`, `parent`: of each slice; `firsts`: the first
-    slice of each lane, and their number.
+    `ends`, `a`, `b`: see `pair_flows`; `start`, `duration`, `parent`: for each slice; `firsts`: the first
+    slice of each lane, and the number of slices.
     """
     slices = _bind(ends, start, duration, parent, firsts)
     both = (slices[a] >= 0) & (slices[b] >= 0)
@@ -327,7 +329,7 @@ def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequen
     lanes, times = ends.lane, ends.time
 
     used = np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist()
-    # A pass for each takes no memory to speak of, but very long for very many.
+    # One pass per lane takes hardly any memory, but very long if there are very many lanes.
     many = dict(places(lanes, len(firsts))) if len(used) > _MANY_LANES else {}
 
     def within(lane: int) -> None:

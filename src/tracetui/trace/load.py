@@ -24,13 +24,14 @@ from tracetui.trace.model import Trace
 from tracetui.trace.saved import find
 
 LARGE = 200_000_000
-"""Bytes of text from which on the beginning is read first, for `load`'s `show`."""
+"""Files with at least this many bytes of text have their beginning read first, for `load`'s `show`."""
 BEGINNING = 1 << 25
-"""Bytes of text of the beginning: a twentieth of a second, and less than a sixth of any large file."""
+"""Bytes of text in the beginning: it is read in a twentieth of a second, and is less than a sixth of any
+large file."""
 LONGER = 3
-"""Each longer beginning has at least so many times the text of the one before."""
+"""Each longer beginning has at least this many times as much text as the one before."""
 MOST = 0.2
-"""The share of the file in the longest one, which takes memory until the whole is drawn."""
+"""The largest share of the file in a beginning, which takes memory until the whole trace is drawn."""
 
 
 def load(
@@ -45,9 +46,9 @@ def load(
 
     `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many
     processes decode, including this one; by default chosen by the size of the file and the number of cores.
-    `cache`: a file that `saved` keeps is not read again. `show`: called with what the beginning of a large
-    file holds, see `load_beginning`, before the file is read, and while it is read, from another thread, with
-    what ever longer beginnings hold.
+    `cache`: a file that `saved` keeps is not read again. `show`: for a large file, called with the trace of
+    its beginning (see `load_beginning`) before the file is read, and then, from another thread while it is
+    read, with those of longer and longer beginnings.
     Raises TraceError (one line) if it cannot be opened as a trace, Cancelled if `progress` returned False;
     never OSError.
     """
@@ -59,7 +60,7 @@ def load(
                 return kept
             longer: _Longer | None = None
             if show is not None and source.size * source.encoding.RATIO >= LARGE:
-                with suppress(TraceError):  # what is wrong is said of the whole
+                with suppress(TraceError):  # any error is reported for the whole file
                     show(load_beginning(source, report, BEGINNING))
                 longer = _Longer(source, show)
             trace = build(read(source, report, workers, longer), source.path, source.size)
@@ -74,12 +75,13 @@ def load(
 
 
 def load_beginning(source: Source, report: Report, length: int) -> Trace:
-    """The slices in the first `length` bytes of a file's text or so, to be drawn while the rest is read.
+    """Read the slices in about the first `length` bytes of a file's text, to be drawn while the rest is read.
 
-    Their times, lanes and names are as in the file. Nothing else of the whole is known, such as parents and
-    further lanes, and there are no links and no notices. What needs a second event to be drawn is left out:
-    slices of `B` and `E`, async ones, flows, counters. Raises TraceError if the file cannot be opened again,
-    if its format is not certain, if there is no slice, or one that cannot be as the file says.
+    Their times, lanes and names are as in the file. Anything that depends on the rest, such as parents and
+    further lanes, is not known, and there are no links and no notices. Whatever needs a second event to be
+    drawn is left out: slices of `B` and `E`, async ones, flows, counters. Raises TraceError if the file
+    cannot be opened again, if its format is not certain, if there are no slices, or if one of them cannot be
+    as the file says.
     """
     again = _opened_again(source)
     try:
@@ -93,36 +95,37 @@ def load_beginning(source: Source, report: Report, length: int) -> Trace:
 
 
 def _opened_again(source: Source) -> Source:
-    """The same with its own descriptor: events are read again through it while the file is being read."""
+    """The same source with a file descriptor of its own: events are read again through it while the file is
+    being read."""
     try:
         if not os.path.samestat(os.stat(source.path), os.fstat(source.file.fileno())):
-            raise TraceError("cannot be opened again")  # a stream, or another file by now
+            raise TraceError("cannot be opened again")  # it is a stream, or by now another file
         return replace(source, file=open(source.path, "rb", buffering=0))
     except OSError:
         raise TraceError("cannot be opened again") from None
 
 
 def _part(contents: Contents, source: Source) -> Trace:
-    """What `load_beginning` returns of the contents of a beginning."""
+    """The result of `load_beginning` for the contents of a beginning."""
     store = contents.store
     if not len(store.slices):
         raise TraceError("does not begin with slices")
     store.points, store.counters = Columns(POINT_COLUMNS), Columns(COUNTER_COLUMNS)
     store.series, store.asyncs = {}, []
-    for name in ("correlation", "external"):  # the right partner may be further on
+    for name in ("correlation", "external"):  # the right partner may be further on in the file
         store.slices.arrays[name][: len(store.slices)] = NO_ID
     part = build(contents, source.path, 0)
     part = replace(part, info=replace(part.info, size=source.size))
     if part.implausible.any() or part.clipped:
         raise TraceError("has slices that only the whole can judge")
-    none = np.broadcast_to(np.int32(-1), len(part))  # which take no memory
+    none = np.broadcast_to(np.int32(-1), len(part))  # takes no memory
     no_id = np.broadcast_to(np.int64(NO_ID), len(part))
     return replace(part, launch=none, op=none, correlation=no_id, external_id=no_id, notices=())
 
 
 class _Longer:
-    """Shows ever longer beginnings of a file while it is read: the slices that have been read by then are
-    copied, and the rest is done in a thread. It is a `SoFar`."""
+    """A `SoFar` that shows longer and longer beginnings of a file while it is read: it copies the slices that
+    have been read by then, and does the rest in a thread."""
 
     def __init__(self, source: Source, show: Callable[[Trace], object]) -> None:
         self._source, self._show = source, show
@@ -133,7 +136,7 @@ class _Longer:
         if length < self._next or done > MOST * self._source.size:
             return
         if self._making is not None and self._making.is_alive():
-            return  # there are few cores
+            return  # the machine has few cores
         self._next = LONGER * length
         with suppress(TraceError):
             contents = copy(_opened_again(self._source), length)
@@ -141,7 +144,7 @@ class _Longer:
             self._making.start()
 
     def _make(self, contents: Contents) -> None:
-        with suppress(TraceError, OSError, MemoryError):  # what is wrong is said of the whole
+        with suppress(TraceError, OSError, MemoryError):  # any error is reported for the whole file
             self._show(_part(contents, self._source))
 
 

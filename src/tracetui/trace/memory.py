@@ -33,7 +33,7 @@ class Records(Struct, frozen=True):
 
 
 def memory_records(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> Records | None:
-    """The records with their sizes; None if there are none, or none can be read any more.
+    """The records with their sizes; None if there are none, or if they can no longer be read.
 
     The sizes are read from the file again, in batches; `going_on` is called after each, and stops the reading
     by returning False, in which case the result is None.
@@ -45,7 +45,7 @@ def memory_records(trace: Trace, going_on: Callable[[], bool] = lambda: True) ->
     for first in range(0, len(at), BATCH):
         batch = by_place[first : first + BATCH].tolist()
         for i, args in zip(batch, trace.args_of_sources(trace.instants.source[batch].tolist()), strict=True):
-            if args:  # else it cannot be read any more
+            if args:  # otherwise it can no longer be read
                 totals = (_bytes(args, f"Total {what}", -1) for what in ("Allocated", "Reserved"))
                 rows[i] = (int(trace.instants.start[i]), *_size_and_place(args), *totals)
         if not going_on():

@@ -98,7 +98,7 @@ class Instants(Struct, frozen=True):
     lane: I32
     """Index into `Trace.lanes`, -1 where the instant belongs to none."""
     source: I64
-    """For `Trace.args_of_sources`."""
+    """To be passed to `Trace.args_of_sources`."""
 
 
 class Counters(Struct, frozen=True):
@@ -137,17 +137,17 @@ T = TypeVar("T")
 
 
 _NONE: Any = object()
-"""Nothing is kept; a result may be None."""
+"""Nothing is kept yet (a result may be None)."""
 
 
 def kept_by_trace(make: Callable[[Trace], T]) -> Callable[[Trace], T]:
-    """A function of a whole trace, whose result the trace keeps under the function's name: later calls are
-    free. What it returns is shared: read-only."""
+    """Decorates a function of a whole trace: the trace keeps the result under the function's name, so later
+    calls are free. The result is shared: read-only."""
 
     @wraps(make)
     def kept(trace: Trace) -> T:
         found: T = trace.derived.get(make.__name__, _NONE)
-        if found is _NONE:  # what another thread drops in the meantime is still returned here
+        if found is _NONE:  # even if another thread drops the result in the meantime, return it
             found = trace.derived[make.__name__] = make(trace)
         return found
 
@@ -204,12 +204,12 @@ class Trace:
     phases: Mapping[str, int]
     """Events read, by phase letter ("X", "M", ...); their sum is the number of events in the file."""
     first_view: tuple[int, int]
-    """The time range (start, end) to show first: all that matters, without stray events."""
+    """The time range (start, end) to show first: everything that matters, without stray events."""
     reader: EventReader
     clipped: frozenset[int] = frozenset()
-    """Device work whose duration in the file cannot be: cut where the next of its stream begins."""
+    """Device work whose duration in the file is impossible: cut where the next work in its stream begins."""
     derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-    """What is asked of the whole trace again and again, by name: see `kept_by_trace`."""
+    """Results that are needed again and again, by name: see `kept_by_trace`."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -245,7 +245,7 @@ class Trace:
         return any(notice.kind in _CUT for notice in self.notices)
 
     def rank_of(self, device: int) -> str:
-        """The rank whose device it is, in a file merged from those of several ranks; "" in others."""
+        """The rank that the device belongs to, in a file merged from several ranks; "" in others."""
         return self._ranks().get(device, "")
 
     @kept_by_trace
@@ -253,7 +253,7 @@ class Trace:
         return {p.device: p.rank for p in reversed(self.processes)}
 
     def device_called(self, device: int) -> str:
-        """What its process calls a device, with its index: "GPU 0", "NPU 1"."""
+        """The device's name as its process gives it, with its index: "GPU 0", "NPU 1"."""
         return f"{self._device_words().get(device, 'GPU')} {device}"
 
     @kept_by_trace
@@ -295,7 +295,7 @@ class Trace:
 
     def args_in_turn(self, indices: I32 | I64) -> Iterator[tuple[int, dict[str, Any]]]:
         """(position in `indices`, `args`) of very many slices, in the order of the file, so that each chunk
-        is decoded once, and in small batches: all at once would take memory that is never given back."""
+        is decoded once, and in small batches: all at once would take memory that is never freed."""
         sources = self.source[indices]
         order = np.argsort(sources, kind="stable")
         for first in range(0, len(order), AT_ONCE):

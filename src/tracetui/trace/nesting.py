@@ -50,19 +50,19 @@ def _load() -> ctypes.CDLL | None:
 
 
 LIBRARY = _load()
-"""None where it is not installed."""
+"""None if it is not installed."""
 _LANES = 256
-"""Lanes to be sorted one by one: the values of a byte."""
+"""The most lanes that are sorted one by one: as many as a byte has values."""
 _GROUPS = 24
-"""Stacks for slices that overlap without nesting. Others get a row of their own."""
+"""The number of stacks for slices that overlap without nesting. Other slices get a row of their own."""
 
 
 def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I32, list[int]]:
-    """Order of the slices by (lane, start, longest first, place in the file); the first slice of each lane in
-    that order, and the number of slices.
+    """Sort the slices by (lane, start, longest first, place in the file). Returns their order; and the first
+    slice of each lane in that order, followed by the number of slices.
 
-    Arrays of one length; nanoseconds, no duration negative. Takes linear time where the slices of a lane come
-    in a few runs that are in order, as the profiler writes them.
+    Arrays of one length; nanoseconds, no duration negative. Takes linear time if the slices of a lane come in
+    a few runs that are in order, as the profiler writes them.
     """
     if not len(lane):
         return np.zeros(0, dtype=np.int32), [0]
@@ -92,7 +92,7 @@ def _by_lane(lane: I32) -> tuple[I32, I64]:
         return order, np.append(0, np.cumsum(np.bincount(lane)))
 
     def part(a: int, b: int) -> tuple[I32, I64]:
-        narrow = lane[a:b].astype(np.uint8)  # which are sorted by counting them
+        narrow = lane[a:b].astype(np.uint8)  # bytes are sorted by counting them
         places = np.argsort(narrow, kind="stable").astype(np.int32)
         return places + np.int32(a), np.bincount(narrow, minlength=count)
 
@@ -124,10 +124,10 @@ def _settle_ties(order: I32, begin: I64, duration: I64, firsts: I64) -> None:
 
 
 def nest(start: I64, duration: I64, firsts: Sequence[int]) -> tuple[I32, I32, list[int]]:
-    """Depth and parent of every slice, and the number of rows of every lane.
+    """The depth and parent of every slice, and the number of rows of every lane.
 
     `start`, `duration`: in the order of `sort_slices`. `firsts`: the first slice of each lane, and the number
-    of slices. Parent is -1 for none; it is the nearest slice before that contains this one wholly.
+    of slices. A parent is the nearest earlier slice that wholly contains this one; -1 for none.
     """
     count = len(start)
     if not count:
@@ -148,7 +148,7 @@ def nest(start: I64, duration: I64, firsts: Sequence[int]) -> tuple[I32, I32, li
 def _in_one_pass(
     start: I64, duration: I64, firsts: Sequence[int]
 ) -> tuple[I32, I32, list[tuple[int, int]]] | None:
-    """Depth and parent, and the stretches in which they are not right because slices cross; None without the
+    """Depth and parent, and the stretches where they are wrong because slices cross; None without the
     library."""
     if LIBRARY is None:
         return None
@@ -158,7 +158,7 @@ def _in_one_pass(
     addresses = [a.ctypes.data for a in [*given, depth, parent]]
 
     def some(lane: int, count: int) -> list[list[int]]:
-        """The stretches of so many lanes."""
+        """The wrong stretches of this many lanes."""
         room = 1 << 12
         while True:
             crossing = np.empty((room, 2), dtype=np.int64)
@@ -177,7 +177,7 @@ def _in_one_pass(
 
 
 def _by_sorting(start: I64, duration: I64, firsts: Sequence[int]) -> tuple[I32, I32, list[tuple[int, int]]]:
-    """As `_in_one_pass`."""
+    """Like `_in_one_pass`."""
     count = len(start)
     begin, end = _on_one_axis(start, duration, np.unique(firsts)[:-1])
     real = end > begin
@@ -205,7 +205,8 @@ def _by_sorting(start: I64, duration: I64, firsts: Sequence[int]) -> tuple[I32, 
 
 
 def _on_one_axis(start: I64, duration: I64, first: I64) -> tuple[I64, I64]:
-    """Begin and end of the slices where lanes do not overlap. `first`: the first slice of each lane."""
+    """Begin and end of the slices on an axis where lanes do not overlap. `first`: the first slice of each
+    lane."""
     end = start + duration
     base, top = start[first], np.maximum.reduceat(end, first)
     if (top.astype(np.float64) - base).sum() >= 1 << 60:
@@ -235,7 +236,7 @@ def _parents(depth: I32) -> I32:
 
 
 def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """Depth within its group, group, and parent of the slices of one stretch, in order.
+    """(depth within its group, group, parent) of the slices of one stretch, in order.
 
     Groups from _GROUPS on are single rows, each taken by one slice at a time.
     """
@@ -282,7 +283,8 @@ def _overlapping(begin: list[int], end: list[int]) -> tuple[list[int], list[int]
 def _stack_groups(
     depth: I32, group: I32, lane_firsts: Sequence[int], stretches: list[tuple[int, int]]
 ) -> list[int]:
-    """Move each group of a lane below the one before it (changes `depth`); the rows of every lane."""
+    """Move each group of a lane below the one before it (changes `depth`); returns the number of rows of
+    every lane."""
     rows = _rows(depth, lane_firsts)
     bounds = np.asarray(lane_firsts)
     for lane in sorted({int(np.searchsorted(bounds, first, side="right")) - 1 for first, _ in stretches}):
@@ -305,8 +307,8 @@ def _rows(depth: I32, lane_firsts: Sequence[int]) -> list[int]:
 
 
 def positions(values: I32, size: int) -> tuple[I64, I32]:
-    """(first, at): the positions of each value from 0 to `size` - 1 in a column, without other values. Those
-    of v are `at[first[v]:first[v + 1]]`, ascending."""
+    """(first, at): the positions in a column of each value from 0 to `size` - 1; other values are left out.
+    The positions of v are `at[first[v]:first[v + 1]]`, ascending."""
     if LIBRARY is not None:
         values = np.ascontiguousarray(values, dtype=np.int32)
         first, at = np.zeros(size + 1, dtype=np.int64), np.empty(len(values), dtype=np.int32)

@@ -94,7 +94,7 @@ def pair_async(
 
 
 def _fill(kinds: Mapping[str, Any], table: I64, names: Sequence[str], missing: int) -> dict[str, Array]:
-    """Columns of these types from a table of the named ones; `missing` in all others."""
+    """A table with these columns and types: the given ones are filled in, all others hold `missing`."""
     columns: dict[str, Array] = {name: np.full(len(table), missing, dtype=kinds[name]) for name in kinds}
     for number, name in enumerate(names):
         columns[name][:] = table[:, number]

@@ -1,8 +1,8 @@
 """Keeps what was read from a large file, so that opening the same file again takes milliseconds.
 
-One file per trace in the user's cache folder. It is only used if the trace's file is the one that it was made
-from: the same device, inode, size and times, the same bytes in 16 places, read by the same version of this
-program. Nothing here ever raises: without the cache, a trace is read as always.
+There is one file per trace in the user's cache folder. It is only used if the trace's file is the one it was
+made from: the same device, inode, size and times, the same bytes in 16 places, read by the same version of
+this program. Nothing here ever raises: without the cache, a trace is read as always.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ from tracetui.trace.saved_file import FORMAT, About, Key, about, is_safe, read, 
 
 T = TypeVar("T")
 WORTH = 20_000_000
-"""Traces with at least this many bytes of text are kept; smaller ones are read in a fifth of a second."""
+"""Traces with at least this many bytes of text are kept; smaller ones take less than a fifth of a second to
+read."""
 SUFFIX = ".trace"
 ANSWERS = ".answers"
-"""Beside a trace: what was found out about it."""
+"""The ending of the file beside a kept trace that holds what was found out about it."""
 _MOST_ANSWERS, _LARGEST_ANSWERS = 32, 1 << 22
-"""Files of answers, and bytes of one."""
+"""The most files of answers, and the most bytes in one."""
 _GIGABYTES = "TRACETUI_CACHE_GB"
 _MOST = 4.0
 _SAMPLES, _SAMPLE = 16, 1 << 12
 _PATIENCE = 0.8
-"""Seconds that the program waits at its end for traces to be written."""
+"""How long the program waits at its end for traces to be written, in seconds."""
 _FORGOTTEN = 3600
 """Seconds after which an unfinished file must be from a program that was killed."""
 
@@ -63,13 +64,13 @@ def cache_folder() -> Path:
 
 
 def is_on() -> bool:
-    """Whether traces are kept and looked for: not with `TRACETUI_NO_CACHE`."""
+    """Whether traces are kept and looked for: not if `TRACETUI_NO_CACHE` is set."""
     return not os.environ.get("TRACETUI_NO_CACHE")
 
 
 def limit() -> int:
-    """Bytes that all kept traces may take: 4 GB, or what `TRACETUI_CACHE_GB` says; at most a tenth of the
-    disk space that is free or that they use."""
+    """The most bytes that all kept traces may take: 4 GB, or what `TRACETUI_CACHE_GB` says; at most a tenth
+    of the disk space that is free or that they use."""
     import shutil
 
     wanted = os.environ.get(_GIGABYTES, "")
@@ -88,7 +89,7 @@ def _file_of(path: str, suffix: str = SUFFIX) -> Path:
 
 
 def _opened(file: Path) -> IO[bytes]:
-    """Open a kept file, if it is one and ours. Raises OSError."""
+    """Open a kept file, if it is a regular file and ours. Raises OSError."""
     flags = getattr(os, "O_NONBLOCK", 0)  # do not wait at a named pipe
     found = open(file, "rb", buffering=0, opener=lambda name, mode: os.open(name, mode | flags))  # noqa: SIM115
     status = os.fstat(found.fileno())
@@ -107,8 +108,8 @@ _MAKES_ANSWERS = (*_MAKES_TRACES, "analysis", "report", "tables")
 
 @lru_cache(maxsize=2)
 def _program(folders: tuple[str, ...] = _MAKES_TRACES) -> str:
-    """The version, and a hash of the sizes and times of the modules in these folders and below: the version
-    does not change while somebody works on them."""
+    """The version, and a hash of the sizes and times of the modules in these folders and below, because the
+    version does not change while somebody works on the modules."""
     found = hashlib.sha256()
     root = Path(tracetui.__file__).parent
     with suppress(OSError):
@@ -135,12 +136,12 @@ def _key(source: Source) -> Key | None:
 
 
 def is_worth(source: Source) -> bool:
-    """Whether reading this file takes so long that it is kept."""
+    """Whether reading this file takes long enough for it to be kept."""
     return source.identity is not None and source.size * source.encoding.RATIO >= WORTH
 
 
 def keeps(source: Source) -> bool:
-    """Whether `save` and `keep_answer` keep anything of this file."""
+    """Whether `save` and `keep_answer` would keep anything for this file."""
     return not os.environ.get("TRACETUI_SERVED") and is_on() and is_worth(source)
 
 
@@ -148,8 +149,8 @@ def keeps(source: Source) -> bool:
 
 
 def find(source: Source, there: Callable[[], object] = lambda: None) -> Trace | None:
-    """The kept trace of an opened file; None if there is none, or it cannot be used. `there` is called once
-    it is certain that there is one; if it raises `Cancelled`, that passes through."""
+    """The kept trace of an opened file; None if there is none, or if it cannot be used. `there` is called
+    once it is certain that there is one; if it raises `Cancelled`, that passes through."""
     if not is_on() or not is_worth(source):
         return None
     try:
@@ -179,7 +180,7 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
             return False
         known = _about(file)
         if known is not None and known.key == key:
-            return True  # it comes from there
+            return True  # it was loaded from there
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _make_room(file, size_of(trace)):
             return False
@@ -193,7 +194,7 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
 @contextmanager
 def _replaced(file: Path) -> Iterator[IO[bytes]]:
     """A new, unbuffered file, readable only by us, that replaces `file` at the end; if anything is raised, it
-    is deleted."""
+    is deleted instead."""
     import tempfile
 
     descriptor, name = tempfile.mkstemp(".part", dir=file.parent)
@@ -214,7 +215,7 @@ def _replaced(file: Path) -> Iterator[IO[bytes]]:
 class _Answers(Struct):
     key: Key
     program: str
-    """`_program` of all that makes them."""
+    """`_program` for all modules that make the answers."""
     answers: dict[str, Raw]
 
 
@@ -222,8 +223,8 @@ _ANSWERS = Decoder(_Answers)
 
 
 def answer(source: Source, name: str, kind: type[T]) -> T | None:
-    """What `keep_answer` has kept of an opened file under this name: None if nothing was kept, if it is
-    damaged, or if this program might say anything else."""
+    """What `keep_answer` has kept of an opened file under this name. None if nothing was kept, if it is
+    damaged, or if this version of the program might give another answer."""
     try:
         found = answers(source).get(name)
         return None if found is None or not _is_safe(found) else decode(found, type=kind)
@@ -237,7 +238,7 @@ def answers(source: Source) -> dict[str, Raw]:
         return {}
     try:
         with _opened(_file_of(source.path, ANSWERS)) as file:
-            data = file.read(_LARGEST_ANSWERS)  # what is longer has another checksum
+            data = file.read(_LARGEST_ANSWERS)  # the checksum of a longer file would not match
         checksum, text = data[:4], data[4:]
         if crc32(text).to_bytes(4, "little") != checksum:
             return {}
@@ -249,8 +250,9 @@ def answers(source: Source) -> dict[str, Raw]:
 
 
 def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
-    """Keep something that was found out about a file, as JSON. Returns whether it is kept, and comes back as
-    the same `kind` of object with the same values. Other answers that are still true stay beside it."""
+    """Keep something that was found out about a file, as JSON. Returns whether it was kept and would be read
+    back as the same `kind` of object with the same values. Other answers that are still valid are kept beside
+    it."""
     if not keeps(source):
         return False
     try:
@@ -268,7 +270,7 @@ def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
         with _replaced(file) as out:
             write_at(out, 0, crc32(text).to_bytes(4, "little") + text)
         return True
-    except Exception:  # a full disk, a home that is read-only, or values that JSON has no word for
+    except Exception:  # a full disk, a home that is read-only, or values that JSON cannot express
         return False
 
 
@@ -313,8 +315,8 @@ _leaving, _stop = threading.Event(), threading.Event()
 
 
 def keep(trace: Trace, delay: float = 0.0, also: Callable[[], object] | None = None) -> None:
-    """`save` in a thread, after `delay` seconds, then `also`. The program waits at its end, but at most a
-    second."""
+    """Run `save` in a thread after `delay` seconds, then `also`. At its end the program waits for it, but at
+    most a second."""
     if not is_on() or not is_worth(trace.reader.source):
         return
 
@@ -367,8 +369,9 @@ def _files(folder: Path) -> list[Kept]:
 
 
 def kept_traces() -> list[tuple[Kept, str, str]]:
-    """(file, path of the trace, state) of all kept traces, the last used first. The path is safe to show, ""
-    if the file cannot be read. State: "current", "changed" (the trace or the program), "gone", "damaged"."""
+    """(file, path of the trace, state) of all kept traces, the last used first. The path is safe to show; it
+    is "" if the file cannot be read. State: "current", "changed" (the trace or the program), "gone" or
+    "damaged"."""
     found = []
     for kept in reversed(_files(cache_folder())):
         known = _about(kept.file)
@@ -396,7 +399,7 @@ def _state(known: About | None) -> str:
 
 
 def clear() -> int:
-    """Delete all kept traces; the number of bytes that were freed."""
+    """Delete all kept traces. Returns the number of bytes freed."""
     freed = 0
     for kept in _files(cache_folder()):
         with suppress(OSError):

@@ -37,14 +37,14 @@ except ImportError:  # a platform without a wheel
     from zlib import crc32
 
 FORMAT = 2
-"""Raise this with every change of what is written."""
+"""Change this whenever what is written changes."""
 _MAGIC = b"tracetui"
 _PREFIX = struct.Struct("<8sQQQ")
 """`_MAGIC`, offset and length of the header, its CRC-32."""
 _ALIGNED = 64
 """Each column begins at a multiple of this."""
 _BLOCK = 1 << 24
-"""Bytes of a column with one checksum: with smaller ones, threads wait for each other."""
+"""Bytes of a column per checksum: with smaller blocks, threads wait for each other."""
 _ROWS = 1 << 18
 """Rows to check at a time: with fewer, threads wait for each other."""
 
@@ -61,13 +61,13 @@ _COLUMNS = {
     "counters": {"i8": "start", "f8": "value", "i4": "series"},
     "clipped": {"i8": "clipped"},
 }
-"""What the rows are: the columns by type, in the order of the file."""
+"""The kinds of rows, each with its columns by type, in the order of the file."""
 
 _CHECKED = "start duration name lane depth parent launch op category kind"
-"""As nesting.c has them."""
+"""The same numbers as in nesting.c."""
 
 Columns = dict[str, dict[str, Array]]
-"""By what the rows are, by name."""
+"""The columns' types, by kind of rows and name."""
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -82,11 +82,11 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct):
-    """Which trace it is."""
+    """Which trace is kept."""
 
     key: Key
     path: str
-    """Where the trace was. Not safe to show."""
+    """The path of the trace. Not safe to show."""
 
 
 class Header(About):
@@ -130,7 +130,7 @@ class _Place(NamedTuple):
 
     @property
     def blocks(self) -> list[slice]:
-        """The parts that have a checksum."""
+        """The parts that have a checksum each."""
         return [slice(at, min(at + _BLOCK, self.end)) for at in range(self.begin, self.end, _BLOCK)]
 
 
@@ -153,8 +153,8 @@ def _places(rows: Mapping[str, int]) -> tuple[list[_Place], int]:
 
 
 def write(out: IO[bytes], trace: Trace, key: Key, going_on: Callable[[], bool]) -> None:
-    """Write a trace to an empty file. Raises Unusable if `going_on`, which is called between blocks, returns
-    False, and if JSON has no word for something in the trace; OSError."""
+    """Write a trace to an empty file. Raises OSError, or Unusable if `going_on`, which is called between
+    blocks, returns False, or if JSON cannot express something in the trace."""
     header, columns = _taken_apart(trace, key)
     places, end = _places(header.rows)
     for place in places:
@@ -176,7 +176,7 @@ def write(out: IO[bytes], trace: Trace, key: Key, going_on: Callable[[], bool]) 
 
 
 def size_of(trace: Trace) -> int:
-    """About how many bytes `write` writes."""
+    """About how many bytes `write` will write."""
     names = sum(map(len, trace.names))
     return 70 * len(trace) + 30 * (len(trace.instants.start) + len(trace.counters.start)) + 2 * names
 
@@ -230,8 +230,8 @@ def about(file: IO[bytes]) -> About:
 
 
 def read(file: IO[bytes], key: Key | None, source: Source, there: Callable[[], object]) -> Trace:
-    """The trace of an opened `source`, if the file has this key: then `there` is called before columns are
-    read. Raises Unusable or another error if not, or if it is damaged."""
+    """The trace of an opened `source`, if the file has this key; `there` is then called before the columns
+    are read. Raises Unusable or another error if not, or if the file is damaged."""
     header: Header
     header, end = _read_header(file, _HEADERS)
     if header.key != key:
@@ -318,7 +318,7 @@ def _read_columns(file: IO[bytes], header: Header, end: int) -> tuple[Columns, C
 
 
 def _all(holds: Callable[..., bool], *arguments: Iterable[Any]) -> bool:
-    """Whether `holds` of every tuple of arguments, tried in several threads."""
+    """Whether `holds` is true for every tuple of arguments, checked in several threads."""
     from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(min(8, usable_cores()), "kept trace")
@@ -353,8 +353,8 @@ def _texts(header: Header) -> Iterator[str]:
 
 
 def _is_sound(header: Header, columns: Columns) -> bool:
-    """Whether every index points to something, and what must be in order is: then no analysis can fail or go
-    round in circles. What the values mean is left to the checksums."""
+    """Whether every index points to something, and everything that must be in order is: then no analysis can
+    fail or loop forever. The checksums guard what the values mean."""
     slices, flows, counters, instants = (columns[g] for g in ("slices", "flows", "counters", "instants"))
     n, lanes, processes = header.rows["slices"], header.lanes, len(header.processes)
     place = 0
@@ -385,7 +385,7 @@ def _is_sound(header: Header, columns: Columns) -> bool:
 
 
 def _checker(slices: Mapping[str, Array], header: Header) -> Callable[[int], bool]:
-    """The same for the `_ROWS` slices from a number on."""
+    """Checks the same for the `_ROWS` slices from a number on."""
     n, lanes, library = header.rows["slices"], header.lanes, nesting.LIBRARY
     if library is None or n >> 31:
         return lambda at: _rows_are_sound(slices, at, header)
@@ -403,7 +403,7 @@ def _checker(slices: Mapping[str, Array], header: Header) -> Callable[[int], boo
 
 
 def _rows_are_sound(slices: Mapping[str, Array], at: int, header: Header) -> bool:
-    """The same, without the library."""
+    """Checks the same, without the library."""
     n, stop = header.rows["slices"], min(at + _ROWS, header.rows["slices"])
     part = {name: column[at:stop] for name, column in slices.items()}
     begin = bisect.bisect_right(header.lanes, at, key=lambda lane: lane.first) - 1
@@ -416,7 +416,7 @@ def _rows_are_sound(slices: Mapping[str, Array], at: int, header: Header) -> boo
 
     depth, parent = part["depth"], part["parent"]
     later = np.diff(slices["start"][max(0, at - 1) : stop]) >= 0
-    # The first of a lane may be earlier than the last of the lane before.
+    # The first slice of a lane may be earlier than the last one of the lane before.
     later[[lane.first - max(1, at) for lane in lanes if lane.first >= max(1, at)]] = True
     return (
         np.array_equal(part["lane"], spread(range(begin, end)))

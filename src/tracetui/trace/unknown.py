@@ -1,5 +1,5 @@
-"""Where a trace does not show what its devices did when: events of categories that are not known, kernels
-that are missing, clocks that differ."""
+"""Where a trace does not show when its devices did what: events of unknown categories, missing kernels,
+clocks that differ."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tracetui.trace.intervals import union
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace, kept_by_trace
 
 IDLE_SHARE, SPAN_SHARE = 0.1, 0.01
-"""Events of unknown categories that fill at least these shares of a device's idle time, and of the time
-between its first and last event, may be what it did while nothing known ran."""
+"""If events of unknown categories fill at least these shares of a device's idle time, and of the time between
+its first and last event, they may be what it did while nothing known ran."""
 CLOCKS_NS = 50_000
-"""If the clocks differ by at least this, several times the latency of a launch, the cause of idle time is not
-known."""
+"""If the clocks differ by at least this much, several times the latency of a launch, the causes of idle time
+are not known."""
 SAMPLES = 10_000
-"""Launches whose delays tell how the clocks differ."""
+"""The most launches whose delays are used to compare the clocks."""
 MISSING_SHARE = 0.5
-"""If more than this share of the launches of kernels have none, those kernels are missing, and not just
-late."""
+"""If more than this share of the kernel launches have no kernel, the kernels are missing, not just late."""
 MISSING_FIRST = 10
-"""If as many launches come before the first whose work is in the trace, the devices were recorded later."""
+"""If at least this many launches come before the first one with work in the trace, the devices were recorded
+later."""
 
 
 def unknown_events(trace: Trace) -> I64:
@@ -42,7 +42,7 @@ def unknown_events(trace: Trace) -> I64:
 
 def elsewhere(trace: Trace) -> I64:
     """The plausible slices of unknown categories in processes without any PyTorch events: the file does not
-    say whether one of those is a device."""
+    say whether such a process is a device."""
     process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane]
     other = trace.kind == int(Kind.OTHER)
     ours = np.isin(process, process[~other])
@@ -53,23 +53,23 @@ def elsewhere(trace: Trace) -> I64:
 
 @kept_by_trace
 def idle_known(trace: Trace) -> bool:
-    """Whether the trace shows when its devices were idle, and what ran on the CPU meanwhile: neither its end
-    nor kernels are missing, the clocks agree, and events of unknown kinds do not fill the time between
+    """Whether the trace shows when its devices were idle, and what ran on the CPU meanwhile: its end and its
+    kernels are not missing, the clocks agree, and events of unknown kinds do not fill the time between
     kernels, copies and memsets."""
-    _linked(trace)  # for both
+    _linked(trace)  # both tests below need it
     tests: list[Callable[[], bool]] = [
         lambda: missing_kernels(trace) > 0,
         lambda: abs(clock_offset(trace)) >= CLOCKS_NS,
         lambda: _fills(trace, unknown_events(trace)),
     ]
     known = not (trace.cut_off or any(together(tests, threads_for(len(trace)))))
-    trace.derived.pop(_linked.__name__, None)  # 16 bytes for each
+    trace.derived.pop(_linked.__name__, None)  # 16 bytes per event
     return known
 
 
 def missing_kernels(trace: Trace) -> int:
-    """How many launches of kernels have none, where that is most of them: work that later launches overtook.
-    0 where a graph is captured: what is launched meanwhile does not run."""
+    """How many kernel launches have no kernel, if that is most of them; only launches before the last one
+    with work count. 0 if a graph is captured: what is launched during a capture does not run."""
     if len(captures(trace)):
         return 0
     calls = _calls(trace, "LaunchKernel")
@@ -84,32 +84,32 @@ def missing_kernels(trace: Trace) -> int:
 
 
 def captures(trace: Trace) -> I64:
-    """When graphs begin to be captured: what is launched meanwhile does not run. Sorted."""
+    """When captures of graphs begin: what is launched during a capture does not run. Sorted."""
     return np.sort(trace.start[_calls(trace, "StreamBeginCapture")])
 
 
 def launches_by_time(trace: Trace) -> tuple[I64, Bool]:
-    """(when the calls that launch work start, sorted; whether what each launched is in the trace)."""
+    """(when the calls that launch work start, sorted; whether the work of each is in the trace)."""
     calls = _calls(trace, "Launch")
     calls = calls[~_named(trace, "LaunchHostFunc")[trace.name[calls]]]
     calls = calls[np.argsort(trace.start[calls], kind="stable")]
     ran = np.zeros(len(trace), dtype=np.bool_)
     ran[_linked(trace)[1]] = True
-    trace.derived.pop(_linked.__name__, None)  # large, and seldom asked for again
+    trace.derived.pop(_linked.__name__, None)  # large, and seldom needed again
     return trace.start[calls], ran[calls]
 
 
 @kept_by_trace
 def launched_unrecorded(trace: Trace) -> int:
-    """How many launches come first and led to nothing, as if the devices were recorded only later; 0 for
-    fewer than `MISSING_FIRST`, or where a graph is captured."""
+    """How many launches at the beginning led to nothing, as if the devices were recorded only later; 0 if
+    fewer than `MISSING_FIRST`, or if a graph is captured."""
     start, ran = launches_by_time(trace)
     first = int(np.argmax(ran)) if ran.any() else 0
     return 0 if first < MISSING_FIRST or (captures(trace) < start[first]).any() else first
 
 
 def clock_offset(trace: Trace) -> int:
-    """By how much the clocks of the CPU and of the devices differ at least, ns. Below 0: most work starts
+    """The least difference between the clocks of the CPU and of the devices, ns. Below 0: most work starts
     before its launch. Above: most calls that wait for work return before it ends."""
     work, launch = _linked(trace)
     if not len(work):
@@ -123,8 +123,8 @@ def clock_offset(trace: Trace) -> int:
 
 
 def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
-    """For each wait for a device: how long after its end the work that was launched before it ends, ns. Of
-    several devices the wait is for one: the one with the least."""
+    """For each wait for a device: how long after the wait's end the work launched before it ends, ns. If
+    there are several devices, the wait is for one of them: the one with the smallest number."""
     wait = _calls(trace, "DeviceSynchronize")
     if not len(wait):
         return wait
@@ -150,8 +150,9 @@ def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
 
 
 def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
-    """The same for copies to pageable memory, whose calls return when the copy has ended; or, where the next
-    call waits for that, as it has to where the device reads such memory itself, when that one returns."""
+    """The same for copies to pageable memory, whose calls return when the copy has ended. If the next call
+    waits for that (it has to if the device reads such memory itself), the time when that call returns is
+    used."""
     copy = _named(trace, "Device -> Pageable")[trace.name[work]]
     work, launch = work[copy], launch[copy]
     after = np.minimum(launch + 1, len(trace) - 1)
@@ -181,7 +182,7 @@ def _named(trace: Trace, part: str) -> Bool:
 
 
 def _calls(trace: Trace, part: str) -> I64:
-    """The plausible calls of the runtime with this in their name."""
+    """The plausible runtime calls with this text in their name."""
     wanted = _named(trace, part)
 
     def look(rows: slice) -> I64:
@@ -198,7 +199,7 @@ def _fills(trace: Trace, at: I64) -> bool:
     device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)
     end, lanes = trace.start + trace.duration, len(trace.lanes)
     every = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
-    # What has work of its own stream inside it is a range around that work, not other work.
+    # An event that contains work of its own stream is a range around that work, not other work.
     of_lane, beside = dict(places(trace.lane[every], lanes)), np.ones(len(at), dtype=np.bool_)
     for lane, mine in places(trace.lane[at], lanes):
         own, some = every[of_lane.get(lane, mine[:0])], at[mine]

@@ -1,6 +1,5 @@
-"""Turns a line that the terminal shows into another one with few bytes: only the cells that differ are sent,
-and of their look only what changes from one cell to the next.
-"""
+"""Turns a line that the terminal shows into another one with few bytes: sends only the cells that differ, and
+only the changes of look from one cell to the next."""
 
 from __future__ import annotations
 
@@ -12,13 +11,14 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 SKIP = 12
-"""The cursor jumps over unchanged cells if there are more of them than this; fewer are sent again."""
+"""The cursor jumps over more than this many unchanged cells; fewer are sent again."""
 _PIECES = re.compile(r"\x1b\[([\d;]*)m|([^\x1b]+)|(\x1b)")
 _OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
 
 
 class Look(NamedTuple):
-    """How a cell looks: the codes of its colors, "" for the terminal's own; those of bold and the like."""
+    """How a cell looks: the codes of its two colors ("" for the terminal's own), and those of bold and the
+    like."""
 
     ink: str = ""
     paper: str = ""
@@ -31,7 +31,7 @@ Cells = list[tuple[str, Look]]
 
 @lru_cache(maxsize=4096)
 def after(look: Look, codes: str) -> Look | None:
-    """The look after a sequence of codes; None if one of them is not known here."""
+    """The look after a sequence of codes; None if one of the codes is not handled here."""
     ink, paper, rest = look.ink, look.paper, set(look.rest)
     left = (codes or "0").split(";")
     while left:
@@ -68,7 +68,7 @@ def codes(before: Look, now: Look) -> str:
 
 
 def cells(line: str) -> Cells | None:
-    """The cells of a line; None if it holds anything but looks and characters of one cell."""
+    """The cells of a line; None if it holds anything but looks and characters one cell wide."""
     look, found = PLAIN, []
     for sequence, text, other in _PIECES.findall(line):
         if text:

@@ -41,33 +41,34 @@ if TYPE_CHECKING:
     from tracetui.tui.timeline.view import TimelineView
 
 SETTLED = 0.05
-"""Seconds between the last change of the terminal's size and a full repaint."""
+"""How long the terminal's size must stay the same before a full repaint, in seconds."""
 
 OPENED = 1.0
 """Seconds after which a small trace has drawn its first picture."""
 
 
 NEARLY = 0.3
-"""Seconds to wait for a trace that is almost read, before another screen is shown in the meantime."""
+"""Seconds to wait for a trace that is almost read before another screen is shown."""
 LARGE = 500_000
 """In a trace of at least this many slices, the analyses wait while the user presses keys."""
 AFTER_KEY = 0.15
-"""They wait this many seconds after each key,"""
+"""They wait until this many seconds after the last key,"""
 LONGEST_WAIT = 1.0
-"""but not longer than this in all: then they go on for a moment."""
+"""but no longer than this in all; then they go on for a moment."""
 SWITCHING = 0.0005
-"""Seconds that a thread computes in Python before another one may, such as the one that draws, which waits
-that long several times in a frame."""
+"""How long a thread runs Python before another one gets a turn, in seconds. The thread that draws waits this
+long several times per frame."""
 
 
 def collect_garbage() -> None:
-    """Turn garbage collection on again. It skips what the start has made, nearly all of which stays."""
+    """Turn garbage collection on again. It skips the objects from the start of the program, nearly all of
+    which stay."""
     gc.freeze()
     gc.enable()
 
 
 class TracetuiApp(App):
-    """tracetui: opens on a trace that is being loaded, or on the start screen."""
+    """tracetui: opens with a trace that is being loaded, or with the start screen."""
 
     TITLE = "tracetui"
     BINDINGS = bind("ctrl+l redraw", priority=True)
@@ -83,7 +84,8 @@ class TracetuiApp(App):
         found: Sequence[Found] = (),
         other: LoadTask | None = None,
     ) -> None:
-        """`found`: without a task, the traces to list first; `other`: a trace to compare the first with."""
+        """`found`: the traces to list first if there is no task; `other`: a trace to compare the first one
+        with."""
         self._themed = False
         super().__init__()
         self.found = found
@@ -105,17 +107,18 @@ class TracetuiApp(App):
             self.register_theme(theme)
         self._themed = True
         self.set_reactive(App.theme, self.settings.theme or default_theme())  # watched from the start on
-        # Textual does this after the first screen, which may need them: a trace may have been read by then.
+        # Textual does this after the first screen, but that one may need them if a trace has been read by
+        # then.
         self.stylesheet.set_variables(self.get_css_variables())
         self.tasks = tuple(one for one in (task, other) if one is not None)
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
         self.capture_options: CaptureOptions | None = None
         self._asked: dict[str, Again] = {}
-        """How traces of running processes were recorded, by their resolved paths."""
+        """How traces of running processes were recorded, by the traces' resolved paths."""
 
     def remember(self, path: str | Path, again: Again | None) -> None:
-        """`c` on this trace records the same process again."""
+        """Remember how the trace was recorded, so that `c` on it records the same process again."""
         if again is not None:
             from tracetui.session.state import resolved
 
@@ -189,7 +192,7 @@ class TracetuiApp(App):
 
     @property
     def _shown(self) -> TraceScreen | None:
-        """The trace, or the two, that are on the screen or right below a sheet."""
+        """The trace, or the two traces, on the screen or right below a sheet."""
         return next((trace for trace in self.traces if trace in self.screen_stack), None)
 
     def search_themes(self) -> None:
@@ -202,7 +205,7 @@ class TracetuiApp(App):
             from tracetui.tui.screens.start import StartScreen
 
             return StartScreen(self.found)
-        if all(task.share == 1 for task in self.tasks):  # what was kept is there soon
+        if all(task.share == 1 for task in self.tasks):  # a kept trace is loaded very soon
             import tracetui.tui.screens.trace  # noqa: F401  (meanwhile)
 
             for task in self.tasks:
@@ -280,8 +283,8 @@ class TracetuiApp(App):
         if self._settling is not None:
             self._settling.stop()
         if self.sent.width:
-            # Lines of the old layout are sent until the new one is ready. And a terminal that changed its
-            # size and changed it back within a frame matches the layout in size, but has lost lines.
+            # Lines of the old layout are sent until the new one is ready. Also, if the terminal changes its
+            # size and changes it back within a frame, it matches the layout in size but has lost lines.
             self._settling = self.set_timer(SETTLED, self.action_redraw)
 
     def action_help_quit(self) -> None:
@@ -324,7 +327,7 @@ class TracetuiApp(App):
             part = PartScreen(task, drawn, self.palette, self.actions, self._first_pane)
             self._set_pace(part.timeline)
             await self.push_screen(part)
-            # Keys work from now on; what shows the whole trace is imported meanwhile.
+            # Keys work from now on; meanwhile, import what shows the whole trace.
             threading.Thread(target=import_module, args=("tracetui.tui.screens.trace",)).start()
 
     async def on_loading_screen_ended(self, message: LoadingScreen.Ended) -> None:
@@ -341,7 +344,7 @@ class TracetuiApp(App):
             return
         shown = self._trace_screen(self._recordings(screen.tasks, screen.beside))
         shown.before = screen.session if isinstance(screen, PartScreen) else None
-        with self.batch_update():  # no picture of what is below
+        with self.batch_update():  # do not draw what is below
             if shown.before is not None:
                 await self.pop_screen()
             if len(self.screen_stack) > 1:
@@ -356,7 +359,7 @@ class TracetuiApp(App):
         await self.switch_mode(mode)
 
     async def on_end_comparison(self, message: EndComparison) -> None:
-        """Go on with one of two recordings, on a screen of its own if it already has one."""
+        """Go on with one of two recordings, on its own screen if it already has one."""
         both = self._shown
         if both is None or len(both.walk.recordings) < 2:
             return
@@ -379,7 +382,7 @@ class TracetuiApp(App):
     # Captures
 
     def action_capture(self) -> None:
-        """Show the capture form, or record again what was recorded here."""
+        """Show the capture form, or record again what was recorded for this trace."""
         if self.served:
             return
         from tracetui.capture.catalog import WORKLOADS
@@ -418,7 +421,7 @@ class TracetuiApp(App):
             self.post_message(OpenTrace(result.trace, self._before(result)))
 
     def _before(self, result: CaptureResult) -> Recording | None:
-        """The recording to compare a capture with: that on the screen, if it is of the same program."""
+        """The recording to compare a capture with: the one on the screen, if it is of the same program."""
         from tracetui.tui.capture.form import earlier_options
 
         shown = self._shown
@@ -428,15 +431,15 @@ class TracetuiApp(App):
         earlier, now = earlier_options(before.trace.info.path), earlier_options(str(result.trace))
         return before if earlier is not None and now is not None and earlier.target == now.target else None
 
-    # Processes that are running
+    # Running processes
 
     def action_attach(self) -> None:
-        """Record a process that is running."""
+        """Record a running process."""
         if not self.served:
             self._record_job(None, None)
 
     def _record_job(self, again: Again | None, beside: Recording | None) -> None:
-        """Choose a process and record it, or record one again and compare."""
+        """Choose a process and record it, or repeat a recording and compare."""
         from tracetui.tui.capture.attach_sheet import AttachSheet
 
         def done(result: tuple[Again, Recorded] | None) -> None:

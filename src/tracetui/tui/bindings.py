@@ -17,14 +17,14 @@ class Action(Struct, frozen=True):
     id: str
     """The name in the settings file; never changed."""
     keys: tuple[str, ...]
-    """As Textual spells them."""
+    """The keys, as Textual spells them."""
     action: str
-    """The method to call, without `action_`, and its arguments: `zoom(1.4)`."""
+    """The method to call, without `action_`, with its arguments: `zoom(1.4)`."""
     text: str
     """What it does, in the help and the palette."""
     group: str
     line: str = ""
-    """What the help says instead, where neighbouring actions share a line."""
+    """What the help says instead, if neighboring actions share a line."""
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
@@ -135,12 +135,12 @@ The app
     redraw | ctrl+l | app.redraw | redraw the screen
     quit | q ctrl+c | app.quit | quit
 """
-"""Groups, and below each a row per action: id | keys | action | text | line, where that is another. Keys are
-written as people do, or as Textual does."""
+"""Groups, and below each a row per action: id | keys | action | text | line (if it differs from the text).
+Keys are written as people write them, or as Textual does."""
 
 
 def _rows() -> Iterator[tuple[str, list[str]]]:
-    """(group, row) of all actions: the keys of the panes come first in their group."""
+    """(group, row) of all actions: in each group, the keys of the panes come first."""
     group = ""
     for line in _TABLE.strip().splitlines():
         if line.startswith(" "):
@@ -162,7 +162,8 @@ def _actions() -> Iterator[Action]:
 ACTIONS: tuple[Action, ...] = tuple(_actions())
 
 NOT_SERVED = ("open", "open_file", "capture", "attach", "compare")
-"""The actions that are off while a browser shows the app, which may be somebody else's: it has one trace."""
+"""The actions that are off while a browser shows the app, whose user may be somebody else: it has one trace
+only."""
 HINTS: tuple[tuple[str, str, str], ...] = (
     # (keys, word, action to run on a click), the most useful first
     ("wasd", "move", ""),
@@ -218,7 +219,7 @@ TABLE_HINTS: tuple[tuple[str, str, str], ...] = (
     ("Y", "copy", "copy_table"),
     ("E", "export", "export"),
 )
-"""The hints while a table has the keys."""
+"""The hints while a table has the focus."""
 
 
 def bind(text: str, priority: bool = False) -> list[BindingType]:

@@ -32,7 +32,7 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
     found = []
     if isinstance(screen, TraceScreen):
         for action in chain.from_iterable(groups(actions).values()):
-            if action.id not in ("palette", "quit"):  # this list itself; quit comes last
+            if action.id not in ("palette", "quit"):  # this list itself; quit is added last
                 keys = " ".join(key_text(k) for k in action.keys)
                 run = partial(screen.run_action, action.action)
                 found.append(Command(Choice(capital(action.text), keys, action.group), run))
@@ -54,7 +54,8 @@ class Palette(Picker):
 
 
 def open_palette(app: App[Any], actions: Sequence[Action]) -> None:
-    """Show the commands of the current screen. The help closes first: its keys are those of the trace."""
+    """Show the commands of the current screen. The help closes first, since its keys are those of the
+    trace."""
     if any(isinstance(screen, Palette) for screen in app.screen_stack):
         return
     if isinstance(app.screen, HelpScreen):

@@ -1,4 +1,4 @@
-"""What widgets that draw their own lines share: how their texts look, and scrolling."""
+"""What widgets that draw their own lines have in common: styles of text, and scrolling."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from textual.widget import Widget
 from tracetui.tui.tables.drawing import scroll_bar
 
 Run = tuple[str, str]
-"""A text and its look."""
+"""A text and the name of its look."""
 
 
 class Drawn(Widget):
-    """A widget whose texts have these looks; `tables.lines` calls them the same."""
+    """A widget whose texts have these looks; `tables.lines` uses the same names."""
 
     DEFAULT_CSS = """
     Drawn > .drawn--text { color: $foreground; }
@@ -43,10 +43,10 @@ class Drawn(Widget):
 
 
 class Scrolled(Drawn):
-    """A widget that the wheel scrolls by three lines."""
+    """A widget that the wheel scrolls by three lines at a time."""
 
     def scroll_rows(self, rows: int) -> None:
-        """Scroll by so many lines."""
+        """Scroll by this many lines."""
         raise NotImplementedError
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
@@ -59,7 +59,7 @@ class Scrolled(Drawn):
 
 
 class ScrolledLines(Scrolled):
-    """Lines of text, as many as there are."""
+    """Lines of text, any number of them."""
 
     DEFAULT_CSS = "ScrolledLines { height: 1fr; }"
 
@@ -67,7 +67,7 @@ class ScrolledLines(Scrolled):
     top = reactive(0)
 
     def validate_top(self, top: int) -> int:
-        """Scroll only if there is more than fits."""
+        """Scroll only if not everything fits."""
         return max(0, min(top, len(self.lines) - self.size.height))
 
     def scroll_rows(self, rows: int) -> None:

@@ -23,7 +23,7 @@ PICTURE_ENDINGS = (".svg", ".txt")
 
 
 class ExportError(ValueError):
-    """Why something cannot be exported, in one line."""
+    """Something cannot be exported; the message says why in one line."""
 
 
 def table_text(table: Table, order: I64, ending: str) -> str:

@@ -1,4 +1,4 @@
-"""What every drawn line goes through with `--ascii` and with `NO_COLOR`.
+"""The filters that every drawn line passes through with `--ascii` and with `NO_COLOR`.
 
 Textual's own filter for `NO_COLOR` turns colors into grays, which may not suit the terminal's background.
 """
@@ -29,7 +29,7 @@ def to_ascii(text: str) -> str:
 
 
 class AsciiFilter(LineFilter):
-    """Turns what widgets draw into ASCII. (The timeline does its own.)"""
+    """Turns what widgets draw into ASCII. (The timeline does that itself.)"""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [Segment(to_ascii(text), style, control) for text, style, control in segments]

@@ -18,7 +18,8 @@ from tracetui.tui.drawn import Drawn
 MESSAGE_SECONDS = 4.0
 
 Hints = Sequence[tuple[str, str, str]]
-"""(keys, text, action) of each: the id of one in the table of bindings, or the screen's own; "" for none."""
+"""(keys, text, action) for each hint. The action is the id of one in the table of bindings, or the screen's
+own; "" for none."""
 
 
 class Footer(Drawn):
@@ -50,8 +51,8 @@ class Footer(Drawn):
         self.message = ""
 
     def grow_old(self) -> bool:
-        """Mark the current message as old, as a new key comes in: unless the key shows another message,
-        `drop_old` removes it. False if there is no message."""
+        """Mark the current message as old when a new key comes in: `drop_old` then removes it, unless the key
+        shows another message. False if there is no message."""
         self._old = bool(self.message)
         return self._old
 
@@ -59,17 +60,17 @@ class Footer(Drawn):
         """Remove the message if it is old."""
         if self._old and self.is_attached:  # the key may have closed the screen
             self.say("")
-            # In this frame: a key is answered only when its last line has been sent.
+            # In this frame, because a key counts as answered only when its last line has been sent.
             self.screen.post_message(messages.Update(self))
 
     @property
     def room(self) -> int:
-        """Cells for the hints."""
+        """Number of cells for the hints."""
         return self.size.width
 
     @property
     def left(self) -> int:
-        """The cell of the first hint."""
+        """The first cell of the hints."""
         return 1
 
     @property

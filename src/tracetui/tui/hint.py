@@ -25,14 +25,14 @@ LINES = (
         "Enter there shows the event.",
     ),
 )
-"""The lines, in parts: where there is no room, a line loses its last parts."""
+"""The lines, in parts: if there is not enough room, a line loses its last parts."""
 
 MIN_HEIGHT = 18
 """The hint is hidden on screens with fewer lines."""
 
 
 def fitted(parts: Sequence[str], width: int) -> str:
-    """As many whole parts as fit the width."""
+    """As many whole parts as fit into the width."""
     text = f" {parts[0]}"
     for part in parts[1:]:
         if len(text) + len(part) + 2 > width:

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 AFTER = 2.0
-"""Seconds until a trace is written to the cache: by then it is on the screen."""
+"""Seconds until a trace is written to the cache: it is on the screen by then."""
 
 
 class LoadTask:
     """One trace being loaded in a thread. Its fields may be read from any thread."""
 
     def __init__(self, path: str | Path, draws: bool = False) -> None:
-        """`draws`: the beginning of a large file is wanted before all of it is read."""
+        """`draws`: whether the beginning of a large file is wanted before all of it is read."""
         self.path, self.draws = str(path), draws
         self.beginning: Future[None] = Future()
-        """Done once the beginning of a large file can be drawn, which may never be."""
+        """Done once the beginning of a large file can be drawn. It may never be."""
         self.part: Recording | None = None
-        """What the longest beginning so far holds, while the rest is read."""
+        """The recording of the longest beginning so far, while the rest is read."""
         self.done = 0
         self.total = 0
         self.trace: Trace | None = None
@@ -42,7 +42,7 @@ class LoadTask:
         return self
 
     def cancel(self) -> None:
-        """Ask the load to stop; it does at its next progress report. What has been read is let go."""
+        """Ask the load to stop; it stops at its next progress report. What has been read is dropped."""
         self.cancelled, self.trace = True, None
 
     @property
@@ -63,7 +63,7 @@ class LoadTask:
             recording.prepare_part()
         self.part = recording
         if self.ended.done():
-            self.part = None  # it comes too late
+            self.part = None  # too late
         elif not self.beginning.done():
             self.beginning.set_result(None)
 
@@ -75,7 +75,7 @@ class LoadTask:
             import_numpy()
             from tracetui.trace import Cancelled, TraceError, load
 
-            # What is needed next, beside the reading.
+            # Imports what is needed next, while the file is read.
             threading.Thread(target=import_module, args=("tracetui.session.session",), daemon=True).start()
             try:
                 show = self._show if self.draws else None
@@ -89,7 +89,7 @@ class LoadTask:
                 found: list[Trace] = []
                 tasks = [
                     lambda: found.append(with_module_lanes(loaded)),
-                    lambda: Recording.prepare(loaded),  # nearly always there are none
+                    lambda: Recording.prepare(loaded),  # usually there are no such lanes
                 ]
                 together(tasks, threads_for(len(loaded)))
                 trace = found[0]
@@ -97,8 +97,8 @@ class LoadTask:
                     Recording.prepare(trace)
                 self.trace = trace
                 keep(loaded, AFTER, lambda: Recording.keep_prepared(trace))
-                # The loaded objects stay: without this, each full collection would visit all of them,
-                # which costs a frame.
+                # The loaded objects stay: without this, each full collection would visit all of them, which
+                # costs a frame.
                 if not self.cancelled:
                     gc.freeze()
             except TraceError as error:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tracetui.analysis.parts import BUSY_PARTS, CAUSES, CPU_PARTS
 
 PARTS = (*BUSY_PARTS, *CAUSES, *(part for part in CPU_PARTS if part not in BUSY_PARTS))
-"""In the order of the bar."""
+"""The parts, in the order of the bar."""
 
 TEXTURES = {"compute": "█", "ops": "█", "communication": "▓", "data loading": "▓", "copies": "▒"}
-"""What fills the bar without colors; idle time has the texture of gaps, by turns with dots."""
+"""What fills the bar without colors; idle parts alternate between the texture of gaps and dots."""
 IDLE_TEXTURES = "╱░"
 NOT_COUNTED = "·"
 
@@ -19,7 +19,7 @@ def css_name(part: str) -> str:
 
 
 def component_css(widget: str) -> str:
-    """Style rules that color each part's component class of a widget."""
+    """Style rules that color the component class of each part in a widget."""
     rules = (f"{widget} > .part--{css_name(part)} {{ color: $part-{css_name(part)}; }}" for part in PARTS)
     return "\n".join(rules)
 

@@ -20,7 +20,7 @@ from tracetui.tui.bindings import bind
 from tracetui.tui.textual_private import forget_drawn
 
 IN_FLIGHT = 0.3
-"""Seconds after the line has got the focus in which keys typed earlier may still arrive."""
+"""Seconds after the line got the focus during which keys typed earlier may still arrive."""
 
 
 class _Line(Input):
@@ -37,7 +37,7 @@ class _Line(Input):
         self.post_message(Prompt.Left())
 
     def replace(self, text: str, start: int, end: int) -> None:
-        """Clean what is typed or pasted in the way names are: a pasted name finds its events."""
+        """Clean what is typed or pasted in the same way as names, so that a pasted name finds its events."""
         super().replace(plain(text), start, end)
 
 
@@ -51,13 +51,13 @@ def character_of(key: str) -> str | None:
 
 
 def _press(app: App[Any], keys: Iterable[str]) -> None:
-    """Called by the app: an event bubbles up only to its sender."""
+    """Called by the app, because an event bubbles up only as far as its sender."""
     for key in keys:
         app.post_message(events.Key(key, character_of(key)))
 
 
 class Prompt(Horizontal):
-    """A label, the line, and a note on what was typed."""
+    """A label, the line, and a note about the typed text."""
 
     DEFAULT_CSS = """
     Prompt { height: 1; background: $panel; }

@@ -1,4 +1,4 @@
-"""What screens ask of the app."""
+"""Messages with which screens ask the app for something."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class OpenTrace(Message):
-    """Open a trace. `beside`: to compare it with this recording, which is A then."""
+    """Open a trace. `beside`: the recording to compare it with, which becomes A."""
 
     def __init__(self, path: str | Path, beside: Recording | None = None) -> None:
         super().__init__()

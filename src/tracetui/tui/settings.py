@@ -34,13 +34,13 @@ class Settings(Struct, frozen=True):
     """All settings, with their defaults."""
 
     theme: str | None = None
-    """None: light or dark, like the terminal's background if it is known."""
+    """None: light or dark, to match the terminal's background if that is known."""
     ascii: bool = False
     pane: str = "overview"
     minimum_gap: int = 0
     """Nanoseconds."""
     frames_per_second: int | None = None
-    """At most; 0 for no limit. None: limited over SSH only."""
+    """The most frames per second; 0 for no limit. None: limited over SSH only."""
     keys: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -113,7 +113,7 @@ class _Changed(CompositorUpdate):
 
 
 class LazyStrip(Strip):
-    """A strip whose segments are made when they are asked for: to send a patch, nobody asks."""
+    """A strip whose segments are made only when somebody asks for them; sending a patch does not."""
 
     __slots__ = ["_made", "_make"]
 
@@ -130,12 +130,12 @@ class LazyStrip(Strip):
 
     @_segments.setter
     def _segments(self, none: list[Segment]) -> None:
-        """Textual's constructor sets them; ours come later."""
+        """Textual's constructor sets them; ours are made later."""
 
 
 class _Tight(Compositor):
-    """Textual draws every widget whose clip overlaps what is sent, and so most of the screen for one line;
-    this one draws those that overlap it themselves."""
+    """A compositor that draws only the widgets that overlap what is sent. Textual's own draws every widget
+    whose clip overlaps it, and so most of the screen for one line."""
 
     def _get_renders(self, crop: Region | None = None) -> Iterable[tuple[Region, Region, list[Strip]]]:
         for widget, (region, clip) in self.visible_widgets.items():
@@ -145,13 +145,13 @@ class _Tight(Compositor):
 
 
 def draw_less(screen: Screen[Any]) -> None:
-    """Let a screen that is not mounted yet draw no more widgets than those that are sent."""
+    """Make a screen that is not mounted yet draw only the widgets that are sent."""
     screen._compositor = _Tight()
 
 
 class _Components(dict[str, RenderStyles]):
-    """The styles of a widget's parts, each worked out when it is first asked for: Textual works out all, at
-    every change of focus, and most parts are not on the screen."""
+    """The styles of a widget's parts, each worked out when it is first asked for. Textual works out all of
+    them at every change of focus, though most parts are not on the screen."""
 
     def __init__(self, stylesheet: Stylesheet, node: DOMNode, names: frozenset[str]) -> None:
         super().__init__()
@@ -169,8 +169,8 @@ class _Components(dict[str, RenderStyles]):
 
 
 class _LazyStylesheet(Stylesheet):
-    """What was parsed stays valid until a variable changes: Textual reads all of the CSS three times before
-    the first screen of a mode."""
+    """A stylesheet whose parsed rules stay valid until a variable changes. Textual would read all of the CSS
+    three times before the first screen of a mode."""
 
     def set_variables(self, variables: dict[str, str]) -> None:
         if variables != self._variables:
@@ -189,7 +189,7 @@ class _LazyStylesheet(Stylesheet):
 
 
 PATIENCE = 3.0
-"""Seconds after a signal or an error until the program ends, whatever it is doing."""
+"""Seconds from a signal or an error until the program is ended, whatever it is doing."""
 
 
 class App(textual.app.App[None]):
@@ -200,11 +200,11 @@ class App(textual.app.App[None]):
         self.stylesheet = _LazyStylesheet(variables=self.stylesheet._variables)
         self.sent = SentLines()
         self.put_off: list[Callable[[], object]] = []
-        """Until the next picture is sent."""
+        """To be called when the next picture is sent."""
         _ignore_invalid_input()
 
     def _build_driver(self, headless: bool, *args: Any, **kwargs: Any) -> Driver:
-        if not headless:  # the next that Textual does is to change the terminal
+        if not headless:  # the next thing Textual does is change the terminal
             self._catch_signals()
         return super()._build_driver(headless, *args, **kwargs)
 
@@ -214,8 +214,8 @@ class App(textual.app.App[None]):
 
         def stop(number: int, frame: FrameType | None) -> None:
             signal.signal(number, signal.SIG_DFL)
-            with suppress(RuntimeError):  # the loop has ended already
-                # Not before all is mounted, for which an app that has ended does not wait.
+            with suppress(RuntimeError):  # the loop has already ended
+                # Wait until everything is mounted: an app that is ending does not wait for that.
                 leave = functools.partial(self.exit, return_code=128 + number)
                 loop.call_soon_threadsafe(self.call_later, leave)
             last = threading.Timer(PATIENCE, self._end, (128 + number,))
@@ -229,7 +229,7 @@ class App(textual.app.App[None]):
     def _end(self, code: int, said: str = "") -> None:
         with suppress(Exception):
             if self._driver is not None:
-                # In a thread Textual fails to switch the mouse reports off.
+                # In a thread, Textual fails to switch off the mouse reports.
                 self._driver.write("\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l")
                 self._driver.stop_application_mode()
                 self._driver.close()  # its thread writes what is left
@@ -238,8 +238,8 @@ class App(textual.app.App[None]):
         os._exit(code)
 
     def _handle_exception(self, error: Exception) -> None:
-        """End the program even if it waits for something that will never come, such as the mount of a widget
-        whose styles are wrong."""
+        """End the program even if it waits for something that will never come, such as the mounting of a
+        widget with wrong styles."""
         super()._handle_exception(error)
         if not self.is_headless:
             last = threading.Timer(PATIENCE, self._end_stuck, (error,))
@@ -252,7 +252,8 @@ class App(textual.app.App[None]):
             self._end(1, f"tracetui: ended by an error: {type(error).__name__}: {plain(said)}")
 
     def take_key(self, key: str) -> bool:
-        """Whether to keep a key from the bindings of the widgets. (Priority bindings come before this.)"""
+        """Whether to handle this key here instead of in the widgets' bindings. (Priority bindings come before
+        this.)"""
         return False
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
@@ -263,7 +264,7 @@ class App(textual.app.App[None]):
                 go_on()
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        if self._exit:  # keys typed after `q`, while the screens go: nothing can be mounted any more
+        if self._exit:  # keys typed after `q` while the screens close: nothing can be mounted any more
             return True
         if not priority and self.take_key(key):
             return True
@@ -271,9 +272,9 @@ class App(textual.app.App[None]):
 
 
 def _ignore_invalid_input() -> None:
-    """A byte that is not UTF-8 (a mouse report of an old terminal, a paste) would end the thread that reads
-    the keys, and with it the app. At the end of its input that thread would loop forever: the terminal is
-    gone, and not every process learns that from a signal."""
+    """Ignore bytes that are not UTF-8 (from a mouse report of an old terminal, or a paste): they would end
+    the thread that reads the keys, and with it the app. At the end of its input that thread would loop
+    forever: the terminal is gone, and not every process learns that from a signal."""
     if sys.platform == "win32":
         return
     from textual.drivers import linux_driver
@@ -298,7 +299,8 @@ def filters(app: textual.app.App[Any]) -> list[LineFilter]:
 
 def once_drawn(node: Widget, callback: Callable[[], object]) -> None:
     """Call back once the next picture is sent. While the app starts, and while it changes screens, Textual
-    draws without sending, and `call_after_refresh` calls back after that. A headless app sends nothing."""
+    draws without sending anything, and calls `call_after_refresh` callbacks after that. A headless app sends
+    nothing."""
     app = node.app
     if isinstance(app, App) and app._batch_count and not app.is_headless:
         app.put_off.append(functools.partial(node.call_later, callback))
@@ -318,8 +320,8 @@ def lines_of(screen: Screen[Any]) -> list[Strip]:
 
 
 def lines_between(screen: Screen[Any], first: int, last: int) -> list[Strip]:
-    """The lines `first` to `last` - 1 of a screen as they are drawn. A line that one widget draws is that
-    widget's own strip, so that a `Board` learns that it was sent."""
+    """The lines `first` to `last` - 1 of a screen as they are drawn. A line that a single widget draws is
+    that widget's own strip, so that its `Board` learns that the line was sent."""
     lines = screen._compositor._render_chops(
         Region(0, first, screen.size.width, last - first), lambda y: first <= y < last
     )
@@ -358,7 +360,8 @@ def forget_drawn() -> None:
 
 
 def forget_places() -> None:
-    """Free what Textual caches about some 20,000 regions: useless once the terminal has another size."""
+    """Free what Textual caches about some 20,000 regions, which are useless once the terminal has another
+    size."""
     for function in (*vars(Region).values(), Scalar.resolve):
         _clear(function)
 

@@ -27,11 +27,11 @@ _COLORS: Mapping[str, tuple[str, str, str, str]] = {
     # text of less interest, scroll bars
     "text-muted": ("#9e9e9e", "#585858", "#d0d0d0", "#9e9e9e"),
     "scrollbar": ("#6c6c6c", "#8a8a8a", "#ffffff", "#6c6c6c"),
-    # a table's cursor row, while the table has the keys and while it does not
+    # a table's cursor row, with and without the focus
     "block-cursor-background": ("#005f87", "#005f87", "#ffff00", "#005faf"),
     "block-cursor-foreground": ("#ffffff", "#ffffff", "#000000", "#ffffff"),
     "block-cursor-blurred-background": ("#3a3a3a", "#d0d0d0", "#4e4e4e", "#3a3a3a"),
-    # the parts of a step's time: what the device did, then why it did nothing
+    # the parts of a step's time: what the device did, then why it was idle
     "success": ("#87af5f", "#005f00", "#87ff00", "#87d7ff"),
     "part-compute": ("#87af5f", "#5f8700", "#87d700", "#5fafff"),
     "part-communication": ("#af87d7", "#875faf", "#d7afff", "#af87d7"),
@@ -76,8 +76,8 @@ SIXTEEN: Mapping[str, str] = {
     **dict.fromkeys(("accent", "warning", "error"), "#ffff00"),
     "block-cursor-blurred-background": "#808080",
 }
-"""Used instead of any theme's colors where the terminal has 16: mixed shades would all become the same one.
-The background is always black: what the other dark colors look like is up to the terminal."""
+"""Used instead of any theme's colors if the terminal has 16 colors: mixed shades would all become the same
+one. The background is always black: the look of the other dark colors is up to the terminal."""
 
 _INKS = ("primary", "foreground", "accent", "warning", "error", "text-muted", "scrollbar")
 _PAPERS = ("background", "surface", "surface-lighten-1", "panel", "scrollbar-background")
@@ -98,7 +98,7 @@ ABOUT: Mapping[str, str] = {
     "high-contrast": "for eyes or screens that need strong contrast",
     "color-blind": "for eyes that confuse red and green",
 }
-"""What each theme is made for."""
+"""The purpose of each theme."""
 
 
 def palette_of(theme: str, colors: int, ascii: bool) -> Palette:

@@ -41,7 +41,7 @@ def device_names(trace: Trace) -> str:
 
 def facts(trace: Trace, steps: Sequence[int] = ()) -> str:
     """Device, steps and size of the trace. `steps`: their lengths, ns."""
-    # The mean, as in the overview: of uneven steps a median would say something else.
+    # The mean, as in the overview: for uneven steps, a median would say something else.
     each = duration(float(np.mean(steps))) if steps else ""
     told = f"{plural(len(steps), 'step')}{' of' if len(steps) == 1 else ', mean'} {each}" if steps else ""
     return " · ".join(filter(None, (device_names(trace), told, plural(trace.events, "event"))))
@@ -89,7 +89,7 @@ class TopLine(Drawn):
     _facts = reactive("")
 
     def __init__(self, trace: Trace, other: Trace | None = None, titles: Sequence[str] = ()) -> None:
-        """`other`: the trace that this one is compared with; `titles`: what the two are called."""
+        """`other`: the trace that this one is compared with; `titles`: the names for the two."""
         super().__init__()
         self._both = other is not None
         self._title, self._facts, self._warning = trace_name(trace), facts(trace), warning(trace)
@@ -104,10 +104,10 @@ class TopLine(Drawn):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        # Of two, the names say more than the facts.
+        # With two traces, the names say more than the facts.
         name = middle(self._title, max(12, 4 * width // 5 if self._both else width // 2))
         left = cell_len(name) + 2
-        # The facts give way to the warning.
+        # The warning takes priority over the facts.
         warning = clauses(f"⚠ {self._warning}", max(0, width - left - 3)) + " " if self._warning else ""
         room = max(0, width - left - cell_len(warning))
         facts = fitting(self._facts, room - 2)

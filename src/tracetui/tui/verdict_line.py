@@ -1,4 +1,4 @@
-"""The line that answers first: the verdict, what a step's time goes to as one stacked bar, and its shares."""
+"""The line that answers first: the verdict, how a step's time is spent as one stacked bar, and the shares."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FROM_LEFT = " ▏▎▍▌▋▊▉"
 LEAST_BAR, LONGEST_BAR = 10, 60
 LEAST_SHARE = 0.01
-"""A smaller part is not named."""
+"""A part with a smaller share is not named."""
 
 Span = tuple[str, str]
 """(text, role): a part, or one of `ROLES`."""
@@ -35,7 +35,7 @@ ROLES = ("text", "dim", "good", "warn", "bad", "accent")
 
 
 def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
-    """The shares in words, the most important first: each can be left out from the end."""
+    """The shares in words, the most important first: they can be left out from the end."""
     from tracetui.analysis.verdict import busy_text
 
     counted = [part for part in parts if part.share is not None]
@@ -61,7 +61,8 @@ def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
 
 
 def sentences(text: str, width: int) -> str:
-    """The sentences of a text that fit whole; where the first does not, the clauses of it that do."""
+    """The sentences of a text that fit as a whole; if the first does not fit, those of its clauses that
+    do."""
     every = text.split(". ")
     for count in range(len(every), 0, -1):
         found = ". ".join(every[:count]) + ("." if count < len(every) else "")
@@ -71,7 +72,7 @@ def sentences(text: str, width: int) -> str:
 
 
 def ranks_of(comparison: Comparison) -> tuple[int, int] | None:
-    """The ranks of A and B, if the traces say that they are two ranks of a job."""
+    """The ranks of A and B, if the traces say that they are two ranks of one job."""
     found = [side.trace.info.distributed or {} for side in (comparison.a, comparison.b)]
     ranks, sizes = [one.get("rank") for one in found], [one.get("world_size") for one in found]
     a, b = ranks
@@ -81,7 +82,7 @@ def ranks_of(comparison: Comparison) -> tuple[int, int] | None:
 
 
 def _two_ranks(comparison: Comparison, ranks: tuple[int, int]) -> tuple[Span, ...]:
-    """What two ranks did in a step: neither came before the other, so nothing became slower or faster."""
+    """What two ranks did in a step: neither is the earlier one, so nothing became slower or faster."""
     told = []
     said = f"A step takes {{}} on rank {ranks[0]}, {{}} on rank {ranks[1]}.", "The GPU's work: {}, {}."
     for metric, text in zip(("step_ns", "device_ns"), said, strict=True):
@@ -110,16 +111,17 @@ def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
     elif step.within_noise:
         word, role = numbers(comparison)[0].noise.upper() or "WITHIN NOISE", "accent"
     elif change * (change - step.machine) <= 0 and any(e.kind == "machine" for e in comparison.explanations):
-        word, role = "THE MACHINE", "accent"  # without which it would be the other way round
+        word, role = "THE MACHINE", "accent"  # without it, the change would have the opposite sign
     else:
         word, role = ("B IS SLOWER", "bad") if change > 0 else ("B IS FASTER", "good")
     return (word, role), (comparison.answer, "text")
 
 
 def bar_cells(parts: tuple[TimePart, ...], width: int) -> list[tuple[int, int, int]]:
-    """What each cell of a bar shows: (part, the part to its right in the same cell, eighths of the first).
+    """What each cell of a bar shows: (part, the part to its right in the same cell, eighths that show the
+    first).
 
-    A part of any length keeps its order; one shorter than an eighth of a cell may not show.
+    The parts keep their order; one shorter than an eighth of a cell may not show.
     """
     total = sum(part.duration for part in parts)
     if not total:
@@ -146,7 +148,7 @@ class VerdictLine(Drawn):
     COMPONENT_CLASSES = COMPONENTS
 
     chosen: reactive[int | None] = reactive(None)
-    """The part that is looked at, by its place in `parts`."""
+    """The chosen part, by its place in `parts`."""
 
     class Picked(Message):
         """A part was clicked, by its place in `parts`."""
@@ -160,7 +162,7 @@ class VerdictLine(Drawn):
         self.verdict: Verdict | None = None
         self.parts: tuple[TimePart, ...] = ()
         self._told: tuple[Span, ...] = ()
-        """Of two recordings: the texts in place of the verdict."""
+        """For two recordings: the texts in place of the verdict."""
         self._places: list[tuple[int, int, int]] = []
         """(first cell, cell after the last, part) of what can be clicked."""
 
@@ -217,7 +219,7 @@ class VerdictLine(Drawn):
         used = cell_len(word) + 2
         texts = shares_text(self.verdict, self.parts)
         if self.parts:
-            # The bar takes what the words leave, and a third of the line at least.
+            # The bar takes what the words leave, and at least a quarter of the line.
             wanted = sum(cell_len(text) + 2 for text, _ in texts)
             size = max(LEAST_BAR, min(LONGEST_BAR, max(width - used - wanted - 1, (width - used) // 4)))
             segments += self._bar(size, used)
@@ -237,7 +239,7 @@ class VerdictLine(Drawn):
         return Strip(segments).adjust_cell_length(width, dim)
 
     def _told_line(self, width: int) -> Strip:
-        """The texts one after the other, as many sentences as fit."""
+        """The texts one after another, with as many sentences as fit."""
         segments, used = [], 0
         for text, role in self._told:
             text = sentences(text, width - used - 2)
@@ -265,7 +267,7 @@ class VerdictLine(Drawn):
                 style = style + Style(bgcolor=self._style(names[last]).color)
             if self.chosen is not None and plain:
                 style += Style(bold=shown == self.chosen, reverse=shown == self.chosen)
-            elif self.chosen is not None and not out:  # the chosen part stands out of the others
+            elif self.chosen is not None and not out:  # make the chosen part stand out from the others
                 glyph, style = "█" if shown == self.chosen else "▄", self._style(names[shown])
             found.append(Segment(glyph, style))
         return found

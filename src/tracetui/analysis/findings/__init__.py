@@ -137,6 +137,7 @@ def _find(results: Results) -> tuple[Finding, ...]:
         find((), *whole, results.outermost_ops, results.work_op, results.step_windows, results.time_by_kind)
         find(BEFORE_THE_VERDICT, results.verdict, results.device_causes, results.short_kernels)
     find([name for name in names if name not in found])
+    results.forget("own_time", "calls_of_lanes", "outermost_ops")
     return tuple(sorted(chain.from_iterable(found[name] for name in names), key=worth))
 
 

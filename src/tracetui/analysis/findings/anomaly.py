@@ -32,6 +32,13 @@ def checked_for_nan(results: Results) -> I64:
     return at[np.isin(node, node[test[trace.name[at]]])]
 
 
+FIRST_TURN_OFF = (
+    "First turn off autograd's anomaly detection: it is for debugging, and waits for the GPU after each node "
+    "of the backward pass."
+)
+"""What to try against anything else."""
+
+
 def anomaly_detection(results: Results) -> Iterator[Finding]:
     """Autograd's anomaly mode is on: it checks each gradient, and waits for the answer."""
     trace, at = results.trace, checked_for_nan(results)

@@ -18,8 +18,8 @@ from tracetui.analysis.findings.model import (
 )
 from tracetui.analysis.inputs import read_inputs
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb

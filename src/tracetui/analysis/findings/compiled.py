@@ -8,13 +8,23 @@ from functools import partial
 import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
-from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, longest_first, longest_of_each
+from tracetui.analysis.findings.idle import no_graphs_yet
+from tracetui.analysis.findings.model import (
+    OF_ALL,
+    WAITED_SHARE,
+    WORK_TIME,
+    Finding,
+    first_of,
+    longest_first,
+    longest_of_each,
+    waited_share,
+)
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.graphs import by_module
 from tracetui.analysis.kernels.inductor import METADATA
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import called
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
@@ -40,7 +50,7 @@ _COMPILING_AGAIN = (
     'TORCH_LOGS="recompiles" says why it compiles again. If sizes change: torch.compile(dynamic=True), '
     "torch._dynamo.mark_dynamic, or pad to a few sizes."
 )
-GUARD_SHARE = 0.01
+GUARD_SHARE = 0.03
 FUSED_SHARE = 0.05
 
 
@@ -135,14 +145,14 @@ def compiled_overhead(results: Results) -> Iterator[Finding]:
     guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
     if guarding + preparing < GUARD_SHARE * (results.span[1] - results.span[0]):
         return
+    if results.gaps().devices and waited_share(results) < WAITED_SHARE:
+        return
     whole = max(1, int(trace.duration[regions].sum()) + guarding)
     each = (guarding + preparing) / len(regions)
+    graphs = ' mode="reduce-overhead" replays the rest as a CUDA graph.'
     replayed = len(results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
-    graphs = (
-        ""
-        if replayed or results.verdict().cpu
-        else ' mode="reduce-overhead" replays the rest as a CUDA graph.'
-    )
+    if replayed or results.verdict().cpu or no_graphs_yet(results) is not None:
+        graphs = ""
     yield Finding(
         "compiled_overhead",
         "info",
@@ -170,7 +180,7 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
         return
     at = results.work()[np.isin(trace.name[results.work()], list(fused))]
     time = int(trace.duration[at].sum())
-    if time < FUSED_SHARE * results.work_time:
+    if time < max(FUSED_SHARE * results.work_time, OF_ALL * results.verdict().judged):
         return
     by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
     top = fused[by_time[0]]

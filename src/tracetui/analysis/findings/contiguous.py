@@ -17,9 +17,9 @@ from tracetui.analysis.findings.model import (
     outermost_op,
 )
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind
 from tracetui.units import duration, plural, share, verb
 

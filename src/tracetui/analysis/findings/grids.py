@@ -10,10 +10,10 @@ import numpy as np
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.devices import device_of
 from tracetui.analysis.findings.model import WORK_TIME, Finding, first_of, graded_kernels, longest_first
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.occupancy import blocks_of
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, has
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import plural, share

@@ -13,14 +13,23 @@ from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
 from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
-from tracetui.analysis.findings.model import Finding, first_of, longest_first, outermost_op, per_step
+from tracetui.analysis.findings.model import (
+    HIGH,
+    MEDIUM,
+    Finding,
+    first_of,
+    longest_first,
+    on_xpu,
+    outermost_op,
+    per_step,
+)
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kinds import communicates
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import members, step_of
 from tracetui.analysis.select import by_name, processes_of
 from tracetui.analysis.split import BUSY, COLUMNS
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.trace import Kind
 from tracetui.trace.indices import places
@@ -36,6 +45,8 @@ WAIT_MEDIUM = 0.05
 LATE_RATIO = 1.5
 LATE_SHARE = 0.5
 MOST_STEPS = 1000
+SEVERAL_WAITS = 3
+"""So many waits within a step cut it into pieces."""
 TURNS_SHARE = 0.1
 """Where the CPU waits for the GPU for this share of the time, and the GPU for the CPU, they take turns."""
 CLOSING_SHARE = 0.1
@@ -145,7 +156,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     ops = np.unique(parent)  # one that copies and then waits for the copy takes two calls
     each = per_step(results, trace.start[ops]) or 0
     in_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
-    in_step += f" ({each:,} in a step)" if each > 1 else ""
+    in_step += f" ({each:,} in a step)" if 1 < each < len(ops) else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
     order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
@@ -157,11 +168,10 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.of()}, the "
         meanwhile += "GPU is idle because of these waits."
     elif behind:
-        meanwhile = "The GPU has work in the meantime, but the CPU cannot work ahead: for "
+        meanwhile = "The GPU has work in the meantime, but the CPU cannot work ahead. That could hide up to "
         meanwhile += (
-            f"{duration(idle)}, {share(idle / verdict.judged)} {verdict.of()}, the GPU then waits for "
+            f"{duration(min(total, idle))} of the {duration(idle)} for which the GPU waits for the CPU."
         )
-        meanwhile += "the CPU."
     else:
         meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind
@@ -227,6 +237,22 @@ def waits_in_a_step(results: Results) -> tuple[int, str]:
     names, which = by_name(results.trace, outermost_op(results, ops))
     most = int(names[np.argmax(np.bincount(which))]) if len(ops) else -1
     return per_step(results, results.trace.start[ops]) or 0, results.trace.names[most] if len(ops) else ""
+
+
+def no_graphs_yet(results: Results) -> str | None:
+    """What to say instead of advising CUDA graphs, as a graph holds no op that makes the CPU wait for the
+    device: "" for nothing, where there are such graphs already, or none for this device. None where nothing
+    is in the way."""
+    waits, op = waits_in_a_step(results)
+    if waits >= SEVERAL_WAITS:
+        return f" For CUDA graphs, first remove the step's {waits:,} waits for the GPU, above all {op}."
+    return "" if replays(results) or on_xpu(results) else None
+
+
+def replays(results: Results) -> bool:
+    """Whether graph launches run most of the kernels, copies and memsets."""
+    replay = results.named(lambda name: "GraphLaunch" in name)[results.trace.name[results.launches().launch]]
+    return bool(2 * np.count_nonzero(replay) > len(replay))
 
 
 def _fetching(results: Results, at: I64) -> int:
@@ -335,7 +361,7 @@ def data_loading(results: Results) -> Iterator[Finding]:
     idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
-        "high" if total > 0.3 * whole else "medium",
+        "high" if total > HIGH * whole else "medium" if total >= MEDIUM * whole else "low",
         f"Data loading takes {share(total / whole)} {base}",
         f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",

@@ -9,10 +9,10 @@ import numpy as np
 from tracetui.analysis.causes import CAUSES, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.exposed_time import host_copies
-from tracetui.analysis.findings.anomaly import anomaly_detection
+from tracetui.analysis.findings.anomaly import FIRST_TURN_OFF, anomaly_detection
 from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION, compiling_advice
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
-from tracetui.analysis.findings.idle import MUCH_NS, loading_advice, waits_in_a_step
+from tracetui.analysis.findings.idle import MUCH_NS, loading_advice, no_graphs_yet, replays
 from tracetui.analysis.findings.idle_device import (
     LONG_NS,
     IdleDevice,
@@ -30,8 +30,6 @@ from tracetui.analysis.select import has
 from tracetui.trace.memory import named_instants
 from tracetui.trace.model import I64, Kind
 
-SEVERAL_WAITS = 3
-"""So many waits within a step cut it into pieces."""
 FREEING_SHARE = 0.1
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
@@ -45,7 +43,6 @@ _ADVICE = {
     "host": "Look at what Python does between the ops: data loading, logging, printing, garbage collection.",
     "sync": "Remove what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
-    "launch": "Many launches one after another: fuse small kernels, or use CUDA graphs.",
     "queued": "Look at what the GPU waits for: another stream, an event, a copy, another process.",
     "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
     "unlinked": "The trace lacks the launches: record CPU activity as well.",
@@ -66,10 +63,8 @@ _LESS_MEMORY = (
     "Some requests failed, and before each the allocator freed what it kept: use less memory, or smaller "
     "batches."
 )
-_COMPILED_ADVICE = (
-    'It is compiled already: CUDA graphs (mode="reduce-overhead"), larger batches or larger compiled regions '
-    "give the GPU more work per launch."
-)
+LAUNCHING = ("dispatch", "launch")
+"""The causes that more work per launch helps against."""
 
 
 def advice_on(results: Results, idle: IdleDevice) -> str:
@@ -80,10 +75,7 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
     if idle.compiling >= LOADING_SHARE * idle.idle:
         return compiling_advice(results)
     if any(anomaly_detection(results)):
-        return (
-            "First turn off autograd's anomaly detection: it is for debugging, and waits for the GPU after "
-            "each node of the backward pass."
-        )
+        return FIRST_TURN_OFF
     if 2 * idle_after_all_work(results, idle) > idle.idle:
         return "Look at what the program does after its last work on the GPU, or stop recording before that."
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
@@ -116,8 +108,8 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
     if main == "allocation":
         return allocation_advice(results)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(results):
-        return f"{_ADVICE['allocation']} {_more_per_launch(results) if main == 'dispatch' else _ADVICE[main]}"
-    if main in ("launch", "dispatch") and launched_by_rnn(results):
+        return f"{_ADVICE['allocation']} {_ADVICE.get(main) or _more_per_launch(results)}"
+    if main in LAUNCHING and launched_by_rnn(results):
         return RNN_ADVICE
     if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
         if 2 * idle.during(can_be_fused(results)) > idle.idle:
@@ -128,12 +120,11 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
             return f"Instead of {calls:,} small calls of {ops} on the CPU, {few}"
         return f"Run {ops} on the GPU, or while the GPU has other work."
     copies, of = _copies(results)
-    if main in ("launch", "dispatch") and copies >= COPIED_SHARE * of:
+    if main in LAUNCHING and copies >= COPIED_SHARE * of:
         advice = f"{copies:,} of {of:,} launches copy little from or to the host: copy many small tensors "
         advice += "as one."
-        more = _more_per_launch(results) if main == "dispatch" else _ADVICE[main]
-        return advice if 2 * copies > of else f"{advice} {more}"
-    if main in ("launch", "dispatch") and _replays(results):
+        return advice if 2 * copies > of else f"{advice} {_more_per_launch(results)}"
+    if main in LAUNCHING and replays(results):
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
         return SAVED_ADVICE
@@ -143,8 +134,8 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
         return _ONE_LAUNCH
     if first_call(results, idle):
         return "Run such an op once before the recording, and see whether it is still as slow."
-    if main == "dispatch" and _is_compiled(results):
-        return _COMPILED_ADVICE
+    if main in LAUNCHING and _is_compiled(results):
+        return f"It is compiled already. {_more_per_launch(results)}"
     if main == "queued" and not waits_for_others(trace):
         return f"Look for other processes on the GPU ({smi(results)}), and record again with it to yourself."
     if main == "host":
@@ -152,19 +143,17 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
         short, time = results.short_kernels(), dict(zip(CAUSES, idle.causes, strict=True))
         within = idle.within[0] if not idle.within[0].startswith("Optimizer.") else ""
         look = _IN_ANNOTATION.format(within) if within else _ADVICE["host"]
-        if 2 * short.events > short.of and "dispatch" in (CAUSES[i] for i in idle.largest):
+        if 2 * short.events > short.of and any(CAUSES[i] in LAUNCHING for i in idle.largest):
             both = "" if 2 * time["host"] < idle.idle and not within else f"{look} "
             return both + _more_per_launch(results) + also
         return look
-    return _more_per_launch(results) + also if main == "dispatch" else _ADVICE[main]
+    return _ADVICE.get(main) or _more_per_launch(results) + also
 
 
 def _more_per_launch(results: Results) -> str:
-    """What to try where launching takes long. A graph holds no op that makes the CPU wait for the device."""
-    waits, op = waits_in_a_step(results)
-    graphs = ', CUDA graphs (mode="reduce-overhead").'
-    if waits >= SEVERAL_WAITS:
-        graphs = f". For CUDA graphs, first remove the step's {waits:,} waits for the GPU, above all {op}."
+    """What to try where launching takes long."""
+    instead = no_graphs_yet(results)
+    graphs = ', CUDA graphs (mode="reduce-overhead").' if instead is None else f".{instead}"
     compiled = "larger compiled regions" if len(_compiled_regions(results)) else "torch.compile"
     return f"Give the GPU more work per launch: larger batches, {compiled}{graphs}"
 
@@ -209,12 +198,6 @@ def _frees(results: Results) -> bool:
     trace, at = results.trace, results.slices(Kind.RUNTIME, is_allocation)
     freeing = results.named(lambda name: "Free" in name)[trace.name[at]]
     return bool(trace.duration[at[freeing]].sum() >= FREEING_SHARE * trace.duration[at].sum() > 0)
-
-
-def _replays(results: Results) -> bool:
-    """Whether graph launches run most of the kernels, copies and memsets."""
-    replay = results.named(lambda name: "GraphLaunch" in name)[results.trace.name[results.launches().launch]]
-    return bool(2 * np.count_nonzero(replay) > len(replay))
 
 
 def _copies(results: Results) -> tuple[int, int]:

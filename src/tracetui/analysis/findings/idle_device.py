@@ -18,10 +18,10 @@ from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.findings.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, is_op_name
 from tracetui.analysis.split import BUSY, CAUSED
+from tracetui.analysis.sums import sum_into
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Kind
 

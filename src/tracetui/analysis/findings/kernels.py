@@ -8,17 +8,20 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.causes import AT
 from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.efficiency import efficiency, peak_of, shapes_recorded
 from tracetui.analysis.exposed_time import host_copies
+from tracetui.analysis.findings.anomaly import FIRST_TURN_OFF, anomaly_detection
 from tracetui.analysis.findings.attention import outside_attention
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.grids import SPINS, small_grids_of
-from tracetui.analysis.findings.idle import blocking_launches
+from tracetui.analysis.findings.idle import blocking_launches, no_graphs_yet
 from tracetui.analysis.findings.model import (
     FUSED_SHARE,
+    MUCH_IDLE,
+    OF_ALL,
     SMALL_COPIES,
+    WAITED_SHARE,
     WORK_TIME,
     Finding,
     can_be_fused,
@@ -28,16 +31,17 @@ from tracetui.analysis.findings.model import (
     longest_first,
     longest_of_each,
     smi,
+    waited_share,
 )
 from tracetui.analysis.flops import counted, work_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.model import KernelName
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.analysis.select import by_name
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share, such, verb
@@ -52,7 +56,6 @@ BUSY_SHARE = 0.8
 NEAR_PEAK = 0.6
 SHORT_EVENTS = 100
 SHORT_SHARE = 0.3
-WAITED_SHARE = 0.1
 SPREAD_RATIO = 1.3
 SPREAD_NS = 10_000
 GRIDS_READ = 64
@@ -62,8 +65,6 @@ FAR_RATIO = 10
 FAR_SHARE = 0.05
 """Of the kernel time: what calls of `FAR_RATIO` times the usual take beyond it, to be told by itself."""
 FP32_SHARE = 0.05
-FP32_OF_ALL = 0.025
-"""Of the time: what a device that is nearly always idle computes, and how, does not matter."""
 # The default: https://pytorch.org/docs/stable/notes/cuda.html
 _CHANNELS = "numbers of channels that are multiples of 8, and memory_format=torch.channels_last."
 _FP32_CONVOLUTIONS = (
@@ -249,8 +250,7 @@ def short_calls(results: Results) -> Iterator[Finding]:
     """Very many kernels that are over before their launch would be."""
     trace, launches = results.trace, results.launches()
     # Launches that the device never waits for cost nothing.
-    waited = int(results.causes().pieces[:, [AT["dispatch"], AT["launch"]]].sum())
-    if waited < WAITED_SHARE * sum(gaps.span for gaps in results.gaps().devices):
+    if (waited := waited_share(results)) < WAITED_SHARE:
         return
     short = results.short_kernels()
     if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
@@ -277,20 +277,25 @@ def short_calls(results: Results) -> Iterator[Finding]:
     begun = trace.start[launches.launch[small]]
     updates = np.count_nonzero(can_be_fused(results).touching(begun, begun + 1)) >= FUSED_SHARE * len(small)
     usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
+    instead = no_graphs_yet(results)
+    graphs = ", CUDA graphs make launches cheap" if instead is None else ""
     yield Finding(
         "short_calls",
-        "low" if results.verdict().verdict == "compute-bound" else "medium",
+        "medium" if waited >= MUCH_IDLE else "low",
         f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
         f"They keep the GPU busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
         f"(median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
         f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
-        SMALL_COPIES
+        FIRST_TURN_OFF
+        if any(anomaly_detection(results))
+        else SMALL_COPIES
         if 2 * np.count_nonzero(host_copies(trace, launches.event[quick])) > np.count_nonzero(quick)
         else RNN_ADVICE
         if launched_by_rnn(results)
         else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
-        "kernel, CUDA graphs make launches cheap"
-        + ("; a fused optimizer handles many tensors per kernel." if updates else "."),
+        f"kernel{graphs}"
+        + ("; a fused optimizer handles many tensors per kernel." if updates else ".")
+        + (instead or ""),
         first_of(at),
         {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
     )
@@ -364,6 +369,7 @@ def spread(results: Results) -> Iterator[Finding]:
         return
     name = results.decoded(int(column[0]))
     low, high = int(time[:, worst].min()), int(time[:, worst].max())
+    clocks = smi(results).replace("nvidia-smi", "nvidia-smi -q -d CLOCK,POWER")
     yield Finding(
         "spread",
         "low",
@@ -373,8 +379,8 @@ def spread(results: Results) -> Iterator[Finding]:
         f"{'varies' if len(wide) == 1 else 'vary'} by a factor of {SPREAD_RATIO:g} or more. Clocks, "
         "power limits, kernels that run at the same time (collectives above all), other processes on the "
         "GPU, and what is in the caches can all cause this.",
-        "Look at the trace, not the mean. Check the clocks (nvidia-smi -q -d CLOCK,POWER), profile more "
-        "steps, and compare medians.",
+        f"Look at the trace, not the mean. Check the clocks ({clocks}), profile more steps, and compare "
+        "medians.",
         first_of(column[order]),
         {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
     )
@@ -426,7 +432,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
     plain = [i for i, name in names if _on_plain_units(name)]
     at = results.work()[np.isin(trace.name[results.work()], plain)]
     time = int(trace.duration[at].sum())
-    if time < max(1, FP32_SHARE * results.work_time, FP32_OF_ALL * results.verdict().judged):
+    if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
         return
     modern = has_tf32(trace, results.kernel_names().values())
     order = np.argsort(-trace.duration[at], kind="stable")
@@ -473,7 +479,7 @@ def plain_convolutions(results: Results) -> Iterator[Finding]:
     ]
     at = longest_first(trace, results.work()[np.isin(trace.name[results.work()], plain)])
     time = int(trace.duration[at].sum())
-    if time < max(1, FP32_SHARE * results.work_time, FP32_OF_ALL * results.verdict().judged):
+    if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
         return
     name = results.decoded(int(at[0]))
     yield Finding(
@@ -500,7 +506,7 @@ def double_precision(results: Results) -> Iterator[Finding]:
     ]
     at = results.work()[np.isin(trace.name[results.work()], wide)]
     time = int(trace.duration[at].sum())
-    if time < max(1, FP32_SHARE * results.work_time, FP32_OF_ALL * results.verdict().judged):
+    if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
         return
     at = longest_first(trace, at)
     peak, _ = peak_of(trace)

@@ -10,6 +10,7 @@ from itertools import chain, islice
 import numpy as np
 
 from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.causes import AT
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import count_in
@@ -28,6 +29,12 @@ SMALL_COPIES = "Most of these are copies from and to the host: copy many small t
 
 HIGH, MEDIUM = 0.3, 0.1
 """From these shares of the devices' time on, what a finding speaks of is of high and of medium severity."""
+
+WAITED_SHARE, MUCH_IDLE = 0.1, 0.25
+"""Of the devices' spans: from here on, launches that they wait for, and idle time, are of low and of medium
+severity."""
+OF_ALL = 0.025
+"""Of the time: what a device that is nearly always idle computes, and how, does not matter."""
 
 EVIDENCE = 20
 """A finding lists at most this many slices."""
@@ -66,8 +73,15 @@ Rule = Callable[[Results], Iterator[Finding]]
 """Takes the results of a trace or of a part of it; yields a finding for each thing found, or nothing."""
 
 
+def on_xpu(results: Results) -> bool:
+    """Whether the GPU is one of Intel's."""
+    return any(category.startswith("xpu_") for category in results.trace.categories)
+
+
 def smi(results: Results) -> str:
     """The command that shows the state of this kind of GPU."""
+    if on_xpu(results):
+        return "xpu-smi"
     return "rocm-smi" if results.named(lambda name: name.startswith("hip")).any() else "nvidia-smi"
 
 
@@ -183,12 +197,17 @@ def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[i
 
 
 def per_step(results: Results, time: I64) -> int | None:
-    """How many of the times are in a step, the median; None in a part of a trace, or where there are not
-    several steps."""
+    """How many of the times are in a step, the median; None in a part of a trace, or without steps."""
     steps = results.step_table()
-    if not results.is_whole or len(steps) < 2:
+    if not results.is_whole or not len(steps):
         return None
     return round(float(np.median(count_in(steps, time))))
+
+
+def waited_share(results: Results) -> float:
+    """The share of the devices' spans in which they wait for an op or a launch."""
+    span = sum(gaps.span for gaps in results.gaps().devices)
+    return int(results.causes().pieces[:, [AT["dispatch"], AT["launch"]]].sum()) / span if span else 0.0
 
 
 def graded(results: Results, time: int) -> str:

@@ -9,14 +9,20 @@ import numpy as np
 from tracetui.analysis.ancestors import any_inside, first_up
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.anomaly import is_node
-from tracetui.analysis.findings.kernels import BUSY_SHARE
-from tracetui.analysis.findings.model import CAN_BE_FUSED, Finding, first_of, longest_first, longest_of_each
+from tracetui.analysis.findings.model import (
+    CAN_BE_FUSED,
+    OF_ALL,
+    Finding,
+    first_of,
+    longest_first,
+    longest_of_each,
+)
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind
 from tracetui.trace.indices import index, places
@@ -158,9 +164,7 @@ def _outermost(results: Results, call: int, ops: I64) -> int:
 
 def metadata_only(results: Results) -> Iterator[Finding]:
     """View operators launch nothing: they change shapes and strides, and take CPU time only."""
-    if (results.busy_share or 0.0) >= BUSY_SHARE:  # next to work that the device has queued they cost nothing
-        return
-    trace = results.trace
+    trace, devices = results.trace, results.gaps().devices
     at = results.slices(Kind.CPU_OP, METADATA_OPS.__contains__)
     if not len(at) or not len(results.launch_calls()):  # without any, a reshape may have launched a copy
         return
@@ -177,17 +181,24 @@ def metadata_only(results: Results) -> Iterator[Finding]:
     part = float(own.sum()) / max(1.0, float(results.own_time()[ops].sum()))
     if part < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * (results.span[1] - results.span[0]):
         return
+    # Next to work that a device has queued they cost nothing.
+    views, idle = busy_union(trace, at), 0
+    for gaps in devices:
+        begin, end = np.clip(views.start, gaps.first, gaps.last), np.clip(views.end, gaps.first, gaps.last)
+        idle += int((end - begin - gaps.blocks.within(begin, end)).sum())
+    if idle < max(1, OF_ALL * sum(gaps.span for gaps in devices)):
+        return
+    waits = f"; for {duration(idle)} of that the GPU is idle." if len(devices) == 1 else "."
     yield Finding(
         "metadata_only",
         "info",
         f"{plural(len(at), 'call')} of view ops {verb(len(at), 'start')} no kernel",
         f"{most}: they only make a new view of the same memory, with different sizes and strides, and "
-        f"move no data. They cost the CPU {duration(own.sum())}, {share(part)} of the self time of all ops, "
-        "and the GPU nothing.",
-        "Nothing to gain on the GPU. If it waits for the CPU, torch.compile and CUDA graphs avoid these "
-        "calls.",
+        f"move no data. They cost the CPU {duration(own.sum())}, {share(part)} of the self time of all ops"
+        f"{waits}",
+        "Nothing runs on the GPU for them: torch.compile avoids these calls.",
         first_of(longest_of_each(trace, at, names[order])),
-        {"calls": float(len(at)), "self_ns": float(own.sum()), "share": part},
+        {"calls": float(len(at)), "self_ns": float(own.sum()), "share": part, "idle_ns": float(idle)},
     )
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.model import Finding, first_of
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import has
 from tracetui.analysis.verdict import OF_RECORDING
-from tracetui.trace import Kind
+from tracetui.trace import Kind, Trace
 from tracetui.units import duration, plural, share
 
 CAPTURE_SHARE = 0.05
@@ -50,19 +51,25 @@ def graph_capture(results: Results) -> Iterator[Finding]:
     )
 
 
+def recorded_too(trace: Trace) -> list[str]:
+    """What was recorded along with the ops, at a cost."""
+    memory = any("[memory]" in trace.names[i] for i in np.unique(trace.instants.name).tolist())
+    memory = memory or bool(trace.info.properties.get("profile_memory"))
+    recorded = {"stacks": has(trace, Kind.PYTHON), "shapes": shapes_recorded(trace), "memory": memory}
+    return [what for what, was in recorded.items() if was]
+
+
 def recording_cost(results: Results) -> Iterator[Finding]:
     """Stacks of very many calls, or shapes or memory with them, were recorded of a program that waits for
     its CPU."""
-    trace, properties = results.trace, results.trace.info.properties
+    trace = results.trace
     stacks = results.slices(Kind.PYTHON, lambda _: True)
     stacks = stacks[trace.lane[stacks] == np.argmax(np.bincount(trace.lane[stacks], minlength=1))]
     if not results.is_whole or not len(stacks) or not len(results.work()):
         return
     if (results.busy_share or 0.0) >= 1 - RECORDED_SHARE:
         return
-    also = ["shapes"] if shapes_recorded(trace) else []
-    memory = any("[memory]" in trace.names[i] for i in np.unique(trace.instants.name).tolist())
-    also += ["memory"] if memory or properties.get("profile_memory") else []
+    also = [what for what in recorded_too(trace) if what != "stacks"]
     if not also and len(stacks) * OFTEN_NS < results.span[1] - results.span[0]:
         return
     ops = len(results.slices(Kind.CPU_OP, lambda _: True))

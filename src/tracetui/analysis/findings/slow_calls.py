@@ -16,9 +16,9 @@ from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import profilers_work
 from tracetui.analysis.inputs import read_inputs
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, is_op_name, plausible
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share, verb

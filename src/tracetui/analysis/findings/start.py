@@ -15,15 +15,16 @@ from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.idle import loading_advice, loading_time
 from tracetui.analysis.findings.idle_advice import allocation_advice
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
+from tracetui.analysis.findings.recording import recorded_too
 from tracetui.analysis.findings.slow_calls import slow_calls_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import StepTable, count_in, launch_times, step_of
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.steps import unusual_lengths
+from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of
@@ -61,7 +62,7 @@ _ONLY_THERE = (
 )
 _WARM_UP = (
     "Do not count it: it happens only once. Warm up before the recording starts, with schedule(wait=1, "
-    "warmup=2, active=3). Each start of the program still pays for it: if that matters, load less, or load "
+    "warmup=2, active=3). Each start of the program may pay for it, too: if that matters, load less, or load "
     "later."
 )
 _FEW_SHAPES = (
@@ -606,8 +607,8 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 f"The GPU's first event starts {duration(gaps.lead_in)} after the CPU does; "
                 f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
                 "profiler, the program does not have this cost.",
-                "Do not count that stretch or the op around it. With warm-up steps in the schedule, it is "
-                "over before the recording starts.",
+                f"Do not count that stretch{' or the op around it' if where[1] else ''}. With warm-up steps "
+                "in the schedule, it is over before the recording starts.",
                 first_of([*(int(i) for i in where[2]), first]),
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
             )
@@ -616,6 +617,8 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
             longest = "the longest lasts" if many > 1 else "it lasts"
             where = _what_it_interrupts(results, overhead, int(gaps.start[worst]), int(gaps.end[worst]))
             name = trace.name_of(where[0])
+            without = " and ".join(what for what in recorded_too(trace) if what != "shapes")
+            without = without and f", or record without {without}"
             yield Finding(
                 "profiler_overhead",
                 "info",
@@ -623,8 +626,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 f"{name} holds the GPU up in {plural(many, 'gap')}{where[1]}; {longest} "
                 f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
                 f"{'them' if many > 1 else 'it'}.",
-                "Do not count that time. To get less of it, record fewer steps, or record without stacks and "
-                "memory.",
+                f"Do not count that time. To get less of it, record fewer steps{without}.",
                 first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
                 {"profiler_ns": float(in_gaps.sum()), "gaps": float(many)},
             )

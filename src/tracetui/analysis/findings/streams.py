@@ -9,9 +9,9 @@ import numpy as np
 from tracetui.analysis.devices import device_of
 from tracetui.analysis.findings.model import Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import distinct
+from tracetui.analysis.sums import sum_into
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
 from tracetui.trace.model import I32, I64, Bool

@@ -10,7 +10,7 @@ import numpy as np
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.findings.idle import TURNS_SHARE, blocking_launches, waits_for_device
-from tracetui.analysis.findings.idle_advice import advice_on, allocation_advice
+from tracetui.analysis.findings.idle_advice import LAUNCHING, advice_on, allocation_advice
 from tracetui.analysis.findings.idle_device import (
     IdleDevice,
     first_call,
@@ -20,6 +20,7 @@ from tracetui.analysis.findings.idle_device import (
 )
 from tracetui.analysis.findings.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.analysis.findings.model import (
+    MUCH_IDLE,
     Finding,
     OfDevice,
     first_of,
@@ -29,12 +30,12 @@ from tracetui.analysis.findings.model import (
 )
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.nesting import sum_into
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import by_name, is_op_name
 from tracetui.analysis.split import CAUSED, COLUMNS
-from tracetui.analysis.verdict import busy_text
+from tracetui.analysis.sums import sum_into
+from tracetui.analysis.verdict import QUEUED_NS, busy_text
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind
@@ -44,7 +45,6 @@ from tracetui.units import capital, duration, plural, share
 LITTLE_USE = 0.5
 IDLE_SHARE = 0.1
 """From this share of the time on, idle time is worth a finding."""
-MUCH_IDLE = 0.25
 ALLOCATION_SHARE = 0.05
 NEARLY_ALL = 0.8
 STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
@@ -86,12 +86,15 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             together(looks, threads_for(len(results.trace)))
         # Launches are not what takes the time then.
         elsewhere = 2 * max(idle.compiling, idle.on_cpu[1]) > idle.idle
+        elsewhere = elsewhere or not any(CAUSES[i] in LAUNCHING for i in idle.largest)
         device = results.device_text(idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
             numbers["launch_delay_ns"] = float(verdict.launch_delay)
         waited = int(idle.gaps.blocks.within(begin, end).sum())
-        text = "" if rare else pace
+        # Where most work is queued, the rest of the time is the GPU's.
+        behind = (verdict.launch_delay or 0) >= QUEUED_NS and idle.busy_share >= IDLE_SHARE
+        text = "" if rare or behind else pace
         if waited >= TURNS_SHARE * idle.time:
             text = f"CPU and GPU take turns: for {duration(waited)} the CPU waits for the GPU."
         if blocking:
@@ -186,7 +189,7 @@ def allocations(results: Results) -> Iterator[Finding]:
     )
     yield Finding(
         "allocations",
-        "medium" if part >= IDLE_SHARE else "low",
+        "medium" if part >= IDLE_SHARE and not verdict.mostly_left_out else "low",
         f"Allocating and freeing memory takes {share(part)} {verdict.of()}",
         f"{told}. The GPU is idle for {duration(cost)} because of that.",
         allocation_advice(results),

@@ -21,7 +21,7 @@ _WRAPPERS = frozenset(
     }
 )  # fmt: skip
 
-# What a functor computes, where stripping its prefixes and suffixes would not leave a plain name.
+# What a functor computes, if stripping its prefixes and suffixes would not leave a plain name.
 _OPS = {
     "CUDAFunctor_add": "add", "CUDAFunctorOnSelf_add": "add scalar", "CUDAFunctorOnOther_add": "add scalar",
     "direct_copy_kernel_cuda": "copy", "copy_device_to_device": "copy",

@@ -23,12 +23,12 @@ _LIBRARY = pattern(
     r"|(?:^|::|_)(?:barrier|sync|alltoall|broadcast|fcollect|rdxn|reducescatter)\w{0,20}_on_stream_kernel"
 )
 # What a name says in any library: the custom all-reduces of vLLM, SGLang, TensorRT-LLM, FlashInfer and aiter,
-# PyTorch's symmetric memory. Compared without underscores, in lower case.
+# and PyTorch's symmetric memory. Compared without underscores, in lower case.
 _WORDS = (
     "allreduce", "allgather", "reducescatter", "alltoall", "crossdevicereduce", "crossdevicestore",
     "multimem", "a2adispatch", "a2acombine",
 )  # fmt: skip
-# Work around an exchange that stays on the device, and products that have one fused in.
+# Work around an exchange that stays on the device, and matrix products with a fused exchange.
 _LOCAL = pattern(r"layout|initiali[sz]e|init_array|gemm|matmul|^warp|^block")
 
 _EXPERT = pattern(r"(?:^|::)(deep_ep|uccl|nccl_ep)::(?:legacy::)?(.+)")
@@ -45,7 +45,8 @@ _KERNEL = pattern(r"_?kernel(?=_|$)|Kernel$")
 
 @lru_cache(maxsize=1024)
 def is_communication(name: str) -> bool:
-    """Whether a kernel exchanges data with other devices, by its name: a collective, or a part of one."""
+    """Whether a kernel exchanges data with other devices, judging by its name: a collective, or a part of
+    one."""
     if name.startswith("triton_") and name[7:10] in inductor.KINDS:
         return False
     path = cxx.parse(cxx.readable(name)).path

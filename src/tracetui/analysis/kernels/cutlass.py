@@ -14,7 +14,7 @@ from tracetui.analysis.kernels.model import KernelName, join_words
 from tracetui.patterns import pattern
 
 _READ = 6000
-"""Characters that are read of a template: the main loop stands first, the epilogue after it."""
+"""How many characters of a template are read: the main loop comes first, the epilogue after it."""
 
 _CAST = pattern(r"\((?:int|bool|unsigned int|long|unsigned long)\)|cute::|cutlass::")
 _TEMPLATE = pattern(r"cutlass|Mainloop|GemmShape")
@@ -65,7 +65,7 @@ def decode_library(name: str, function: cxx.Function) -> KernelName | None:
 
 
 def decode_template(name: str) -> KernelName | None:
-    """Decode a product or convolution by CUTLASS's templates, or None if it is not one."""
+    """Decode a matrix product or convolution made from CUTLASS's templates, or None if it is not one."""
     if not _TEMPLATE.search(name[:_READ]):
         return None
     text = _CAST.sub("", name[:_READ])
@@ -117,7 +117,8 @@ _WORDS = {
 
 
 def _dsl(name: str) -> KernelName:
-    """CuTe DSL: the module's path and the class run together, so the class is what starts with a capital."""
+    """CuTe DSL: the module's path and the class are run together, so the class begins at the first
+    capital."""
     text = name[len("kernel_cutlass_") : cxx.LIMIT]
     if end := _DSL_END.search(text):
         text = text[: end.start()]

@@ -1,7 +1,7 @@
-"""Reading C++ function names, demangled or not, in one pass and without a grammar.
+"""Reads C++ function names, mangled or not, in one pass and without a grammar.
 
-Names come from files that strangers made. Every function here accepts any text, never raises, and reads at
-most `LIMIT` characters, so a hostile name costs no more than a long one.
+Names come from files that anyone may have made. Every function here accepts any text, never raises, and reads
+at most `LIMIT` characters, so a hostile name costs no more than a long one.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def dtype_of(text: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def readable(name: str) -> str:
-    """A mangled name (Itanium: ``_ZN2ck...``) as C++; any other name as it is.
+    """A mangled name (Itanium: ``_ZN2ck...``) as C++; any other name unchanged.
 
-    Kineto leaves names mangled that are longer than 1,024 characters or have types that its own demangler
-    does not know, such as the bf16 of AMD's compilers. A name that the library does not read (cut short,
-    damaged, or on Python 3.10, for which it has no version) comes back as its source names and numbers in
-    order, in the form of a template. The library bounds depth, input and output.
+    Kineto leaves names mangled if they are longer than 1,024 characters or have types that its own demangler
+    does not know, such as the bf16 of AMD's compilers. A name that the library cannot read (cut short,
+    damaged, or on Python 3.10, for which the library has no version) comes back as its source names and
+    numbers in order, in the form of a template. The library limits depth, input and output.
     """
     name = name.removesuffix(".kd")  # AMD's kernel descriptor, which shares the kernel's name
     if not name.startswith("_Z"):
@@ -86,7 +86,8 @@ def readable(name: str) -> str:
 
 
 def _outline(name: str) -> str:
-    """``ck::kernel<GridwiseGemm, RowMajor, 256>``: what can be seen in a mangled name without its grammar."""
+    """``ck::kernel<GridwiseGemm, RowMajor, 256>``: what can be read from a mangled name without the
+    grammar."""
     words, nested = _mangled_words(name)
     if not words:
         return name
@@ -166,7 +167,7 @@ def template_args(text: str, head: str) -> list[str]:
 
 
 def inner(function: Function) -> Function:
-    """What a launcher's template runs: T of ``cutlass::device_kernel<T>``, ``ck_tile::kentry<1, T>``."""
+    """What a launcher's template runs: T in ``cutlass::device_kernel<T>``, ``ck_tile::kentry<1, T>``."""
     for _ in range(4):
         wraps = function.base in _LAUNCHERS or function.base.startswith("enable_")
         types = [arg for arg in function.args if not arg.isdigit()] if wraps else []

@@ -47,14 +47,14 @@ _MARKS = {"splitk": "splitk", "badd": "+C", "bias": "+bias"}
 """Notes that the short name shows."""
 UNALIGNED = "operands are not aligned"
 _WIDE = ("fp64", "complex64", "complex128")
-"""Elements of 8 bytes and more: kernels for them load one at a time as a rule."""
+"""Elements of 8 bytes or more: kernels for them usually load one at a time."""
 """A note: the kernel loads one element at a time (``align1``), as rows may start at any address."""
 
 _NVJET_TYPES = {"t": "bf16", "h": "fp16", "q": "fp8", "s": None}
 
 
 class _Words(Struct):
-    """What the words of a name have said so far."""
+    """What the words of a name have shown so far."""
 
     tiles: list[str] = field(default_factory=list)
     arch: str | None = None
@@ -89,7 +89,7 @@ def decode_gemm(name: str) -> KernelName | None:
         return None
     if (
         "_xmma_" in word and "_tf32" in word and words.dtype == "fp32"
-    ):  # what goes in is fp32, not what multiplies
+    ):  # the inputs are fp32, not what is multiplied
         words.dtype, words.tensor_cores = "tf32", True
     if "_xmma_" in word and words.tensor_cores is None and words.dtype == "fp32":
         words.tensor_cores = False  # these names always state the tensor instruction if there is one
@@ -150,7 +150,7 @@ def _read_math(words: _Words, math: re.Match[str]) -> None:
     words.precision = _PRECISION.get(precision or "")
     if what == "gemm":
         words.gemm = True
-    elif what == "cudnn":  # a convolution, whichever way
+    elif what == "cudnn":  # a convolution, in whichever direction
         words.convolution = words.convolution or "conv"
     else:
         words.convolution = what

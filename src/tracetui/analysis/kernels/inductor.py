@@ -80,7 +80,7 @@ def decode_triton(name: str) -> KernelName | None:
     number = rest.pop() if rest and rest[-1].isdigit() else None
     ops = tuple(_split_ops(rest[1:] if rest[:1] == ["fused"] else rest))
     attends = [op for op in ops if op.startswith("flex_attention")] if kind == "tem" else []
-    # The rest made its inputs, in kernels of their own.
+    # The other ops made its inputs, in kernels of their own.
     shown = attends or [op.lstrip("_") for op in ops if op not in METADATA] or [op.lstrip("_") for op in ops]
     label = f"triton {kind}" if kind in KINDS else "triton"
     words = shown if kind in KINDS else [kind, *shown]

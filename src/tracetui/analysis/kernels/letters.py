@@ -1,9 +1,10 @@
-"""What the letters in a kernel's name mean, part by part, where it is documented or evident.
+"""What the letters in a kernel's name mean, part by part, if that is documented or evident.
 
 Sources: CUTLASS (docs.nvidia.com/cutlass: functionality, profiler, efficient GEMM) for the words that cuBLAS
-and cuDNN use, too; Tensile (rocm.docs.amd.com/projects/Tensile: kernel parameters; a parameter's abbreviation
+and cuDNN use too; Tensile (rocm.docs.amd.com/projects/Tensile: kernel parameters; a parameter's abbreviation
 is its capitals, `getParameterNameAbbreviation`); NCCL (environment variables NCCL_ALGO and NCCL_PROTO).
-NVIDIA documents no name of nvjet: what is said of those agrees with the ops' types, shapes and epilogues.
+NVIDIA does not document nvjet names: what is said about those agrees with the ops' types, shapes and
+epilogues.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _TENSILE = {
 }
 _SWITCHES = ("GSU", "SK", "WGM")
 _OFF = ("0", "1")
-"""Values of the switches that mean nothing to tell."""
+"""Values of the switches that are not worth mentioning."""
 _TENSILE_PART = pattern(r"(GSU|SK|PGR|PLR|WGM|WS|ISA)(n?\d{1,4})")
 _TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "F8": "fp8", "B8": "bf8", "I8": "int8"}
 _TENSILE_INDEX = {
@@ -109,7 +110,7 @@ def _nvjet(text: str) -> Iterator[tuple[str, str]]:
             yield word, f"fp8 inputs, fp32 accumulation, {_NVJET_TYPES[low[4]]} result ({_UNDOCUMENTED})"
         elif size := _SIZES.fullmatch(low):
             sizes += 1
-            if "mma" in text:  # sm120: another order, which is not evident
+            if "mma" in text:  # sm120 uses another order, whose meaning is not evident
                 continue
             if sizes == 1:
                 yield word, f"tile: {size[1]} x {size[2]} of the result at a time"
@@ -193,6 +194,6 @@ def _tensile(words: list[str]) -> Iterator[tuple[str, str]]:
         elif word[:2] == "MI" and (size := _SIZES.match(word[2:])):
             yield word, f"matrix instruction of {size[1]} x {size[2]}"
         elif word == "Bias":
-            yield word, "can add a bias"  # hipBLASLt runs such kernels for plain products, too
+            yield word, "can add a bias"  # hipBLASLt runs such kernels for plain products too
         elif (part := _TENSILE_PART.fullmatch(word)) and (part[2] not in _OFF or part[1] not in _SWITCHES):
             yield word, _TENSILE[part[1]].format(part[2].replace("n", "-"))

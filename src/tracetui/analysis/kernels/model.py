@@ -52,7 +52,7 @@ NAMESPACES = {
     "deep_gemm": "deep_gemm", "fbgemm_gpu": "fbgemm", "rocprim": "rocprim", "marlin": "marlin",
     "quickreduce": "quickreduce", "deep_ep": "deepep", "ck": "ck", "ck_tile": "ck",
 }  # fmt: skip
-"""A kernel's family by the first part of its qualified name."""
+"""A kernel's family, by the first part of its qualified name."""
 
 
 def join_words(*words: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Attention, copies, sorting and scanning, and whatever no other module knows."""
+"""Attention, copies, sorting and scanning, and names that no other module recognizes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SM = pattern(r"sm_?(\d{2,3})\b|Sm(\d{2,3})")
 _TILE = pattern(r"\d+x\d+(?:x\d+)?")
 _TRAITS = pattern(r"kernel_traits<(\d{1,4}), (\d{1,4}), (\d{1,4})")
 _CAST = pattern(r"\((?:int|bool)\)")
-# cuDNN's older convolutions: they multiply on the plain units, whatever their type.
+# cuDNN's older convolutions: they do not use tensor cores, whatever their type.
 _PLAIN = pattern(r"(?:im|ex)plicit_convolve_sgemm|[wd]grad(?:_alg\d)?_engine|[wd]grad2d")
 _STRIP = pattern(r"(?:_cuda)?(?:_kernel|Kernel)(?:_val|_new)?$")
-# For a name that no module knows: the first kind with a word that it contains.
+# For a name that no module recognizes: the first kind with a word that it contains.
 _KINDS = {
     "conv": ("convolve", "wgrad", "dgrad", "winograd", "im2col", "causal_conv1d"),
     "attention": (
@@ -88,9 +88,9 @@ _FAMILIES = {
     "rocm": ("miopen", "rocclr"),
     "aten": ("at::", "at_cuda_detail"),
 }
-# Integers among the arguments of these are indices, or bits.
+# Integers among the arguments of these are indices or bits.
 _OF_REALS = ("attention", "norm", "softmax")
-# Names that say nothing: what such a kernel does is the functor among its arguments, the last one of them.
+# Names that say nothing by themselves: the operation is in the functor among the arguments, the last one.
 _NAMELESS = frozenset(
     {"apply", "apply_kernel", "kernel", "invoke", "run", "launch", "op_kernel", "kernel_impl"}
 )
@@ -212,13 +212,13 @@ def decode_cub(name: str, function: cxx.Function) -> KernelName | None:
 
 
 def decode_other(name: str, function: cxx.Function) -> KernelName:
-    """Any other name: its last part, less namespaces, templates and the word "kernel"; and its type."""
+    """Any other name: its last part, without namespaces, templates and the word "kernel"; and its type."""
     text = name[: cxx.LIMIT].strip()
     head = function.path[0] if len(function.path) > 1 else ""
     function = cxx.inner(function)
     base = function.base or text
     path = "::".join(function.path).lower() or text.lower()
-    if text.startswith("_Z"):  # what nobody can read
+    if text.startswith("_Z"):  # nobody can read these
         label = text[:32]
     elif _WORDS.fullmatch(text):  # "Stream Wait Event", not the function `Event` of type `Stream Wait`
         return KernelName(name, "other", text)
@@ -247,7 +247,8 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
 
 
 def _functor(function: cxx.Function) -> cxx.Function | None:
-    """The last argument that is a type with a name of its own, and of it again the last: the operation."""
+    """The operation: the last argument that is a type with a name of its own and, within that, again the
+    last."""
     found = None
     for _ in range(6):
         named = [cxx.parse(arg) for arg in function.args if arg[-1:] != "*" and cxx.dtype_of(arg) is None]

@@ -17,7 +17,7 @@ _TENSILE_TYPES = {"B": "bf16", "H": "fp16", "S": "fp32", "D": "fp64", "I": "int8
 _TENSILE_LAYOUT = {"Ailk": "n", "Alik": "t", "Bljk": "n", "Bjlk": "t"}
 
 
-# What stands before BlockSize and the tile (M, N, K) in Composable Kernel's gridwise templates.
+# What comes before BlockSize and the tile (M, N, K) in Composable Kernel's gridwise templates.
 _CK_SIZES = pattern(
     r"(?:GemmSpecialization\)?\W{0,2}\d+|InMemoryDataOperationEnum\)?\W{0,2}\d+, 1)((?:, \d{1,5}){4,12})"
 )
@@ -56,7 +56,8 @@ def _composable(name: str, text: str, function: cxx.Function, kind: str, what: s
     """``ck::kernel_gemm_xdl_cshuffle_v3<ck::Gridwise...<RowMajor, ColumnMajor, ..., f8_fnuz_t, ...>``."""
     found = _CK_SIZES.search(text)
     sizes = [int(n) for n in found[1].split(", ")[1:]] if found else []
-    # Scales in blocks (M, N, K) stand behind BlockSize, one size of them (MX formats) before it.
+    # Block scale sizes (M, N, K) follow BlockSize; in MX formats there is only one, and it comes before
+    # BlockSize.
     head = text[:400].lower()
     first = 4 if "abscale" in head or "blockscale" in head else 2 if "gemmmx" in head else 1
     tile = sizes[first : first + 3] if len(sizes) >= first + 3 else []
@@ -76,12 +77,12 @@ def _composable(name: str, text: str, function: cxx.Function, kind: str, what: s
 
 
 def _assembly(name: str, base: str) -> KernelName | None:
-    """``aiter::fmoe_bf16_pertokenFp8_g1u1_32x128``: kernels written in assembly, with names of words."""
+    """``aiter::fmoe_bf16_pertokenFp8_g1u1_32x128``: kernels written in assembly, with names made of words."""
     kind = next((kind for word, kind in _ASM_KINDS.items() if base.lower().startswith(word)), None)
     if kind is None:
         return None
     tile, typed = _ASM_TILE.search(base), {t.lower() for t in _ASM_TYPE.findall(base)}
-    # The narrower type is that of a product's operands; attention may keep its cache in another one.
+    # The narrower type is that of a matrix product's operands; attention may keep its cache in another type.
     dtype = next((_NARROWER[t] for t in _NARROWER if t in typed), None)
     dtype = None if kind == "attention" and len(typed) > 1 else dtype
     return KernelName(
@@ -111,7 +112,7 @@ def _tensile(name: str, text: str) -> KernelName:
     tokens = text.split("_")
     if any(
         token.startswith("PostGSU") for token in tokens
-    ):  # adds up what the blocks that shared a tile have
+    ):  # adds up the results of the blocks that shared a tile
         dtype = _TENSILE_TYPES.get(tokens[1])
         return KernelName(name, "rocm", join_words("split-K reduce", dtype), "reduction", dtype=dtype)
     layout = "".join(_TENSILE_LAYOUT.get(token, "") for token in tokens[1:3])

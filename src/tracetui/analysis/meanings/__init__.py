@@ -1,4 +1,5 @@
-"""What the names in a trace mean, in two plain sentences each: what it does, and what that means in a trace.
+"""Explains the names in a trace in two plain sentences each: what the thing does, and what it means in a
+trace.
 
 Sources: PyTorch's and Kineto's code and documentation, and the CUDA toolkit's.
 """

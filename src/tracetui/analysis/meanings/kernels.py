@@ -1,4 +1,4 @@
-"""Kernels, copies and memsets, by what the decoder made of their names."""
+"""Explains kernels, copies and memsets, by their decoded names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _SPECIAL = (
     ("other", r"gamma.?beta", "The gradient of a norm's weights: sums over all rows. " + _MEMORY_BOUND),
 )  # fmt: skip
 SPECIAL = tuple((kind, re.compile(pattern, re.I), text) for kind, pattern, text in _SPECIAL)
-"""Within a kind, by the short name."""
+"""For each kind, by the short name."""
 
 COPIES = {
     "HtoD": "A copy from host memory to the GPU. It goes over PCIe or NVLink, which is far slower "
@@ -111,7 +111,7 @@ _GENERATED = (
 
 
 def kernel(name: KernelName) -> tuple[str, ...]:
-    """What a kernel, a copy or a memset is; () where its name says nothing."""
+    """What a kernel, a copy or a memset is; () if its name says nothing."""
     if name.kind == "memcpy":
         return tuple(text for way, text in COPIES.items() if way in name.short) or (KINDS["memcpy"],)
     special = (text for of, word, text in SPECIAL if of == name.kind and word.search(name.short))

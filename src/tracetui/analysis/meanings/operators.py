@@ -1,4 +1,4 @@
-"""PyTorch's operators. A name belongs to a group whose sentence says what its time is made of."""
+"""Explains PyTorch's operators. Each name belongs to a group, whose sentence says what takes its time."""
 
 from __future__ import annotations
 
@@ -333,7 +333,8 @@ _OWN = {
 
 
 def _table(lines: str, second: str) -> dict[str, str]:
-    """{name: what it does, and the second sentence} of lines "name what it does"; indented ones go on."""
+    """{name: what it does, and the second sentence}, from lines "name what it does"; indented lines continue
+    the one before."""
     found = (line.partition(" ") for line in lines.strip().replace("\n    ", " ").splitlines())
     return {name: f"{first} {second}" for name, _, first in found}
 
@@ -482,7 +483,7 @@ _BACKWARDS |= dict.fromkeys(
 
 
 def operator(name: str) -> str | None:
-    """What an operator of this name does; None where that is not known."""
+    """What an operator of this name does; None if that is not known."""
     if name.startswith("aten::"):
         own = _aten(name[6:])
         if own is not None:
@@ -495,7 +496,8 @@ def operator(name: str) -> str | None:
 
 
 def compiled(name: str) -> str | None:
-    """What a call of compiled code is, recorded as an operator or as an annotation; None for others."""
+    """What a call of compiled code is, whether recorded as an operator or as an annotation; None for
+    others."""
     return _of(_COMPILED, name)
 
 
@@ -510,7 +512,7 @@ def is_view(name: str) -> bool:
 
 
 def unknown(name: str) -> str:
-    """What can be said of an operator that `operator` does not know."""
+    """What can be said about an operator that `operator` does not know."""
     space, colons, _ = name.partition("::")
     if name.startswith("aten::"):
         return (
@@ -529,7 +531,7 @@ def unknown(name: str) -> str:
 
 
 def backend(name: str) -> str | None:
-    """The backend of attention that an operator stands for."""
+    """The attention backend that an operator stands for."""
     found = re.fullmatch(r"aten::_scaled_dot_product_(flash|efficient|cudnn)_attention\w*", name)
     if found:
         return {"flash": "flash", "efficient": "memory-efficient", "cudnn": "cuDNN"}[found[1]]

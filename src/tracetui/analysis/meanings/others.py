@@ -1,4 +1,4 @@
-"""Annotations, Python functions, the profiler's own events, and waits on the GPU."""
+"""Explains annotations, Python functions, the profiler's own events, and waits on the GPU."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ OVERHEAD = {
     "Command Buffer "
     "Full": "The launch waits for room in the GPU's queue. That happens without the profiler, too.",
 }
-"""The beginnings of the names of `overhead` events."""
+"""Prefixes of the names of `overhead` events."""
 
 _WAITS = (
     (
@@ -82,7 +82,7 @@ WAITS = tuple((re.compile(pattern), text) for pattern, text in _WAITS)
 
 
 def named_range(name: str) -> str | None:
-    """What an annotation, or a Python function, of a well-known name is; None for any other."""
+    """What a well-known annotation or Python function is; None for any other name."""
     return next((text for pattern, text in RANGES if pattern.match(name[:200])), None)
 
 

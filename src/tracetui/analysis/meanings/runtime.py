@@ -1,4 +1,5 @@
-"""Calls of the CUDA, HIP and Level Zero runtimes and drivers. The first pattern that is found counts."""
+"""Explains calls of the CUDA, HIP and Level Zero runtimes and drivers. The first pattern that matches
+counts."""
 
 from __future__ import annotations
 
@@ -146,5 +147,5 @@ CALLS = tuple((re.compile(pattern), text) for pattern, text in _CALLS)
 
 
 def runtime_call(name: str) -> str | None:
-    """What a runtime or driver call of this name does; None where that is not known."""
+    """What a runtime or driver call of this name does; None if that is not known."""
     return next((text for pattern, text in CALLS if pattern.search(name[:200])), None)

@@ -873,7 +873,7 @@ FIND: dict[str, Find] = {
     "CPU-only": judged("CPU-only"),
     "not known": judged("not known"),
 }
-"""Of each term that a trace can have an example of."""
+"""The finder for each term that a trace can have an example of."""
 
 
 def _read(text: str) -> Iterator[Term]:

@@ -33,9 +33,9 @@ N = TypeVar("N", int, float)
 
 LOOK_SECONDS = 1.0
 FOLDER = Path("traces")
-"""Where traces go, as those of a capture do."""
+"""Where traces go, the same folder as for a capture."""
 LENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-"""Seconds to choose from."""
+"""The durations to choose from, in seconds."""
 STEPS = (1, 2, 3, 5, 10, 20)
 CHOOSING = (
     ("Esc", "close", "leave"),
@@ -51,7 +51,7 @@ FAILED = (("Esc", "close", "leave"), ("Enter", "again", "choose"))
 
 
 class Line(Drawn):
-    """What will be recorded, or what happens."""
+    """A line that says what will be recorded, or what happens."""
 
     DEFAULT_CSS = "Line { height: 1; }"
 
@@ -69,7 +69,7 @@ class Line(Drawn):
 
 
 class AttachSheet(Sheet[tuple[Again, Recorded]]):
-    """The jobs that can be asked; the result is what was recorded, and how to do it again."""
+    """The jobs that can be recorded; the result is what was recorded, and how to record it again."""
 
     SHARE = 0.5
     BINDINGS: ClassVar[list[BindingType]] = bind(
@@ -85,14 +85,14 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
             self.recorder, self.event = recorder, event
 
     class Looked(Message):
-        """The jobs that there are, from the thread that looks."""
+        """The jobs that were found, from the thread that looks for them."""
 
         def __init__(self, found: list[Job]) -> None:
             super().__init__()
             self.found = found
 
     def __init__(self, again: Again | None = None) -> None:
-        """`again`: record this at once."""
+        """`again`: make this recording at once."""
         super().__init__("Record a running job", CHOOSING)
         self.again = again
         self.wanted = Wanted()
@@ -168,7 +168,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
             self._describe()
 
     def action_steps(self) -> None:
-        """Count steps instead of time, or time again."""
+        """Switch between counting steps and time."""
         if self.recorder is None:
             self.wanted = replace(self.wanted, steps=5 if self.wanted.steps is None else None)
             self._describe()
@@ -218,7 +218,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
 
 
 class Recorder:
-    """Runs a recording in a thread and tells a sheet of it."""
+    """Runs a recording in a thread and passes its news on to a sheet."""
 
     def __init__(self, again: Again, sheet: AttachSheet) -> None:
         self._again, self._sheet = again, sheet
@@ -226,7 +226,7 @@ class Recorder:
         threading.Thread(target=self._run, name="attach", daemon=True).start()
 
     def stop(self) -> None:
-        """Ask nobody any more; returns at once."""
+        """Stop asking processes; returns at once."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -241,7 +241,7 @@ class Recorder:
                         self._tell(event)
         except AttachError as error:
             self._tell(error)
-        except Exception as error:  # a fault of ours must not look like a recording without end
+        except Exception as error:  # a bug of ours must not look like a recording that never ends
             self._tell(AttachError(f"internal error: {type(error).__name__}: {error}"))
 
     def _tell(self, event: LiveEvent | AttachError) -> None:

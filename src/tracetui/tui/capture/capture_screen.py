@@ -22,7 +22,7 @@ FAILED = (("Enter", "change and try again", "again"), ("Esc", "back", "cancel"),
 LOOKS = {
     "title": "accent", "done": "text", "now": "accent", "note": "warn", "output": "dim", "error": "bad"
 }  # fmt: skip
-"""Of the lines, by their role."""
+"""The styles of the lines, by role."""
 
 
 class CaptureView(ScrolledLines):
@@ -97,7 +97,7 @@ class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):
             self.footer.say("ending the capture and everything it started …")
 
     def action_again(self) -> None:
-        """Back to the form, as it was filled in."""
+        """Back to the form, filled in as before."""
         if self.capture.end is not None:
             self.dismiss(self.options)
 

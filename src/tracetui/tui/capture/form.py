@@ -14,7 +14,7 @@ from tracetui.session.paths import meta_file
 CHOOSE = "← → choose one; or type module:function or script.py"
 TARGET = Option("target", "", CHOOSE, tuple(WORKLOADS), free=True, label="workload")
 FIRST = ("dtype", "compile", "mode", "warmup", "device")
-"""Options of how the program runs: these come before those of what is recorded."""
+"""Options of how the program runs: they come before those of what is recorded."""
 
 
 def form_fields(options: CaptureOptions) -> list[Option]:
@@ -31,7 +31,7 @@ def value_of(options: CaptureOptions, field: Option) -> Any:
 
 
 def is_own(options: CaptureOptions, field: Option) -> bool:
-    """Whether a field is an option of the workload only."""
+    """Whether a field is an option of this workload only."""
     return field.name in options.values()
 
 
@@ -117,7 +117,7 @@ def problem(options: CaptureOptions) -> str:
 
 
 class Meta(msgspec.Struct):
-    """The part of a .meta.json that is read."""
+    """The fields of a .meta.json that are read."""
 
     options: CaptureOptions
 
@@ -128,7 +128,7 @@ def earlier_options(trace: str) -> CaptureOptions | None:
         options = msgspec.json.decode(meta_file(trace).read_bytes(), type=Meta).options
         workload = WORKLOADS.get(options.target)
         usual = workload.defaults() if workload is not None else {}
-        # The file has all options, even those at their default: leave these out of the command.
+        # The file has all options, including defaults: leave the defaults out of the command.
         params = {k: v for k, v in options.params.items() if k not in usual or v != usual[k]}
         options = replace(options, params=params)
         options.check()

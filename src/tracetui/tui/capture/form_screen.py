@@ -21,7 +21,7 @@ from tracetui.tui.tables.drawing import scroll_bar
 
 LABEL, VALUE = 14, 30
 WIDE = 110
-"""With this many cells, every option has its help beside it; with fewer, only the one at the cursor."""
+"""From this many cells on, every option has its help beside it; below, only the one at the cursor."""
 
 
 class Form(Drawn, can_focus=True):
@@ -127,7 +127,7 @@ class Form(Drawn, can_focus=True):
 
 
 class FormScreen(LeaveOnce[CaptureOptions]):
-    """Its result is what to capture, or None if the user left."""
+    """Fills in the form; the result is what to capture, or None if the user left."""
 
     BINDINGS = bind("enter capture  escape leave", priority=True)
 

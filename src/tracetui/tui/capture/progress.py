@@ -54,7 +54,7 @@ def capture_lines(
     if isinstance(end, Failed):
         lines += [Line("error", text) for text in wrap(end.message, width)]
         lines += [Line("done", "")]
-        # All of it, wrapped rather than cut: the reason may be anywhere.
+        # The whole text, wrapped rather than cut: the reason may be anywhere in it.
         lines += [Line("output", part) for text in end.tail for part in wrap(plain(text), width, 4)]
     else:
         printed = [e.text for e in events if isinstance(e, Output) and e.text.strip()]

@@ -1,1 +1,2 @@
-"""What the keys of the trace screen do, a subject each: objects with a state of their own on one `Host`."""
+"""What the keys of the trace screen do, one module per subject: objects with their own state that share one
+`Host`."""

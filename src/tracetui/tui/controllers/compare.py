@@ -21,7 +21,7 @@ ONE = "only one trace is open: C compares it with another"
 
 
 class CompareKeys:
-    """Walk the differences of two recordings."""
+    """Steps through the differences of two recordings."""
 
     def __init__(self, host: Host, panes: PaneKeys, line: VerdictLine, top: TopLine) -> None:
         self.host, self.panes, self.line, self.top = host, panes, line, top
@@ -121,7 +121,8 @@ class CompareKeys:
             self.host.say(ONE)
 
     def may_end(self) -> bool:
-        """Esc with nothing left to clear: the second one goes back to A. False if nothing is compared."""
+        """Handles Esc when nothing is left to clear: the second Esc goes back to A. False if nothing is
+        compared."""
         if self.comparing and self.host.footer.message == ONCE_MORE:
             self._go_on_with(0)
         elif self.comparing:

@@ -41,8 +41,8 @@ class Host:
     area: PaneArea
     footer: Footer
     escapes: list[Escape] = field(default_factory=list)
-    """What Esc can undo, as a stack: each controller pushes its own, the longest-lasting first. One press
-    undoes the topmost that is active."""
+    """What Esc can undo, as a stack: each controller pushes its own entries, the longest-lasting first. One
+    press undoes the topmost active entry."""
     on_recording: list[Callable[[], object]] = field(default_factory=list)
     """Called when the selection has gone to another recording."""
     _active: int = 0
@@ -66,7 +66,7 @@ class Host:
                     setattr(self.screen, name, getattr(controller, name))
 
     def escape(self) -> bool:
-        """Undo the topmost thing that is active. False if there is none."""
+        """Undo the topmost active entry. False if there is none."""
         found = next((e for e in reversed(self.escapes) if e.active()), None)
         if found is not None:
             found.undo()
@@ -90,12 +90,13 @@ class Host:
             self.jump(event)
 
     def jumped_from(self, before: Viewport) -> None:
-        """A row of a table may have moved the view: its scope stays. `before`: the view until then."""
+        """A row of a table may have moved the view: the table's scope must not follow. `before`: the view
+        until then."""
         if self.walk.view != before and isinstance(self.area.open, ScopedPane):
             self.session.scopes.jumped()
 
     def follow_at_once(self) -> None:
-        """If it is cheap, update the open pane in the same frame as the timeline.
+        """Update the open pane in the same frame as the timeline, if that is cheap.
 
         The timeline's own message comes too late for that frame, and two frames take twice as long.
         """
@@ -106,7 +107,7 @@ class Host:
             self.draw_soon(pane)
 
     def follow_recording(self) -> None:
-        """Let what is about one recording follow the selection to another."""
+        """Make everything that is about one recording follow the selection to another."""
         if self._active != self.walk.active:
             self._active = self.walk.active
             for call in self.on_recording:

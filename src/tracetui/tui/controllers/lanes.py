@@ -12,7 +12,7 @@ from tracetui.tui.controllers.host import Host
 from tracetui.units import plural
 
 SAVE_DELAY = 1.0
-"""Seconds after the last change until the lanes are saved: a held key moves a lane many times."""
+"""Seconds from the last change until the lanes are saved: a held key moves a lane many times."""
 
 _writing = Lock()
 """Only one arrangement is written at a time."""
@@ -24,11 +24,12 @@ class LaneKeys:
     def __init__(self, host: Host) -> None:
         self.host, self.lanes = host, host.session.lanes
         self._unsaved: bool | None = None
-        """What to save: that there is an arrangement (True) or no longer one (False); None: nothing."""
+        """What to save: True: there is an arrangement; False: there is none any more; None: nothing to
+        save."""
         self._timer: Timer | None = None
 
     def _chosen_lane(self) -> bool:
-        """Whether there is a selection, whose lane is meant; if not, say so."""
+        """Whether there is a selection, and so a lane to act on; if not, say so."""
         if self.host.walk.selected is None:
             self.host.say("select an event in the lane first")
         return self.host.walk.selected is not None
@@ -68,8 +69,8 @@ class LaneKeys:
     # Saving
 
     def restore(self) -> None:
-        """Arrange the lanes as they were last time, and from now on save every change. Two that are compared
-        are arranged alike, and only for now."""
+        """Arrange the lanes as they were last time, and from now on save every change. Two recordings that
+        are compared are arranged alike, and the arrangement is not saved."""
         if len(self.host.walk.recordings) > 1:
             return
         kept = load_lanes(self.host.session.active.path)
@@ -93,7 +94,7 @@ class LaneKeys:
         self.host.in_thread(save, "keep lanes")
 
     def save(self) -> bool:
-        """Save what is not saved yet; may be called on any thread. False if that failed."""
+        """Save what is not saved yet; may be called from any thread. False if that failed."""
         with _writing:
             own, self._unsaved = self._unsaved, None
             lanes = self.lanes.arrangement() if own else None

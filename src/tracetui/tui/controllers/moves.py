@@ -13,7 +13,7 @@ ENDS = {
 }
 
 SCROLL = 2
-"""Lines that `down` scrolls from the last event, to show counters below it, which have no events."""
+"""How many lines `down` scrolls from the last event, to show the counters below it, which have no events."""
 
 
 class Moves:

@@ -1,4 +1,4 @@
-"""Keys that follow flows and go from gap to gap; the sheets that explain an event, and what words mean."""
+"""Keys that follow flows and go from gap to gap; the sheets that explain an event, and the glossary."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tracetui.formats.machine import is_short_of_memory
 from tracetui.trace.indices import prepare
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.base import JumpToGap
@@ -50,7 +51,7 @@ class Navigation:
             return
         if pane is None or not keys or isinstance(pane, DetailsPane):  # details are about the selection
             self._explain_selection()
-        elif (there := pane.about()) is not None:  # the keys are with the table: its row is meant
+        elif (there := pane.about()) is not None:  # the table has the keys, so its row is meant
             screen.post_message(there)
             screen.call_later(self._explain_selection)
         else:
@@ -83,7 +84,7 @@ class Navigation:
             self.host.walk.select(found.slice)
 
     def _to_example(self, found: Example | None) -> None:
-        """Go to the example that was chosen, and close what the glossary was opened from."""
+        """Go to the example that was chosen, and close the sheets that led to the glossary."""
         if found is not None:
             below = self.host.screen.app.screen
             if isinstance(below, LeaveOnce):
@@ -96,7 +97,7 @@ class Navigation:
     # Gaps
 
     def find_gaps(self) -> None:
-        """Find the gaps in a thread, then draw them; and what makes keys quick in a large trace."""
+        """Find and draw the gaps in a thread; in a large trace, also compute what makes keys fast."""
         session = self.host.session
 
         def find() -> None:
@@ -107,10 +108,11 @@ class Navigation:
             self.host.from_thread(draw)
             for of, recording in enumerate(session.walk.recordings):
                 self.gaps.order(of)
-                prepare(recording.trace)
+                if not is_short_of_memory(len(recording.trace)):
+                    prepare(recording.trace)
             for recording in session.walk.recordings:
                 find_told(recording.results)
-            gc.freeze()  # as after loading: results stay, too
+            gc.freeze()  # as after loading: the results stay too
             self.host.from_thread(draw)
 
         def draw() -> None:
@@ -120,7 +122,7 @@ class Navigation:
         self.host.in_thread(find, "find gaps")
 
     def count_gaps(self) -> None:
-        """Say in the tab how many gaps the active recording has."""
+        """Show in the tab how many gaps the active recording has."""
         results = self.host.session.active.results
         if results.ready("gaps"):
             self.host.area.tabs.set_count("gaps", f"{len(results.gaps()):,}")
@@ -138,7 +140,7 @@ class Navigation:
         self.host.say(said or no_gaps(self.host.session.active.results))
 
     def _order_first(self, step: int) -> None:
-        """In a thread: sort the gaps, then go to the next one."""
+        """Sort the gaps in a thread, then go to the next one."""
         try:
             self.gaps.order(self.host.session.walk.active)
         finally:

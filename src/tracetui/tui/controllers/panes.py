@@ -1,4 +1,4 @@
-"""Keys that open, size and sort the panes, and keeping them in step with the selection."""
+"""Keys that open, size and sort the panes, and the code that keeps them in step with the selection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracetui.tui.panes.base import Jump, Pane, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane
 
 IDLE = 0.08
-"""Seconds after the last selection until a pane follows that has to read the file for it."""
+"""Seconds from the last selection until a pane that has to read the file follows."""
 
 WIDE = 120
 """Columns that the screen needs for panes beside the timeline."""
@@ -83,7 +83,7 @@ class PaneKeys:
     # Opening and closing
 
     def action_pane(self, key: str) -> None:
-        """Show a pane and give it the keys; close it if it has them already."""
+        """Show a pane and give it the keys; close it if it already has them."""
         pane = self.area.open
         if self.area.tabs.open == key and pane is not None and pane.has_focus:
             self.area.show_pane(None)

@@ -1,4 +1,4 @@
-"""The prompt in place of the footer, for keys that need a line of text, and the filter of a table."""
+"""The prompt in place of the footer, for keys that need a line of text; and the filter of a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Text = Callable[[str], None]
 
 
 class Question(Struct, frozen=True):
-    """A question to the user. `keys` says beside the line what Enter and Esc do."""
+    """A question to the user. `keys`, beside the line, says what Enter and Esc do."""
 
     label: str
     entered: Text
@@ -29,7 +29,7 @@ class Question(Struct, frozen=True):
     left: Callable[[], None] | None = None
     """Called after Esc."""
     wrong: Callable[[str], str] | None = None
-    """Called after Enter: what is wrong with the text. The line stays open unless that is ""."""
+    """Called after Enter; returns what is wrong with the text. The line stays open unless that is ""."""
     afresh: bool = False
     """Typing replaces the value, unless the cursor is moved first."""
 

@@ -10,10 +10,10 @@ from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.scoped import ScopedPane
 
 SETTLED = 0.15
-"""Seconds after the last change of the range until the tables follow: a drag changes it many times."""
+"""Seconds from the last change of the range until the tables follow: a drag changes it many times."""
 
 IN_VIEW_SETTLED = 0.25
-"""Seconds after the last move of the view until the tables follow: a held key moves it many times."""
+"""Seconds from the last move of the view until the tables follow: a held key moves it many times."""
 
 
 class ScopeKeys:
@@ -41,7 +41,7 @@ class ScopeKeys:
             self.host.say(message)
 
     def to_range(self) -> None:
-        """The tables cover the range, or the whole trace if there is none."""
+        """Make the tables cover the range, or the whole trace if there is none."""
         self._show(self.scopes.to_range())
 
     def action_range(self) -> None:
@@ -49,7 +49,7 @@ class ScopeKeys:
             self.host.say("select an event first, or drag with the mouse")
 
     def action_scope(self) -> None:
-        """Switch the scope: the whole trace or the range → what is in view → the step → the first again."""
+        """Switch the scope in turn: the whole trace or the range → what is in view → the step."""
         if self.scopes.by == "range":
             self._show(self.scopes.to_view())
         elif self.scopes.by == "viewport":
@@ -68,7 +68,7 @@ class ScopeKeys:
         self.host.from_thread(found)
 
     def recording_changed(self) -> None:
-        """The selection went to another recording: the same scope, in its time."""
+        """The selection went to another recording: use the same scope, in that one's time."""
         if self.scopes.by == "range":
             self.scopes.to_range()
         elif self.scopes.by == "viewport":
@@ -80,7 +80,7 @@ class ScopeKeys:
         self._show()
 
     def range_changed(self) -> None:
-        """The range changed or is gone: the tables follow after a pause."""
+        """The range changed or was cleared: the tables follow after a pause."""
 
         def follow() -> None:
             if self.host.walk.range_ns is not None or self.scopes.by == "range":
@@ -94,7 +94,7 @@ class ScopeKeys:
         """The view moved: the tables follow after a pause."""
         if self.scopes.by == "viewport":
             self._view_moved = monotonic()
-            # One timer for many moves: when it fires too soon after the last one, it is set again.
+            # One timer serves many moves: if it fires too soon after the last one, it is set again.
             if self._view_timer is None:
                 self._view_timer = self.host.after(IN_VIEW_SETTLED, self._follow_view)
 

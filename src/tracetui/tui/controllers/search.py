@@ -10,7 +10,7 @@ from tracetui.tui.controllers.prompts import Prompts, Question
 from tracetui.units import plural
 
 PAUSE = 0.06
-"""Seconds after the last typed character until the search starts."""
+"""Seconds from the last typed character until the search starts."""
 
 
 class SearchKeys:
@@ -71,7 +71,7 @@ class SearchKeys:
         self.prompts.note(plural(len(self.search), "match") if self.search else "")
 
     def _wrong(self, query: str) -> str:
-        """What is wrong with an entered query; searches now if the pause is not over."""
+        """What is wrong with an entered query; if the pause is not over yet, this searches now."""
         if self._pending is not None:
             self._run()
         return self._problem

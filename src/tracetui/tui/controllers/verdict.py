@@ -1,4 +1,5 @@
-"""The verdict line, and the key that walks the parts of a step's time; going to what a line speaks of."""
+"""The verdict line, the key that walks through the parts of a step's time, and going to the events behind a
+line."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class VerdictKeys:
-    """What holds the trace back, and each part of it."""
+    """What holds the trace back, and each part of its time."""
 
     def __init__(
         self, host: Host, line: VerdictLine, top: TopLine, navigation: Navigation, panes: PaneKeys
@@ -29,9 +30,9 @@ class VerdictKeys:
         self.steps = 1
         """How many steps the verdict is about."""
         self.evidence: Mapping[str, Target] = {}
-        """Of the parts, once it is known."""
+        """The evidence for each part, once it is known."""
         self.words: Mapping[str, str] = {}
-        """Of the causes of idle time, once they are known."""
+        """The words for each cause of idle time, once they are known."""
         host.escapes.append(Escape(lambda: line.chosen is not None, lambda: setattr(line, "chosen", None)))
 
     def judge(self) -> None:
@@ -52,7 +53,7 @@ class VerdictKeys:
         self.host.in_thread(find, "verdict")
 
     def action_part(self, step: int) -> None:
-        """Go to the next part of the bar, and to its evidence: first to the longest one."""
+        """Go to the next part of the bar and its evidence, starting with the longest part."""
         parts = self.line.parts
         count = len(parts)
         if self.host.session.comparing:
@@ -66,7 +67,7 @@ class VerdictKeys:
             self.pick((at + step) % count if at is not None else longest)
 
     def pick(self, part: int) -> None:
-        """Choose a part of the bar, and go to its evidence."""
+        """Choose a part of the bar and go to its evidence."""
         from tracetui.report.parts import evidence
         from tracetui.tui.panes.overview import OverviewPane
 
@@ -85,7 +86,7 @@ class VerdictKeys:
             pane.show_entry(what.what)
 
     def follow(self, target: Target) -> None:
-        """Go to what a line of a pane speaks of: an event, a gap, a stretch of time, or a pane."""
+        """Go to what a line of a pane is about: an event, a gap, a stretch of time, or a pane."""
         self._go(target, target.said)
 
     def _go(self, target: Target, said: str) -> None:

@@ -16,8 +16,8 @@ class PaneSpec(NamedTuple):
     text: str
     """What it shows, for the help and the palette."""
     letter: str = ""
-    """The key that shows it; "" for a number, its place in `PANES`. There are nine numbers: `0` fits the
-    trace."""
+    """The key that shows it; "" for a number, by its place in `PANES`. There are nine numbers, because `0`
+    fits the trace."""
 
 
 PANES = (
@@ -35,10 +35,10 @@ PAIR_PANES = (
     PaneSpec("compare", "compare:ComparePane", "what differs between A and B, and why", "C"),
     PaneSpec("averages", "compare:BothPane", "averages of A and B side by side", "P"),
 )
-"""Panes about two recordings: these come first where two are open."""
+"""Panes about two recordings: they come first if two are open."""
 
 NUMBERS = sum(not pane.letter for pane in PANES)
-"""The number keys are 1 to this."""
+"""The number keys go from 1 to this."""
 
 
 def keyed(panes: Sequence[PaneSpec]) -> tuple[tuple[str, PaneSpec], ...]:

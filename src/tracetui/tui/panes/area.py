@@ -22,11 +22,11 @@ from tracetui.tui.panes import PAIR_PANES, PANES, PaneSpec, keyed
 from tracetui.tui.panes.base import Noted, Pane
 
 BOLD = Style(bold=True)
-"""Of a tab's key: tabs may stand close."""
+"""The style of a tab's key, because tabs may stand close together."""
 
 
 LONGEST = "annotations"
-"""The pane whose title takes the room of two others."""
+"""The pane whose title takes as much room as two others."""
 
 
 class PaneTabs(Drawn):
@@ -50,7 +50,7 @@ class PaneTabs(Drawn):
             self.pane = pane
 
     def __init__(self, pair: bool = False) -> None:
-        """`pair`: there are two recordings, and so panes about both."""
+        """`pair`: whether there are two recordings, and so panes about both."""
         super().__init__()
         self.specs: tuple[tuple[str, PaneSpec], ...] = (*keyed(PAIR_PANES if pair else ()), *keyed(PANES))
         """The panes with their keys."""
@@ -58,21 +58,22 @@ class PaneTabs(Drawn):
         self.counts: dict[str, str] = {}
 
     def set_note(self, note: str, needed: str = "") -> None:
-        """The open pane's note; `needed`: its beginning, for which tabs may lose their titles."""
+        """Set the open pane's note. `needed`: its beginning, to make room for which tabs may lose their
+        titles."""
         if (note, needed) != (self.note, self.needed):
             self.note, self.needed = note, needed
             self.refresh()
 
     def set_count(self, pane: str, count: str) -> None:
-        """A number to show after a tab's title."""
+        """Set a number to show after a tab's title."""
         if self.counts.get(pane) != count:
             self.counts[pane] = count
             self.refresh()
 
     def labels(self) -> list[tuple[str, str]]:
-        """(pane, text of its tab). If they do not fit beside the needed part of the note, all tabs lose their
-        counts, then stand closer, then lose their titles: first the longest one, then the last ones, in the
-        end all but the open one."""
+        """(pane, text of its tab). If they do not fit beside the needed part of the note, all tabs first lose
+        their counts, then stand closer together, then lose their titles: first the longest one, then from the
+        right, and in the end all except that of the open one."""
         room = self.size.width - (len(self.needed) + 2 if self.needed else 0)
         keys = sorted((spec.key for _, spec in self.specs), key=LONGEST.__eq__)
 
@@ -100,7 +101,7 @@ class PaneTabs(Drawn):
         room = self.size.width - sum(len(text) for _, text in labels)
         note = clauses(self.note, room - 2) if room >= 14 else ""
         cut = note != self.note and self.note[len(note) - 1 : len(note)] not in (",", ";", ":")
-        if cut or not note:  # "idle 24.947 …" says less than nothing
+        if cut or not note:  # a cut-off "idle 24.947 …" says less than nothing
             note = clip(self.needed, max(0, room - 2))
         segments.append(Segment(cell(f"{note} ", max(0, room), True), tab))
         return Strip(segments).adjust_cell_length(self.size.width, tab)
@@ -119,7 +120,7 @@ class PaneArea(Vertical):
     """Tabs and the open pane."""
 
     class HasKeys(Message):
-        """The open pane has got the keys, or lost them."""
+        """The open pane got the keys, or lost them."""
 
         def __init__(self, has: bool) -> None:
             super().__init__()
@@ -137,7 +138,7 @@ class PaneArea(Vertical):
         self._first = first
         self.tabs = PaneTabs(len(session.walk.recordings) > 1)
         self._made: dict[tuple[str, int], Pane] = {}
-        """By name and recording; panes about both are the first one's."""
+        """By name and recording; panes about both count as the first one's."""
 
     def compose(self) -> ComposeResult:
         yield self.tabs
@@ -149,7 +150,7 @@ class PaneArea(Vertical):
 
     @property
     def panes(self) -> dict[str, Pane]:
-        """The panes of the active recording that were made so far, by name."""
+        """The panes of the active recording that have been made so far, by name."""
         mine = {self._place(spec.key): spec.key for _, spec in self.tabs.specs}
         return {mine[place]: pane for place, pane in self._made.items() if place in mine}
 
@@ -167,7 +168,7 @@ class PaneArea(Vertical):
         return self._made[place]
 
     def follow_recording(self) -> None:
-        """The selection went to another recording: show that one's pane."""
+        """The selection went to another recording: show the pane of that one."""
         shown = next((pane for pane in self._made.values() if pane.is_attached and pane.display), None)
         if shown is None or self.tabs.open is None or shown is self.open:
             return
@@ -185,7 +186,7 @@ class PaneArea(Vertical):
         self.post_message(self.HasKeys(False))
 
     def grow(self, by: int) -> None:
-        """Make the area larger by some lines, or if it is beside, by twice as many cells."""
+        """Make the area larger by some lines or, if it is beside the timeline, by twice as many cells."""
         screen = self.screen.size
         if self.beside:
             self.styles.width = max(40, min(self.size.width + 2 * by, screen.width - 60))
@@ -208,8 +209,8 @@ class PaneArea(Vertical):
         return self._made.get(self._place(self.tabs.open)) if self.tabs.open else None
 
     def show_pane(self, key: str | None, before: Pane | None = None) -> Pane | None:
-        """Open a pane; None closes the open one. `before`: the pane that is shown, if it is not the open one
-        of the active recording."""
+        """Open a pane; None closes the open one. `before`: the pane that is on the screen, if that is not the
+        open one of the active recording."""
         before = before or self.open
         self.tabs.open = key
         self.set_class(key is None, "closed")

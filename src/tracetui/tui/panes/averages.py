@@ -18,12 +18,12 @@ from tracetui.units import duration, plural
 
 
 class AveragesPane(ScopedPane):
-    """A part of the averages. Enter jumps to the instance that has most of what the table is sorted by, again
-    to the next."""
+    """A part of the averages. Enter jumps to the instance with the largest value of the sorted column, Enter
+    again to the next one."""
 
     groups: tuple[str, ...] = GROUPS
     sort_first = "self_device self_cpu"
-    """The columns to sort by at first: the first that there is."""
+    """The columns to sort by at first: the first one that exists."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
@@ -53,7 +53,8 @@ class AveragesPane(ScopedPane):
     def show_averages(
         self, averages: Averages, note: tuple[str, str, str], memory: MemoryUse | None = None
     ) -> None:
-        """`note`: the note of the averages, the part of the trace that they cover, how they are grouped."""
+        """`note`: what the note says about the averages, the part of the trace that they cover, and how they
+        are grouped."""
         before = self._row_under_cursor()
         self.averages = averages
         table = averages_table(self.results.trace, averages, self.key, self._color, memory)
@@ -68,7 +69,8 @@ class AveragesPane(ScopedPane):
         self.follow(self._event)
 
     def _row_under_cursor(self) -> tuple[str, bool, str] | None:
-        """The row under the cursor, to find it in a new table; None at the top: the cursor stays there."""
+        """The row under the cursor, to find it in a new table; None at the top, where the cursor then
+        stays."""
         row = self.row if self.cursor else None
         return self._identity(self.averages, row) if self.averages is not None and row is not None else None
 
@@ -89,7 +91,8 @@ class AveragesPane(ScopedPane):
                 self.show_row(row)
 
     def about(self) -> Message | None:
-        """The first instance of the row under the cursor, or the selection if that is one of them."""
+        """The first instance of the row under the cursor, or the selection if that is one of its
+        instances."""
         if self.averages is None or self.row is None:
             return None
         found, *_ = instances(self.results, self.averages, self.row, self.sort)

@@ -1,4 +1,5 @@
-"""What all panes share: they are tables, they follow the selected event, and they ask the screen to jump."""
+"""What all panes have in common: they are tables, they follow the selected event, and they ask the screen to
+jump."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tracetui.report.parts import Target
 
 LONGEST_NEEDLE = 16
-"""Cells of a filter's text in a note, at most."""
+"""The most cells of a filter's text in a note."""
 
 
 class Jump(Message):
@@ -58,7 +59,7 @@ class JumpToGap(Message):
 
 
 class Follow(Message):
-    """A pane asks the screen to go to what one of its lines speaks of."""
+    """A pane asks the screen to go to what one of its lines is about."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -66,7 +67,7 @@ class Follow(Message):
 
 
 class GoToDifference(Message):
-    """A pane asks the screen to go to a difference. `again`: how often before."""
+    """A pane asks the screen to go to a difference. `again`: how many times it has asked before."""
 
     def __init__(self, which: int, again: int) -> None:
         super().__init__()
@@ -96,18 +97,18 @@ class Pane(TableView):
         self.note = ""
         """What the table covers, shown beside the tabs: the part of the trace, the filter, the rest."""
         self.needed = ""
-        """The beginning of the note, without which the rows would be misread."""
+        """The beginning of the note without which the rows would be misread."""
         self._note_parts = ("", "", "")
 
     def set_note(self, note: str, where: str = "", first: str = "") -> None:
-        """`where`: the part of the trace that the table covers; `first`: the part of `note` that is as
+        """`where`: the part of the trace that the table covers; `first`: the part of `note` that is just as
         important."""
         self._note_parts = (note, where, first)
         self._update_note()
 
     @property
     def busy(self) -> bool:
-        """Whether rows are still to come."""
+        """Whether more rows are still to come."""
         return False
 
     def place(self) -> str:
@@ -128,7 +129,8 @@ class Pane(TableView):
             return ": ".join(filter(None, (whose, where, "; ".join(filter(None, (filtered, text))))))
 
         note = joined(text)
-        # Of a part of the trace, what the note says is worth more than the titles of the other tabs.
+        # If the table covers only a part of the trace, the note matters more than the titles of the other
+        # tabs.
         self.needed = note if where else joined(first)
         if note != self.note:
             self.note = note
@@ -142,16 +144,18 @@ class Pane(TableView):
         """Another event was selected: show it in this table. Called only while the pane is visible."""
 
     def leads_to(self, row: int, again: int = 0) -> Message | None:
-        """What Enter on a row asks the screen for; `again`: how often before."""
+        """The request to the screen that Enter on a row makes; `again`: how many times it was pressed
+        before."""
         raise NotImplementedError
 
     def next_group(self) -> str:
-        """Group the rows by the next property, or show the next part of them, and say which; "" where there
-        is none."""
+        """Group the rows by the next property, or show the next part of them, and say which; "" if there is
+        none."""
         return ""
 
     def about(self) -> Message | None:
-        """What goes to the event or gap that the row under the cursor is about. None: it is about none."""
+        """The request to go to the event or gap that the row under the cursor is about; None if it is about
+        none."""
         there = self.leads_to(self.row) if self.row is not None else None
         match there:
             case Jump(event=event) if event < 0:

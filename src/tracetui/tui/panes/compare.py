@@ -36,12 +36,12 @@ class OfBoth(ScopedPane):
         return ""
 
     def set_scope(self, scope: Scope | None) -> None:
-        """The compared steps stay."""
+        """Ignore the scope: the compared steps stay the same."""
 
 
 class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles from the first
-    """The answer, what explains it, and the numbers. Enter goes to an explanation's events, again to the next
-    of them."""
+    """The answer, what explains it, and the numbers. Enter goes to an explanation's events, Enter again to
+    the next of them."""
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         comparison = self.session.comparing.comparison
@@ -72,7 +72,7 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
         return next((r for r in numbers(comparison) if r.title.removeprefix("idle: ") == name), None)
 
     def explain(self) -> bool:
-        """Open a sheet about the line under the cursor. False if there is nothing to say of it."""
+        """Open a sheet about the line under the cursor. False if there is nothing to say about it."""
         from tracetui.report.difference import explanation_facts, number_facts
         from tracetui.tui.screens.explain import DifferenceScreen
 
@@ -95,7 +95,7 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
         return True
 
     def _to_gap(self, cause: str, again: int) -> Message:
-        """The way to the longest gap of a cause: in A, and with the next Enter in B."""
+        """The request to go to the longest gap of a cause: in A, and with the next Enter in B."""
         recordings = self.session.walk.recordings
         if not all(recording.results.ready("causes") for recording in recordings):
             return GoToEvent(None, "still looking for the causes of gaps")
@@ -109,7 +109,7 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
 
 
 class BothPane(OfBoth):
-    """Every name of A and B side by side. Enter goes to its first event in A, again to that in B."""
+    """Every name of A and B side by side. Enter goes to its first event in A, Enter again to the one in B."""
 
     parts: ClassVar[tuple[str, ...]] = ("all", "ops", "kernels", "annotations")
 

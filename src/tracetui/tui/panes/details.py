@@ -39,7 +39,7 @@ class DetailsPane(Pane):
         self.facts: list[Fact] = []
         self.lines: list[Fact] = []
         self._wrapped: list[Fact] | None = None
-        """The facts that the lines were made from."""
+        """The facts from which the lines were made."""
         self.event: int | None = None
 
     def on_mount(self) -> None:
@@ -52,7 +52,7 @@ class DetailsPane(Pane):
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="details")
     def read(self, event: int | None) -> None:
-        """Make the facts, in a thread: the arguments are read from the file again."""
+        """Collect the facts, in a thread: the arguments are read from the file again."""
         trace, worker = self.results.trace, get_current_worker()
         if event is None:
             facts = trace_facts(trace)
@@ -74,7 +74,7 @@ class DetailsPane(Pane):
         width = self.size.width - LABEL - 7
         if width < 8:
             return
-        # If only the width has changed, the cursor stays on its text.
+        # If only the width has changed, the cursor stays on the same text.
         before, row = self.lines, self.row if self._wrapped is self.facts else None
         self._wrapped = self.facts
         lines = self.lines = wrapped(self.facts, width)

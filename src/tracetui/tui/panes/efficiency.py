@@ -16,7 +16,7 @@ from tracetui.units import plural
 
 
 class EfficiencyPane(ScopedPane):
-    """Kernels, then ops by shape. Enter jumps to the longest call, again to the next longest."""
+    """Kernels, then ops by shape. Enter jumps to the longest call, Enter again to the next longest."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)

@@ -49,10 +49,11 @@ class FindingsPane(ScopedPane):
         yield partial(self.show_findings, findings, note, where, nothing)
 
     def show_findings(self, findings: tuple[Finding, ...], note: str, where: str, nothing: str) -> None:
-        """`where`: the part of the trace that they are about; `nothing`: the text if there are none."""
+        """`where`: the part of the trace that they are about; `nothing`: the text to show if there are
+        none."""
         if findings == self.findings and findings:
             self.set_note(note, where)
-            return  # Enter goes on to the next event
+            return  # Enter still goes to the next event
         row = self.row if self.cursor else None
         before = self._finding(row).rule if row is not None else None
         self.findings, self._nothing = findings, nothing

@@ -33,7 +33,7 @@ class GapsPane(ScopedPane):
         super().__init__(session, key)
         self.gaps: GapList | None = None
         self._wanted: tuple[int, int] | None = None
-        """The gap to put the cursor on once the table has it: device, index."""
+        """The gap (device, index) to put the cursor on once the table has it."""
         if (gap := session.gaps.at) is not None:
             self._wanted = int(self.results.gaps().device[gap]), int(self.results.gaps().index[gap])
         self.waiting = "looking for gaps …"
@@ -41,14 +41,14 @@ class GapsPane(ScopedPane):
     def work_out(self) -> Iterator[Callable[[], None]]:
         results = self.results.within(self.scope)
         gaps = results.gaps()
-        if results.is_whole:  # all causes take a while
+        if results.is_whole:  # finding all causes takes a while
             yield partial(self.show_gaps, results, False)
         where, note = within(self.scope), totals_text(gaps, results.causes())
         results.small_ops()
         yield partial(self.show_gaps, results, True, (note or ("no gap" if where else ""), where))
 
     def show_gaps(self, results: Results, causes: bool, note: tuple[str, str] | None = None) -> None:
-        """`note`: the note of the gaps, and the part of the trace that they are in."""
+        """`note`: what the note says about the gaps, and the part of the trace that they are in."""
         before = self._wanted or (self._gap_of(self.row) if self.cursor else None)
         self.gaps = results.gaps()
         self.set_table(gaps_table(results, causes), "duration")

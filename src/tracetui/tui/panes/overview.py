@@ -1,4 +1,4 @@
-"""The overview: the summary, to be walked. Every line leads to its evidence."""
+"""The overview: the summary as lines to move through, each of which leads to its evidence."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from tracetui.tables.lines import Line
 
 TRACK = "|track"
-"""See `report.overview_lines`, which is imported when there is something to lay out."""
+"""See `report.overview_lines`, which is imported only when there is something to lay out."""
 
 
 def _textured(line: Line) -> Line:
-    """The line of the parts with the textures that the bar has without colors."""
+    """The line that names the parts, with the textures that the bar has without colors."""
     from tracetui.report.overview_lines import MARK
 
     names = [role for text, role in line if text == MARK]
@@ -42,7 +42,7 @@ def _textured(line: Line) -> Line:
 
 
 class OverviewPane(ScopedPane):
-    """Blocks of lines in one column or two. Enter goes to what a line speaks of."""
+    """Blocks of lines in one or two columns. Enter goes to what a line is about."""
 
     DEFAULT_CSS = """
     OverviewPane > .drawn--head { background: transparent; }
@@ -60,21 +60,21 @@ class OverviewPane(ScopedPane):
         self.entries: list[Entry] = []
         self._lines: list[list[Piece]] = []
         self._laid: tuple[int, ...] = ()
-        """The width and height that the lines are for, and how many entries they have."""
+        """The width and height for which the lines were laid out, and the number of entries."""
         self._held = False
-        """Whether drawing waits until the cursor's place is known."""
+        """Whether drawing waits until the place of the cursor is known."""
         self.waiting = "working it out …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
         from tracetui.report.kept import kept_overviews  # in this thread: the first picture goes without
 
         results = self.results.within(self.scope)
-        place, _ = scope_texts(results)  # how busy it is, the first sentence says
+        place, _ = scope_texts(results)  # the first sentence says how busy it is
         for overview in kept_overviews(results):
             yield partial(self.show_overview, overview, place)
 
     def show_overview(self, overview: Overview, place: str) -> None:
-        """`place`: the part of the trace that it is about."""
+        """`place`: the part of the trace that the overview is about."""
         before = self.entries[self.row] if self.row is not None and self.row != self._first else None
         self.overview = overview
         blocks = [(block.title, entry) for block in overview.blocks for entry in block.entries]
@@ -114,7 +114,7 @@ class OverviewPane(ScopedPane):
         self._to_view()
 
     def lines(self) -> list[list[Piece]]:
-        """The lines, as they are laid out for this width."""
+        """The lines, laid out for this width."""
         laid = self.size.width - 2, self.page, len(self.order)
         if self.overview is not None and self._laid != laid:
             from tracetui.report.overview_lines import lay_out
@@ -136,7 +136,8 @@ class OverviewPane(ScopedPane):
         return next(places, None)
 
     def _to_view(self) -> None:
-        """Scroll so that the line under the cursor is in view; at the top entry, all above it is, too."""
+        """Scroll so that the line under the cursor is in view; at the top entry, everything above it is in
+        view too."""
         place = self._place(self.row) if self.row is not None else None
         if place is not None and self.page > 0:
             line = place[0] if self.row != self._first else 0
@@ -144,7 +145,7 @@ class OverviewPane(ScopedPane):
 
     def _to(self, at: int, tell: bool = True) -> None:
         top, before = self.top, self.row
-        self._held = True  # drawn once, when the place in the lines is known
+        self._held = True  # draw once, when the place in the lines is known
         super()._to(at, tell)
         self.top = top  # in lines, not in entries
         self._to_view()
@@ -158,7 +159,7 @@ class OverviewPane(ScopedPane):
             super().redraw(lines)
 
     def action_move(self, step: int) -> None:
-        """Up or down within the column."""
+        """Move up or down within the column."""
         row = self.row
         place = self._place(row) if row is not None else None
         if place is None:
@@ -177,7 +178,7 @@ class OverviewPane(ScopedPane):
         self.action_move(pages * max(1, self.page - 1))
 
     def action_side(self, step: int) -> None:
-        """To the column beside, at the same height."""
+        """Move to the other column, at the same height."""
         place = self._place(self.row) if self.row is not None else None
         if place is None:
             return
@@ -192,7 +193,7 @@ class OverviewPane(ScopedPane):
 
     @property
     def part(self) -> str:
-        """The glossary's name of the part of the time under the cursor, "" on other lines."""
+        """The glossary's name for the part of the time under the cursor, "" on other lines."""
         here = self.entries[self.row] if self.row is not None and self.entries else None
         blocks = self.overview.blocks if self.overview is not None else ()
         if here is None or all(block.key != "time" or here not in block.entries for block in blocks):
@@ -200,7 +201,7 @@ class OverviewPane(ScopedPane):
         return "launch (cause)" if here.name == "launch" else here.name
 
     def show_entry(self, name: str) -> None:
-        """Put the cursor on the first line of this name, if there is one."""
+        """Put the cursor on the first line with this name, if there is one."""
         found = next((n for n, entry in enumerate(self.entries) if entry.name == name), None)
         if found is not None:
             self._go(found)
@@ -215,7 +216,7 @@ class OverviewPane(ScopedPane):
         self.redraw()
 
     def on_resize(self) -> None:
-        # Textual calls the table's after this, which counts rows, not lines: what follows comes later.
+        # The table's own `on_resize` runs after this one and counts rows, not lines: do the rest later.
         self.call_later(self._resized)
 
     def _resized(self) -> None:
@@ -261,7 +262,7 @@ class OverviewPane(ScopedPane):
         return Strip([*strip, bar], width)
 
     def _under_cursor(self, piece: Piece, width: int, mark: str) -> list[Segment]:
-        """A line under the cursor: all of its cells, the bar in its own colors."""
+        """The line under the cursor: all of its cells are marked, but the bar keeps its colors."""
         cursor = self.look("cursor")
         (margin, _), *rest = piece.line
         segments = [Segment(mark + margin[1:], cursor)]

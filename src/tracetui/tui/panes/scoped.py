@@ -34,30 +34,31 @@ def within(scope: Scope | None) -> str:
 
 
 def scope_texts(results: Results) -> tuple[str, str]:
-    """The scope and how busy its devices were: `range of 1.200 ms`, `GPU busy 76.10%`."""
+    """The scope, and how busy its devices were: `range of 1.200 ms`, `GPU busy 76.10%`."""
     if results.is_whole:
         return "", ""
     start, end = results.window
     devices = results.gaps().devices
     busy, time = sum(device.busy for device in devices), (end - start) * len(devices)
     busy_text = f"GPU busy {share_of(busy, time)}" if time else ""
-    joined = ", " if results.scope.kind == "step" else " of "  # "step 3 of 14" were another thing
+    joined = ", " if results.scope.kind == "step" else " of "  # "step 3 of 14" would mean something else
     return f"{scope_name(results.scope)}{joined}{exact(end - start)}", busy_text
 
 
 class ScopedPane(Pane):
-    """A table of a scope. It is made in a thread, one at a time, and only while the pane is visible."""
+    """A table for a scope. It is made in a thread, one at a time, and only while the pane is visible."""
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
         self.scope = session.scopes.scope
         self.earlier = False
-        """Whether the table covers an earlier view than the one that is shown."""
+        """Whether the table covers an earlier view than the one on the screen."""
         self._working = False
         self._outdated = False
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        """Called in a thread: make the table, and yield functions that show it, for the UI thread."""
+        """Called in a thread: makes the table, and yields functions that show it, to be called on the UI
+        thread."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -76,7 +77,7 @@ class ScopedPane(Pane):
         return where.replace("view", "earlier view") if self.earlier else where
 
     def load(self) -> None:
-        """Make the table again: now, or after the current work, or when the pane is next shown."""
+        """Make the table again: now, after the current work, or when the pane is next shown."""
         self._outdated = True
         self.catch_up()
 

@@ -1,4 +1,4 @@
-"""The steps pane: a row for each step, one for what is outside of them, and one for the whole."""
+"""The steps pane: a row for each step, one for everything outside the steps, and one for the whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNUSUAL = "! differs: = says why"
 
 
 def steps_text(steps: Steps, where: str, count: int) -> str:
-    """The pane's note; `where`: "" in the whole trace; `count`: the steps of the whole trace."""
+    """The pane's note. `where`: "" for the whole trace; `count`: the number of steps in the whole trace."""
     if not count:
         return "no steps in this trace: showing all of it"
     of = f"{len(steps.rows):,} of " if where else ""
@@ -62,7 +62,8 @@ class StepsPane(ScopedPane):
         return table_rows(self.steps) if self.steps is not None else ()
 
     def step(self) -> int | None:
-        """The step under the cursor, by its place in the trace's step table; None on a line that is none."""
+        """The step under the cursor, by its place in the trace's step table; None on a line that is not a
+        step."""
         row = self.row
         if self.steps is None or row is None or row >= len(self.steps.rows):
             return None

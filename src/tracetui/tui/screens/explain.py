@@ -63,7 +63,7 @@ def explanation_lines(explanation: Explanation, width: int) -> list[Fact]:
 
 
 def same_line(before: Sequence[Fact], row: int, after: Sequence[Fact]) -> int:
-    """The line that says what line `row` of `before` said, at another width of the sheet."""
+    """The line that has the same content as line `row` of `before`, at another width of the sheet."""
     event = before[row].event
     if event >= 0:  # names in the chain are cut to fit: find the line by its event
         return next((n for n, line in enumerate(after) if line.event == event), 0)
@@ -72,12 +72,12 @@ def same_line(before: Sequence[Fact], row: int, after: Sequence[Fact]) -> int:
 
 
 class LinesSheet(TableSheet[int]):
-    """A sheet of lines, some of which lead somewhere: that is its result."""
+    """A sheet of lines, some of which lead somewhere; the result is the place that was chosen."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.lines: Sequence[Fact] = ()
-        """Each with the place that Enter goes to, -1 for none."""
+        """The lines, each with the place that Enter goes to, -1 for none."""
         self.list = Rows()
 
     def on_mount(self) -> None:
@@ -96,7 +96,7 @@ class LinesSheet(TableSheet[int]):
         raise NotImplementedError
 
     def room(self, labels: int) -> int:
-        """Cells of the text beside labels of this width."""
+        """Number of cells for the text beside labels of this width."""
         return max(20, min(110, self.size.width - labels - 6))
 
     def show_lines(
@@ -106,7 +106,7 @@ class LinesSheet(TableSheet[int]):
         row: int | None,
         leads: Callable[[Fact], bool] | None = None,
     ) -> None:
-        """`row`: where the cursor goes; the others as in `facts_table`."""
+        """`row`: where the cursor goes; the other arguments as in `facts_table`."""
         self.lines = lines
         self.list.set_table(facts_table(lines, labels, leads=leads), row=row)
         self.fit(len(lines))
@@ -117,12 +117,13 @@ class LinesSheet(TableSheet[int]):
 
 
 class DifferenceScreen(LinesSheet):
-    """Says what a line of a comparison means and rests on; the result is which of its places to go to."""
+    """Says what a line of a comparison means and what it is based on; the result says which of its places to
+    go to."""
 
     BINDINGS = bind("escape,q,e leave")
 
     def __init__(self, title: str, facts: Sequence[Fact]) -> None:
-        """`facts`: `event` says which place a line is about, -1 for none."""
+        """`facts`: `event` is the number of the place that a line is about, -1 for none."""
         super().__init__(title, AT_PLACES)
         self.facts = facts
 
@@ -153,7 +154,7 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
         super().__init__("Explain", hints, walk)
         self._glossary = glossary
         self.terms: Sequence[Term] = ()
-        """Those that the sheet uses."""
+        """The terms that the sheet uses."""
         self.results, self.event, self.gap = results, event, gap
         self.explanation: Explanation | None = None
         self.gap_facts: Sequence[Fact] = ()

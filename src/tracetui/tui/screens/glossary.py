@@ -27,9 +27,10 @@ from tracetui.units import duration, plural
 
 HINTS = (("Esc", "back", "leave"), ("Enter", "to the example", "choose"), ("↑↓", "choose", ""))
 SETTLED = 0.15
-"""Seconds after the cursor's last move until an example is looked for: that may take longer than a move."""
+"""Seconds from the cursor's last move until an example is looked for: finding it may take longer than a
+move."""
 TEXT = 7
-"""Lines below the list: a term's sentences, where it shows, what else to see, and its example."""
+"""Lines below the list: a term's sentences, where it shows, related terms, and its example."""
 
 
 class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
@@ -46,7 +47,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
         at: str = "",
     ) -> None:
         """`show` is called with the example to show in the timeline; `some`: the terms to list while nothing
-        is typed, () for all; `at`: the name of the term to begin with."""
+        is typed, () for all; `at`: the name of the term under the cursor at first."""
         title = f"Glossary: {plural(len(some), 'term')} in this text" if some else "Glossary"
         super().__init__(title, HINTS, walk)
         self.results, self._show, self.some = results, show, tuple(some)
@@ -60,7 +61,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
         """The examples that were looked for, by term."""
         self._timer: Timer | None = None
         self._walked = False
-        """Whether the user has chosen a term: before that the timeline stays as it is."""
+        """Whether the user has chosen a term: until then, the timeline stays as it is."""
 
     def body(self) -> Iterator[Widget]:
         yield self.prompt
@@ -99,7 +100,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
         self._moved()
 
     def _moved(self) -> None:
-        """The cursor came to another term."""
+        """The cursor moved to another term."""
         self._write()
         if self._timer is not None:
             self._timer.stop()
@@ -127,7 +128,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
             self._visit()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        event.stop()  # a term whose example cannot be found is read without one
+        event.stop()  # a term is shown without an example if that cannot be found
 
     def _visit(self) -> None:
         found = self.found[self.here.name] if self.here is not None else None

@@ -13,7 +13,8 @@ from tracetui.tui.drawn import Run, ScrolledLines
 from tracetui.tui.screens.sheet import Sheet
 
 WIDE, NARROW, KEYS, GAP = 56, 34, 17, 3
-"""Cells of a column whose lines need not be wrapped, of the narrowest one, of the keys in it, between two."""
+"""In cells: the width of a column whose lines need not be wrapped, the width of the narrowest column, that of
+the keys in a column, and the space between two columns."""
 
 MOUSE: tuple[tuple[str, str], ...] = (
     ("click", "select; a title: sort"),
@@ -56,7 +57,7 @@ def sections(
 
 
 def keys_text(keys: list[str]) -> str:
-    """Keys in a few cells: `w s`, and `1-5` for neighbouring digits, which come first."""
+    """Keys in few cells: `w s`, and `1-5` for neighboring digits, which come first."""
     digits = "".join(takewhile(str.isdigit, keys))
     if len(digits) > 2 and digits in "123456789":
         keys = [f"{digits[0]}-{digits[-1]}", *keys[len(digits) :]]
@@ -67,7 +68,7 @@ def help_lines(
     width: int, height: int = 0, actions: Iterable[Action] = ACTIONS, in_table: bool = False
 ) -> list[list[Run]]:
     """The keys in columns, to be read downwards; no line has more than `width` cells. The columns are narrow
-    only where `height` lines have no room for wider ones."""
+    only if `height` lines have no room for wider ones."""
     groups = sections(actions, in_table)
     found: list[list[Run]] = []
     widest, narrowest = (max(1, (width + GAP) // (least + GAP)) for least in (WIDE, NARROW))
@@ -80,7 +81,7 @@ def help_lines(
 
 
 def _block(group: str, lines: list[tuple[str, str]], size: int) -> list[list[Run]]:
-    """A group of keys as lines of `size` cells, and an empty one below."""
+    """A group of keys as lines of `size` cells, followed by an empty one."""
     wide = min(KEYS, max(len(keys) for keys, _ in lines) + 4) if size < WIDE else KEYS
     block: list[list[Run]] = [[(cell(group, size), "accent")]]
     for keys, text in lines:
@@ -103,7 +104,8 @@ def _in_columns(blocks: list[list[list[Run]]], count: int, size: int) -> list[li
 
 
 def _columns(blocks: list[list[list[Run]]], count: int) -> list[list[list[Run]]]:
-    """The blocks in at most `count` columns, in order, the longest of which is as short as can be."""
+    """The blocks in at most `count` columns, in order, such that the longest column is as short as
+    possible."""
     sizes = [len(b) for b in blocks]
     for height in range(max(sizes), sum(sizes) + 1):
         columns: list[list[list[Run]]] = [[]]

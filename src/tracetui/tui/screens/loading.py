@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Progress(Drawn):
-    """What is being read, how far it is, and the key to cancel; or why it failed."""
+    """What is being read, how far it has got, and the key to cancel; or why it failed."""
 
     DEFAULT_CSS = """
     Progress { width: 100%; height: 100%; }
@@ -38,7 +38,7 @@ class Progress(Drawn):
 
     @property
     def load_task(self) -> LoadTask:
-        """The task to tell about: one that failed, else the first that still reads."""
+        """The task to show: one that failed, else the first that is still reading."""
         failed = (task for task in self.tasks if task.error is not None)
         reading = (task for task in self.tasks if not task.ended.done())
         return next(failed, None) or next(reading, self.tasks[0])
@@ -49,7 +49,7 @@ class Progress(Drawn):
         return len(self.app.screen_stack) > 1
 
     def lines(self, width: int) -> list[Run]:
-        """The lines from the first to the last."""
+        """All lines, from top to bottom."""
         task = self.load_task
         if task.error is not None:
             advice = "tracetui check FILE tells you more, and can repair some files."
@@ -98,7 +98,7 @@ class Progress(Drawn):
 
 
 class LoadingScreen(Screen[None]):
-    """Shows a trace being read, then tells the app."""
+    """Shows that a trace is being read, then tells the app."""
 
     BINDINGS = bind("escape,q,ctrl+c cancel")
 
@@ -110,16 +110,17 @@ class LoadingScreen(Screen[None]):
             self.loading = loading
 
     class Begun(Ended):
-        """The beginning of the one task's file can be drawn."""
+        """The beginning of the only task's file can be drawn."""
 
     def __init__(self, *tasks: LoadTask, beside: Recording | None = None) -> None:
-        """`tasks`: one, or two to be compared; `beside`: what the one is to be compared with."""
+        """`tasks`: one, or two to be compared; `beside`: the recording that a single one is to be compared
+        with."""
         super().__init__()
         self.tasks, self.beside = tasks, beside
 
     @property
     def finished(self) -> bool:
-        """Whether all is read, or something cannot be."""
+        """Whether everything is read, or something cannot be read."""
         return any(task.error for task in self.tasks) or all(task.ended.done() for task in self.tasks)
 
     def compose(self) -> ComposeResult:

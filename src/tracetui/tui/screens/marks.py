@@ -34,7 +34,7 @@ HINTS = (
     ("< >", "sort", "sort(1)"),
 )
 LONGEST_NOTE = 6
-"""Lines of a note, at most; the rest is scrolled."""
+"""The most lines of a note; the rest is scrolled."""
 EARLIER = "an earlier trace"
 """Shown for a mark made before the file was overwritten: its time means nothing in this trace."""
 
@@ -69,7 +69,7 @@ def marks_table(marks: Sequence[Mark], width: int, here: Callable[[Mark], bool])
 
 
 def rest_of_note(mark: Mark) -> str:
-    """A note in one line, without its first line if that is the label."""
+    """A note in one line, without its first line if that is also the label."""
     lines = [line.strip() for line in mark.note.split("\n") if line.strip()]
     return " / ".join(lines[1:] if lines and lines[0] == mark.label else lines) or "-"
 
@@ -94,8 +94,8 @@ def export_table(marks: Sequence[Mark]) -> Table:
 
 
 class MarksScreen(TableSheet[Mark], WalkingSheet[Mark]):
-    """All marks, the one under the cursor shown in the timeline, and its whole note; the result is a mark to
-    go to."""
+    """All marks. The one under the cursor is shown in the timeline, with its whole note below; the result is
+    a mark to go to."""
 
     DEFAULT_CSS = """
     MarksScreen .title { height: 1; padding: 0 1; text-style: bold; color: $accent; }
@@ -269,5 +269,5 @@ class MarksScreen(TableSheet[Mark], WalkingSheet[Mark]):
 
 
 def same(a: Mark, b: Mark) -> bool:
-    """Whether two marks are the same one, whatever their texts are."""
+    """Whether two marks are the same one, even if their texts differ."""
     return a.time == b.time and a.zero == b.zero

@@ -31,7 +31,8 @@ def matches_table(trace: Trace, found: I64) -> Table:
         return Column(key, title, text, lambda: ranked(text), width, False, drop, False)
 
     def ranked(text: Callable[[int], str]) -> I64:
-        """The rank of each row's text; made from one text per name, category and lane, not one per row."""
+        """For each row, the rank of its text; texts are made once per name, category and lane, not once per
+        row."""
         same = (trace.name[found].astype(np.int64) << 32) + (trace.category[found].astype(np.int64) << 20)
         _, first, number = np.unique(same + trace.lane[found], return_index=True, return_inverse=True)
         _, rank = np.unique([text(int(r)).casefold() for r in first], return_inverse=True)
@@ -49,7 +50,7 @@ def matches_table(trace: Trace, found: I64) -> Table:
 
 
 class MatchesScreen(TableSheet[int], WalkingSheet[int]):
-    """All matches, the one under the cursor shown in the timeline; the result is an event to jump to."""
+    """All matches. The one under the cursor is shown in the timeline; the result is an event to jump to."""
 
     BINDINGS = bind("escape,q,L leave  greater_than_sign sort(1)  less_than_sign sort(-1)  R reverse")
 

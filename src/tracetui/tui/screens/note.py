@@ -17,7 +17,7 @@ from tracetui.units import instant
 
 HINTS = (("Ctrl+S", "save", "keep"), ("Esc", "discard", "leave"), ("Tab", "label, note", ""))
 LINES = 9
-"""One for the label, the others for the note."""
+"""One row for the label, the others for the note."""
 
 
 class Label(Input):
@@ -98,7 +98,7 @@ class NoteScreen(Sheet[Mark]):
         self.dismiss(self.written)
 
     def action_leave(self) -> None:
-        """Leave; if there are changes, only at the second Esc."""
+        """Leave; if there are changes, only on the second Esc."""
         typed = f"{self.label.value}\n{self.note.text}"
         if self.written == cleaned(self.mark) or typed == self._warned:
             self.dismiss(None)

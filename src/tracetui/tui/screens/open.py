@@ -1,4 +1,4 @@
-"""The list of what can be opened, with a line to type a path or a word; and the sheet that has it."""
+"""The list of what can be opened, with a line to type a path or a word; and the sheet that holds it."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ HINTS = (
     ("↑↓", "choose", ""),
 )
 COMPARE = ("^t", "compare", "beside")
-"""Beside the others, where there is a trace to compare with."""
+"""Shown with the other hints if there is a trace to compare with."""
 KIND = 7
-"""Cells of a choice's kind."""
+"""The number of cells for a choice's kind."""
 LEAST_NAME = 23
-"""Cells of a name; of longer ones up to half of the line."""
+"""The number of cells for a name; longer ones take up to half of the line."""
 MANY = 10_000
 
 
 class TraceList(Vertical):
-    """Recent traces, samples, and what is in a folder while its path is typed."""
+    """Recent traces, samples, and the contents of a folder while its path is typed."""
 
     DEFAULT_CSS = "TraceList { height: 1fr; }"
 
     class Opened(Message):
-        """A trace was chosen; None: capturing."""
+        """A trace was chosen; None means capturing."""
 
         def __init__(self, path: Path | None) -> None:
             super().__init__()
             self.path = path
 
     def __init__(self, capture: bool = False, traces: Sequence[Found] = (), without: str = "") -> None:
-        """`capture`: capturing is a choice, too; `traces`: those of a folder, which come first; `without`:
-        the path of a trace that is not offered."""
+        """`capture`: capturing is one of the choices; `traces`: those of a folder, which come first;
+        `without`: the path of a trace that is left out."""
         super().__init__()
         self.capture, self.traces = capture, traces
         self.typed = ""
@@ -125,7 +125,7 @@ class TraceList(Vertical):
         self.choose()
 
     def complete(self) -> None:
-        """Complete what was typed: as far as the names agree, else to the one under the cursor."""
+        """Complete what was typed, as far as the names agree or else to the one under the cursor."""
         row = self.list.row
         if self.prompt is None or row is None:
             return
@@ -142,7 +142,7 @@ class TraceList(Vertical):
         self.choose()
 
     def choose(self) -> None:
-        """Open what is under the cursor: a trace, a folder, the rest of the recent traces."""
+        """Open what is under the cursor: a trace, a folder, or the rest of the recent traces."""
         row = self.list.row
         here = self.choices[row] if row is not None else None
         if here is None:
@@ -187,7 +187,7 @@ class OpenScreen(ListSheet[Chosen]):
         self, present: str = "", compare: bool = False, without: str = "", found: Sequence[Found] = ()
     ) -> None:
         """`present`: the name of the trace that another one can be compared with, safe to show; "" for none.
-        `compare`: Enter compares. `without`: the path of a trace that is not offered. `found`: those to list
+        `compare`: Enter compares. `without`: the path of a trace that is left out. `found`: traces to list
         first."""
         title = f"Compare with {present}" if compare else "Open a trace"
         enter = ("Enter", "compare", "choose") if compare else HINTS[1]
@@ -218,6 +218,6 @@ class OpenScreen(ListSheet[Chosen]):
         self.traces.choose()
 
     def action_beside(self) -> None:
-        """As Enter, but to compare."""
+        """Like Enter, but compares."""
         self.compare = bool(self.present)
         self.traces.choose()

@@ -39,13 +39,13 @@ HINTS = (
     ("0", "all that is drawn", "fit"),
 )
 HERE = ("Moving", "previous", "next", "up", "down", "explain", "clear", "help")
-"""The groups and ids of the actions that need no more than what has been read."""
+"""The groups and ids of the actions that need only what has been read."""
 CANCEL = "quit"
 APP = ("palette", "redraw")
 
 
 class Waiting(PaneArea):
-    """The tabs, and, in place of the open pane, a line that says it waits."""
+    """The tabs and, in place of the open pane, a line that says it is waiting."""
 
     DEFAULT_CSS = """
     Waiting Static { color: $text-muted; padding: 0 1; }
@@ -61,8 +61,8 @@ class Waiting(PaneArea):
 
 
 class PartScreen(LoadingScreen, inherit_bindings=False):
-    """The timeline of the beginning of a file, with the keys that move in it. It lies on the `LoadingScreen`,
-    which comes back where the file turns out to be broken."""
+    """The timeline of the beginning of a file, with the keys that move in it. It lies on top of the
+    `LoadingScreen`, which comes back if the file turns out to be broken."""
 
     DEFAULT_CSS = """
     PartScreen { layout: vertical; }
@@ -88,7 +88,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         actions: Sequence[Action] = ACTIONS,
         pane: str | None = None,
     ) -> None:
-        """`part`: what has been read by `task`; `pane`: the one that will be open."""
+        """`part`: what `task` has read so far; `pane`: the pane that will be open."""
         super().__init__(task)
         draw_less(self)
         self.session = Session([part], palette)
@@ -124,7 +124,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.timeline.set_theme(getattr(self.app, "palette", DARK))
 
     def begun(self) -> None:
-        """It is drawn already."""
+        """Do nothing: the beginning is drawn already."""
 
     def action_cancel(self) -> None:
         below = self.app.screen_stack[-2]
@@ -133,9 +133,9 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
             below.action_cancel()
 
     def advance(self) -> None:
-        """Show the progress, and what the picture is, which grows."""
+        """Show the progress, and how much of the file the picture covers so far."""
         longer = self.tasks[0].part
-        # Not below another screen, which may be about an event, or while the mouse is dragged.
+        # Do not grow below another screen, which may be about an event, or while the mouse is dragged.
         free = self.app.screen is self and self.app.mouse_captured is None
         if longer is not None and longer is not self.session.active and free:
             self.session.grow(longer)
@@ -154,7 +154,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.action_later()
 
     def action_later(self) -> None:
-        """For the keys that need what has not been read yet."""
+        """Answer keys that need what has not been read yet."""
         self.host.say(LATER)
 
     def action_clear(self) -> None:

@@ -31,8 +31,9 @@ class Choice(NamedTuple):
 def fitting(choices: Sequence[Choice], typed: str) -> list[int]:
     """The choices that match what was typed, the best first; equally good ones keep their order.
 
-    First come the choices that contain every typed word: texts that begin with them, then texts with a word
-    that does, then others. After them, choices whose words begin with pieces of it (`zoin`: zoom in).
+    First come the choices that contain every typed word: texts that begin with what was typed, then texts
+    with a word that begins with the first typed word, then texts that contain it, then the others. After
+    these come choices whose words begin with pieces of what was typed (`zoin`: zoom in).
     """
     wanted = typed.casefold().split()
     if not wanted:
@@ -54,8 +55,8 @@ def fitting(choices: Sequence[Choice], typed: str) -> list[int]:
 
 
 def _begin(letters: str, words: Sequence[str]) -> bool:
-    """Whether the letters can be made of beginnings of some of the words, in order."""
-    covered = {0}  # how many letters the words so far can make
+    """Whether the letters can be split into beginnings of some of the words, in order."""
+    covered = {0}  # the numbers of letters that the words so far can cover
     for word in words:
         sizes = range(1, len(word) + 1)
         covered |= {i + n for i in covered for n in sizes if letters.startswith(word[:n], i)}
@@ -72,18 +73,18 @@ class PickList(Rows, can_focus=False):
     """
 
     def on_click(self, event: events.Click) -> None:
-        event.prevent_default()  # or Textual calls the table's again
+        event.prevent_default()  # otherwise Textual also calls the table's method
         super().on_click(event)
         if self.top + event.y < len(self.order) and event.chain == 1:
             self.action_choose()
 
 
 class Picker(ListSheet[int]):
-    """Its result is the number of a choice."""
+    """Lets the user pick a choice; the result is its number."""
 
     SHARE = 0.4
     NOTHING: ClassVar[str] = "no matching command"
-    """Said where no choice fits what was typed."""
+    """Shown if no choice fits what was typed."""
     BINDINGS: ClassVar[list[BindingType]] = bind("shift+tab move(-1)  tab move(1)", priority=True)
 
     def __init__(
@@ -112,11 +113,11 @@ class Picker(ListSheet[int]):
             return Column(str(part), "", lambda r: texts[shown[r]], None, width, False)
 
         text, keys, about = (max((len(c[part]) for c in choices), default=0) for part in range(3))
-        room = self.size.width - 4  # the cursor's mark, the scroll bar
+        room = self.size.width - 4  # without the cursor's mark and the scroll bar
         columns = [column(0, max(1, min(text + 1, room - (keys + 2 if keys else 0))))]
         if keys:
             columns.append(column(1, keys + 1))
-        if room >= text + keys + min(about, 16) + 4:  # else it would be cut off
+        if room >= text + keys + min(about, 16) + 4:  # otherwise it would be cut off
             columns.append(column(2, 0))
         self.list.set_table(Table(tuple(columns), len(shown), empty=self.NOTHING))
 
@@ -140,7 +141,7 @@ class Picker(ListSheet[int]):
         self.moved()
 
     def moved(self) -> None:
-        """The cursor has moved to another choice."""
+        """The cursor moved to another choice."""
 
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
         self.moved()

@@ -1,4 +1,5 @@
-"""The frame of every sheet: docked at the foot of the screen, under what the screen below goes on showing."""
+"""The frame of every sheet: docked at the bottom of the screen, below what the screen underneath still
+shows."""
 
 from __future__ import annotations
 
@@ -29,17 +30,17 @@ from tracetui.tui.tables.view import TableView
 from tracetui.tui.textual_private import lines_between
 
 LEAST_PICTURE = 6
-"""Lines of the timeline and the line below it; with fewer, it is just covered."""
+"""The least lines that a timeline and the line below it need; with fewer, the sheet just covers them."""
 
 
 class TimelineScreen(Screen[None]):
-    """A screen with a timeline, its `#picture`, which gets smaller to make room for sheets."""
+    """A screen with a timeline (its `#picture`), which shrinks to make room for sheets."""
 
     session: Session
 
 
 class SheetHead(Footer):
-    """The sheet's first line: its title, and on the right the keys, or for a few seconds a message."""
+    """The sheet's first line: its title and, on the right, the keys or for a few seconds a message."""
 
     title = reactive("")
 
@@ -50,7 +51,7 @@ class SheetHead(Footer):
 
     @property
     def room(self) -> int:
-        """Cells for the keys: the title gives way to the first two only."""
+        """The number of cells for the keys: only the first two take priority over the title."""
         need = sum(len(keys) + len(text) + 3 for keys, text, _ in self.hints[:2])
         return max(need, self.size.width - 5 - cell_len(self.title))
 
@@ -77,10 +78,10 @@ class SheetHead(Footer):
 
 
 class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
-    """A sheet over the foot of the screen; its result is None where nothing was chosen.
+    """A sheet over the bottom of the screen; its result is None if nothing was chosen.
 
-    It is as high as its content needs, up to `SHARE` of the screen. A timeline below it shrinks to what stays
-    in view.
+    It is as high as its content needs, up to `SHARE` of the screen. A timeline below it shrinks to the part
+    that is still in view.
     """
 
     SHARE: ClassVar[float] = 0.6
@@ -95,11 +96,11 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         self.head = SheetHead(title, hints)
         self.frame = Vertical(classes="sheet")
         self.needed: int | None = None
-        """Lines that the content wants below the head."""
+        """How many lines the content wants below the head."""
         self._below: TimelineScreen | None = None
         """The screen with the timeline, if there is one below."""
         self._place: Place | None = None
-        """The timeline's place before the sheet: it shrinks for the sheet, and so may scroll."""
+        """The timeline's place before the sheet opened: shrinking may make it scroll."""
 
     def body(self) -> Iterator[Widget]:
         """The widgets below the head."""
@@ -121,7 +122,7 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         return min((self.needed or 3) + 1, self.most)
 
     def fit(self, lines: int) -> None:
-        """Take `lines` lines below the head, as far as the screen has them."""
+        """Take `lines` lines below the head, or as many as the screen has."""
         self.needed = lines
         self.frame.styles.height = self.tall
         if self._below is not None:
@@ -134,7 +135,7 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
     # What is below
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """The lines of the screen below, down to the sheet: Textual would draw that screen as a whole."""
+        """Draw the lines of the screen below, down to the sheet: Textual would draw that whole screen."""
         stack = self.app.screen_stack
         at = stack.index(self) if self in stack else 0
         width, top = self.size.width, self.frame.region.y
@@ -156,7 +157,7 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
             self.fit(self.needed)
 
     def _make_room(self) -> None:
-        """The screen below was laid out: let its timeline end where the sheets begin."""
+        """The screen below was laid out: make its timeline end where the sheets begin."""
         if self._below is None or self.app.screen is not self:
             return
         picture, height = self._below.query_one("#picture"), self._below.size.height
@@ -169,13 +170,13 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
             picture.styles.margin = (0, 0, wanted, 0)
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        """Close; what was chosen is done after the timeline is back at its place from before the sheet."""
+        """Close. The timeline returns to its place from before the sheet; then what was chosen is done."""
         if self in self.app.screen_stack and self._below is not None and self._place is not None:
             self._below.session.walk.return_to(self._place)
         return super().dismiss(result)
 
     def on_click(self, event: events.Click) -> None:
-        """A click on what is above the sheet closes it."""
+        """Close the sheet on a click above it."""
         if event.screen_y < self.frame.region.y:
             self.action_leave()
 
@@ -201,8 +202,8 @@ class TableSheet(Sheet[ScreenResultType]):
 
 
 class WalkingSheet(Sheet[ScreenResultType]):
-    """A sheet whose rows are places in the timeline, which shows the one under the cursor. When it closes,
-    the timeline first goes back to its place from before, and from there to what was chosen."""
+    """A sheet whose rows are places in the timeline, which shows the one under the cursor. When the sheet
+    closes, the timeline first returns to its place from before, and goes from there to what was chosen."""
 
     def __init__(self, title: str, hints: Hints, walk: Walk) -> None:
         super().__init__(title, hints)
@@ -210,8 +211,8 @@ class WalkingSheet(Sheet[ScreenResultType]):
         self._place = walk.place()
 
     def visit(self, go: Callable[[], object] | None) -> None:
-        """Show what `go` goes to from the place before the sheet; None: that place. The panes do not
-        follow."""
+        """Show what `go` goes to, starting from the place before the sheet; None: show that place. The panes
+        do not follow."""
         walk = self.walk
         told, walk.on_select = walk.on_select, nothing
         try:
@@ -235,7 +236,7 @@ MOVES: list[BindingType] = bind("up move(-1)  down move(1)  pageup page(-1)  pag
 
 
 class ListSheet(TableSheet[ScreenResultType]):
-    """A sheet with a prompt that keeps the keys, and a list below it that follows them."""
+    """A sheet with a prompt that keeps the focus, and a list below it that the keys control."""
 
     BINDINGS: ClassVar[list[BindingType]] = MOVES
 

@@ -47,7 +47,7 @@ from tracetui.tui.verdict_line import VerdictLine
 
 class TraceScreen(TimelineScreen):
     """A session on the screen. This class has the widgets; the controllers have the keys: their `action_`
-    methods become the screen's."""
+    methods become the screen's own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(",".join(a.keys), a.action, a.text, id=a.id, show=False) for a in ACTIONS
@@ -75,10 +75,10 @@ class TraceScreen(TimelineScreen):
         self.hints = PAIR_HINTS if self.session.comparing else HINTS
         self.footer = Footer(self.hints)
         self.before: Session | None = None
-        """The session with the beginning of the file, which was shown while the rest was read."""
+        """The session with the beginning of the file that was shown while the rest was read."""
         self._resumed = False
         self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
-        # The order of the controllers is that of Esc's stack: it undoes the last one first.
+        # The order of the controllers is that of Esc's stack: Esc undoes the last one first.
         self.prompts = Prompts(host)
         self.lanes, self.marks = LaneKeys(host), MarkKeys(host, self.prompts)
         moves, self.navigation = Moves(host), Navigation(host)
@@ -133,7 +133,7 @@ class TraceScreen(TimelineScreen):
             self.session.go_on_from(self.before)
             self.before.let_go()
             self.before = None
-        # The timeline first, then what takes longer.
+        # Start with the timeline; what takes longer comes after it.
         once_drawn(self, self.navigation.find_gaps)
         both = bool(self.session.comparing)
         once_drawn(self, self.compare_keys.compare if both else self.verdict.judge)
@@ -146,7 +146,8 @@ class TraceScreen(TimelineScreen):
             )
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Textual has just applied the styles: the first time, not once more before the first picture."""
+        """Textual has just applied the styles: the first time, do not do it again before the first
+        picture."""
         event.refresh_styles, self._resumed = event.refresh_styles and self._resumed, True
 
     def on_unmount(self) -> None:
@@ -155,10 +156,10 @@ class TraceScreen(TimelineScreen):
     # Events and messages
 
     def on_key(self) -> None:
-        """Remove the message about the previous key, in the same frame as what this key changes.
+        """Remove the message about the previous key, in the same frame as the changes that this key makes.
 
-        The key's action runs in the app once the key has bubbled up there; the two `call_later` put the
-        removal behind it.
+        The key's action runs in the app once the key has bubbled up there; with two `call_later`, the removal
+        comes after that.
         """
         if self.footer.grow_old():
             self.call_later(self.app.call_later, self.footer.drop_old)
@@ -167,7 +168,7 @@ class TraceScreen(TimelineScreen):
         self.on_key()
 
     def key_enter(self) -> None:
-        """Enter is for tables: in the timeline it does nothing, and says so."""
+        """Enter is for tables: in the timeline it only says so."""
         if self.focused is self.timeline:
             self.host.say("Enter is for tables (Tab goes there); f centers the selection, e explains it")
 
@@ -249,7 +250,7 @@ class TraceScreen(TimelineScreen):
         self.app.push_screen(HelpScreen(getattr(self.app, "actions", ACTIONS), in_table))
 
     def tell_place(self, place: int, count: int) -> None:
-        """Say which of the open traces this is."""
+        """Show which of the open traces this is."""
         name = " and ".join(trace_name(recording.trace) for recording in self.walk.recordings)
         if count > 1:
             self.host.say(f"trace {place} of {count}: {name}")

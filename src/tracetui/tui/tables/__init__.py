@@ -1,1 +1,1 @@
-"""The widget that shows a table of any length (`view`), and how its lines are drawn and sent."""
+"""The widget that shows a table of any length (`view`), and the code that draws its lines and sends them."""

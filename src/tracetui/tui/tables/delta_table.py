@@ -1,4 +1,4 @@
-"""A table's lines as strips that send only the cells that have changed on the terminal."""
+"""A table's lines as strips that send only the cells that changed on the terminal."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NUMBERS = {rgb(number): number for number in range(16, 256)}
 
 
 def can_send_deltas(app: App[Any]) -> bool:
-    """Whether these strips work here: they need 256 colors, and bypass the app's filters."""
+    """Whether these strips can be used: they need 256 colors, and bypass the app's filters."""
     colors = app.console.color_system in ("256", "truecolor") and not app.no_color
     return colors and not any(isinstance(f, AsciiFilter) for f in filters(app))
 
 
 def packed(segments: Iterable[Segment], width: int) -> Packed:
-    """Segments as a canvas's packed cells, shape (width,), filled up with blanks."""
+    """Segments as a canvas's packed cells, shape (width,), padded with blanks."""
     cells = np.full(width, ord(" ") << 24 | number_of(Style.null()), dtype=np.int64)
     at = 0
     for text, style, _ in segments:
@@ -74,12 +74,13 @@ class DeltaLines(Widget):
 
     _board: Board | None = None
     _drawn: list[DeltaStrip] | None = None
-    """The lines that `redraw` made, until the next `refresh`."""
+    """The lines that `redraw` made; cleared by the next `refresh`."""
     _ground: Style | None = None
 
     @property
     def ground(self) -> Style:
-        """`rich_style`, which Textual works out each time, once for all lines that are drawn together."""
+        """`rich_style`, cached for all lines that are drawn together, because Textual works it out each
+        time."""
         if self._ground is None:
             self._ground = self.rich_style
         return self._ground
@@ -91,7 +92,8 @@ class DeltaLines(Widget):
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def redraw(self, lines: Collection[int] | None = None) -> None:
-        """Send the cells that have changed. `lines`: the only ones that can have; None for any."""
+        """Send the cells that have changed. `lines`: the only lines that can have changed; None if any may
+        have."""
         width, height = self.size
         if not self.is_attached or not width or not can_send_deltas(self.app):
             self.refresh()

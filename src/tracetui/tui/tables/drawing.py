@@ -25,7 +25,7 @@ def header(
     sort, descending = order
     arrow = "▼" if descending else "▲"
     segments = [Segment(" " * (chip - 1), plain)]
-    before = 1  # cells to the column on the left: the arrow takes one of these, none of the title
+    before = 1  # cells since the column on the left: the arrow takes one of these, none of the title
     for column, size in columns:
         room = size + before
         if column.key != sort:
@@ -43,19 +43,20 @@ def header(
 def row(
     table: Table, row: int, here: bool, columns: Columns, chip: int, width: int, style: Style, bar: Segment
 ) -> Strip:
-    """One row. `here`: the cursor is on it; `chip`: cells before the columns; `bar`: the last cell."""
+    """One row. `here`: whether the cursor is on it; `chip`: cells before the columns; `bar`: the last
+    cell."""
     color = table.color(row) if table.color is not None else None
     lead = "▌" if color else " "
     mark = CURSOR if here else " "
     segments = [Segment(lead, style + Style(color=color) if color else style)] if chip > 1 else []
-    # All cells in one run of one style: fewer bytes on a slow link.
+    # All cells form one run with one style, which takes fewer bytes on a slow link.
     words = "".join(_cell(c, row, size) + " " * c.after for c, size in columns[:-1])
     words += "".join(_cell(c, row, size) for c, size in columns[-1:])
     return Strip([*segments, Segment(mark + cell(words, width - 1 - chip), style), bar], width)
 
 
 def foot(table: Table, columns: Columns, chip: int, width: int, style: Style, filtered: bool) -> Strip:
-    """The line of totals below the rows: of all rows, also of those that a filter hides."""
+    """The line of totals below the rows. They are for all rows, including those that a filter hides."""
     texts = dict(table.foot)
     if filtered and "name" in texts:
         texts["name"] += " of all rows"
@@ -72,13 +73,14 @@ def _cell(column: Column, row: int, size: int) -> str:
 
 
 def message(text: str, y: int, width: int, style: Style) -> Strip | None:
-    """Line `y` of the message in place of rows, wrapped; None below its last line."""
+    """Line `y` of the wrapped message that is shown in place of rows; None below its last line."""
     lines = [line for part in text.split("\n") for line in wrap(part, max(1, width - 2))]
     return Strip([Segment(cell(" " + lines[y], width), style)], width) if y < len(lines) else None
 
 
 def scroll_bar(y: int, top: int, page: int, rows: int, bar: Style, base: Style) -> Segment:
-    """The scroll bar at line `y` of a page: "█" for what is in view, "│" for the rest; " " if all is."""
+    """The scroll bar at line `y` of a page: "█" for what is in view, "│" for the rest; " " if everything is
+    in view."""
     if rows <= page:
         return Segment(" ", base)
     thumb = max(1, page * page // rows)

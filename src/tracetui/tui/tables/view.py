@@ -20,12 +20,12 @@ EMPTY = np.zeros(0, dtype=np.int64)
 
 
 FEW_ROWS = 500
-"""Of so many, all names are measured."""
+"""With at most this many rows, all names are measured."""
 
 
 def no_wider(table: Table, columns: list[tuple[Column, int]]) -> list[tuple[Column, int]]:
-    """The columns, but a flexible one before others no wider than its longest text: numbers far from their
-    names are hard to read."""
+    """The columns, with a flexible column that has others after it made no wider than its longest text:
+    numbers far from their names are hard to read."""
     if table.rows > FEW_ROWS:
         return columns
     found = []
@@ -63,7 +63,7 @@ class TableView(Scrolled, DeltaLines, can_focus=True):
             self.row = row
 
     class Chosen(Message):
-        """The user chose a row. `again`: how often before, since the cursor came to it."""
+        """The user chose a row. `again`: how many times before, since the cursor moved to it."""
 
         def __init__(self, row: int, again: int) -> None:
             super().__init__()
@@ -84,7 +84,7 @@ class TableView(Scrolled, DeltaLines, can_focus=True):
         """The message while there is no table."""
         self._again = 0
         self._placed = False
-        """Whether the cursor was moved to its row, rather than left at the top."""
+        """Whether the user moved the cursor to its row, so that it was not just left at the top."""
         self._fitted: tuple[int, list[tuple[Column, int]]] | None = None
 
     # The table and its order
@@ -92,7 +92,7 @@ class TableView(Scrolled, DeltaLines, can_focus=True):
     def set_table(
         self, table: Table, sort: str | None = None, descending: bool = True, row: int | None = None
     ) -> None:
-        """Show another table; the filter stays, and the order if the table has that column.
+        """Show another table. The filter stays; so does the order, if the table has that column.
 
         `row`: the row of the new table to put the cursor on; if the filter hides it, the nearest one.
         """
@@ -113,7 +113,7 @@ class TableView(Scrolled, DeltaLines, can_focus=True):
             self._arrange(keep=self.row)
 
     def sort_by(self, key: str, descending: bool | None = None) -> None:
-        """Sort by a column; if the rows are sorted by it already, reverse them."""
+        """Sort by a column; if the rows are already sorted by it, reverse them."""
         column = self.table.column(key) if self.table is not None else None
         if column is None or column.values is None:
             return
@@ -180,7 +180,7 @@ class TableView(Scrolled, DeltaLines, can_focus=True):
 
     @property
     def _foot(self) -> int:
-        """Lines below the rows: one for totals, where there are some and room for them."""
+        """The number of lines below the rows: one for totals, if there are any and there is room."""
         return int(self.table is not None and bool(self.table.foot) and self.size.height >= self.HEADER + 3)
 
     def _to(self, at: int, tell: bool = True) -> None:
@@ -238,7 +238,7 @@ class TableView(Scrolled, DeltaLines, can_focus=True):
         return None
 
     def fail(self, message: str) -> None:
-        """Show a message instead of the table: why there is none."""
+        """Show a message instead of the table that says why there is none."""
         self.table = None
         self.waiting = message
         self.redraw()
@@ -261,7 +261,7 @@ class TableView(Scrolled, DeltaLines, can_focus=True):
         return 2 if self.table is not None and self.table.color is not None else 1
 
     def _columns(self) -> list[tuple[Column, int]]:
-        width = self.size.width - self._chip - 2  # less the scroll bar and a cell before it
+        width = self.size.width - self._chip - 2  # minus the scroll bar and a cell before it
         if self.table is None:
             return []
         if self._fitted is None or self._fitted[0] != width:
@@ -269,7 +269,7 @@ class TableView(Scrolled, DeltaLines, can_focus=True):
         return self._fitted[1]
 
     def _blank(self) -> Strip:
-        """An empty line; always the same, so that a repaint does not send it again."""
+        """An empty line; always the same object, so that a repaint does not send it again."""
         return Strip.blank(self.size.width, self.ground)
 
     def render_line(self, y: int) -> Strip:

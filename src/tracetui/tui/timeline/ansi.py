@@ -54,13 +54,13 @@ def _attributes(attributes: int, reverse: bool) -> str:
 
 
 Shown = tuple[int, int, int, bool]
-"""What the terminal's next character would look like: ink, paper, attributes, and whether the two colors are
+"""The look of the terminal's next character: ink, paper, attributes, and whether the two colors are
 reversed."""
 
 
 @lru_cache(maxsize=4096)
 def _change(now: Shown, style: int, blank: bool) -> tuple[Shown, str]:
-    """From one look to a style's, for text that is `blank` or not: the new look, and the codes for it."""
+    """Change from one look to a style's, for text that may be `blank`: the new look, and the codes for it."""
     ink_now, paper_now, *other_now = now
     ink, paper, attributes = unpack(style)
     if ink < PAPER and paper < PAPER and not attributes and not now[2]:
@@ -80,8 +80,8 @@ def _change(now: Shown, style: int, blank: bool) -> tuple[Shown, str]:
 
 
 def _colors(now: Shown, ink: int, paper: int, blank: bool, swapped: bool) -> tuple[Shown, str]:
-    """To two colors, without attributes. `swapped`: as the terminal's reversed look of the other way round:
-    at the edge of a bar in its color, that alone is the change."""
+    """Change to two colors without attributes. `swapped`: by reversing a look with the two colors exchanged.
+    At the edge of a bar in its color, the reversal alone is enough."""
     front, back, _, reverse = now
     codes = [] if reverse == swapped else ["7" if swapped else "27"]
     fore, ground = (paper, ink) if swapped else (ink, paper)

@@ -20,12 +20,12 @@ from tracetui.units import duration, tick
 Part = tuple[str, bool]
 """A text, and whether it is bright."""
 LEAST_NAME = 24
-"""Cells that the name keeps while other parts are left out."""
+"""Cells that the name keeps while other parts are dropped."""
 
 
 class SelectionBar(Widget):
-    """Name, start, duration, self time and launch delay of the selected event, or why there is the selected
-    gap, in one line."""
+    """One line about the selected event (name, start, duration, self time, launch delay), or about the reason
+    for the selected gap."""
 
     DEFAULT_CSS = "SelectionBar { height: 1; }"
     ALLOW_SELECT = False
@@ -74,8 +74,9 @@ def describe(
     `letter`: which of several recordings it is in; `beside`: its partner in another one; `own`: its self time
     in ns, None while that is not known.
 
-    A kernel has its short name. If the line is too long, any name is shortened; then the lane, the self time
-    and the start are left out, in this order (and the launch, beside a partner); in the end the name is cut.
+    A kernel has its short name. If the line is too long, first the name is shortened; then the lane, the self
+    time and the start are left out, in this order (and the launch, beside a partner); in the end the name is
+    cut.
     """
     i = slice_index
     start, length = int(trace.start[i]), int(trace.duration[i])
@@ -109,7 +110,7 @@ def describe(
     for way in ("lane", "self", "at", *(("launch",) if beside else ())):
         if room() < wanted:
             groups.pop(way, None)
-    # A kernel's full name is in the details; here it has that of its bar and of the tables.
+    # A kernel's full name is in the details; here it is called as in its bar and in the tables.
     device = trace.lanes[int(trace.lane[i])].device >= 0
     name = trace.name_of(i)
     if device or cell_len(name) > room():

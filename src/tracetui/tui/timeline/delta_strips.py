@@ -15,11 +15,11 @@ from tracetui.tui.textual_private import LazyStrip
 from tracetui.tui.timeline.ansi import ansi, rich_style
 
 SKIP = 6
-"""The cursor jumps over more unchanged cells than this; fewer are sent again."""
+"""The cursor jumps over more than this many unchanged cells; fewer are sent again."""
 
 
 class Board:
-    """What the terminal shows of a widget, line by line; None where we do not know."""
+    """What the terminal shows of a widget, line by line; None if we do not know."""
 
     def __init__(self, height: int) -> None:
         self.lines: list[Packed | None] = [None] * height
@@ -29,9 +29,9 @@ class DeltaStrip(LazyStrip):
     """A line that sends colors only where they change, and only the cells that have changed.
 
     Textual's own strips reset the color after every segment, and send everything to the left of a change.
-    Here a widget refreshes the region up to `end`, the compositor asks for it with `crop(0, end)`, and gets a
-    patch. Whole lines are sent in full. Where a dialog covers part of a line, the compositor divides it: from
-    then on we do not know what the terminal shows there, until the line is sent in full again.
+    With these, a widget refreshes the region up to `end`; the compositor asks for it with `crop(0, end)`, and
+    gets a patch. Whole lines are sent in full. If a dialog covers part of a line, the compositor divides it:
+    from then on we do not know what the terminal shows there, until the line is sent in full again.
     """
 
     __slots__ = ["_before", "_board", "_cells", "_different", "_line", "end"]
@@ -70,7 +70,8 @@ class DeltaStrip(LazyStrip):
         return super().divide(cuts)
 
     def patch(self) -> str:
-        """The codes that turn the line on the terminal into this one; the cursor is at its start."""
+        """The codes that turn the line on the terminal into this one; the cursor must be at the line's
+        start."""
         shown = self._board.lines[self._line]
         self._board.lines[self._line] = self._cells
         if shown is None or len(shown) != len(self._cells):
@@ -97,8 +98,8 @@ class _Patch(LazyStrip):
 
 
 def changed(shown: Packed | None, cells: Packed) -> Bool:
-    """Which cells differ; both cells of a wide character if either does; all if we do not know what is
-    shown."""
+    """Which cells differ. If one half of a wide character does, both count; if we do not know what is shown,
+    all cells count."""
     if shown is None or len(shown) != len(cells):
         return np.ones(len(cells), dtype=np.bool_)
     different: Bool = shown != cells
@@ -111,7 +112,7 @@ def changed(shown: Packed | None, cells: Packed) -> Bool:
 
 
 def with_short_breaks(different: Bool, at: I64) -> Bool:
-    """The cells to send: those that differ (`at`: their places), and short runs between them."""
+    """The cells to send: those that differ (`at`: their positions), and short runs between them."""
     found = different.copy()
     breaks = np.diff(at)
     for n in np.flatnonzero((breaks > 1) & (breaks <= SKIP)).tolist():

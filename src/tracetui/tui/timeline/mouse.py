@@ -85,7 +85,7 @@ class Mouse:
             self._click(*pressed)
 
     def _fit_selection(self) -> None:
-        """A double click: fit what the first click selected."""
+        """On a double click, fit what the first click selected."""
         source, selected = self._walk.scene.source, self._walk.scene.selected
         if selected >= 0:
             start = source.start(selected)

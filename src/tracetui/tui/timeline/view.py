@@ -26,7 +26,7 @@ from tracetui.tui.timeline.mouse import Mouse
 from tracetui.tui.timeline.pace import Pace, frame_limit
 
 LITTLE = 100_000
-"""Slices of a trace whose self times take no noticeable time."""
+"""For a trace of up to this many slices, computing self times takes no noticeable time."""
 
 
 class TimelineView(Widget, can_focus=True):
@@ -47,7 +47,7 @@ class TimelineView(Widget, can_focus=True):
         self._strips: list[DeltaStrip] = []
         self._waiting = False
         self._derived = 0
-        """How many recordings have their series, or are getting them."""
+        """How many recordings have their series, or are about to get them."""
         self._mouse = Mouse(self, session)
         self.pace = Pace(frame_limit(None))
         """Decides when to draw."""
@@ -66,7 +66,7 @@ class TimelineView(Widget, can_focus=True):
     def _wake(self) -> None:
         if not self._waiting and self.is_mounted:
             self._waiting = True
-            # After the keys that are already queued: a held key changes the scene many times per frame.
+            # Draw after the keys that are already queued: a held key changes the scene many times per frame.
             self.call_later(self._draw)
 
     def _draw(self) -> None:
@@ -75,7 +75,7 @@ class TimelineView(Widget, can_focus=True):
             self.set_timer(wait, self._draw)
             return
         self._waiting = False
-        # Beside each other there is no room for counters, and of a part they would be too low.
+        # Side by side there is no room for counters, and those of a part would be too low.
         counted = 0 if self.session.comparing or self.session.part else len(self.walk.recordings)
         for of in range(self._derived, counted):
             self.run_worker(partial(self._derive, of), thread=True, group=f"series {of}", exit_on_error=False)
@@ -84,7 +84,7 @@ class TimelineView(Widget, can_focus=True):
         barred = self._update_bar()
         if regions:
             self.refresh(*regions)
-            # Both now, so that they are sent in one write.
+            # Draw both now, so that they are sent in one write.
             self.screen.post_message(messages.Update(self))
         if barred is not None:
             self.screen.post_message(messages.Update(barred))
@@ -106,7 +106,7 @@ class TimelineView(Widget, can_focus=True):
             for y in lines:
                 self._strips[y] = DeltaStrip(cells[y], y, self._board)
         self._cells = cells
-        # Each up to the last cell that has changed.
+        # Each region goes up to the last cell that has changed.
         return [Region(0, y, self._strips[y].end, 1) for y in lines if self._strips[y].end]
 
     def _update_bar(self) -> SelectionBar | None:
@@ -120,7 +120,8 @@ class TimelineView(Widget, can_focus=True):
         elif scene.selected >= 0:
             source, width = scene.source, bar.size.width
             results = self.walk.recording.results
-            # Of a large trace it is known when a pane has asked for it: it takes too long for a key press.
+            # In a large trace, self times are known only once a pane has asked for them: they take too long
+            # for a key press.
             at_hand = results.ready("self_time") or len(source.trace) < LITTLE
             own = int(results.self_time()[scene.selected]) if at_hand and not self.session.part else None
             beside = self.session.comparing.beside()
