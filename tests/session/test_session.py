@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.timeline.frame import paint
-from tracetui.trace import Kind
+from tracetui.trace import Kind, load
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EAGER = ROOT / "sample_traces" / "matmul_add_64_warm.json.gz"
@@ -200,3 +202,22 @@ def test_lanes_scroll_apart_from_those_of_the_devices() -> None:
     top, foot = walk.scene.top, walk.scene.foot
     walk.scroll_lanes(1)
     assert (walk.scene.top, walk.scene.foot) == (top + 1, foot)
+
+
+@pytest.mark.parametrize("when", ["while it is read", "later", "by an older one"])
+def test_a_recording_of_a_changed_file_is_not_current(tmp_path: Path, when: str) -> None:
+    """It would be compared in place of what is in the file now."""
+    path, other = tmp_path / "t.json.gz", tmp_path / "other.json.gz"
+    shutil.copy(EAGER, path)
+    shutil.copy(TRAIN, other)
+    os.utime(other, (1, 1))
+    trace = load(path)
+    if when == "while it is read":
+        path.write_bytes(TRAIN.read_bytes())
+    recording = Recording(trace)
+    if when != "while it is read":
+        assert recording.is_current()
+        _ = other.replace(path) if when == "by an older one" else path.write_bytes(TRAIN.read_bytes())
+    assert not recording.is_current()
+    path.unlink()
+    assert not recording.is_current()

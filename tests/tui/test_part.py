@@ -7,10 +7,13 @@ import gzip
 import importlib
 import json
 import threading
+import time
 import weakref
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from tracetui.copying import replace
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.trace import Trace, load
+from tracetui.trace.build import build
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.screens.explain import ExplainScreen
@@ -65,6 +69,14 @@ class GrowingTask(HeldTask):
         if self.holds:
             self.may.clear()
         super()._show(part)
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Only what nothing refers to is freed, as while a trace is read."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture
@@ -170,6 +182,31 @@ def test_view_range_and_selection_stay_where_they_were(tmp_path: Path, first: fl
     found = after.walk.selected
     assert found is not None
     assert whole.event(found) == part.event(event)
+
+
+def test_what_was_folded_in_the_part_is_folded_in_the_whole(tmp_path: Path) -> None:
+    """The order of the lanes, their pins and the other folds stay those of the whole."""
+    events = [
+        slice_event(f"op{d}", 20 * n + d, 10 - 2 * d, tid=1 + n % 4) for n in range(30_000) for d in (0, 1)
+    ]
+    names = [
+        {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": t, "args": {"sort_index": -t}}
+        for t in (1, 2, 3, 4)
+    ]
+    part, whole = both(write_trace(tmp_path / "t.json", [*events, *names]))
+    before, after, new = (Session([Recording(one, part=one is part)]) for one in (part, whole, whole))
+    for session in (before, after, new):
+        session.lanes.resize(100, 40)
+    lanes = {lane.tid: n for n, lane in enumerate(part.lanes)}
+    before.lanes.toggle_fold(lanes["2"])
+    after.lanes.pin(next(n for n, lane in enumerate(whole.lanes) if lane.tid == "4"))
+    new.lanes.pin(next(n for n, lane in enumerate(whole.lanes) if lane.tid == "4"))
+    wanted = [
+        {**one, "rows": 1} if one["track"] == "lane 1 2 thread" else one for one in new.lanes.arrangement()
+    ]
+    assert wanted != new.lanes.arrangement()
+    after.go_on_from(before)
+    assert after.lanes.arrangement() == wanted
 
 
 def test_one_who_has_not_moved_sees_the_whole(tmp_path: Path) -> None:
@@ -302,6 +339,22 @@ def test_what_is_on_the_screen_stays_where_the_part_grows(tmp_path: Path, grows:
     assert walk.view == replace(earlier, start=earlier.start + shift)
 
 
+def test_nothing_is_done_for_every_lane_where_the_part_grows(
+    tmp_path: Path, grows: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was done before, in another thread: there may be very many."""
+    events = [slice_event(f"op{n % 7}", 10 * n, 8, tid=n // 40) for n in range(100_000)]
+    shown: list[Trace] = []
+    load(write_trace(tmp_path / "t.json", events), show=shown.append)
+    assert len(shown[-1].lanes) > 2 * len(shown[0].lanes)
+    session, longer = Session([Recording(shown[0], part=True)]), Recording(shown[-1], part=True)
+    session.lanes.resize(100, 20)
+    longer.prepare_part()
+    monkeypatch.delattr("tracetui.timeline.rows.spanning_frames")
+    session.grow(longer)
+    assert session.active is longer
+
+
 def test_one_who_has_not_moved_sees_all_of_the_longer_part(tmp_path: Path, grows: None) -> None:
     shown: list[Trace] = []
     load(plain(tmp_path), show=shown.append)
@@ -325,7 +378,7 @@ async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None
         walk = part.session.walk
         name, view = walk.trace.name_of(walk.selected or 0), walk.view
         task.may.set()
-        await until(pilot, lambda: task.longer is not None and part.session.active is task.longer)
+        await until(pilot, lambda: part.session.active is not first())
         assert walk.trace.name_of(walk.selected or 0) == name
         assert walk.view.scale == view.scale
         await until(pilot, lambda: f"its first {size(walk.trace.info.text_size)} of text" in text(app))
@@ -335,26 +388,81 @@ async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None
         assert isinstance(app.screen, ExplainScreen)
         shown = part.session.active
         task.may.set()
-        await until(pilot, lambda: task.longer is not shown)
+        await until(pilot, lambda: task.part is not shown)
         await pilot.pause(0.3)
         assert part.session.active is shown, "the sheet is about an event of it"
         await pilot.press("escape", "right")
-        await until(pilot, lambda: part.session.active is task.longer)
+        await until(pilot, lambda: part.session.active is task.part)
         before = walk.view.span_ns
         task.holds = False
         task.may.set()
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        assert task.longer is None
+        assert task.part is None
         assert screen_of(app).walk.view.span_ns == before
-        assert part.session.active is screen_of(app).walk.recording, "nothing of the part is kept"
+        assert not part.session.walk.recordings, "nothing of the part is kept"
+
+
+async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path: Path) -> None:
+    """Closed, it took the place of the part in its trace for one in the other trace."""
+    app = TracetuiApp(LoadTask(write_trace(tmp_path / "first.json", [slice_event("a", 0, 1)])).start())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        walk = screen_of(app).walk
+        before = walk.view
+        task = HeldTask(LLAMA)
+        await app.push_screen(LoadingScreen(task.start()))
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        await pilot.press("down", "e")
+        await until(pilot, lambda: isinstance(app.screen, ExplainScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        assert walk.selected is None
+        assert walk.view == before
+        await pilot.press("q")
+        task.may.set()
+
+
+@pytest.mark.parametrize("ends", ["whole", "stopped", "broken"])
+async def test_no_part_is_kept_by_the_screens_that_showed_it(
+    tmp_path: Path, grows: None, uncollected: None, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    """Not even where these are never collected: they are frozen once the whole is read."""
+    path = plain(tmp_path)
+    app = TracetuiApp(LoadTask(write_trace(tmp_path / "first.json", [slice_event("a", 0, 1)])).start())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+        task = GrowingTask(path)
+        await app.push_screen(LoadingScreen(task.start()))
+        await until(pilot, lambda: isinstance(app.screen, PartScreen))
+        part = app.screen
+        assert isinstance(part, PartScreen)
+        readers = [weakref.ref(part.session.active.trace.reader)]
+        await pilot.press("down", "e")
+        await until(pilot, lambda: "whole file is read" in "".join(sheet_lines(app)))
+        await pilot.press("escape")
+        task.may.set()
+        await until(pilot, lambda: part.session.active.trace.reader is not readers[0]())
+        readers.append(weakref.ref(part.session.active.trace.reader))
+        await pilot.press("e")
+        await until(pilot, lambda: "whole file is read" in "".join(sheet_lines(app)))
+        await pilot.press("escape")
+        task.holds = False
+        if ends == "stopped":
+            await pilot.press("q")
+        elif ends == "broken":
+            monkeypatch.setattr(task, "_progress", fail)
+        task.may.set()
+        await until(pilot, lambda: app.screen is not part and task.ended.done())
+        await until(pilot, lambda: [reader() for reader in readers] == [None, None])
+
+
+def fail(*_: object) -> bool:
+    raise loading.TraceError("broken.json: has more events than fit")
 
 
 async def test_a_file_that_turns_out_to_be_broken_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise loading.TraceError("broken.json: has more events than fit")
-
     monkeypatch.setattr(loading, "read", fail)
     task = HeldTask(plain(tmp_path))
     app = TracetuiApp(task)
@@ -381,6 +489,39 @@ async def test_reading_is_stopped_from_the_part() -> None:
     assert app.return_code == 0
     task.ended.result(30)
     assert task.trace is None
+
+
+@pytest.mark.parametrize("late", ["built", "prepared"])
+def test_what_is_cancelled_once_all_is_read_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, uncollected: None, late: str
+) -> None:
+    """That takes seconds in a large trace, and the screens that are left go on to hold the task."""
+    task, traces = LoadTask(LLAMA), []
+    prepare = Recording.prepare
+
+    def built(*given: Any) -> Trace:
+        trace = build(*given)
+        traces.append(weakref.ref(trace.reader))
+        if late == "built":
+            task.cancel()
+        return trace
+
+    def prepared(trace: Trace) -> None:
+        assert late == "prepared"
+        prepare(trace)
+        task.cancel()
+
+    monkeypatch.setattr(loading, "build", built)
+    monkeypatch.setattr(Recording, "prepare", prepared)
+    task.start().ended.result(30)
+    assert task.error is None
+    assert task.trace is None
+    end = time.monotonic() + 10
+    while traces[0]() is not None:  # the thread is about to end
+        assert time.monotonic() < end
+        if late == "prepared":
+            gc.collect()  # what is prepared refers to its trace, so it must not be frozen
+        time.sleep(0.001)
 
 
 async def test_stopped_beside_an_open_trace_one_is_back_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -60,7 +59,6 @@ class Recording:
         self.path = resolved(trace.info.path)
         """Absolute, so that it stays valid when the working directory changes; "-" for standard input."""
         self._short: dict[int, str] = {}
-        self._opened = time.time()
 
     @classmethod
     def open(cls, path: str | Path, progress: Progress | None = None) -> Recording:
@@ -68,11 +66,12 @@ class Recording:
         return cls(load(path, progress))
 
     def is_current(self) -> bool:
-        """Whether the file has not changed since it was read."""
+        """Whether the file is the one that was read, and has not changed since reading it began."""
         try:
-            return os.stat(self.path).st_mtime < self._opened
+            status = os.stat(self.path)
         except OSError:
             return False
+        return (status.st_size, status.st_mtime_ns) == self.trace.reader.source.stamp
 
     @cached_property
     def marks(self) -> Marks:
@@ -138,6 +137,8 @@ class Recording:
         rows, *_ = self._drawn
         for lane in _longest(self.trace):
             rows.make(lane, ROWS)
+        for lane in range(len(self.trace.lanes)):
+            rows.count(lane)
         first_of_names(self.trace)
         _ = self.trace.span, idle_known(self.trace)
 

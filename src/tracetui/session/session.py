@@ -57,8 +57,12 @@ class Session:
 
     def go_on_from(self, part: Session) -> None:
         """Take over what is on the screen of a session that shows the beginning of the same file: the same
-        time (if the user has moved there), the same range and the same event."""
+        time (if the user has moved there), the same range and event, and what was folded or unfolded."""
         walk, before = self.walk, part.walk
+        rows = {one["track"]: one["rows"] for one in part.lanes.arrangement() if one["rows"] is not None}
+        if rows:
+            now = self.lanes.arrangement()
+            self.lanes.restore([{**one, "rows": rows.get(one["track"], one["rows"])} for one in now])
         self.lanes.resize(before.view.width + before.scene.labels + EDGE, before.height)
         shift = _shift(before.trace, walk.trace)
         if before.moved or before.selected is not None:
@@ -83,10 +87,11 @@ class Session:
         scene = self.lanes.exchanged(longer.source(walk.scene.theme), shift, event)
         walk.exchange(longer, scene, shift)
 
-    def let_go(self, whole: Session) -> None:
+    def let_go(self) -> None:
         """Drop the beginning of the file, which would otherwise take memory as long as some closed screen
         refers to this session."""
-        self.walk.recordings[:], self.walk.scene = whole.walk.recordings, whole.walk.scene
+        self.walk.recordings.clear()
+        self.walk.scene = replace(self.walk.scene, sources=())
 
     def draw_gaps(self) -> int:
         """Find the gaps of all recordings and draw them. Returns how many the active one has."""
@@ -171,6 +176,6 @@ def same_event(part: Trace, event: int, whole: Trace, shift: int) -> int | None:
         if place(whole, number) == where:
             starts = whole.start[lane.first : lane.last]
             first, last = lane.first + np.searchsorted(starts, [start, start + 1])
-            same = range(int(first), int(last))
-            found += [i for i in same if whole.duration[i] == duration and whole.name_of(i) == name]
+            same = first + np.flatnonzero(whole.duration[first:last] == duration)
+            found += [i for i in same.tolist() if whole.name_of(i) == name]
     return found[0] if len(found) == 1 else None

@@ -318,11 +318,13 @@ class TracetuiApp(App):
 
     async def on_loading_screen_begun(self, message: LoadingScreen.Begun) -> None:
         """Draw the beginning of a large file while the rest is read."""
-        screen = message.loading
-        if self.screen_stack[-1:] == [screen] and not (screen.finished or screen.tasks[0].cancelled):
+        screen, task = message.loading, message.loading.tasks[0]
+        drawn = task.part  # None once all is read
+        waits = self.screen_stack[-1:] == [screen] and not (screen.finished or task.cancelled)
+        if waits and drawn is not None:
             from tracetui.tui.screens.part import PartScreen
 
-            part = PartScreen(screen.tasks[0], self.palette, self.actions, self._first_pane)
+            part = PartScreen(task, drawn, self.palette, self.actions, self._first_pane)
             self._set_pace(part.timeline)
             await self.push_screen(part)
             # Keys work from now on; meanwhile, import what shows the whole trace.

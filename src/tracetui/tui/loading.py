@@ -24,9 +24,9 @@ class LoadTask:
     def __init__(self, path: str | Path, draws: bool = False) -> None:
         """`draws`: whether the beginning of a large file is wanted before all of it is read."""
         self.path, self.draws = str(path), draws
-        self.beginning: Future[Trace] = Future()
-        """The trace of the beginning of a large file. It may never be set."""
-        self.longer: Recording | None = None
+        self.beginning: Future[None] = Future()
+        """Done once the beginning of a large file can be drawn. It may never be."""
+        self.part: Recording | None = None
         """The recording of the longest beginning so far, while the rest is read."""
         self.done = 0
         self.total = 0
@@ -42,8 +42,8 @@ class LoadTask:
         return self
 
     def cancel(self) -> None:
-        """Ask the load to stop; it stops at its next progress report."""
-        self.cancelled = True
+        """Ask the load to stop; it stops at its next progress report. What has been read is dropped."""
+        self.cancelled, self.trace = True, None
 
     @property
     def share(self) -> float:
@@ -56,16 +56,16 @@ class LoadTask:
 
     def _show(self, part: Trace) -> None:
         """Called on the loading thread, then on others."""
-        if not self.beginning.done():
-            self.beginning.set_result(part)
-            return
         from tracetui.session.recording import Recording
 
-        longer = Recording(part, part=True)
-        longer.prepare_part()
-        self.longer = longer
+        recording = Recording(part, part=True)
+        if self.beginning.done():
+            recording.prepare_part()
+        self.part = recording
         if self.ended.done():
-            self.longer = None  # too late
+            self.part = None  # too late
+        elif not self.beginning.done():
+            self.beginning.set_result(None)
 
     def _run(self) -> None:
         try:
@@ -80,6 +80,8 @@ class LoadTask:
             try:
                 show = self._show if self.draws else None
                 loaded = load(self.path, self._progress, show=show)
+                if self.cancelled:
+                    raise Cancelled
                 from tracetui.analysis.graphs import with_module_lanes
                 from tracetui.session.recording import Recording
                 from tracetui.trace.saved import keep
@@ -97,7 +99,8 @@ class LoadTask:
                 keep(loaded, AFTER, lambda: Recording.keep_prepared(trace))
                 # The loaded objects stay: without this, each full collection would visit all of them, which
                 # costs a frame.
-                gc.freeze()
+                if not self.cancelled:
+                    gc.freeze()
             except TraceError as error:
                 self.error = str(error)
             except Cancelled:
@@ -109,8 +112,10 @@ class LoadTask:
 
             self.error = plain(f"{self.name}: could not be loaded ({type(error).__name__}: {error})", 400)
         finally:
+            if self.cancelled:  # too late to stop
+                self.trace = None
             self.ended.set_result(None)
-            self.longer = None
+            self.part = None
 
     @property
     def name(self) -> str:

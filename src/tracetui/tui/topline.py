@@ -91,7 +91,7 @@ class TopLine(Drawn):
     def __init__(self, trace: Trace, other: Trace | None = None, titles: Sequence[str] = ()) -> None:
         """`other`: the trace that this one is compared with; `titles`: the names for the two."""
         super().__init__()
-        self._trace, self._other = trace, other
+        self._both = other is not None
         self._title, self._facts, self._warning = trace_name(trace), facts(trace), warning(trace)
         if other is not None:
             self._title, self._facts = "   ".join(titles), both_facts(trace, other)
@@ -99,22 +99,13 @@ class TopLine(Drawn):
             self._warning = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
 
     def say(self, text: str) -> None:
-        """Show a text instead of facts about the trace."""
+        """Show these facts instead."""
         self._facts = text
-
-    def set_steps(self, steps: Sequence[int]) -> None:
-        """Show how many steps there are, and how long: their lengths, ns."""
-        self._facts = facts(self._trace, steps)
-
-    def set_both_steps(self, steps: Sequence[Sequence[int]]) -> None:
-        """The same for two recordings."""
-        if self._other is not None:
-            self._facts = both_facts(self._trace, self._other, steps)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         # With two traces, the names say more than the facts.
-        name = middle(self._title, max(12, width // 2 if self._other is None else 4 * width // 5))
+        name = middle(self._title, max(12, 4 * width // 5 if self._both else width // 2))
         left = cell_len(name) + 2
         # The warning takes priority over the facts.
         warning = clauses(f"⚠ {self._warning}", max(0, width - left - 3)) + " " if self._warning else ""

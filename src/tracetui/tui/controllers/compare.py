@@ -10,7 +10,7 @@ from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.panes.base import GoToDifference, GoToEvent
 from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.tui.requests import EndComparison
-from tracetui.tui.topline import TopLine
+from tracetui.tui.topline import TopLine, both_facts
 from tracetui.tui.verdict_line import VerdictLine
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class CompareKeys:
     def _show(self, found: Compared, lengths: list[list[int]]) -> None:
         self.comparing.use(found)
         self.line.answer(found.comparison)
-        self.top.set_both_steps(lengths)
+        a, b = self.host.walk.recordings
+        self.top.say(both_facts(a.trace, b.trace, lengths))
         for key in ("compare", "averages"):
             pane = self.host.area.panes.get(key)
             if isinstance(pane, ScopedPane):

@@ -11,7 +11,7 @@ from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.navigation import Navigation
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.panes.base import Jump, ShowSpan
-from tracetui.tui.topline import TopLine
+from tracetui.tui.topline import TopLine, facts
 from tracetui.tui.verdict_line import VerdictLine
 from tracetui.units import duration, share
 
@@ -48,7 +48,7 @@ class VerdictKeys:
                 if not n:
                     self.steps = len(found.steps) if found.verdict.base == OF_STEPS else 1
                     self.host.from_thread(partial(self.line.show, found.verdict))
-                    self.host.from_thread(partial(self.top.set_steps, found.steps))
+                    self.host.from_thread(partial(self.top.say, facts(results.trace, found.steps)))
 
         self.host.in_thread(find, "verdict")
 

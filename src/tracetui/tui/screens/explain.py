@@ -164,14 +164,20 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
     def on_mount(self) -> None:
         self.read()
 
+    def on_unmount(self) -> None:
+        """A closed screen may be there for long, and must not keep the part of a file that it was about."""
+        self._place = None
+        del self.results
+
     @work(thread=True, exclusive=True, exit_on_error=False, group="explain")
     def read(self) -> None:
         """Explain the event, in a thread: its arguments are read from the file."""
-        facts = gap_facts(self.results, self.gap) if self.gap is not None else []
+        results = self.results
+        facts = gap_facts(results, self.gap) if self.gap is not None else []
         if self.walk.recording.part:
-            explanation = explain_alone(self.results.trace, self.event)
+            explanation = explain_alone(results.trace, self.event)
         else:
-            explanation = explain(self.results.trace, self.event, self.results.self_time())
+            explanation = explain(results.trace, self.event, results.self_time())
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_explanation, explanation, facts)
 

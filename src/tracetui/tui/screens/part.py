@@ -81,18 +81,22 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
     ]
 
     def __init__(
-        self, task: LoadTask, palette: Theme, actions: Sequence[Action] = ACTIONS, pane: str | None = None
+        self,
+        task: LoadTask,
+        part: Recording,
+        palette: Theme,
+        actions: Sequence[Action] = ACTIONS,
+        pane: str | None = None,
     ) -> None:
-        """`task`: the task whose file's beginning has been read; `pane`: the pane that will be open."""
+        """`part`: what `task` has read so far; `pane`: the pane that will be open."""
         super().__init__(task)
         draw_less(self)
-        part = task.beginning.result()
-        self.session = Session([Recording(part, part=True)], palette)
+        self.session = Session([part], palette)
         self.timeline = TimelineView(self.session)
         self.timeline.bar = self.bar = SelectionBar()
         self.area, self.footer = Waiting(self.session, pane), Footer(HINTS)
-        self.top, self.line = TopLine(part), VerdictLine()
-        self.top.say(size(part.info.size))
+        self.top, self.line = TopLine(part.trace), VerdictLine()
+        self.top.say(size(part.trace.info.size))
         self._actions = [a for a in actions if a.group in HERE or a.id in (*HERE, *APP, CANCEL)]
         self.host = Host(self, self.session, self.timeline, self.area, self.footer)
         self.host.give_keys(Moves(self.host))
@@ -112,6 +116,10 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.timeline.focus()
         self.app.theme_changed_signal.subscribe(self, lambda _: self._follow_theme())
 
+    def on_unmount(self) -> None:
+        if self.tasks[0].cancelled or self.tasks[0].error is not None:
+            self.session.let_go()
+
     def _follow_theme(self) -> None:
         self.timeline.set_theme(getattr(self.app, "palette", DARK))
 
@@ -126,7 +134,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
 
     def advance(self) -> None:
         """Show the progress, and how much of the file the picture covers so far."""
-        longer = self.tasks[0].longer
+        longer = self.tasks[0].part
         # Do not grow below another screen, which may be about an event, or while the mouse is dragged.
         free = self.app.screen is self and self.app.mouse_captured is None
         if longer is not None and longer is not self.session.active and free:
@@ -164,7 +172,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
 
         results, walk = self.session.active.results, self.session.walk
         sheet = ExplainScreen(results, event, walk, lambda _: self.action_later())
-        self.app.push_screen(sheet, self.host.jump_if)
+        self.app.push_screen(sheet)  # of a part it leads nowhere
 
     def action_help(self) -> None:
         from tracetui.tui.screens.help import HelpScreen

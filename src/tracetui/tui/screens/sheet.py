@@ -146,8 +146,9 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         return lines + [Strip.blank(crop.width, self.rich_style)] * (crop.height - len(lines))
 
     def on_mount(self) -> None:
-        below = next((s for s in self.app.screen_stack if isinstance(s, TimelineScreen)), None)
-        if below is not None:
+        # The next one that is no sheet: further down there may be that of another trace.
+        below = next(s for s in reversed(self.app.screen_stack) if not isinstance(s, Sheet))
+        if isinstance(below, TimelineScreen):
             self._below, self._place = below, self._place or below.session.walk.place()
             below.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
 

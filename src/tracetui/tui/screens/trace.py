@@ -131,7 +131,7 @@ class TraceScreen(TimelineScreen):
         self.marks.restore()
         if self.before is not None:
             self.session.go_on_from(self.before)
-            self.before.let_go(self.session)
+            self.before.let_go()
             self.before = None
         # Start with the timeline; what takes longer comes after it.
         once_drawn(self, self.navigation.find_gaps)
