@@ -6,7 +6,8 @@
 Opens TRACE in a pseudo-terminal, zooms in twelve times about the first event, presses each key so often, one
 at a time, and prints milliseconds to the last byte of the answer and kilobytes: median and largest. Then `d`
 and `a` are held for two seconds each at 30 presses a second: how long after the last press the picture
-settles. With --at-once the keys are pressed from the first picture on, while the trace is being analyzed.
+settles. With --at-once the keys are pressed from the first picture on, while the trace is being analyzed:
+what the analyses find is drawn in the meantime, which looks like a late answer to one key or another.
 The bounds are 16 ms median and 40 ms at most, 25 kB for a move of the view, 8 kB in the median for a step
 of the selection (one that leaves the view moves it), 60 ms after a held key. A busy machine breaks the times.
 """
@@ -27,6 +28,8 @@ PAIR_KEYS = (")", "(", "=", "&")
 STEPS = ("right", "left", "down", "up", "]", "[")
 MARK = "annotations"
 """A text of the first picture."""
+DONE = 6.0
+"""Seconds of silence after which the analyses are over: what they draw would count as a late answer to a key."""
 QUIET = 0.12
 """Seconds of silence after which an answer counts as whole."""
 MEDIAN, MOST, SETTLED = 0.016, 0.040, 0.060
@@ -90,7 +93,7 @@ def main() -> int:
         if a.at_once:
             until(fd, MARK)
         else:
-            opened = answer(fd, 1.5, 60)
+            opened = answer(fd, DONE, 120)
             print(f"{names} at {a.size}: {opened.bytes / 1e3:.0f} kB until it is open")
         for key in ("right", "f", *("w" * 12)):
             press(fd, key)
