@@ -29,7 +29,7 @@ STEPS = ("right", "left", "down", "up", "]", "[")
 MARK = "annotations"
 """A text of the first picture."""
 DONE = 6.0
-"""Seconds of silence after which the analyses are over: what they draw would count as a late answer to a key."""
+"""Seconds of silence after which the analyses are over: what they draw would look like a late answer."""
 QUIET = 0.12
 """Seconds of silence after which an answer counts as whole."""
 MEDIAN, MOST, SETTLED = 0.016, 0.040, 0.060
