@@ -46,6 +46,7 @@ class AveragesPane(ScopedPane):
         note = ", ".join(filter(None, (by, busy))), where, by
         if not self.results.ready("memory"):  # it has to be read from the file, which may take a while
             yield partial(self.show_averages, averages, note)
+        results.calls()  # `instances` needs them, when a key is pressed
         memory = results.memory_use(group)
         if memory is not None or self.averages is not averages:
             yield partial(self.show_averages, averages, note, memory)
