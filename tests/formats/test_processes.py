@@ -83,7 +83,7 @@ def test_the_memory_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     limits["memory/memory.limit_in_bytes"] = "9999999999"
     assert found() == 4_096_000
     # A job of a cluster is in a group of its own, and the limit may be one further up.
-    limits["/proc/self/cgroup"] = "12:cpu,cpuacct:/job\n4:memory:/slurm/job_7/step_0\n0::/user/app\n"
+    limits["/proc/self/cgroup"] = "12:cpu,cpuacct:/job\n4:memory:/slurm/job_7/step_0\n0::/user/app\nodd\n"
     assert found() == 4_096_000
     limits["memory/slurm/job_7/memory.limit_in_bytes"] = "500000"
     assert found() == 500_000

@@ -85,11 +85,10 @@ def _memory_limits() -> Iterator[Path]:
     root, names = Path("/sys/fs/cgroup"), {"": "memory.max", "memory": "memory/memory.limit_in_bytes"}
     yield from (root / name for name in names.values())  # all that a container sees
     try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        lines = Path("/proc/self/cgroup").read_text(errors="surrogateescape").splitlines()
     except OSError:
         return
-    for line in lines:
-        _, kinds, group = line.split(":", 2)
+    for _, kinds, group in (line.split(":", 2) for line in lines if line.count(":") > 1):
         for kind in names.keys() & set(kinds.split(",")):
             own = root / kind / group.strip("/")
             for folder in (own, *own.parents)[: len(own.parts) - len((root / kind).parts)]:
