@@ -17,6 +17,10 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+_MALLOC = (-8, 1), (-3, 1 << 25), (-1, 1 << 26)
+"""Of mallopt(3): the number of arenas; the size from which a piece is given back as soon as it is free; how
+much free memory is kept at the end of the arena."""
+ARENAS = "MALLOC_ARENA_MAX"
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 NEEDED = 350
 """Bytes per slice of a trace in the viewer, with all results, at the most."""
@@ -55,6 +59,7 @@ def _quota(folder: Path) -> float | None:
 def import_numpy() -> None:
     """Import numpy without the threads that its BLAS library starts, one per core: they spin for a tenth of a
     second, and nothing here multiplies matrices. Programs started later get the default again."""
+    share_free_memory()
     if BLAS_THREADS in os.environ:
         return
     os.environ[BLAS_THREADS] = "1"
@@ -113,24 +118,16 @@ def give_back(size: int) -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-@contextmanager
-def in_small_pieces() -> Iterator[None]:
-    """While several threads allocate and free memory, give large pieces back to the system at once: glibc
-    would keep some 10 MB for each thread. Afterward it keeps them again, as they are soon reused."""
-    _piece(1 << 21)
-    try:
-        yield
-    finally:
-        _piece(1 << 25)
-
-
-def _piece(size: int) -> None:
-    """Set the size from which on freed memory is given back; twice as much may stay free."""
-    if sys.platform == "linux":
+@cache
+def share_free_memory() -> None:
+    """Let all threads allocate from one arena, and give only large free pieces back to the system: glibc
+    would keep free memory for each thread, and memory that is new to a process costs more time than numpy's
+    work on it. For the main thread, before others start. The user's own MALLOC_ARENA_MAX is respected."""
+    if sys.platform == "linux" and ARENAS not in os.environ:
         with suppress(OSError, AttributeError):  # another library of C
-            library, map_from, keep = ctypes.CDLL(None), -3, -1
-            library.mallopt(map_from, size)
-            library.mallopt(keep, 2 * size)
+            library = ctypes.CDLL(None)
+            for what, value in _MALLOC:
+                library.mallopt(what, value)
 
 
 @contextmanager

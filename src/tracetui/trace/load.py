@@ -15,7 +15,7 @@ from tracetui.copying import replace
 from tracetui.formats.columns import NO_ID, Columns
 from tracetui.formats.contents import Contents
 from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
-from tracetui.formats.machine import give_back, no_collections
+from tracetui.formats.machine import give_back, no_collections, share_free_memory
 from tracetui.formats.registry import read, read_beginning
 from tracetui.formats.source import Source, open_source, shown
 from tracetui.formats.store import COUNTER_COLUMNS, POINT_COLUMNS
@@ -52,6 +52,7 @@ def load(
     Raises TraceError (one line) if it cannot be opened as a trace, Cancelled if `progress` returned False;
     never OSError.
     """
+    share_free_memory()
     report = _reporter(progress)
     source = open_source(path, report)
     try:

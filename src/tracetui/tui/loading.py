@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracetui.formats.machine import import_numpy, share_free_memory, threads_for, together
+
 if TYPE_CHECKING:
     from tracetui.session.recording import Recording
     from tracetui.trace.model import Trace
@@ -38,6 +40,7 @@ class LoadTask:
 
     def start(self) -> LoadTask:
         """Start the thread. It is a daemon: it does not keep the program alive."""
+        share_free_memory()
         threading.Thread(target=self._run, name="load trace", daemon=True).start()
         return self
 
@@ -70,8 +73,6 @@ class LoadTask:
     def _run(self) -> None:
         try:
             # Imported here, in parallel with the start of the app.
-            from tracetui.formats.machine import import_numpy, threads_for, together
-
             import_numpy()
             from tracetui.trace import Cancelled, TraceError, load
 

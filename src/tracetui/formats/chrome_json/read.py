@@ -14,7 +14,7 @@ from tracetui.formats.chrome_json.stretches import BLOCK, MOST_THREADS, Supply, 
 from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.errors import Report, TraceError
-from tracetui.formats.machine import in_small_pieces, memory_for_events
+from tracetui.formats.machine import memory_for_events
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 from tracetui.formats.window import Window
@@ -85,8 +85,7 @@ def read(
             from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
 
             count = min(count, MOST_THREADS) if threads else count
-            with in_small_pieces():
-                ending = read_parallel(supply, reader, count, threads, advance)
+            ending = read_parallel(supply, reader, count, threads, advance)
             if ending.kind == "lost":
                 stream.close()
                 damage = Diagnostics()
