@@ -178,6 +178,7 @@ def test_systems_that_cannot(missing: str, path: Path, mapped: None, monkeypatch
         monkeypatch.setattr("ctypes.CDLL", lambda name: Without())
     else:
         monkeypatch.setattr(in_memory, "_PROCESSORS", ())
+    gc.collect()  # what tests before this one left open
     before = len(os.listdir("/proc/self/fd"))
     found = opened(path)
     gc.collect()
