@@ -89,3 +89,10 @@ def test_one_gpu_does_not_take_turns(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *events, memcpy(20, 10, 1))
     assert found(trace, "gpus_in_turn") is None
     assert found(trace, "data_parallel") is None
+
+
+def test_copies_between_gpus_are_not_from_the_host() -> None:
+    finding = found(load(DATA / "tensor_parallel.json.gz"), "exposed_copies")
+    assert finding is not None
+    assert finding.text.endswith("Most go from one GPU to another.")
+    assert "pinned" not in finding.advice

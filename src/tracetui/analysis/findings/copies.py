@@ -223,7 +223,14 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     out = _goes_out(results, longest)
     ways_out = {True: ", or copy less often", False: ", or create the data on the GPU", None: ""}[out]
     ways_out = f"use smaller types{ways_out}."
-    if saved:
+    peers = trace.duration[longest[results.named(lambda name: "PtoP" in name)[trace.name[longest]]]].sum()
+    if 2 * peers > trace.duration[longest].sum():
+        engines = "Most go from one GPU to another."
+        advice = (
+            "Start each copy as soon as its data is there, on a stream of its own, so that it runs beside "
+            "kernels. Or divide the model so that less has to be copied."
+        )
+    elif saved:
         engines = "Most are tensors that the forward pass saves on the host and the backward pass fetches."
         advice = SAVED_ADVICE
     elif computing < HIDING_SHARE * time:
