@@ -8,6 +8,8 @@ import pytest
 from tests.analysis.test_rules import found
 from tests.kineto import Event, cpu, launch, memcpy, run, trace_of
 
+from tracetui.analysis.findings import Finding, find_findings
+from tracetui.analysis.results import Results
 from tracetui.trace import load
 
 DATA = Path(__file__).parent.parent / "data" / "two_gpus"
@@ -58,6 +60,10 @@ def test_data_parallel() -> None:
     assert "gradients" not in inference.text + inference.advice
 
 
+def findings_of(path: Path) -> tuple[Finding, ...]:
+    return find_findings(Results(load(path)))
+
+
 def in_turn(count: int, both: float = 0) -> list[Event]:
     """Kernels of 100 us on GPU 0 and GPU 1 by turns, each `both` us before the one before it has ended."""
     events = [cpu("aten::mm", 0, 100 * count)]
@@ -96,3 +102,27 @@ def test_copies_between_gpus_are_not_from_the_host() -> None:
     assert finding is not None
     assert finding.text.endswith("Most go from one GPU to another.")
     assert "pinned" not in finding.advice
+
+
+def test_a_gpu_that_waits_for_another() -> None:
+    both = [x for x in findings_of(DATA / "pipeline_big.json.gz") if x.rule == "idle_time"]
+    assert [x.device for x in both] == ["GPU 1", "GPU 0"]
+    assert all("until work on another device was done" in x.text for x in both)
+    assert all(x.advice.startswith("It waits for what another GPU computes") for x in both)
+
+
+def test_a_gpu_with_less_work() -> None:
+    """After its last work the other one goes on for 212 ms."""
+    finding = found(load(DATA / "two_threads.json.gz"), "little_use")
+    assert finding is not None
+    assert finding.device == "GPU 1"
+    assert finding.advice == "Another GPU works on in that time: divide the work more evenly."
+
+
+def test_the_profilers_work_by_device() -> None:
+    both = [x for x in findings_of(DATA / "two_threads.json.gz") if x.rule == "profiler_overhead"]
+    assert [x.device for x in both] == ["GPU 0", "GPU 1"]
+    assert "the first kernel of GPU 1 for" in both[1].title
+    assert both[1].text.startswith("GPU 1's first event starts")
+    gaps = [x for x in findings_of(DATA / "data_parallel.json.gz") if x.rule == "profiler_overhead"]
+    assert gaps[1].title.endswith("of idle time of GPU 1")

@@ -155,14 +155,7 @@ def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> 
 def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
     """Like `cause_words`, as parts of a sentence."""
     said = dict(CAUSE_SENTENCES) if waits_for_others(trace) else CAUSE_SENTENCES | {"queued": _QUEUED_ALONE}
-    queued, known = causes.pieces[:, AT["queued"]], causes.waited_for >= 0
-    if int(queued[known].sum()) >= KNOWN * int(queued.sum()) > 0:
-        here, there = (device_of(trace)[trace.lane[of[known]]] for of in (causes.event, causes.waited_for))
-        where = (
-            "another device"
-            if 2 * int(queued[known][here != there].sum()) > int(queued.sum())
-            else "another stream"
-        )
+    if where := waited_for_elsewhere(trace, causes):
         said["queued"] = f"the next work was queued until work on {where} was done"
     if not has(trace, Kind.CPU_OP):
         return said | {"host": "the CPU was in no recorded call (the trace has no ops)"}
@@ -170,6 +163,17 @@ def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
         return said
     beside = "while another thread of the process was in ops for some of it"
     return said | {"host": f"the launching thread was outside any op, {beside}"}
+
+
+def waited_for_elsewhere(trace: Trace, causes: Causes) -> str:
+    """Where the work ran that most queued work waited for: "another device" or "another stream"; "" if not
+    known."""
+    queued, known = causes.pieces[:, AT["queued"]], causes.waited_for >= 0
+    if int(queued[known].sum()) < KNOWN * int(queued.sum()) or not queued.any():
+        return ""
+    here, there = (device_of(trace)[trace.lane[of[known]]] for of in (causes.event, causes.waited_for))
+    on_another = 2 * int(queued[known][here != there].sum()) > int(queued.sum())
+    return "another device" if on_another else "another stream"
 
 
 @kept_by_trace

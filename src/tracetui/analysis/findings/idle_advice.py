@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, waits_for_others
+from tracetui.analysis.causes import CAUSES, waited_for_elsewhere, waits_for_others
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.anomaly import FIRST_TURN_OFF, anomaly_detection
@@ -27,6 +27,7 @@ from tracetui.analysis.memory import OUT_OF_MEMORY
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
 from tracetui.analysis.select import has
+from tracetui.trace.intervals import all_of
 from tracetui.trace.memory import named_instants
 from tracetui.trace.model import I64, Kind
 
@@ -63,6 +64,11 @@ _LESS_MEMORY = (
     "Some requests failed, and before each the allocator freed what it kept: use less memory, or smaller "
     "batches."
 )
+_OF_ANOTHER_GPU = (
+    "It waits for what another GPU computes: split the batch, so that each GPU works on one part while "
+    "another works on the next, or give each a whole copy of the model."
+)
+_UNEVEN = "Another GPU works on in that time: divide the work more evenly."
 LAUNCHING = ("dispatch", "launch")
 """The causes that more work per launch helps against."""
 
@@ -76,7 +82,9 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
         return compiling_advice(results)
     if any(anomaly_detection(results)):
         return FIRST_TURN_OFF
-    if 2 * idle_after_all_work(results, idle) > idle.idle:
+    if 2 * (after := idle_after_all_work(results, idle)) > idle.idle:
+        if 2 * _others_work(results, idle) > after:
+            return _UNEVEN
         return "Look at what the program does after its last work on the GPU, or stop recording before that."
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
         at = results.slices(Kind.ANNOTATION, lambda _: True)
@@ -138,6 +146,8 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
         return f"It is compiled already. {_more_per_launch(results)}"
     if main == "queued" and not waits_for_others(trace):
         return f"Look for other processes on the GPU ({smi(results)}), and record again with it to yourself."
+    if main == "queued" and waited_for_elsewhere(trace, results.causes()) == "another device":
+        return _OF_ANOTHER_GPU
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = results.short_kernels(), dict(zip(CAUSES, idle.causes, strict=True))
@@ -148,6 +158,12 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
             return both + _more_per_launch(results) + also
         return look
     return _ADVICE.get(main) or _more_per_launch(results) + also
+
+
+def _others_work(results: Results, idle: IdleDevice) -> int:
+    """How long other devices are busy after the device's last event, in ns."""
+    others = all_of([gaps.blocks for gaps in results.gaps().devices if gaps.device != idle.gaps.device])
+    return int(others.within(np.array([idle.gaps.last]), np.array([results.judged_range()[1]]))[0])
 
 
 def _more_per_launch(results: Results) -> str:

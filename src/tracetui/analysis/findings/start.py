@@ -29,7 +29,7 @@ from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of
 from tracetui.trace.model import F64, I64, Bool
-from tracetui.units import duration, instant, plural, share, significant, verb
+from tracetui.units import capital, duration, instant, plural, share, significant, verb
 
 COLD_RATIO = 2.0
 COLD_NS = 20_000
@@ -592,6 +592,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
         return
     spent = _overhead(results)
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
+        several, device = len(results.gaps().devices) > 1, results.device_text(gaps)
         begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
         in_lead = int(spent.within(begun, np.array([gaps.first]))[0])
         in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
@@ -603,14 +604,16 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
             yield Finding(
                 "profiler_overhead",
                 "info",
-                f"{name} holds up the first kernel for {duration(in_lead)}",
-                f"The GPU's first event starts {duration(gaps.lead_in)} after the CPU does; "
+                f"{name} holds up {f'the first kernel of {device}' if several else 'the first kernel'} for "
+                f"{duration(in_lead)}",
+                f"{capital(device)}'s first event starts {duration(gaps.lead_in)} after the CPU does; "
                 f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
                 "profiler, the program does not have this cost.",
                 f"Do not count that stretch{' or the op around it' if where[1] else ''}. With warm-up steps "
                 "in the schedule, it is over before the recording starts.",
                 first_of([*(int(i) for i in where[2]), first]),
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
+                device,
             )
         if worst >= 0 and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
             many = int((in_gaps > 0).sum())
@@ -622,13 +625,15 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
             yield Finding(
                 "profiler_overhead",
                 "info",
-                f"The profiler's own work explains {duration(in_gaps.sum())} of idle time",
-                f"{name} holds the GPU up in {plural(many, 'gap')}{where[1]}; {longest} "
+                f"The profiler's own work explains {duration(in_gaps.sum())} of idle time"
+                f"{f' of {device}' if several else ''}",
+                f"{name} holds {device} up in {plural(many, 'gap')}{where[1]}; {longest} "
                 f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
                 f"{'them' if many > 1 else 'it'}.",
                 f"Do not count that time. To get less of it, record fewer steps{without}.",
                 first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
                 {"profiler_ns": float(in_gaps.sum()), "gaps": float(many)},
+                device,
             )
 
 

@@ -437,6 +437,26 @@ _FAMILIES = _families(
         "inputs.",
     ),
     (
+        r"Scatter\Z",
+        "DataParallel divides the inputs along the batch and copies a part to each GPU. It also runs "
+        "in the backward pass, as the gradient of gathering.",
+    ),
+    (
+        r"Broadcast\Z",
+        "DataParallel copies all parameters from the first GPU to the others. It does so in every "
+        "forward pass, since the copies are thrown away.",
+    ),
+    (
+        r"Gather\Z",
+        "DataParallel copies the outputs of all GPUs to the first one and joins them along the batch. The "
+        "loss is computed there.",
+    ),
+    (
+        r"ReduceAddCoalesced\Z",
+        "DataParallel adds up the gradients of all GPUs on the first one. Many small tensors "
+        "are sent as one.",
+    ),
+    (
         r"c10d::(\w{1,80})",
         "torch.distributed hands a collective ({0}) to its process group. It returns before the "
         "communication is over, unless it is told to wait.",

@@ -29,6 +29,11 @@ _RANGES = (
         "kernel on the GPU, with Gloo it is the work of other threads.",
     ),
     (
+        r"DataParallel\.forward",
+        "The forward of DataParallel: it copies the model to each GPU, divides the batch, and joins the "
+        "outputs. All of it runs in one process.",
+    ),
+    (
         r"DistributedDataParallel\.forward",
         "The forward of DistributedDataParallel: that of the module inside it. It may first send buffers to "
         "the other ranks.",
