@@ -302,5 +302,5 @@ def test_the_verdict_on_several_devices_says_so(tmp_path: Path, devices: int) ->
         events += [launch(500 * n + 190, 2 * n + 2), other] if devices == 2 else []
     results = Results(trace_of(tmp_path, *events))
     for verdict in (results.verdict(), results.steps().rows[1].verdict):
-        assert verdict.reason.startswith("Taking 2 GPUs together, the GPU is busy") is (devices == 2)
+        assert verdict.reason.startswith("Taken together, the 2 GPUs are busy") is (devices == 2)
         assert verdict.reason.startswith("The GPU is busy") is (devices == 1)

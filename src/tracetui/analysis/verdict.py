@@ -220,9 +220,7 @@ def judge(
     back_to_back = 2 * values["back to back"] >= parts[PARTS.index("queued")]
     first = _mostly(left_out, judged)
     of = _share_of(base, judged, left_out)
-    reason = _reason(word, shares, causes, judged, launch_delay, of, back_to_back)
-    if devices > 1:
-        reason = f"Taking {devices:,} GPUs together, the{reason.removeprefix('The')}"
+    reason = _reason(word, shares, causes, judged, launch_delay, of, back_to_back, devices)
     if told := _not_counted(left_out, judged):
         most = _MOST.get(base, "Most of this")
         reason = f"{most} is not counted: {told}. {reason}" if first else f"{reason} Not counted: {told}."
@@ -243,35 +241,41 @@ def of_earlier_work(verdict: Verdict, part: float) -> Verdict:
         return verdict
     if part < PART_SHARE or not verdict.busy_share:
         return replace(verdict, earlier_share=part)
-    said = f"{busy_text(part)} of its busy time is work that was launched before the recording."
+    said = f"{busy_text(part)} of the busy time is work that was launched before the recording."
     return replace(verdict, earlier_share=part, reason=f"{verdict.reason} {said}")
 
 
 def _reason(
     word: str, shares: dict[str, float], causes: tuple[int, ...], judged: int, delay: int | None, of: str,
-    back_to_back: bool,
+    back_to_back: bool, devices: int,
 ) -> str:  # fmt: skip
     busy = sum(shares[part] for part in ("compute", "communication", "copies"))
     # The part may have both; mention the one that the words name.
     queued = causes[CAUSES.index("back to back" if back_to_back else "queued")] / judged
     said = shares | {"queued": queued}
-    reason = f"The GPU is busy {busy_text(busy)} {of}"
+    one = devices < 2
+    it, its, others = ("it", "its", "ranks") if one else ("they", "their", "GPUs")
+    who = "The GPU is" if one else f"Taken together, the {devices:,} GPUs are"
+    reason = f"{who} busy {busy_text(busy)} {of}"
     words = PART_WORDS | ({"queued": "from one kernel to the next"} if back_to_back else {})
     if word == "compute-bound":
-        reason += ": it sets the pace, not the CPU."
+        reason += f": {it} {'sets' if one else 'set'} the pace, not the CPU."
     elif word == "overhead-bound":
         much = not back_to_back and queued >= MUCH_QUEUED
-        reason += f"; for {busy_text(shares['cpu'])} it waits for the CPU. {_meanwhile(causes, judged)}"
+        reason += f"; for {busy_text(shares['cpu'])} {it} {'waits' if one else 'wait'} for the CPU. "
+        reason += _meanwhile(causes, judged)
         if delay is not None and delay < QUEUED_NS and not much:
             little = (
                 "Hardly anything" if causes[CAUSES.index("queued")] >= SOME_QUEUED * judged else "Nothing"
             )
             reason += f" {little} is queued (launch to start {duration(delay)})."
-        reason += f" For {busy_text(queued)} it is idle with work queued." if much else ""
+        reason += (
+            f" For {busy_text(queued)} {it} {'is' if one else 'are'} idle with work queued." if much else ""
+        )
     elif word == "communication-bound":
         reason += (
             f": {busy_text(shares['communication'])} is communication (by name) while nothing computes, "
-            "which includes waiting for other ranks."
+            f"which includes waiting for other {others}."
         )
         return reason
     elif word == "copy-bound":
@@ -282,11 +286,11 @@ def _reason(
         reason += f"; then {words[second]}, {busy_text(said[second])}" if said[second] else ""
         reason += "."
         if "communication" in (first, second) and shares["communication"]:
-            return f"{reason} Communication is recognized by name, and includes waiting for other ranks."
+            return f"{reason} Communication is recognized by name, and includes waiting for other {others}."
     if shares["communication"] >= COMMUNICATION_SHARE * busy:
         reason += (
-            f" {busy_text(shares['communication'] / busy)} of its busy time is communication (by name) while "
-            "nothing computes, which includes waiting for other ranks."
+            f" {busy_text(shares['communication'] / busy)} of {its} busy time is communication (by name) "
+            f"while nothing computes, which includes waiting for other {others}."
         )
     return reason
 
