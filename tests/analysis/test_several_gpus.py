@@ -55,6 +55,8 @@ def test_data_parallel() -> None:
     assert "33% of kernel and copy time" in training.text
     assert "adds up the gradients" in training.text
     assert training.advice.startswith("Use DistributedDataParallel")
+    idle = [x for x in findings_of(DATA / "data_parallel.json.gz") if x.rule == "overhead_bound"]
+    assert {x.advice for x in idle} == {training.advice}
     inference = found(load(DATA / "data_parallel_inference.json.gz"), "data_parallel")
     assert inference is not None
     assert "gradients" not in inference.text + inference.advice

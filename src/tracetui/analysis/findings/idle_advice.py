@@ -22,6 +22,7 @@ from tracetui.analysis.findings.idle_device import (
 )
 from tracetui.analysis.findings.kernels import RNN_ADVICE, launched_by_rnn
 from tracetui.analysis.findings.model import can_be_fused, smi
+from tracetui.analysis.findings.several_gpus import data_parallel_advice, data_parallel_calls
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.memory import OUT_OF_MEMORY
 from tracetui.analysis.results import Results
@@ -86,6 +87,8 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
         if 2 * _others_work(results, idle) > after:
             return _UNEVEN
         return "Look at what the program does after its last work on the GPU, or stop recording before that."
+    if 2 * idle.during(busy_union(trace, data_parallel_calls(results))) > idle.idle:
+        return data_parallel_advice(results)
     if main == "host" and not _has_ops(results) and has(trace, Kind.ANNOTATION):
         at = results.slices(Kind.ANNOTATION, lambda _: True)
         if results.launching_lanes()[trace.lane[at]].any():

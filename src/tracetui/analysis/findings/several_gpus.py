@@ -13,6 +13,7 @@ from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.trace import Kind
 from tracetui.trace.intervals import all_of
+from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share
 
 TAKES_PART = 0.15
@@ -70,16 +71,35 @@ def gpus_in_turn(results: Results) -> Iterator[Finding]:
     )
 
 
+def data_parallel_calls(results: Results) -> I64:
+    """The forward passes of DataParallel on several GPUs (slices)."""
+    calls = [results.slices(kind, _FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
+    several = len(results.gaps().devices) > 1
+    return np.sort(np.concatenate(calls)) if several else np.zeros(0, np.int64)
+
+
+def data_parallel_advice(results: Results) -> str:
+    """What to use instead."""
+    if _trains(results):
+        return (
+            "Use DistributedDataParallel, with one process per GPU: it copies the model only once and sends "
+            "gradients during the backward pass. PyTorch recommends it even on a single machine."
+        )
+    return "Run one process per GPU, each with its own copy of the model and its share of the inputs."
+
+
+def _trains(results: Results) -> bool:
+    return len(results.slices(Kind.CPU_OP, _BACKWARD.__eq__)) > 0
+
+
 def data_parallel(results: Results) -> Iterator[Finding]:
     """DataParallel: one process, which copies the model to its GPUs in every forward pass."""
-    trace, (low, high) = results.trace, results.judged_range()
-    calls = [results.slices(kind, _FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
-    forward = np.sort(np.concatenate(calls))
-    if not len(forward) or len(results.gaps().devices) < 2:
+    trace, (low, high), forward = results.trace, results.judged_range(), data_parallel_calls(results)
+    if not len(forward):
         return
     moves = results.slices(Kind.CPU_OP, _MOVES.__contains__)
     moves = moves[op_around(trace, moves) < 0]
-    backward = len(results.slices(Kind.CPU_OP, _BACKWARD.__eq__)) > 0
+    backward = _trains(results)
     work = results.work()
     talks = (
         communicates(trace)[trace.name[work]] | results.named(lambda name: "PtoP" in name)[trace.name[work]]
@@ -94,10 +114,7 @@ def data_parallel(results: Results) -> Iterator[Finding]:
         f"It also splits the inputs and gathers the outputs{gathers}. That takes {duration(cpu)} in recorded "
         f"ops on the CPU and {duration(device)} on the GPUs, {share(parts[1])} of {WORK_TIME}. One process "
         "launches the work of all GPUs, from threads that share Python's interpreter lock.",
-        "Use DistributedDataParallel, with one process per GPU: it copies the model only once and sends "
-        "gradients during the backward pass. PyTorch recommends it even on a single machine."
-        if backward
-        else "Run one process per GPU, each with its own copy of the model and its share of the inputs.",
+        data_parallel_advice(results),
         first_of(np.concatenate([longest_first(trace, moves)[:3], longest_first(trace, forward)])),
         {"cpu_ns": float(cpu), "device_ns": float(device), "calls": float(len(forward))},
     )
