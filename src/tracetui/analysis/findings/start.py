@@ -98,15 +98,17 @@ def initialisation(results: Results) -> Iterator[Finding]:
     listed = _first_uses(results, calls)
     if 2 * sum(time for _, time in listed) < lost:
         listed = _first_uses(results, at)
-    told = ", ".join(f"{short_name(name, 'cuda_runtime')} ({duration(time)})" for name, time in listed)
+    devices = len(results.gaps().devices)
+    in_all, of_it = (", taken together", " of that") if devices > 1 else ("", "")
+    told = ", ".join(f"{short_name(name, 'cuda_runtime')} ({duration(time)}{of_it})" for name, time in listed)
     first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
-    part = lost / (len(results.gaps().devices) * int(high[0] - low[0]))
+    part = lost / (devices * int(high[0] - low[0]))
     steps = _in_many_steps(results, lost)
     base = results.verdict().base if not results.is_whole else OF_RECORDING
     yield Finding(
         "initialisation",
         "high" if part >= HIGH else "medium" if part >= MEDIUM else "info",
-        f"First calls on the GPU cost {duration(lost)} of idle time, {share(part)} {base}",
+        f"First calls on {results.gpus} cost {duration(lost)} of idle time{in_all}, {share(part)} {base}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
         "set up libraries, or are the first that the profiler sees. The verdict and the advice leave that "
         f"time out.{steps}",
@@ -320,8 +322,8 @@ def _more_work(results: Results, steps: StepTable) -> Iterator[Finding]:
     yield Finding(
         "slow_steps",
         "medium" if told else "low",
-        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} the GPU {duration(more)} more work than "
-        "usual",
+        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} {results.gpus} {duration(more)} more "
+        "work than usual",
         f"{each} kernels and copies of {duration(int(time[long].mean()))}{average}, the median step "
         f"{duration(usual)}. The difference is {share(part)} of the work of all steps.{where}",
         _ONLY_THERE if told else _LARGER,

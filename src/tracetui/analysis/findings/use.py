@@ -191,7 +191,7 @@ def allocations(results: Results) -> Iterator[Finding]:
         "allocations",
         "medium" if part >= IDLE_SHARE and not verdict.mostly_left_out else "low",
         f"Allocating and freeing memory takes {share(part)} {verdict.of()}",
-        f"{told}. The GPU is idle for {duration(cost)} because of that.",
+        f"{told}. {capital(results.gpus_are)} idle for {duration(cost)} because of that.",
         allocation_advice(results),
         first_of(at),
         {"calls": float(len(at)), "idle_ns": float(cost), "share": part},
