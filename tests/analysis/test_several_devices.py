@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.kineto import Event, cpu, kernel, launch, step, trace_of
+from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.results import Results
@@ -115,3 +115,59 @@ def test_first_calls_cost_each_device_its_time(tmp_path: Path, devices: int) -> 
     assert ("First calls on the GPUs cost" in finding.title) is (devices == 2)
     assert (" of idle time, taken together, " in finding.title) is (devices == 2)
     assert (" of that)" in finding.text) is (devices == 2)
+
+
+def test_a_copy_is_exposed_on_its_own_device(tmp_path: Path) -> None:
+    """In each step both devices copy at the same time, for 100 us; the first one then copies beside a kernel,
+    while the other copies alone."""
+    events: list[Event] = []
+    for n in range(3):
+        start, i = 1000 * n, 10 * n
+        events += [step(n, start, 990), launch(start + 1, i + 1), launch(start + 6, i + 2)]
+        events += [copy(0, start + 20, 100, i + 1), copy(1, start + 20, 100, i + 2)]
+        events += [launch(start + 11, i + 3), launch(start + 16, i + 4), launch(start + 21, i + 5)]
+        beside = copy(0, start + 200, 200, i + 4) | {"tid": 8}
+        events += [on(0, start + 200, 200, i + 3), beside, copy(1, start + 300, 50, i + 5)]
+    finding = found(trace_of(tmp_path, *events), "exposed_copies")
+    assert finding.numbers["copies"] == 9
+    assert "run for 750 µs while no kernel runs on their GPU, the longest for 100 µs." in finding.text
+
+
+def copy(device: int, start: float, duration: float, correlation: int) -> Event:
+    event = memcpy(start, duration, correlation)
+    return event | {"pid": device, "args": event["args"] | {"device": device}}
+
+
+def test_streams_that_take_turns_are_those_of_a_device(tmp_path: Path) -> None:
+    """20 kernels on each of two devices, by turns in two streams, for which 12 calls make a stream wait: so
+    few that they are not the reason on both."""
+    events: list[Event] = [cpu("cudaStreamWaitEvent", 50 * n, 2, "cuda_runtime") for n in range(12)]
+    for n in range(20):
+        for device in range(2):
+            at, stream = 1000 + 100 * n, 7 + n % 2
+            events.append(launch(10 * n + 3 * device, 2 * n + device + 1, 2))
+            events.append(on(device, at, 90, 2 * n + device + 1, stream=stream) | {"tid": stream})
+    both = [x for x in find_findings(Results(trace_of(tmp_path, *events))) if x.rule == "streams_in_turn"]
+    assert [x.device for x in both] == ["GPU 0", "GPU 1"]
+    assert [x.title for x in both] == [
+        f"Kernels of 2 streams of GPU {n} take turns and hardly ever overlap" for n in range(2)
+    ]
+    assert not any("make one stream wait" in x.text for x in both)
+
+
+def test_what_is_said_of_each_device(tmp_path: Path) -> None:
+    """Half of the kernels are shorter than their launches, and the CPU waits while they run."""
+    events: list[Event] = []
+    for n in range(4):
+        start = 1000 * n
+        events += [step(n, start, 990), cpu("aten::mm", start + 1, 980)]
+        for device in range(2):
+            i = 10 * n + 2 * device + 1
+            events += [*runs(device, start + 520 + device, 200, i), *runs(device, start + 800, 1, i + 1)]
+        events.append(cpu("cudaDeviceSynchronize", start + 530, 200, "cuda_runtime"))
+    both = [x for x in find_findings(Results(trace_of(tmp_path, *events))) if x.rule == "overhead_bound"]
+    assert [x.device for x in both] == ["GPU 0", "GPU 1"]
+    for n, finding in enumerate(both):
+        assert "8 of 16 kernels, copies and memsets of all GPUs take less time" in finding.text
+        assert f"CPU and GPU {n} take turns: for " in finding.text
+        assert finding.text.endswith("the CPU waits while it works.")
