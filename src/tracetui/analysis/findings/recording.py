@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,6 +16,8 @@ from tracetui.trace import Kind, Trace
 from tracetui.units import duration, plural, share
 
 CAPTURE_SHARE = 0.05
+_INJECTED = re.compile(r"/tracetui-\w+/part\.json\Z")
+_OF_PROCESS = re.compile(r"_(\d+)\.json\Z")
 RECORDED_SHARE = 0.2
 OFTEN_NS = 10_000
 """With a Python call as often as that, stacks alone cost a noticeable part of the time (about 1 us each)."""
@@ -49,6 +52,17 @@ def graph_capture(results: Results) -> Iterator[Finding]:
         first_of(np.concatenate([first[np.argsort(-length)], last, made])),
         {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
     )
+
+
+def asked_from_outside(trace: Trace) -> bool:
+    """Whether a running process was asked for the trace: Kineto then puts `_PID` at the end of the file's
+    name, and writes no `trace_id`, which `torch.profiler` does. Or `tracetui attach --inject` wrote it."""
+    about = trace.info.properties
+    name = str(about.get("traceName", ""))
+    written = _OF_PROCESS.search(name)
+    if written is None or "trace_id" in about or any(name.startswith("ProfilerStep") for name in trace.names):
+        return _INJECTED.search(name) is not None
+    return any(process.pid == written[1] for process in trace.processes)
 
 
 def recorded_too(trace: Trace) -> list[str]:

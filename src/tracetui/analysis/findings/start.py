@@ -15,7 +15,7 @@ from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.idle import loading_advice, loading_time
 from tracetui.analysis.findings.idle_advice import allocation_advice
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
-from tracetui.analysis.findings.recording import recorded_too
+from tracetui.analysis.findings.recording import asked_from_outside, recorded_too
 from tracetui.analysis.findings.slow_calls import slow_calls_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
@@ -65,6 +65,10 @@ _WARM_UP = (
     "warmup=2, active=3). Each start of the program may pay for it, too: if that matters, load less, or load "
     "later."
 )
+_RAN_BEFORE = (
+    "Do not count it: it happens only once. The process was running when it was asked for this trace: look "
+    "at the later part, or record for longer."
+)
 _FEW_SHAPES = (
     "Pad to a few sizes, so that few kernels are needed, and run each size once before the recording."
 )
@@ -112,7 +116,7 @@ def initialisation(results: Results) -> Iterator[Finding]:
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
         "set up libraries, or are the first that the profiler sees. The verdict and the advice leave that "
         f"time out.{steps}",
-        _FEW_SHAPES if steps else _WARM_UP,
+        _FEW_SHAPES if steps else _RAN_BEFORE if asked_from_outside(trace) else _WARM_UP,
         first_of(first),
         {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
     )
@@ -174,7 +178,7 @@ def _recorded(results: Results) -> tuple[int, int]:
 def cold_start(results: Results) -> Iterator[Finding]:
     """The first step is much longer than the rest, by more than the profiler's start explains."""
     width = _widths(results)
-    if width is None or not _is_cold(width):
+    if width is None or not _is_cold(width) or asked_from_outside(results.trace):
         return
     number, ratio, text, evidence, numbers = _first_step(results, width)
     others = "others" if len(width) > 2 else "other"
@@ -202,11 +206,14 @@ def cold_start(results: Results) -> Iterator[Finding]:
 def wide_first_step(results: Results) -> Iterator[Finding]:
     """The first step is much longer than the rest, but the next is like all others: the program was warm."""
     width = _widths(results)
-    if width is None or _is_cold(width):
+    outside = asked_from_outside(results.trace)
+    if width is None or (_is_cold(width) and not outside):
         return
     number, ratio, text, evidence, numbers = _first_step(results, width)
     others = "others" if len(width) > 2 else "other"
-    if len(width) == 2:
+    if outside:
+        reason = "The process was running before it was asked for this trace"
+    elif len(width) == 2:
         reason = "There is only one other step to compare with, so the program may have been cold"
     elif width[1] < STILL_COLD * np.median(width[2:]):
         reason = "The next step is like the others, so the program was most likely warm"
@@ -593,6 +600,8 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
     if not len(overhead) or not results.gaps().devices:
         return
     spent = _overhead(results)
+    warm_up = " With warm-up steps in the schedule, it is over before the recording starts."
+    warm_up = "" if asked_from_outside(trace) else warm_up
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         several, device = len(results.gaps().devices) > 1, results.device_text(gaps)
         begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
@@ -611,8 +620,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 f"{capital(device)}'s first event starts {duration(gaps.lead_in)} after the CPU does; "
                 f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
                 "profiler, the program does not have this cost.",
-                f"Do not count that stretch{' or the op around it' if where[1] else ''}. With warm-up steps "
-                "in the schedule, it is over before the recording starts.",
+                f"Do not count that stretch{' or the op around it' if where[1] else ''}.{warm_up}",
                 first_of([*(int(i) for i in where[2]), first]),
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
                 device,
