@@ -186,16 +186,14 @@ def cold_start(results: Results) -> Iterator[Finding]:
     if after >= STILL_COLD:
         text += f"The step after it still takes {significant(after, 2)} times as long as the following ones. "
     scheduled = results.step_table().source.startswith("ProfilerStep")
-    missing = (
-        "Step 0 is recorded: the profiler's schedule has no warm-up. " if scheduled and not number else ""
-    )
+    missing = "Step 0 is recorded: the profiler had no warm-up. " if scheduled and not number else ""
     yield Finding(
         "cold_start",
         "low",
         f"Cold start: the first step takes {significant(ratio, 2)} times as long as the {others}",
         f"{text}{missing}Code that runs for the first time creates handles, loads kernels, fills caches and "
         "allocates memory.",
-        f"Ignore step {number} when you read the trace. Let the schedule run warm-up steps before the first "
+        f"Ignore step {number} when you read the trace. Let a schedule run warm-up steps before the first "
         "active one: schedule(wait=1, warmup=2, active=3). That hides the cost but does not remove it: the "
         "program pays for it at every start.",
         evidence,
@@ -600,7 +598,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
     if not len(overhead) or not results.gaps().devices:
         return
     spent = _overhead(results)
-    warm_up = " With warm-up steps in the schedule, it is over before the recording starts."
+    warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
     warm_up = "" if asked_from_outside(trace) else warm_up
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         several, device = len(results.gaps().devices) > 1, results.device_text(gaps)
