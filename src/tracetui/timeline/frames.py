@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.trace.model import I32, I64, Kind, Trace
+from tracetui.trace.categories import CATEGORY_KINDS
+from tracetui.trace.model import I32, I64, Kind, Trace, kept_by_trace
 
 SPANNING = 0.98
 """The least part of the first view that such a frame lasts."""
@@ -22,7 +23,8 @@ def spanning_frames(trace: Trace, lane: int) -> I64:
     `LEAST`."""
     first, last = trace.lanes[lane].first, trace.lanes[lane].last
     low, high = trace.first_view
-    if high <= low:
+    # Quick where there are very many lanes.
+    if high <= low or trace.lanes[lane].rows < LEAST or not _has_frames(trace):
         return np.zeros(0, dtype=np.int64)
     start, duration = trace.start[first:last], trace.duration[first:last]
     long = np.flatnonzero(trace.kind[first:last] == int(Kind.PYTHON))
@@ -34,6 +36,11 @@ def spanning_frames(trace: Trace, lane: int) -> I64:
     nested = (end[1:] <= end[:-1]) & (depth[1:] == depth[:-1] + 1)
     chain = found[: int(np.argmin(np.append(nested, False))) + 1]
     return chain if len(chain) >= LEAST else chain[:0]
+
+
+@kept_by_trace
+def _has_frames(trace: Trace) -> bool:
+    return any(CATEGORY_KINDS.get(category.lower()) == Kind.PYTHON for category in trace.categories)
 
 
 def depths_with(trace: Trace, lane: int, chain: I64) -> I32:
