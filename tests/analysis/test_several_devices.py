@@ -11,7 +11,9 @@ from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.results import Results
 from tracetui.report.summary import summarize, summary_lines
 from tracetui.tables.lines import plain_text
-from tracetui.trace import Trace
+from tracetui.trace import Trace, load
+
+DATA = Path(__file__).parent.parent / "data" / "two_gpus"
 
 
 def on(device: int, start: float, duration: float, correlation: int, name: str = "", **args: object) -> Event:
@@ -171,3 +173,13 @@ def test_what_is_said_of_each_device(tmp_path: Path) -> None:
         assert "8 of 16 kernels, copies and memsets of all GPUs take less time" in finding.text
         assert f"CPU and GPU {n} take turns: for " in finding.text
         assert finding.text.endswith("the CPU waits while it works.")
+
+
+def test_a_wait_for_one_of_two_devices() -> None:
+    """Each GPU is idle while data is copied to the other one, from pageable memory."""
+    results = Results(load(DATA / "host_copies.json.gz"))
+    idle = [x for x in find_findings(results) if x.rule == "idle_time"]
+    assert [x.device for x in idle] == ["GPU 0", "GPU 1"]
+    assert all("the CPU had waited for a GPU and then had to launch again" in x.text for x in idle)
+    assert all(x.advice.startswith("Most of that wait is in copies to the GPU") for x in idle)
+    assert "the CPU had waited for a GPU" in plain_text(summary_lines(summarize(results), 80))

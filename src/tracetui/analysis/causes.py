@@ -62,6 +62,8 @@ CAUSE_TEXT = {
 """A few words on each cause, to show to people: at most 32 characters."""
 OUTSIDE_BUT_OTHERS = "launching thread outside any op"
 """Used for `host` if another thread of the process was in ops for at least `NAMED` of it."""
+FOR_A_GPU = "the CPU had waited for a GPU"
+"""Used for `sync` if there are several: the trace does not say which one it was."""
 NO_OPS = "the CPU was in no recorded call"
 """Used for `host` in a trace without ops."""
 
@@ -147,14 +149,17 @@ def others_work(causes: Causes, at: I64 | slice = slice(None)) -> int:
 
 def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
     """`CAUSE_TEXT`, adjusted to what is known about the gaps `at` together."""
+    said = CAUSE_TEXT | ({"sync": FOR_A_GPU} if len(work_of_devices(trace)) > 1 else {})
     if not has(trace, Kind.CPU_OP):
-        return CAUSE_TEXT | {"host": NO_OPS}
-    return CAUSE_TEXT | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
+        return said | {"host": NO_OPS}
+    return said | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
 
 
 def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
     """Like `cause_words`, as parts of a sentence."""
     said = dict(CAUSE_SENTENCES) if waits_for_others(trace) else CAUSE_SENTENCES | {"queued": _QUEUED_ALONE}
+    if len(work_of_devices(trace)) > 1:
+        said["sync"] = f"{FOR_A_GPU} and then had to launch again"
     if where := waited_for_elsewhere(trace, causes):
         said["queued"] = f"the next work was queued until work on {where} was done"
     if not has(trace, Kind.CPU_OP):

@@ -263,7 +263,7 @@ def _reason(
     elif word == "overhead-bound":
         much = not back_to_back and queued >= MUCH_QUEUED
         reason += f"; for {busy_text(shares['cpu'])} {it} {'waits' if one else 'wait'} for the CPU. "
-        reason += _meanwhile(causes, judged)
+        reason += _meanwhile(causes, judged).replace("the GPU", "the GPU" if one else "a GPU")
         if delay is not None and delay < QUEUED_NS and not much:
             little = (
                 "Hardly anything" if causes[CAUSES.index("queued")] >= SOME_QUEUED * judged else "Nothing"

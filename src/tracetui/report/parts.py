@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import AT, CAUSE_TEXT, CAUSES, NO_OPS, OUTSIDE_BUT_OTHERS
+from tracetui.analysis.causes import AT, CAUSE_TEXT, CAUSES, FOR_A_GPU, NO_OPS, OUTSIDE_BUT_OTHERS
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import named
@@ -47,6 +47,7 @@ BRIEF = {
     "outside ops": "Python, waiting",
     OUTSIDE_BUT_OTHERS: "launcher outside ops",
     NO_OPS: "in no recorded call",
+    FOR_A_GPU: "CPU waited for a GPU",
 }
 """The same in at most 20 cells."""
 

@@ -235,6 +235,14 @@ def _waits_in_ops(results: Results) -> tuple[I64, I64]:
     return at, parent
 
 
+def sending_advice(results: Results) -> str:
+    """What to try where most of the CPU's waits are in copies to a device; "" elsewhere."""
+    at, parent = _waits_in_ops(results)
+    sent = _sending(results, at, parent, outermost_op(results, parent))
+    waits = np.union1d(at, results.slices(Kind.RUNTIME, is_synchronising))
+    return _SEND if 2 * sent > int(results.trace.duration[waits].sum()) else ""
+
+
 def waits_in_a_step(results: Results) -> tuple[int, str]:
     """(how many ops of a step make the CPU wait for the device; the op of most of them that the program
     calls, "" for none)."""

@@ -12,7 +12,7 @@ from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.anomaly import FIRST_TURN_OFF, anomaly_detection
 from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION, compiling_advice
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
-from tracetui.analysis.findings.idle import MUCH_NS, loading_advice, no_graphs_yet, replays
+from tracetui.analysis.findings.idle import MUCH_NS, loading_advice, no_graphs_yet, replays, sending_advice
 from tracetui.analysis.findings.idle_device import (
     LONG_NS,
     IdleDevice,
@@ -139,6 +139,8 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
         return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
     if main == "sync" and saves_on_host(results):
         return SAVED_ADVICE
+    if main == "sync" and (sending := sending_advice(results)):
+        return sending
     if slow := long_calls(results, idle):
         return slow[0].advice(trace)
     if main == "launch" and idle.one_gap:
