@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
-from tracetui.analysis.findings.idle import loading_time
+from tracetui.analysis.findings.data_loading import loading_time
 from tracetui.analysis.select import named
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import COMPILED, Change, Part

@@ -13,7 +13,7 @@ from tracetui.analysis.activity import activity_text
 from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, cause_words, lead_in_causes
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS
 from tracetui.analysis.findings.compiled import compile_time
-from tracetui.analysis.findings.idle import loading_time
+from tracetui.analysis.findings.data_loading import loading_time
 from tracetui.analysis.gaps import DeviceGaps, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times

@@ -15,7 +15,6 @@ from tracetui.analysis.findings.anomaly import FIRST_TURN_OFF, anomaly_detection
 from tracetui.analysis.findings.attention import outside_attention
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.grids import SPINS, small_grids_of
-from tracetui.analysis.findings.idle import blocking_launches, no_graphs_yet
 from tracetui.analysis.findings.model import (
     FUSED_SHARE,
     MUCH_IDLE,
@@ -33,6 +32,7 @@ from tracetui.analysis.findings.model import (
     smi,
     waited_share,
 )
+from tracetui.analysis.findings.waits import blocking_launches, no_graphs_yet
 from tracetui.analysis.flops import counted, work_of
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name

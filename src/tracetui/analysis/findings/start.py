@@ -12,7 +12,7 @@ from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.compiled import compile_phases
-from tracetui.analysis.findings.idle import loading_advice, loading_time
+from tracetui.analysis.findings.data_loading import loading_advice, loading_time
 from tracetui.analysis.findings.idle_advice import allocation_advice
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
 from tracetui.analysis.findings.recording import recorded_too
