@@ -15,7 +15,7 @@ from tracetui.analysis.calls import build_calls, is_collective
 from tracetui.analysis.causes import CAUSES, gap_causes, waits_for_others
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.findings import Finding, find_findings
-from tracetui.analysis.findings.start import _what_it_interrupts
+from tracetui.analysis.findings.recording import _what_it_interrupts
 from tracetui.analysis.flow import follow, partner, unfollow
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.groups import shape_text
