@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tracetui.analysis.flops import work_of
 from tracetui.analysis.kernels.gemm import UNALIGNED
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.results import Results
+from tracetui.trace.model import I64
 from tracetui.units import duration, share, such, verb
 
 FP32_SHARE = 0.05
@@ -45,14 +46,11 @@ _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\
 def layout_conversions(results: Results) -> Iterator[Finding]:
     """Convolutions between which the layout of images is changed, from NCHW to NHWC and back."""
     trace = results.trace
-    names = results.kernel_names().items()
-    changing = [i for i, name in names if _CHANGES_LAYOUT.search(name.name[:200])]
-    at = results.work()[np.isin(trace.name[results.work()], changing)]
+    at = _work_by_name(results, lambda name: _CHANGES_LAYOUT.search(name.name[:200]) is not None)
     time, convolutions = int(trace.duration[at].sum()), results.work_of_kind("conv")
     if not len(convolutions) or not time or time < LAYOUT_SHARE * results.work_time:
         return
     part = share(time / results.work_time)
-    longest = longest_first(trace, at)
     line, flat, deep = (results.named(f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
     advice = (
         "Keep the model and its inputs in NHWC: "
@@ -68,11 +66,11 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
         "layout_conversions",
         graded_kernels(results, time),
         f"Conversions between NCHW and NHWC take {part} of {WORK_TIME}",
-        f"{such(len(at), 'kernel', results.decoded(int(longest[0])).short)} "
+        f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
         "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
         advice,
-        first_of(longest),
+        first_of(at),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
 
@@ -80,15 +78,12 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
 def fp32_products(results: Results) -> Iterator[Finding]:
     """Matrix products or convolutions in fp32 that no tensor core touches."""
     trace = results.trace
-    names = results.kernel_names().items()
-    plain = [i for i, name in names if on_plain_units(name)]
-    at = results.work()[np.isin(trace.name[results.work()], plain)]
+    at = _work_by_name(results, on_plain_units)
     time = int(trace.duration[at].sum())
     if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
         return
     modern = has_tf32(trace, results.kernel_names().values())
-    order = np.argsort(-trace.duration[at], kind="stable")
-    name = results.decoded(int(at[order[0]]))
+    name = results.decoded(int(at[0]))
     peak, _ = peak_of(trace)
     convolutions = np.isin(at, results.work_of_kind("conv"))
     what = "convolutions" if convolutions.all() else "kernels" if convolutions.any() else "matmuls"
@@ -116,7 +111,7 @@ def fp32_products(results: Results) -> Iterator[Finding]:
         f"fp32 {what} run without tensor cores: {share(time / results.work_time)} of {WORK_TIME}",
         text.strip(),
         advice,
-        first_of(at[order]),
+        first_of(at),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
 
@@ -124,12 +119,10 @@ def fp32_products(results: Results) -> Iterator[Finding]:
 def plain_convolutions(results: Results) -> Iterator[Finding]:
     """Convolutions in fp16 or bf16 that no tensor core touches."""
     trace = results.trace
-    plain = [
-        i
-        for i, name in results.kernel_names().items()
-        if name.kind == "conv" and name.tensor_cores is False and name.dtype in ("fp16", "bf16")
-    ]
-    at = longest_first(trace, results.work()[np.isin(trace.name[results.work()], plain)])
+    at = _work_by_name(
+        results,
+        lambda name: name.kind == "conv" and name.tensor_cores is False and name.dtype in ("fp16", "bf16"),
+    )
     time = int(trace.duration[at].sum())
     if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
         return
@@ -151,16 +144,12 @@ def plain_convolutions(results: Results) -> Iterator[Finding]:
 def double_precision(results: Results) -> Iterator[Finding]:
     """Matrix products or convolutions in fp64: often a default of NumPy's that nobody chose."""
     trace = results.trace
-    wide = [
-        i
-        for i, name in results.kernel_names().items()
-        if name.kind in ("gemm", "conv") and name.dtype in ("fp64", "complex128")
-    ]
-    at = results.work()[np.isin(trace.name[results.work()], wide)]
+    at = _work_by_name(
+        results, lambda name: name.kind in ("gemm", "conv") and name.dtype in ("fp64", "complex128")
+    )
     time = int(trace.duration[at].sum())
     if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
         return
-    at = longest_first(trace, at)
     peak, _ = peak_of(trace)
     text = f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} "
     text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / results.work_time)} of {WORK_TIME}."
@@ -188,15 +177,12 @@ def on_plain_units(name: KernelName) -> bool:
 def unaligned_products(results: Results) -> Iterator[Finding]:
     """Products on tensor cores that have to load their operands piecemeal, as the rows are not aligned."""
     trace = results.trace
-    slow = [i for i, name in results.kernel_names().items() if UNALIGNED in name.notes and name.tensor_cores]
-    at = outside_attention(results, results.work()[np.isin(trace.name[results.work()], slow)])
+    at = _work_by_name(results, lambda name: UNALIGNED in name.notes and name.tensor_cores is True)
+    at = outside_attention(results, at)
     time = int(trace.duration[at].sum())
     if not time or time < UNALIGNED_SHARE * results.work_time:
         return
-    order = np.argsort(-trace.duration[at], kind="stable")
-    longest = int(at[order[0]])
-    name = results.decoded(longest)
-    op = _op_of(results, longest)
+    op = int(results.work_op()[np.flatnonzero(results.work() == at[0])[0]])
     work = work_of(trace.name_of(op), trace.args(op)) if op >= 0 else None
     shape = f" The longest is {trace.name_of(op)}, {work.shape}." if work else ""
     part = share(time / results.work_time)
@@ -204,15 +190,18 @@ def unaligned_products(results: Results) -> Iterator[Finding]:
         "unaligned_products",
         graded_kernels(results, time),
         f"Kernels with unaligned operands take {part} of {WORK_TIME}",
-        f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'load')} one element at a time "
-        "(align1 in the name), because an operand's rows do not start at multiples of 16 bytes: some "
-        f"dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
+        f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} {verb(len(at), 'load')} one element "
+        "at a time (align1 in the name), because an operand's rows do not start at multiples of 16 bytes: "
+        f"some dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to eight at a "
+        "time.",
         "Pad that dimension to a multiple of 8 (better, 64): vocabulary, sequence length, number of classes.",
-        first_of(at[order]),
+        first_of(at),
         {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
     )
 
 
-def _op_of(results: Results, event: int) -> int:
-    """The op behind one slice of the device work, -1 for none."""
-    return int(results.work_op()[np.flatnonzero(results.work() == event)[0]])
+def _work_by_name(results: Results, chosen: Callable[[KernelName], bool]) -> I64:
+    """The device work with such names, the longest first."""
+    trace, work = results.trace, results.work()
+    names = [i for i, name in results.kernel_names().items() if chosen(name)]
+    return longest_first(trace, work[np.isin(trace.name[work], names)])
