@@ -12,7 +12,8 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tracetui.analysis.activity import activity_text, activity_texts, small_ops
 from tracetui.analysis.averages import averages
 from tracetui.analysis.calls import build_calls, is_collective
-from tracetui.analysis.causes import CAUSES, gap_causes, waits_for_others
+from tracetui.analysis.cause_words import waits_for_others
+from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.findings.recording import _what_it_interrupts

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.activity import activity_text
-from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, cause_words, lead_in_causes
+from tracetui.analysis.cause_words import cause_words
+from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, lead_in_causes
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS
 from tracetui.analysis.findings.compiled import compile_time
 from tracetui.analysis.findings.data_loading import loading_time

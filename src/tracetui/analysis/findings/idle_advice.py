@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, waited_for_elsewhere, waits_for_others
+from tracetui.analysis.cause_words import waited_for_elsewhere, waits_for_others
+from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.anomaly import FIRST_TURN_OFF, anomaly_detection

@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences, waits_for_others
+from tracetui.analysis.cause_words import cause_sentences, waits_for_others
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.findings.idle_advice import LAUNCHING, advice_on, allocation_advice
 from tracetui.analysis.findings.idle_device import (
