@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tracetui.formats.chrome_json.recover_text import KEY, lenient, recover_text, top_level
+from tracetui.formats.chrome_json.recover_text import KEY, lenient, recover_text
 from tracetui.formats.chrome_json.schema import RAW_FIELDS
+from tracetui.formats.chrome_json.top_level import top_level
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.errors import TraceError
 from tracetui.formats.window import Window
