@@ -26,7 +26,7 @@ from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import INDENT, Line, Span, bar, columns, paragraph
 from tracetui.tables.model import pick
 from tracetui.tables.names import short_of
-from tracetui.tables.steps import causes_json
+from tracetui.tables.verdicts import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
 from tracetui.trace.model import I64

@@ -38,15 +38,8 @@ from tracetui.tables.jsonable import dumps, us
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import INDENT, Line, Span, bar, columns, paragraph
 from tracetui.tables.names import told_apart
-from tracetui.tables.steps import (
-    VERDICT_STYLE,
-    causes_json,
-    steps_from,
-    steps_json,
-    steps_lines,
-    steps_markdown,
-    verdict_json,
-)
+from tracetui.tables.steps import steps_from, steps_json, steps_lines, steps_markdown
+from tracetui.tables.verdicts import VERDICT_STYLE, causes_json, verdict_json
 from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.units import capital, duration, plural, share
 
