@@ -353,6 +353,24 @@ def test_a_typed_path_lists_folders_and_traces(tmp_path: Path) -> None:
     assert completed("x", [Choice("sample", "xyz", "")]) == "x"
 
 
+async def test_the_other_traces_of_the_folder_come_first(tmp_path: Path) -> None:
+    for name in ("before.json.gz", "after.json.gz", "after.meta.json", "notes.txt"):
+        (tmp_path / name).write_bytes((DATA / "mlp_compile.json.gz").read_bytes())
+    remember(tmp_path / "before.json.gz")
+    app = app_of(tmp_path / "after.json.gz")
+    async with app.run_test(size=USUAL) as pilot:
+        screen_of(app)
+        for key in ("C", "ctrl+o"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert isinstance(app.screen, OpenScreen)
+            listed = app.screen.traces.choices
+            assert (listed[0].kind, listed[0].path) == ("trace", tmp_path / "before.json.gz")
+            assert [c.path for c in listed].count(listed[0].path) == 1, "not again as recent"
+            assert "trace" not in [c.kind for c in listed[1:]], "only what may be a trace by its name"
+            await pilot.press("escape")
+
+
 async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()
