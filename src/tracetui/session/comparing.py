@@ -35,6 +35,8 @@ class Comparing:
         self._found: Compared | None = None
         self.at: int | None = None
         """The difference that was visited last."""
+        self._nth = 0
+        """Which of its places."""
         self._there: Event | None = None
         """The event that was selected then."""
         self._on = len(walk.recordings) == len(LETTERS)
@@ -232,7 +234,8 @@ class Comparing:
         return self._found.comparison.explanations if self._found is not None else ()
 
     def next(self, step: int) -> str:
-        """Go to the next (1) or previous (-1) difference. Returns a message."""
+        """Go to the next (1) or previous (-1) difference; of the only one with a place, to the next place.
+        Returns a message."""
         if self._found is None:
             return NOT_YET
         count = len(self.differences)
@@ -241,7 +244,8 @@ class Comparing:
         at = self.at if self.at is not None else -1 if step > 0 else count
         # Skip those without a place, such as the machine's, while there are others.
         ways = [(at + step * k) % count for k in range(1, count + 1)]
-        return self.show(next((which for which in ways if len(self.differences[which].places)), ways[0]))
+        which = next((which for which in ways if len(self.differences[which].places)), ways[0])
+        return self.show(which, self._nth + step if which == self.at else 0)
 
     def show(self, which: int, again: int = 0) -> str:
         """Go to a difference: align both there, and select it. `again`: which of its places to go to. Returns
@@ -254,7 +258,7 @@ class Comparing:
             self._there = self._walk.scene.event
             self._walk.change()
             return f"{number}: not in a single place"
-        nth = again % len(where)
+        nth = self._nth = again % len(where)
         a, b = where[nth].tolist()
         events = [Event(of, at) for of, at in enumerate((a, b)) if at >= 0]
         pair = (a, b) if len(events) == 2 else self._pair(events[0]) or self._anchor(events[0])

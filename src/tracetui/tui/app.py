@@ -173,7 +173,9 @@ class TracetuiApp(App):
         self._choose(compare=True)
 
     def _choose(self, compare: bool = False, found: Sequence[Found] = ()) -> None:
+        from tracetui.session.folder import traces_beside
         from tracetui.session.recording import trace_name
+        from tracetui.session.samples import samples
         from tracetui.tui.screens.open import Chosen, OpenScreen
 
         if self.served:
@@ -188,6 +190,8 @@ class TracetuiApp(App):
                 self.post_message(OpenTrace(chosen.path, present if chosen.beside else None))
 
         name, path = (trace_name(present.trace), present.path) if present is not None else ("", "")
+        if path and not found and path not in map(str, samples().values()):  # samples are listed anyway
+            found = traces_beside(path)
         self.push_screen(OpenScreen(name, compare, path if compare else "", found), opened)
 
     @property
