@@ -120,7 +120,6 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     in_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
     in_step += f" ({each:,} in a step)" if 1 < each < len(ops) else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
-    order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
     cost = min(total, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
     part = cost / verdict.judged if verdict.judged else 0.0
@@ -169,7 +168,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         else _READ_ONCE
         if each >= MANY_VALUES and 2 * time.get("aten::item", 0) > total
         else _READ_LATER,
-        first_of(at[order]),
+        first_of(longest_first(trace, at)),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
@@ -249,17 +248,17 @@ def explicit_waits(results: Results) -> Iterator[Finding]:
     part = cost / verdict.judged if verdict.judged else 0.0
     if part < WAIT_MEDIUM or total < max(WAIT_NS, within):
         return
-    order = np.argsort(-trace.duration[at], kind="stable")
+    at = longest_first(trace, at)
     events = results.named(lambda name: "EventSynchronize" in name)
     yield Finding(
         "explicit_waits",
         "medium",
         f"The CPU waits {duration(total)} for the GPU outside of ops",
-        f"{such(len(at), 'call', trace.name_of(int(at[order[0]])))} {verb(len(at), 'stop')} the "
+        f"{such(len(at), 'call', trace.name_of(int(at[0])))} {verb(len(at), 'stop')} the "
         "CPU until the GPU has caught up, outside of any op. Meanwhile nothing is launched: for "
         f"{duration(cost)}, {share(part)} {verdict.of()}, the GPU is idle because of these waits.",
         _LATER if 2 * int(trace.duration[at[events[trace.name[at]]]].sum()) > total else _OUT_OF_THE_LOOP,
-        first_of(at[order]),
+        first_of(at),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost), "share": part},
     )
 
