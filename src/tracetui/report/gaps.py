@@ -103,12 +103,7 @@ def gap_report(results: Results) -> list[GapReport]:
 
 
 def _words(
-    results: Results,
-    causes: Causes,
-    start: I64,
-    end: I64,
-    at: slice = slice(None),
-    idle: Sequence[int] = (),
+    results: Results, causes: Causes, start: I64, end: I64, at: slice = slice(None), idle: Sequence[int] = ()
 ) -> dict[str, str]:
     """`cause_words` of gaps, and whether torch.compile or a `DataLoader` was what kept the CPU.
 
