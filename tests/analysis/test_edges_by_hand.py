@@ -440,8 +440,7 @@ def test_pageable_copies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lengths", "advice"),
-    [((2, 2, 20), "Give the GPU more work"), ((2, 40, 40), "Look at what Python does")],
+    ("lengths", "advice"), [((2, 2, 20), "Give the GPU more work"), ((2, 40, 40), "Look at what Python does")]
 )
 def test_the_advice_where_the_cpu_sets_the_pace(
     tmp_path: Path, lengths: tuple[float, ...], advice: str

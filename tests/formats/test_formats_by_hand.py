@@ -135,12 +135,7 @@ def test_endings() -> None:
 
 
 def test_whether_more_must_follow() -> None:
-    for text, expected in (
-        (b'{"a": [1', True),
-        (b'{"a"', True),
-        (b"{}", False),
-        (b"{]", False),
-    ):
+    for text, expected in ((b'{"a": [1', True), (b'{"a"', True), (b"{}", False), (b"{]", False)):
         assert is_incomplete(text) is expected, text[:20]
     assert isinstance(is_incomplete(b"[" * 200_000), bool), "some versions of Python go so deep, others not"
 

@@ -20,11 +20,7 @@ from tracetui.trace import NO_ID, Kind, Trace, load
 DATA = Path(__file__).resolve().parent.parent / "data"
 COLLECTION = Path(__file__).resolve().parents[3] / "shared" / "traces"
 FILES = sorted(
-    [
-        *DATA.rglob("*.json.gz"),
-        *COLLECTION.glob("wild/*.json*"),
-        *COLLECTION.glob("wild/*/*worker0*.json"),
-    ]
+    [*DATA.rglob("*.json.gz"), *COLLECTION.glob("wild/*.json*"), *COLLECTION.glob("wild/*/*worker0*.json")]
 )
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "cuda_sync", "concurrent_kernel")
 RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")

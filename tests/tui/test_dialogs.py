@@ -251,7 +251,7 @@ async def test_a_failed_capture_goes_back_to_the_form_as_it_was() -> None:
     options = CaptureOptions("mlp", active=7, python="/bin/false")
     app = app_of(MLP)
     async with app.run_test(size=SIZE) as pilot:
-        app._capture(options)
+        app.recorder.capture(options)
         await pilot.pause()
         assert isinstance(app.screen, CaptureScreen)
         await until(pilot, lambda: "change and try again" in lines(app)[-1])

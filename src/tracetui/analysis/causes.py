@@ -327,14 +327,16 @@ class IdleTime:
         unlinked = np.flatnonzero(self.unlinked[at])
         found[unlinked, AT["unlinked"]] = found[unlinked, AT["host"]]
         found[unlinked, AT["host"]] = 0
-        rest, gone, between = high - arrived, self._gone[at], self._back_to_back[at]
-        for cause, mine in (
-            ("back to back", between),
-            ("unlinked", gone & ~between),
-            ("queued", ~(gone | between)),
-        ):
+        rest = high - arrived
+        for cause, mine in self._after_arrival(at):
             some = np.flatnonzero(mine & (rest > 0))
             found[some, AT[cause]] += rest[some]
+
+    def _after_arrival(self, at: I64 | slice) -> tuple[tuple[str, Bool], ...]:
+        """What the end of a stretch counts as, once the launch has reached the device: for each such cause,
+        a mask of the stretches `at`."""
+        gone, between = self._gone[at], self._back_to_back[at]
+        return ("back to back", between), ("unlinked", gone & ~between), ("queued", ~(gone | between))
 
     def _whole(self, at: I64 | slice) -> I64:
         """The time of each cause in each whole stretch of `at`."""
@@ -377,12 +379,7 @@ class IdleTime:
             for last, of in ((False, at[where[ended]]), (True, at[where[~ended]])):
                 if len(of):
                     self._add(found, time, of, i, last)
-        between, gone = self._back_to_back[at], self._gone[at]
-        for cause, some in (
-            ("back to back", between),
-            ("unlinked", gone & ~between),
-            ("queued", ~(gone | between)),
-        ):
+        for cause, some in self._after_arrival(at):
             arrived, end = (_Cut(of[at[some]], time) for of in (self.arrived, self.end))
             found[:, AT[cause]] += end.passed() - arrived.passed()
         return found

@@ -107,7 +107,7 @@ def open_trace(
     from tracetui.tui.app import TracetuiApp
 
     app = TracetuiApp(tasks[0], settings, other=tasks[1] if other is not None else None)
-    app.remember(path, again)
+    app.recorder.remember(path, again)
     app.run()
     for task in tasks:
         if task.error is not None:
@@ -159,7 +159,7 @@ def start(
 
     app = TracetuiApp(settings=_settings(theme, ascii), found=found)
     for one in found:
-        app.remember(one.path, again)
+        app.recorder.remember(one.path, again)
     app.run()
     if app.return_code:
         leave(app.return_code)

@@ -26,7 +26,7 @@ from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import INDENT, Line, Span, bar, columns, paragraph
 from tracetui.tables.model import pick
 from tracetui.tables.names import short_of
-from tracetui.tables.steps import causes_json
+from tracetui.tables.verdicts import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
@@ -103,12 +103,7 @@ def gap_report(results: Results) -> list[GapReport]:
 
 
 def _words(
-    results: Results,
-    causes: Causes,
-    start: I64,
-    end: I64,
-    at: slice = slice(None),
-    idle: Sequence[int] = (),
+    results: Results, causes: Causes, start: I64, end: I64, at: slice = slice(None), idle: Sequence[int] = ()
 ) -> dict[str, str]:
     """`cause_words` of gaps, and whether torch.compile or a `DataLoader` was what kept the CPU.
 

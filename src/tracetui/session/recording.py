@@ -39,7 +39,7 @@ ROWS = 8
 
 
 class Prepared(Struct, frozen=True):
-    """The part of `Recording.prepare`'s work that `saved` keeps."""
+    """The part of `Recording.prepare`'s work that `answers` keeps."""
 
     slices: int
     span: tuple[int, int]

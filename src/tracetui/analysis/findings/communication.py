@@ -251,8 +251,8 @@ def _communication_of(
     at = at[members(trace, results.scope, at)]
     if not len(at) or not judged or exposed < COMMUNICATION_SHARE * judged:
         return
-    order = np.argsort(-trace.duration[at], kind="stable")
-    shorts = {results.decoded(int(i)).short for i in at[order][:50].tolist()}
+    at = longest_first(trace, at)
+    shorts = {results.decoded(int(i)).short for i in at[:50].tolist()}
     many = len(results.gaps().devices) > 1
     device_text = results.device_text(gaps)
     where = f" on {device_text}" if many else ""
@@ -266,7 +266,7 @@ def _communication_of(
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
         f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. {waits}{late}",
         advice,
-        first_of(at[order]),
+        first_of(at),
         {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
         | {"share_of_busy": exposed / busy},
         device_text,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of
+from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import step_of
@@ -34,18 +34,18 @@ def data_loading(results: Results) -> Iterator[Finding]:
     total, whole = int(trace.duration[at].sum()), whole * processes_of(trace, at)
     if not len(at) or not whole or total < LOADING_SHARE * whole:
         return
-    order = np.argsort(-trace.duration[at], kind="stable")
-    longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
+    at = longest_first(trace, at)
+    longest = f", the longest {duration(trace.duration[at[0]])}" if len(at) > 1 else ""
     quiet = len(results.launch_calls()) and not trace.cut_off and not _launches_within(results, at)
     idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
         "high" if total > HIGH * whole else "medium" if total >= MEDIUM * whole else "low",
         f"Data loading takes {share(total / whole)} {base}",
-        f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
+        f"{plural(len(at), 'call')} of {trace.name_of(int(at[0]))} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
         loading_advice(results),
-        first_of(at[order]),
+        first_of(at),
         {"loading_ns": float(total), "share": total / whole},
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.findings.model import Finding, first_of, graded, smi
+from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first, smi
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of
 from tracetui.trace import Kind, Trace
@@ -51,7 +51,6 @@ def spread(results: Results) -> Iterator[Finding]:
         return
     worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
     column = table[:, worst]
-    order = np.argsort(-trace.duration[column], kind="stable")
     if _other_grids(trace, table[np.argmin(time[:, worst])], table[np.argmax(time[:, worst])], worst):
         return
     name = results.decoded(int(column[0]))
@@ -68,7 +67,7 @@ def spread(results: Results) -> Iterator[Finding]:
         "GPU, and what is in the caches can all cause this.",
         f"Look at the trace, not the mean. Check the clocks ({clocks}), profile more steps, and compare "
         "medians.",
-        first_of(column[order]),
+        first_of(longest_first(trace, column)),
         {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
     )
 

@@ -123,7 +123,6 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     in_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
     in_step += f" ({each:,} in a step)" if 1 < each < len(ops) else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
-    order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
     devices = len(results.gaps().devices)  # each of them may be idle for all of the wait
     cost = min(total * devices, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
@@ -175,7 +174,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         else _READ_ONCE
         if each >= MANY_VALUES and 2 * time.get("aten::item", 0) > total
         else _READ_LATER,
-        first_of(at[order]),
+        first_of(longest_first(trace, at)),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
@@ -256,18 +255,18 @@ def explicit_waits(results: Results) -> Iterator[Finding]:
     part = cost / verdict.judged if verdict.judged else 0.0
     if part < WAIT_MEDIUM or total < max(WAIT_NS, within):
         return
-    order = np.argsort(-trace.duration[at], kind="stable")
+    at = longest_first(trace, at)
     events = results.named(lambda name: "EventSynchronize" in name)
     yield Finding(
         "explicit_waits",
         "medium",
         f"The CPU waits {duration(total)} for {results.gpus} outside of ops",
-        f"{such(len(at), 'call', trace.name_of(int(at[order[0]])))} {verb(len(at), 'stop')} the CPU until "
+        f"{such(len(at), 'call', trace.name_of(int(at[0])))} {verb(len(at), 'stop')} the CPU until "
         f"{results.gpus} {'has' if devices < 2 else 'have'} caught up, outside of any op. Meanwhile nothing "
         f"is launched: for {duration(cost)}, {share(part)} {verdict.of()}, {results.gpus_are} idle because "
         "of these waits.",
         _LATER if 2 * int(trace.duration[at[events[trace.name[at]]]].sum()) > total else _OUT_OF_THE_LOOP,
-        first_of(at[order]),
+        first_of(at),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost), "share": part},
     )
 
