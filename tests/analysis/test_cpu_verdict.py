@@ -75,6 +75,7 @@ def test_the_whole_is_not_the_steps(tmp_path: Path) -> None:
     """The verdict is about the steps; the row of the whole is about all of the recording."""
     steps = summarize_steps(trace_of(tmp_path, *LOOP, cpu("cudaDeviceSynchronize", 230, 170, "cuda_runtime")))
     assert parts(steps.whole.verdict.cpu) == (80, 10, 35, 75)
+    assert steps.whole.verdict.reason.startswith("Nothing was launched on a GPU. 40% of")
     assert parts(steps.outside.cpu) == (0, 0, 0, 200)
     assert parts(steps.whole.cpu) == (80, 10, 35, 275)
     *_, outside, whole = plain_text(steps_lines(steps, 80)).splitlines()

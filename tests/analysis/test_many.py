@@ -15,7 +15,7 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tracetui.analysis import devices
 from tracetui.analysis import split as split_module
 from tracetui.analysis.causes import CAUSES, gap_causes
-from tracetui.analysis.exposed_time import exposed_communication, host_copies_alone
+from tracetui.analysis.exposed_time import alone_within, exposed_communication
 from tracetui.analysis.findings import find_findings, model, start, use
 from tracetui.analysis.gaps import DeviceGaps, busy_union, clip
 from tracetui.analysis.results import Results
@@ -59,7 +59,12 @@ def everything(trace: Trace) -> list[object]:
     """What is found of a trace, device by device and of all together."""
     results = Results(trace)
     split, (low, high) = results.split(), results.step_windows()
-    alone = [find(trace).within(low, high) for find in (exposed_communication, host_copies_alone)]
+    copies = np.flatnonzero(trace.is_kind(Kind.MEMCPY))
+    end = trace.start[copies] + trace.duration[copies]
+    alone = (
+        exposed_communication(trace).within(low, high),
+        alone_within(trace, copies, trace.start[copies], end),
+    )
     causes = results.causes()
     arrays = [
         split.within(low, high),

@@ -10,7 +10,7 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
 from tracetui.analysis.ancestors import covering, deepest_at
 from tracetui.analysis.causes import CAUSES, gap_causes, lead_in_causes
-from tracetui.analysis.exposed_time import exposed_communication, host_copies_alone
+from tracetui.analysis.exposed_time import alone_within, exposed_communication
 from tracetui.analysis.gaps import clip, find_gaps
 from tracetui.analysis.launches import find_launches, short_kernels
 from tracetui.analysis.memory import change
@@ -397,8 +397,9 @@ def test_what_nothing_hides(tmp_path: Path) -> None:
     )  # fmt: skip
     low, high = np.array([0, 25, 40, 80]) * 1000, np.array([200, 45, 55, 85]) * 1000
     assert (exposed_communication(trace).within(low, high) // 1000).tolist() == [20, 15, 10, 0]
-    assert (host_copies_alone(trace).within(low, high) // 1000).tolist() == [20, 0, 0, 5]
-    assert not exposed_communication(trace_of(tmp_path, kernel(0, 1, 1))).any
+    (at,) = np.flatnonzero([trace.name_of(i).startswith("Memcpy HtoD") for i in range(len(trace))])
+    low, high = np.array([60, 80, 60]) * 1000, np.array([90, 85, 75]) * 1000
+    assert (alone_within(trace, np.full(3, at), low, high) // 1000).tolist() == [20, 5, 5]
 
 
 def split(**parts: int) -> I64:

@@ -51,7 +51,7 @@ def test_the_share_is_that_of_communication_with_no_computation_beside_it(tmp_pa
     assert steps.outside.verdict.communication_share is None
     assert "50.0% of its busy time is communication (by name) while nothing computes" in first.verdict.reason
     assert "communication" not in second.verdict.reason
-    assert communication_text(first.verdict) == "communication alone 50.0% of its busy time"
+    assert communication_text(first.verdict) == "communication alone 50.0% of the busy time"
     assert communication_text(second.verdict) == communication_text(steps.outside.verdict) == ""
 
 

@@ -37,7 +37,7 @@ CAUSE_SENTENCES = {
     "dispatch": "the CPU was busy inside ops (PyTorch's own overhead, or work that ops do on the CPU)",
     "host": "the CPU was outside any op (Python, data loading, logging)",
     "launch": "the launch was on its way (launch latency)",
-    "queued": "the next work was queued, and nothing recorded ran on the GPU (it waited for another "
+    "queued": "the next work was queued, and nothing recorded ran on this GPU (it waited for another "
     "stream, device or process, or for work from before the recording)",
     "back to back": "one kernel followed another",
     "unlinked": "the trace does not say what launched the next work",

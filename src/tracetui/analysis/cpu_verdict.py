@@ -72,6 +72,10 @@ class CpuWork:
         self.own = trace.duration - below
         self.alone = np.bincount(trace.parent[inner], minlength=len(trace)) == 1
         """Which slices have exactly one child."""
+        calls = trace.is_kind(Kind.RUNTIME).any()  # then launches would be there, too
+        none = "Nothing was launched on a GPU." if calls else "Only the CPU was recorded."
+        self.recorded = elsewhere_text(trace) or none
+        """What the trace says of GPUs."""
 
     def _union(self, at: I64) -> Union:
         return union(self.trace.start[at], self.trace.start[at] + self.trace.duration[at])
@@ -124,7 +128,7 @@ class CpuWork:
             CPU_ONLY,
             None,
             None,
-            _reason(time, base, elsewhere_text(self.trace) or "Only the CPU was recorded."),
+            _reason(time, base, self.recorded),
             base=base,
             cpu=time,
         )

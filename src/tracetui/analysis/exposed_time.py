@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.devices import side_by_side
+from tracetui.analysis.devices import device_of, side_by_side
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.select import pick
 from tracetui.trace import Kind, Trace
@@ -27,8 +27,6 @@ class Alone:
     """When a device runs either kind."""
     other: Sum
     """When it runs the other kind."""
-    any: bool
-    """Whether there is any work of the first kind."""
 
     def within(self, start: I64, end: I64) -> I64:
         """Time within each [start, end) with the first kind and not the other, in ns, over all devices."""
@@ -61,17 +59,23 @@ def host_copies(trace: Trace, at: I64) -> Bool:
     return np.asarray(copy, dtype=np.bool_)
 
 
-def host_copies_alone(trace: Trace) -> Alone:
-    """The time of copies from and to the host or another device while no kernel runs on their device."""
-    return _alone(trace, lambda at: (host_copies(trace, at), trace.kind[at] == int(Kind.KERNEL)))
+def alone_within(trace: Trace, at: I64, start: I64, end: I64) -> I64:
+    """How much of [start, end), a part of each of the slices `at`, passes while no kernel runs on its device,
+    in ns."""
+    device, time = device_of(trace)[trace.lane[at]], end - start
+    for devices in side_by_side(trace):
+        mine = np.flatnonzero(np.isin(device, devices.index))
+        shift = devices.shift[np.searchsorted(devices.index, device[mine])]
+        kernels = devices.union(trace.kind[devices.work] == int(Kind.KERNEL))
+        time[mine] -= kernels.within(start[mine] + shift, end[mine] + shift)
+    return time
 
 
 def _alone(trace: Trace, kinds: Callable[[I64], tuple[Bool, Bool]]) -> Alone:
     """`kinds`: given slices, returns which are of the first kind, and which of the other."""
-    both, other, some = [], [], False
+    both, other = [], []
     for devices in side_by_side(trace):
         one, another = kinds(devices.work)
-        some |= bool(one.any())
         both.append(devices.on_clock(devices.union(one | another)))
         other.append(devices.on_clock(devices.union(another)))
-    return Alone(sum_of(both), sum_of(other), some)
+    return Alone(sum_of(both), sum_of(other))

@@ -474,6 +474,17 @@ class Results:
         kinds = self.trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, *DEVICE_WORK)
         return bool(members(self.trace, self.scope, np.flatnonzero(kinds)).any())
 
+    @property
+    def gpus(self) -> str:
+        """The word for all devices in sentences."""
+        return "the GPU" if len(self.gaps().devices) < 2 else "the GPUs"
+
+    @property
+    def gpus_are(self) -> str:
+        """The beginning of a sentence on times that add up over the devices."""
+        devices = len(self.gaps().devices)
+        return "the GPU is" if devices < 2 else f"{devices:,} GPUs together are"
+
     def device_text(self, gaps: DeviceGaps) -> str:
         """The word for a device in sentences."""
         rank = self.trace.rank_of(gaps.device)

@@ -154,9 +154,9 @@ def busy_text(busy_share: float) -> str:
 
 
 def communication_text(verdict: Verdict) -> str:
-    """`communication alone 76.3% of its busy time`; "" below `COMMUNICATION_SHARE`."""
+    """`communication alone 76.3% of the busy time`; "" below `COMMUNICATION_SHARE`."""
     part = verdict.communication_share or 0
-    return f"communication alone {busy_text(part)} of its busy time" if part >= COMMUNICATION_SHARE else ""
+    return f"communication alone {busy_text(part)} of the busy time" if part >= COMMUNICATION_SHARE else ""
 
 
 def _share_of(base: str, judged: int, left_out: tuple[tuple[str, int], ...]) -> str:

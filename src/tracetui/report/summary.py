@@ -215,7 +215,8 @@ def _verdict(summary: Summary) -> tuple[str, str, str]:
     verdict = summary.results.verdict()
     numbers = []
     if verdict.busy_share is not None:
-        numbers.append(f"GPU busy {busy_text(verdict.busy_share)} {verdict.of()}")
+        who = "GPU" if len(summary.results.gaps().devices) < 2 else "GPUs"
+        numbers.append(f"{who} busy {busy_text(verdict.busy_share)} {verdict.of()}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
     reason = unknown_events(summary.results) or verdict.reason

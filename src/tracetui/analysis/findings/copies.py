@@ -12,7 +12,7 @@ from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.devices import device_of
 from tracetui.analysis.efficiency import peak_of
-from tracetui.analysis.exposed_time import host_copies, host_copies_alone, is_within_device
+from tracetui.analysis.exposed_time import alone_within, host_copies, is_within_device
 from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first, outermost_op
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.peaks import LINKS
@@ -193,9 +193,6 @@ def _goes_out(results: Results, at: I64) -> bool | None:
 def exposed_copies(results: Results) -> Iterator[Finding]:
     """Copies from and to the host take more than a twentieth of a step while nothing computes."""
     trace = results.trace
-    alone = host_copies_alone(trace)
-    if not alone.any:
-        return
     verdict, part = results.verdict(), results.verdict().share("copies")
     if part < EXPOSED_SHARE:
         return
@@ -204,11 +201,11 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     at = results.work()
     at = at[host_copies(trace, at)]
     at = at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
-    spent = alone.within(trace.start[at], trace.start[at] + trace.duration[at])
+    spent = alone_within(trace, at, trace.start[at], trace.start[at] + trace.duration[at])
     at, spent = at[spent > 0], spent[spent > 0]
     end = np.minimum(trace.start[at] + trace.duration[at], high)
     known = np.clip(_shown_from(results), np.maximum(trace.start[at], low), end)
-    if not len(at) or int(alone.within(known, end).sum()) < EXPOSED_SHARE * verdict.judged:
+    if not len(at) or int(alone_within(trace, at, known, end).sum()) < EXPOSED_SHARE * verdict.judged:
         return
     longest = at[np.argsort(-spent, kind="stable")]
     achieved = _rate(trace, longest[:MOST_READ])
@@ -216,6 +213,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     reached = f"{which} at {achieved.text}. " if achieved.text else ""
     ways = sorted({" ".join(results.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
     saved = saves_on_host(results)
+    gpu = "the GPU" if len(results.gaps().devices) < 2 else "their GPU"
     computing = verdict.parts[PARTS.index("compute")]
     kernels = results.work()[trace.kind[results.work()] == Kind.KERNEL]
     beside = (
@@ -246,7 +244,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         advice += f"Or copy less: {ways_out}"
     else:
         engines = (
-            "The GPU copies from and to the host with separate engines: kernels in another stream can run "
+            "A GPU copies from and to the host with separate engines: kernels in another stream can run "
         )
         engines += "at the same time."
         advice = {True: _COPY_OUT, False: _COPY_IN, None: _COPY_BOTH}[out] + f" Or copy less: {ways_out}"
@@ -255,7 +253,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         "high" if part > 0.5 else "medium" if part > 0.2 else "low",
         f"Copies while nothing computes take {share(part)} {verdict.of()}",
         f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
-        f"{duration(time)} while no kernel runs on the GPU, the longest for {duration(spent.max())}. "
+        f"{duration(time)} while no kernel runs on {gpu}, the longest for {duration(spent.max())}. "
         f"{reached}{engines}",
         advice,
         first_of(longest),

@@ -249,13 +249,14 @@ def short_calls(results: Results) -> Iterator[Finding]:
     usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
     instead = no_graphs_yet(results)
     graphs = ", CUDA graphs make launches cheap" if instead is None else ""
+    in_all = " in all" if len(results.gaps().devices) > 1 else ""
     yield Finding(
         "short_calls",
         "medium" if waited >= MUCH_IDLE else "low",
         f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
-        f"They keep the GPU busy for {duration(device_time)}; a launch takes the CPU {duration(usual)} "
-        f"(median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} of "
-        f"{duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
+        f"They keep {results.gpus} busy for {duration(device_time)}{in_all}; a launch takes the CPU "
+        f"{duration(usual)} (median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} "
+        f"of {duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
         FIRST_TURN_OFF
         if any(anomaly_detection(results))
         else SMALL_COPIES

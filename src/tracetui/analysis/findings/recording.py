@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,6 +21,8 @@ from tracetui.trace.model import I64
 from tracetui.units import capital, duration, plural, share
 
 CAPTURE_SHARE = 0.05
+_INJECTED = re.compile(r"/tracetui-\w+/part\.json\Z")
+_OF_PROCESS = re.compile(r"_(\d+)\.json\Z")
 RECORDED_SHARE = 0.2
 OFTEN_NS = 10_000
 """With a Python call as often as that, stacks alone cost a noticeable part of the time (about 1 us each)."""
@@ -57,6 +60,17 @@ def graph_capture(results: Results) -> Iterator[Finding]:
         first_of(np.concatenate([first[np.argsort(-length)], last, made])),
         {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
     )
+
+
+def asked_from_outside(trace: Trace) -> bool:
+    """Whether a running process was asked for the trace: Kineto then puts `_PID` at the end of the file's
+    name, and writes no `trace_id`, which `torch.profiler` does. Or `tracetui attach --inject` wrote it."""
+    about = trace.info.properties
+    name = str(about.get("traceName", ""))
+    written = _OF_PROCESS.search(name)
+    if written is None or "trace_id" in about or any(name.startswith("ProfilerStep") for name in trace.names):
+        return _INJECTED.search(name) is not None
+    return any(process.pid == written[1] for process in trace.processes)
 
 
 def recorded_too(trace: Trace) -> list[str]:
@@ -106,6 +120,8 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
     if not len(overhead) or not results.gaps().devices:
         return
     spent = busy_union(trace, overhead)
+    warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
+    warm_up = "" if asked_from_outside(trace) else warm_up
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
         several, device = len(results.gaps().devices) > 1, results.device_text(gaps)
         begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
@@ -124,8 +140,7 @@ def profiler_overhead(results: Results) -> Iterator[Finding]:
                 f"{capital(device)}'s first event starts {duration(gaps.lead_in)} after the CPU does; "
                 f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
                 "profiler, the program does not have this cost.",
-                f"Do not count that stretch{' or the op around it' if where[1] else ''}. With warm-up steps "
-                "in the schedule, it is over before the recording starts.",
+                f"Do not count that stretch{' or the op around it' if where[1] else ''}.{warm_up}",
                 first_of([*(int(i) for i in where[2]), first]),
                 {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
                 device,

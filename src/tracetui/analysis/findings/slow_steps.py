@@ -146,8 +146,8 @@ def _more_work(results: Results, steps: StepTable) -> Iterator[Finding]:
     yield Finding(
         "slow_steps",
         "medium" if told else "low",
-        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} the GPU {duration(more)} more work than "
-        "usual",
+        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} {results.gpus} {duration(more)} more "
+        "work than usual",
         f"{each} kernels and copies of {duration(int(time[long].mean()))}{average}, the median step "
         f"{duration(usual)}. The difference is {share(part)} of the work of all steps.{where}",
         _ONLY_THERE if told else _LARGER,

@@ -84,7 +84,7 @@ def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
         f"{what} {FAR_RATIO} or more times as long as in other steps: {share(lost / time)} of kernel time",
         f"The same kernel at the same place in the step usually takes far less; the longest is {name.short}, "
         f"{longest}. Beyond the usual, they add up to {duration(lost)}. If their inputs are no larger there, "
-        "another process shares the GPU: a kernel that is interrupted for the other process's turn lasts "
+        "another process shares its GPU: a kernel that is interrupted for the other process's turn lasts "
         "that much longer.",
         f"Look for other processes on the GPU ({smi(results)}), and record again with the GPU to yourself. "
         "Until then, compare medians, not means.",

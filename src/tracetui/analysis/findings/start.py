@@ -11,6 +11,7 @@ from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.findings.data_loading import loading_time
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
+from tracetui.analysis.findings.recording import asked_from_outside
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
@@ -48,6 +49,10 @@ _WARM_UP = (
     "warmup=2, active=3). Each start of the program may pay for it, too: if that matters, load less, or load "
     "later."
 )
+_RAN_BEFORE = (
+    "Do not count it: it happens only once. The process was running when it was asked for this trace: look "
+    "at the later part, or record for longer."
+)
 _FEW_SHAPES = (
     "Pad to a few sizes, so that few kernels are needed, and run each size once before the recording."
 )
@@ -68,19 +73,21 @@ def initialisation(results: Results) -> Iterator[Finding]:
     listed = _first_uses(results, calls)
     if 2 * sum(time for _, time in listed) < lost:
         listed = _first_uses(results, at)
-    told = ", ".join(f"{short_name(name, 'cuda_runtime')} ({duration(time)})" for name, time in listed)
+    devices = len(results.gaps().devices)
+    in_all, of_it = (", taken together", " of that") if devices > 1 else ("", "")
+    told = ", ".join(f"{short_name(name, 'cuda_runtime')} ({duration(time)}{of_it})" for name, time in listed)
     first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
-    part = lost / (len(results.gaps().devices) * int(high[0] - low[0]))
+    part = lost / (devices * int(high[0] - low[0]))
     steps = _in_many_steps(results, lost)
     base = results.verdict().base if not results.is_whole else OF_RECORDING
     yield Finding(
         "initialisation",
         "high" if part >= HIGH else "medium" if part >= MEDIUM else "info",
-        f"First calls on the GPU cost {duration(lost)} of idle time, {share(part)} {base}",
+        f"First calls on {results.gpus} cost {duration(lost)} of idle time{in_all}, {share(part)} {base}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
         "set up libraries, or are the first that the profiler sees. The verdict and the advice leave that "
         f"time out.{steps}",
-        _FEW_SHAPES if steps else _WARM_UP,
+        _FEW_SHAPES if steps else _RAN_BEFORE if asked_from_outside(trace) else _WARM_UP,
         first_of(first),
         {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
     )
@@ -142,7 +149,7 @@ def _recorded(results: Results) -> tuple[int, int]:
 def cold_start(results: Results) -> Iterator[Finding]:
     """The first step is much longer than the rest, by more than the profiler's start explains."""
     width = widths(results)
-    if width is None or not _is_cold(width):
+    if width is None or not _is_cold(width) or asked_from_outside(results.trace):
         return
     number, ratio, text, evidence, numbers = _first_step(results, width)
     others = "others" if len(width) > 2 else "other"
@@ -150,16 +157,14 @@ def cold_start(results: Results) -> Iterator[Finding]:
     if after >= STILL_COLD:
         text += f"The step after it still takes {significant(after, 2)} times as long as the following ones. "
     scheduled = results.step_table().source.startswith("ProfilerStep")
-    missing = (
-        "Step 0 is recorded: the profiler's schedule has no warm-up. " if scheduled and not number else ""
-    )
+    missing = "Step 0 is recorded: the profiler had no warm-up. " if scheduled and not number else ""
     yield Finding(
         "cold_start",
         "low",
         f"Cold start: the first step takes {significant(ratio, 2)} times as long as the {others}",
         f"{text}{missing}Code that runs for the first time creates handles, loads kernels, fills caches and "
         "allocates memory.",
-        f"Ignore step {number} when you read the trace. Let the schedule run warm-up steps before the first "
+        f"Ignore step {number} when you read the trace. Let a schedule run warm-up steps before the first "
         "active one: schedule(wait=1, warmup=2, active=3). That hides the cost but does not remove it: the "
         "program pays for it at every start.",
         evidence,
@@ -170,11 +175,14 @@ def cold_start(results: Results) -> Iterator[Finding]:
 def wide_first_step(results: Results) -> Iterator[Finding]:
     """The first step is much longer than the rest, but the next is like all others: the program was warm."""
     width = widths(results)
-    if width is None or _is_cold(width):
+    outside = asked_from_outside(results.trace)
+    if width is None or (_is_cold(width) and not outside):
         return
     number, ratio, text, evidence, numbers = _first_step(results, width)
     others = "others" if len(width) > 2 else "other"
-    if len(width) == 2:
+    if outside:
+        reason = "The process was running before it was asked for this trace"
+    elif len(width) == 2:
         reason = "There is only one other step to compare with, so the program may have been cold"
     elif width[1] < STILL_COLD * np.median(width[2:]):
         reason = "The next step is like the others, so the program was most likely warm"

@@ -56,7 +56,7 @@ def streams_in_turn(results: Results) -> Iterator[Finding]:
 
 def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
     """`at`: the kernels of one device."""
-    trace = results.trace
+    trace, devices = results.trace, results.gaps().devices
     lanes, which = np.unique(trace.lane[at], return_inverse=True)
     time = sum_into(which, trace.duration[at], len(lanes))
     busy = np.flatnonzero(time >= STREAM_SHARE * time.sum())
@@ -74,21 +74,26 @@ def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
     listed = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
     late = results.verdict().share("cpu") >= IDLE_SHARE
     waits = len(results.slices(Kind.RUNTIME, lambda name: "StreamWaitEvent" in name))
-    chained = 2 * waits >= turns
+    chained = 2 * waits >= turns * len(devices)  # the calls do not say whose streams they are
     why, advice = "So they gain nothing over one stream.", _FULL
     if chained:
-        why, advice = f"{plural(waits, 'call')} {verb(waits, 'make')} one stream wait for another.", _CHAIN
+        calls = plural(waits, "call") + (" on all GPUs" if len(devices) > 1 else "")
+        why, advice = f"{calls} {verb(waits, 'make')} one stream wait for another.", _CHAIN
     elif late:
         why, advice = _RAN_OUT, _LATE
+    mine = trace.lanes[trace.lane[at[0]]].device
+    called = next((results.device_text(gaps) for gaps in devices if gaps.device == mine), "")
+    of_it = f" of {called}" if len(devices) > 1 else ""
     yield Finding(
         "streams_in_turn",
         "info",
-        f"Kernels of {len(names)} streams take turns and hardly ever overlap",
+        f"Kernels of {len(names)} streams{of_it} take turns and hardly ever overlap",
         f"{listed}: kernels run for {duration(any_of_them)} in all, with {plural(turns, 'change')} from one "
         f"stream to another, and overlap for {duration(together)}. {why}",
         advice,
         first_of(np.concatenate([longest_first(trace, of_lane)[:2] for of_lane in each])),
         {"together_ns": float(together), "kernel_ns": float(any_of_them), "streams": float(len(names))},
+        called,
     )
 
 

@@ -69,8 +69,9 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
     blocking = list(blocking_launches(results))
     # Few of them explain nothing; more of them are a finding of their own.
     if max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS:
-        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their "
-        events += "launch on the CPU."
+        of_all = " of all GPUs" if len(results.gaps().devices) > 1 else ""
+        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets{of_all} take less time than "
+        events += "their launch on the CPU."
     low, high = results.judged_range()
     begin, end = np.clip(waits.start, low, high), np.clip(waits.end, low, high)
 
@@ -97,7 +98,8 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
         behind = (verdict.launch_delay or 0) >= QUEUED_NS and idle.busy_share >= IDLE_SHARE
         text = "" if rare or behind else pace
         if waited >= TURNS_SHARE * idle.time:
-            text = f"CPU and GPU take turns: for {duration(waited)} the CPU waits for the GPU."
+            text = f"CPU and {device.removeprefix('the ')} take turns: for {duration(waited)} the CPU waits "
+            text += "for the GPU." if device == "the GPU" else "while it works."
         if blocking:
             text = "CPU and GPU take turns: each launch waits for its kernel."
         return Finding(
@@ -192,7 +194,7 @@ def allocations(results: Results) -> Iterator[Finding]:
         "allocations",
         "medium" if part >= IDLE_SHARE and not verdict.mostly_left_out else "low",
         f"Allocating and freeing memory takes {share(part)} {verdict.of()}",
-        f"{told}. The GPU is idle for {duration(cost)} because of that.",
+        f"{told}. {capital(results.gpus_are)} idle for {duration(cost)} because of that.",
         allocation_advice(results),
         first_of(at),
         {"calls": float(len(at)), "idle_ns": float(cost), "share": part},

@@ -21,7 +21,7 @@ from tracetui.analysis.verdict import PARTS
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
-from tracetui.units import duration, plural, share, such, verb
+from tracetui.units import capital, duration, plural, share, such, verb
 
 WAIT_NS = 50_000
 WAIT_SHARE = 0.01
@@ -88,12 +88,15 @@ def waiting_at_the_end(results: Results) -> Iterator[Finding]:
     if length < max(WAIT_NS, CLOSING_SHARE * span) or busy < 0.5 * length:
         return
     running = work[trace.start[work] + trace.duration[work] > start]
+    # The trace does not say which one it waits for.
+    several = len(results.gaps().devices) > 1
+    a_gpu, busy_one = ("a GPU", "at least one GPU") if several else ("the GPU", "the GPU")
     yield Finding(
         "waiting_at_the_end",
         "info",
-        f"{trace.name_of(last)} waits {duration(length)} for the GPU to finish",
-        f"The GPU is busy for {duration(busy)} of that: it is working through earlier launches. The call "
-        "itself is not slow: its CPU time is the GPU's time, seen from the CPU.",
+        f"{trace.name_of(last)} waits {duration(length)} for {a_gpu} to finish",
+        f"{capital(busy_one)} is busy for {duration(busy)} of that: it is working through earlier launches. "
+        "The call itself is not slow: its CPU time is the GPU's time, seen from the CPU.",
         "Do not count it as overhead. It shows how far the CPU was ahead of the GPU.",
         first_of([last, *running[:3].tolist()]),
         {"wait_ns": float(length), "busy_ns": float(busy)},
@@ -121,38 +124,41 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     in_step += f" ({each:,} in a step)" if 1 < each < len(ops) else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
     verdict = results.verdict()
-    cost = min(total, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
+    devices = len(results.gaps().devices)  # each of them may be idle for all of the wait
+    cost = min(total * devices, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
     part = cost / verdict.judged if verdict.judged else 0.0
     idle = verdict.parts[PARTS.index("cpu")] if verdict.parts else 0
-    behind = part < WAIT_SHARE and min(total, idle) >= TURNS_SHARE * verdict.judged > 0
+    hidden = min(total * devices, idle)
+    behind = part < WAIT_SHARE and hidden >= TURNS_SHARE * verdict.judged > 0
+    gpus = results.gpus
+    are, have = ("is", "has") if devices < 2 else ("are", "have")
+    meanwhile = f"{capital(gpus)} {have} work in the meantime"
     if part >= WAIT_SHARE:
-        meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.of()}, the "
-        meanwhile += "GPU is idle because of these waits."
+        meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(part)} {verdict.of()}, "
+        meanwhile += f"{results.gpus_are} idle because of these waits."
     elif behind:
-        meanwhile = "The GPU has work in the meantime, but the CPU cannot work ahead. That could hide up to "
-        meanwhile += (
-            f"{duration(min(total, idle))} of the {duration(idle)} for which the GPU waits for the CPU."
-        )
+        meanwhile += f", but the CPU cannot work ahead. That could hide up to {duration(hidden)} of the "
+        meanwhile += f"{duration(idle)} for which {gpus} {verb(max(1, devices), 'wait')} for the CPU."
     else:
-        meanwhile = "The GPU has work in the meantime, so the waiting costs little here."
+        meanwhile += ", so the waiting costs little here."
     cheap = part < WAIT_SHARE and not behind
-    if not results.gaps().devices:
+    if not devices:
         meanwhile = "The trace does not show what the GPU does meanwhile."
     copying = np.isin(at, blocking_copies(trace, results.launches().event)[0])
     mostly_copies = 2 * int(trace.duration[at[copying]].sum()) > total
     if part < WAIT_MEDIUM and mostly_copies and any(pageable_memory(results)):
         return  # a finding of its own
     if cheap and verdict.verdict == "overhead-bound":
-        meanwhile = "The GPU is idle for other reasons: the waiting costs little here."
+        meanwhile = f"{capital(gpus)} {are} idle for other reasons: the waiting costs little here."
     yield Finding(
         "blocking_calls",
         "medium" if part >= WAIT_MEDIUM else "low" if part >= WAIT_SHARE or behind else "info",
-        f"The CPU waits {duration(total)} for the GPU inside ops",
-        f"{such(len(at), 'call', most)}{in_step} {verb(len(at), 'stop')} the "
-        "CPU until the GPU has caught up, under "
+        f"The CPU waits {duration(total)} for {gpus} inside ops",
+        f"{such(len(at), 'call', most)}{in_step} {verb(len(at), 'stop')} the CPU until "
+        f"{gpus} {have} caught up, under "
         f"{', '.join(f'{name} ({duration(time[name])})' for name in largest)}. {meanwhile}",
         _RECORD
-        if not results.gaps().devices
+        if not devices
         else ("First look at what keeps the GPU idle." if verdict.verdict == "overhead-bound" else _LEAVE)
         if cheap
         else _SEND
@@ -244,7 +250,8 @@ def explicit_waits(results: Results) -> Iterator[Finding]:
     within, last = int(trace.duration[at[inside]].sum()), trace.start[launch].max()
     at = at[~inside & (trace.start[at] < last)]
     total, verdict = int(trace.duration[at].sum()), results.verdict()
-    cost = min(total, verdict.causes[CAUSES.index("sync")]) if verdict.causes else 0
+    devices = len(results.gaps().devices)  # each of them may be idle for all of the wait
+    cost = min(total * devices, verdict.causes[CAUSES.index("sync")]) if verdict.causes else 0
     part = cost / verdict.judged if verdict.judged else 0.0
     if part < WAIT_MEDIUM or total < max(WAIT_NS, within):
         return
@@ -253,10 +260,11 @@ def explicit_waits(results: Results) -> Iterator[Finding]:
     yield Finding(
         "explicit_waits",
         "medium",
-        f"The CPU waits {duration(total)} for the GPU outside of ops",
-        f"{such(len(at), 'call', trace.name_of(int(at[0])))} {verb(len(at), 'stop')} the "
-        "CPU until the GPU has caught up, outside of any op. Meanwhile nothing is launched: for "
-        f"{duration(cost)}, {share(part)} {verdict.of()}, the GPU is idle because of these waits.",
+        f"The CPU waits {duration(total)} for {results.gpus} outside of ops",
+        f"{such(len(at), 'call', trace.name_of(int(at[0])))} {verb(len(at), 'stop')} the CPU until "
+        f"{results.gpus} {'has' if devices < 2 else 'have'} caught up, outside of any op. Meanwhile nothing "
+        f"is launched: for {duration(cost)}, {share(part)} {verdict.of()}, {results.gpus_are} idle because "
+        "of these waits.",
         _LATER if 2 * int(trace.duration[at[events[trace.name[at]]]].sum()) > total else _OUT_OF_THE_LOOP,
         first_of(at),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost), "share": part},
