@@ -179,8 +179,7 @@ def test_twins_are_one_cell_of_ascii() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ns", "text"),
-    [(0, "0 ns"), (60_000_000, "60 ms"), (-1500, "-1.5 µs"), (123_456_789, "123.456789 ms")],
+    ("ns", "text"), [(0, "0 ns"), (60_000_000, "60 ms"), (-1500, "-1.5 µs"), (123_456_789, "123.456789 ms")]
 )
 def test_a_time_without_zeros_at_its_end(ns: int, text: str) -> None:
     assert units.as_typed(ns) == text

@@ -12,10 +12,11 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tracetui.analysis.activity import activity_text, activity_texts, small_ops
 from tracetui.analysis.averages import averages
 from tracetui.analysis.calls import build_calls, is_collective
-from tracetui.analysis.causes import CAUSES, gap_causes, waits_for_others
+from tracetui.analysis.cause_words import waits_for_others
+from tracetui.analysis.causes import CAUSES, gap_causes
 from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.findings import Finding, find_findings
-from tracetui.analysis.findings.start import _what_it_interrupts
+from tracetui.analysis.findings.recording import _what_it_interrupts
 from tracetui.analysis.flow import follow, partner, unfollow
 from tracetui.analysis.gaps import find_gaps
 from tracetui.analysis.groups import shape_text
@@ -439,8 +440,7 @@ def test_pageable_copies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lengths", "advice"),
-    [((2, 2, 20), "Give the GPU more work"), ((2, 40, 40), "Look at what Python does")],
+    ("lengths", "advice"), [((2, 2, 20), "Give the GPU more work"), ((2, 40, 40), "Look at what Python does")]
 )
 def test_the_advice_where_the_cpu_sets_the_pace(
     tmp_path: Path, lengths: tuple[float, ...], advice: str

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.kineto import cpu, kernel, launch, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.causes import CAUSE_TEXT, CAUSES, cause_totals, gap_causes, lead_in_causes
+from tracetui.analysis.cause_words import CAUSE_TEXT
+from tracetui.analysis.causes import CAUSES, cause_totals, gap_causes, lead_in_causes
 from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.explain import explain
 from tracetui.analysis.findings import find_findings

@@ -12,7 +12,7 @@ from tests.conftest import SAMPLES
 from tests.kineto import cpu, kernel, run, trace_of
 from tests.recorded import load
 
-from tracetui.analysis import causes, glossary
+from tracetui.analysis import cause_words, causes, glossary
 from tracetui.analysis.explain import explain
 from tracetui.analysis.meanings.terms import FIND, TERMS
 from tracetui.analysis.results import Results
@@ -52,17 +52,16 @@ def test_every_cause_and_every_verdict_is_a_term() -> None:
 
 
 def test_the_words_for_a_cause_lead_to_it() -> None:
-    for cause, text in (*causes.CAUSE_SENTENCES.items(), *causes.CAUSE_TEXT.items()):
+    for cause, text in (*cause_words.CAUSE_SENTENCES.items(), *cause_words.CAUSE_TEXT.items()):
         name = "launch (cause)" if cause == "launch" else cause
         if (cause, text) not in UNSAID:
             assert name in used(text), (cause, text)
 
 
 UNSAID = {
-    ("initialisation", causes.CAUSE_TEXT["initialisation"]), ("allocation", causes.CAUSE_TEXT["allocation"]),
-    ("dispatch", causes.CAUSE_TEXT["dispatch"]), ("queued", causes.CAUSE_TEXT["queued"]),
-    ("unlinked", causes.CAUSE_TEXT["unlinked"]),
-}  # fmt: skip
+    (cause, cause_words.CAUSE_TEXT[cause])
+    for cause in ("initialisation", "allocation", "dispatch", "queued", "unlinked")
+}
 """Too short to name the cause; they stand beside its name."""
 
 

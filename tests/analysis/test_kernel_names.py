@@ -80,12 +80,7 @@ SHORT = [
     ("nvjet_sm90_tst_256x128_64x4_1x2_h_badd_coopA_NNT", "nvjet", "gemm", "gemm bf16 256x128 nnt +C"),
     ("nvjet_sm90_tst_64x8_64x16_1x2_h_bz_bias_TNT", "nvjet", "gemm", "gemm bf16 64x8 tnt +bias"),
     ("nvjet_hsh_32x64_64x16_4x1_v_bz_splitK_TNN", "nvjet", "gemm", "gemm fp16 32x64 tnn splitk"),
-    (
-        "ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nn",
-        "cublas",
-        "gemm",
-        "gemm bf16 128x256 nn",
-    ),
+    ("ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nn", "cublas", "gemm", "gemm bf16 128x256 nn"),
     ("volta_sgemm_128x32_sliced1x4_nn", "cublas", "gemm", "gemm fp32 128x32 nn"),
     (
         "triton_poi_fused__scaled_dot_product_cudnn_attention_add_7",
@@ -103,12 +98,7 @@ SHORT = [
         "nccl AllReduce bf16 ring ll",
     ),
     # A broadcast reduces nothing: the "Sum" and the type in its name are placeholders.
-    (
-        "ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclDevComm*)",
-        "nccl",
-        "collective",
-        "nccl Broadcast ring ll",
-    ),
+    ("ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclDevComm*)", "nccl", "collective", "nccl Broadcast ring ll"),
     ("Memcpy HtoD (Pageable -> Device)", "memcpy", "memcpy", "memcpy HtoD pageable"),
     ("Memset (Device)", "memset", "memset", "memset"),
     (

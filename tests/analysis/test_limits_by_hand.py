@@ -67,8 +67,7 @@ def test_what_is_hardly_queued_waited_for_nothing(tmp_path: Path, end: float, na
 
 
 @pytest.mark.parametrize(
-    ("end", "stream", "name"),
-    [(120, 8, "k1"), (120.001, 8, ""), (120, 7, ""), (101, 8, "k1")],
+    ("end", "stream", "name"), [(120, 8, "k1"), (120.001, 8, ""), (120, 7, ""), (101, 8, "k1")]
 )
 def test_work_of_another_stream(tmp_path: Path, end: float, stream: int, name: str) -> None:
     """What the gap began with, if that was less than a launch's way ago."""
@@ -236,12 +235,7 @@ def test_an_op_holds_what_was_loaded_if_it_holds_the_middle_of_it(tmp_path: Path
         loading = cpu(LOADING, begin, length, "overhead") | {"tid": 77}
         return trace_of(tmp_path, cpu("aten::mm", 1000, 2000), cpu("aten::mm", 4000, 10), loading)
 
-    for begin, length, counts in (
-        (980, 50, True),
-        (970, 50, False),
-        (2970, 50, True),
-        (2980, 50, False),
-    ):
+    for begin, length, counts in ((980, 50, True), (970, 50, False), (2970, 50, True), (2980, 50, False)):
         trace = with_loading(begin, length)
         assert len(first_ops(trace, first_calls(trace))) == counts, begin
 

@@ -22,8 +22,7 @@ from tracetui.trace.model import Kind
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 5), st.integers(-20, 20)), max_size=40),
-    st.sampled_from([1, 1 << 56]),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(-20, 20)), max_size=40), st.sampled_from([1, 1 << 56])
 )
 def test_medians_of_groups(made: list[tuple[int, int]], scale: int) -> None:
     """Also where the numbers are so large that group and value do not fit into one."""

@@ -560,10 +560,7 @@ def test_small_grids_of_many_calls(tmp_path: Path, calls: int, told: str) -> Non
 
 def test_few_blocks_are_told_once(tmp_path: Path) -> None:
     """They are no hotspot, and not what memory limits, unless most calls of the name have more."""
-    for blocks, rules in (
-        ([4], {"small_grids"}),
-        ([400], {"memory_bound", "hotspot"}),
-    ):
+    for blocks, rules in (([4], {"small_grids"}), ([400], {"memory_bound", "hotspot"})):
         events = [
             *gridded(1, 10, 900, blocks, SOFTMAX.format(way="forward")),
             *gridded(2, 910, 50, [500], ADD),
@@ -748,8 +745,7 @@ def test_guards_of_no_weight(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "severity"),
-    [(500, "high"), (499, "medium"), (100, "medium"), (99, "low"), (10, "low"), (9, "")],
+    ("time", "severity"), [(500, "high"), (499, "medium"), (100, "medium"), (99, "low"), (10, "low"), (9, "")]
 )
 def test_how_bad_it_is_to_compile_depends_on_the_share(tmp_path: Path, time: int, severity: str) -> None:
     compiling = cpu("_compile.compile_inner (dynamo_timed)", 0, time)

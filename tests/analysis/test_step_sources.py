@@ -23,10 +23,7 @@ def launched(names: str, start: float, first: int, tid: int = 9, each: float = 1
     events = []
     for i, name in enumerate(names):
         at = start + each * i
-        events += [
-            launch(at, first + i) | {"tid": tid},
-            kernel(at + 5, 4, first + i, 7 + tid, name=name),
-        ]
+        events += [launch(at, first + i) | {"tid": tid}, kernel(at + 5, 4, first + i, 7 + tid, name=name)]
     return events
 
 

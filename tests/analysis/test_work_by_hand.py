@@ -74,8 +74,7 @@ def test_a_product_that_adds_nothing_reads_nothing_more(zero: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "shapes",
-    [([3, 5], [4, 7]), ([3, 5],), ([2, 3, 5], [4, 5, 7]), ([3, 5], []), ([], [5, 7])],
+    "shapes", [([3, 5], [4, 7]), ([3, 5],), ([2, 3, 5], [4, 5, 7]), ([3, 5], []), ([], [5, 7])]
 )
 def test_products_that_do_not_fit(shapes: tuple[list[int], ...]) -> None:
     assert work_of("aten::mm", inputs(*shapes)) is None
@@ -183,8 +182,7 @@ def test_attention() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queries", "keys", "pairs"),
-    [(5, 5, 15), (5, 8, 15), (8, 5, 15 + 3 * 5), (1, 9, 1), (3, 1, 3)],
+    ("queries", "keys", "pairs"), [(5, 5, 15), (5, 8, 15), (8, 5, 15 + 3 * 5), (1, 9, 1), (3, 1, 3)]
 )
 def test_a_causal_mask_counts_what_it_leaves(queries: int, keys: int, pairs: int) -> None:
     found = attention("_scaled_dot_product_flash_attention", queries, keys, True)

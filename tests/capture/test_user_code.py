@@ -121,6 +121,17 @@ def test_a_script_that_fails_before_its_steps_are_recorded_has_no_trace(script: 
     assert end.message.endswith("ended with exit status 3")
 
 
+def test_a_script_with_a_profiler_of_its_own_is_told(script: Path, options: Make) -> None:
+    own = "\nwith torch.profiler.profile():\n    model(torch.randn(2, 4))\n"
+    script.write_text(TRAINING + own)
+    end = start(options(str(script), script_args=("2",))).wait()
+    assert isinstance(end, Failed)
+    assert "has a torch.profiler of its own" in end.message
+    # One that comes after the recorded steps is in nobody's way.
+    end = start(options(str(script), script_args=("9",), run_to_end=True)).wait()
+    assert isinstance(end, Done), end
+
+
 def test_the_command_ends_like_the_script_that_ran_to_its_end(script: Path, tmp_path: Path) -> None:
     script.write_text(f"{TRAINING}\nsys.exit(7)\n")
     words = [

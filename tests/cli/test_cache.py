@@ -28,7 +28,7 @@ def kept(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[P
     for age, path in enumerate(paths):
         shutil.copy(SAMPLES / "linear.json.gz", path)
         assert saved.save(load(path))
-        os.utime(saved._file_of(str(path)), (1e9 + age, 1e9 + age))
+        os.utime(saved.file_of(str(path)), (1e9 + age, 1e9 + age))
     return paths
 
 

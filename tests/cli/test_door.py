@@ -117,6 +117,8 @@ def test_a_folder_on_a_terminal_can_be_chosen_from(folder: Path) -> None:
         (["trian.json"], 1, "train.json"),
         (["ran.json.gz"], 1, "rank_of_eight.json.gz"),
         (["table", "./trian.json"], 1, "./train.json"),
+        (["rank_of_eight"], 2, "rank_of_eight.json.gz"),
+        (["rank_of_eight.jsn"], 2, "rank_of_eight.json.gz"),
         (["table", "--limt", "3", "x"], 2, "--limit"),
     ],
 )
@@ -129,6 +131,17 @@ def test_what_was_mistyped_is_named(
     result = run(*words)
     assert result.exit_code == code
     assert f"did you mean {meant}?" in result.stderr.lower().replace("'", "")
+
+
+def test_more_than_two_traces_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [f"rank{n}.json" for n in range(3)]
+    for name in names:
+        (tmp_path / name).touch()
+    result = run(*names)
+    assert result.exit_code == 2
+    assert "at most two traces" in result.stderr
+    assert "got 3" in result.stderr
 
 
 def test_what_is_like_nothing_has_no_suggestion() -> None:

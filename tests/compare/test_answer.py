@@ -43,10 +43,7 @@ def test_what_the_program_does_otherwise_is_no_noise():
         (-790_000, "-790 µs is the machine, and the rest is within noise"),
         (-810_000, "the machine, not the change"),
         (-2_000_000, "the machine, not the change"),  # more than all of it
-        (
-            -2_010_000,
-            "-2.01 ms is the machine, and the rest is within noise",
-        ),  # the program made up for it
+        (-2_010_000, "-2.01 ms is the machine, and the rest is within noise"),  # the program made up for it
     ],
 )
 def test_the_part_of_the_machine_in_a_change_that_is_no_more_than_steps_vary(slower: int, said: str):

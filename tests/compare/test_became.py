@@ -28,9 +28,6 @@ def program(*parts: tuple[object, ...] | str) -> Program:
     return found
 
 
-Parts = list[object]
-
-
 @pytest.mark.parametrize(
     ("a", "b", "there", "back", "gpu", "cpu"),
     [

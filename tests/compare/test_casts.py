@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.compare.changes import _with_their_ops
+from tracetui.compare.groups import _with_their_ops
 from tracetui.trace.model import Kind
 
 CAST, GEMM = (

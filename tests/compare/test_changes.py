@@ -14,7 +14,7 @@ from tests.kineto import Event, cpu, kernel, launch, step
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.compare import match
-from tracetui.compare.changes import _unpaired
+from tracetui.compare.groups import _unpaired
 from tracetui.compare.model import Comparison
 from tracetui.compare.naming import counted, listed
 

@@ -270,8 +270,7 @@ def test_what_takes_longer_along_with_larger_inputs(tmp_path):
     def found(larger: float, *times: tuple[float, float]) -> list[bool]:
         a, b = (
             trace_of(
-                tmp_path,
-                *(kernel(1000 * n, t[side], n + 1) for n, t in enumerate([(100, larger), *times])),
+                tmp_path, *(kernel(1000 * n, t[side], n + 1) for n, t in enumerate([(100, larger), *times]))
             )
             for side in (0, 1)
         )

@@ -152,3 +152,12 @@ def test_copies_beside_kernels(tmp_path):
     # What runs beside other work is no measure of the machine.
     assert found.machine.device_ratio is None
     assert not compare(Results(one), Results(one)).explanations
+
+
+def test_times_that_two_gpus_wait_are_not_a_part_of_one_step():
+    """A model on two GPUs, and the same in micro-batches: their waits add up to more than a step."""
+    data = Path(__file__).parent.parent / "data" / "two_gpus"
+    found = compared(data / "pipeline_big.json.gz", data / "pipeline_micro.json.gz")
+    assert found.answer.endswith(" The 2 GPUs together wait for the CPU for 14.0 ms instead of none.")
+    (queued,) = [one.text for one in found.explanations if one.kind == "queued"]
+    assert queued.endswith("on 2 GPUs together: for another GPU, stream or process.")

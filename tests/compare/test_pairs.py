@@ -174,12 +174,7 @@ def test_pinned_memory():
 
 
 @pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ("train_base", "train_fused_adamw"),
-        ("mlp_eager", "mlp_compile"),
-        ("pageable", "pinned"),
-    ],
+    ("a", "b"), [("train_base", "train_fused_adamw"), ("mlp_eager", "mlp_compile"), ("pageable", "pinned")]
 )
 def test_device_time_adds_up(a, b):
     """What the explanations say of the device, and what is the same, make up the whole difference."""

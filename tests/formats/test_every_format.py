@@ -27,9 +27,7 @@ EVENTS = [
         [("cpu_op", "aten::mm", 1), ("cpu_op", "é ✓", 1), ("kernel", "k", 0)]
     )
 ]
-EXAMPLES: dict[str, bytes] = {
-    "chrome_json": json.dumps({"traceEvents": EVENTS}, indent=1).encode(),
-}
+EXAMPLES: dict[str, bytes] = {"chrome_json": json.dumps({"traceEvents": EVENTS}, indent=1).encode()}
 """By the module's name: a small file of the format, with a few slices."""
 
 both = pytest.mark.parametrize("name", EXAMPLES)

@@ -126,7 +126,7 @@ def test_a_known_file_is_named(
 
 
 def test_all_of_them_are_tried() -> None:
-    assert len(FILES) + 1 == len(FOREIGN)  # reports of Nsight are known by their names
+    assert len(FILES) + 2 == len(FOREIGN)  # reports of Nsight and scripts are known by their names
 
 
 def test_execution_traces_before_chakra(tmp_path: Path) -> None:
@@ -144,6 +144,10 @@ def test_markdown_and_more_by_their_names(tmp_path: Path) -> None:
     path = tmp_path / "README.md"
     path.write_text("Nothing but words.\n")
     with pytest.raises(TraceError, match="is Markdown"):
+        load(path)
+    path = tmp_path / "train.py"
+    path.write_text("import torch\n")
+    with pytest.raises(TraceError, match="is a Python script"):
         load(path)
 
 

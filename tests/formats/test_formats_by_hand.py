@@ -17,16 +17,8 @@ import pytest
 
 from tracetui.formats import source
 from tracetui.formats.chrome_json import rows
-from tracetui.formats.chrome_json.recover_text import (
-    decodes,
-    find_close,
-    fits_end,
-    is_event,
-    is_incomplete,
-    lenient,
-    recover_text,
-    top_level,
-)
+from tracetui.formats.chrome_json.recover_text import decodes, is_event, is_incomplete, lenient, recover_text
+from tracetui.formats.chrome_json.top_level import find_close, fits_end, top_level
 from tracetui.formats.columns import Columns
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.encodings import gzip as gzip_encoding
@@ -143,12 +135,7 @@ def test_endings() -> None:
 
 
 def test_whether_more_must_follow() -> None:
-    for text, expected in (
-        (b'{"a": [1', True),
-        (b'{"a"', True),
-        (b"{}", False),
-        (b"{]", False),
-    ):
+    for text, expected in ((b'{"a": [1', True), (b'{"a"', True), (b"{}", False), (b"{]", False)):
         assert is_incomplete(text) is expected, text[:20]
     assert isinstance(is_incomplete(b"[" * 200_000), bool), "some versions of Python go so deep, others not"
 

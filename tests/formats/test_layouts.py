@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tracetui.formats.errors import NOT_A_TRACE
 from tracetui.trace import Cancelled, Trace, TraceError, load
 
 if sys.version_info >= (3, 14):
@@ -179,7 +180,7 @@ def test_progress_and_cancelling(tmp_path: Path, event: Callable[..., Event]) ->
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"  \n", "is not a trace"),
+        (b"  \n", NOT_A_TRACE),
         (b"{}", "is JSON, but has no traceEvents"),
         (b"[]", "is JSON, but has no trace events"),
         (b"[1, 2]", "is JSON, but has no trace events"),
@@ -189,12 +190,12 @@ def test_progress_and_cancelling(tmp_path: Path, event: Callable[..., Event]) ->
         (b'{"traceEvents": 5}', "is JSON, but its traceEvents is not an array"),
         (b'{"traceEvents": {}}', "is JSON, but its traceEvents is not an array"),
         (b'{"traceEvents": [1, "x"]}', "is JSON, but has no trace events"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, "is not a trace"),
-        (b"\x1f\x8b", "is not a trace"),
-        (b"\x1f\x8b\x08\x00" + b"a" * 30, "is not a trace"),
-        (gzip.compress(b"", mtime=0), "is not a trace"),
-        (gzip.compress(b"hello", mtime=0), "is not a trace"),
-        (b"\x00" * 100, "is not a trace"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, NOT_A_TRACE),
+        (b"\x1f\x8b", NOT_A_TRACE),
+        (b"\x1f\x8b\x08\x00" + b"a" * 30, NOT_A_TRACE),
+        (gzip.compress(b"", mtime=0), NOT_A_TRACE),
+        (gzip.compress(b"hello", mtime=0), NOT_A_TRACE),
+        (b"\x00" * 100, NOT_A_TRACE),
         (b"[" * 100_000, "is JSON, but has no trace events"),
     ],
 )

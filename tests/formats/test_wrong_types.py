@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.kineto import cpu, trace_of
 
-from tracetui.formats.chrome_json.recover_text import find_close
+from tracetui.formats.chrome_json.top_level import find_close
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,11 @@ def of_the_cpu(tmp_path: Path) -> Results:
 
 
 def tables(results: Results) -> dict[str, Table]:
-    trace = results.trace
+    trace, found, memory = results.trace, results.averages("name"), results.memory_use("name")
+    parts = ("ops", "kernels", "annotations")
     return {
-        "averages": averages_table(trace, results.averages("name"), memory=results.memory_use("name")),
-        "averages by op": averages_table(trace, results.averages("op")),
+        **{part: averages_table(trace, found, part, memory=memory) for part in parts},
+        "kernels by op": averages_table(trace, results.averages("op"), "kernels"),
         "gaps": gaps_table(results),
         "gaps without causes": gaps_table(results, False),
         "steps": steps_table(results.steps()),

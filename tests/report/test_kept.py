@@ -26,7 +26,7 @@ from tracetui.report import kept, kept_summary
 from tracetui.report.overview import overviews
 from tracetui.report.summary import every_form, summarize
 from tracetui.session.recording import Prepared, Recording
-from tracetui.trace import load, saved
+from tracetui.trace import answers, load, saved
 from tracetui.trace.unknown import idle_known
 
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in SAMPLES.glob("*.json.gz"))
@@ -132,7 +132,7 @@ def test_not_used_for_another_name_another_file_another_program(
     link.symlink_to(path)
     assert kept_summary.kept_forms(str(link)) is None  # it says the file's name
     with monkeypatch.context() as patch:
-        patch.setattr(saved, "_program", lambda *folders: "another")
+        patch.setattr(answers, "program_of", lambda *folders: "another")
         assert kept_summary.kept_forms(str(path)) is None
     with monkeypatch.context() as patch:
         patch.setenv("TRACETUI_NO_CACHE", "1")
@@ -160,9 +160,9 @@ def test_a_change_of_any_module_that_makes_answers_is_another_program(
     monkeypatch.setattr(tracetui, "__file__", str(tmp_path / "__init__.py"))
     assert len(modules) > 8
     for module in modules:
-        before = saved._program.__wrapped__(saved._MAKES_ANSWERS)
+        before = saved.program_of.__wrapped__(answers._MAKES_ANSWERS)
         module.write_text("#")
-        assert saved._program.__wrapped__(saved._MAKES_ANSWERS) != before, module
+        assert saved.program_of.__wrapped__(answers._MAKES_ANSWERS) != before, module
 
 
 @pytest.mark.parametrize("name", ["train", "train_ddp", "mlp_cuda_graph"])
@@ -177,10 +177,10 @@ def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pyte
         Recording.prepare(again)
     assert again.derived["drawn"][2] == roles(first) == roles(other)
     assert again.derived["idle_known"] is idle_known(first) is idle_known(other)
-    kept = saved.answer(first.reader.source, "prepared", Prepared)
+    kept = answers.answer(first.reader.source, "prepared", Prepared)
     assert kept == Prepared(len(first), other.span, idle_known(first), roles(first))
     for wrong in (replace(kept, slices=1), replace(kept, roles=kept.roles[1:])):
-        saved.keep_answer(first.reader.source, "prepared", wrong, Prepared)
+        answers.keep_answer(first.reader.source, "prepared", wrong, Prepared)
         unlike = with_module_lanes(load(path))
         Recording.prepare(unlike)
         assert unlike.derived["roles"] == roles(first)
@@ -201,7 +201,7 @@ def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, anal
         text = text[: chance.randrange(len(text))] + chance.choice((b"", b"x", b"\0" * 9))
     file.write_bytes(text)
     assert kept_summary.kept_forms(str(path)) is None
-    assert saved.answers(open_source(path)) == {}
+    assert answers.answers(open_source(path)) == {}
     assert said(path)[0] == 0  # and it is kept anew
     assert kept_summary.kept_forms(str(path)) == forms
 
@@ -214,38 +214,38 @@ def test_what_could_not_be_so_is_not_used(path: Path) -> None:
     slices = len(trace)
     wrong = re.sub(rb'"event":(\d)', rb'"event":99999999\1', encode(judged))
     assert wrong != encode(judged)
-    assert saved.keep_answer(source, "judged", decode(wrong, type=kept.Judged), kept.Judged)
+    assert answers.keep_answer(source, "judged", decode(wrong, type=kept.Judged), kept.Judged)
     assert len(list(kept.judged(results))) == 2  # anew
-    assert saved.keep_answer(source, "overview", kept.KeptOverview(slices + 1, overview), kept.KeptOverview)
+    assert answers.keep_answer(source, "overview", kept.KeptOverview(slices + 1, overview), kept.KeptOverview)
     assert list(kept.kept_overviews(results)) == list(overviews(results))
-    assert saved.keep_answer(source, "overview", {"slices": slices}, dict)
+    assert answers.keep_answer(source, "overview", {"slices": slices}, dict)
     assert list(kept.kept_overviews(results)) == list(overviews(results))
 
 
 def test_what_is_not_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = open_source(path)
-    assert not saved.keep_answer(source, "a", "\x1b[31m", str)
-    assert not saved.keep_answer(source, "a", float("nan"), float)
-    assert not saved.keep_answer(source, "a", (1, 2), list[int])  # it would be another type
-    assert not saved.keep_answer(source, "a", "x" * saved._LARGEST_ANSWERS, str)
+    assert not answers.keep_answer(source, "a", "\x1b[31m", str)
+    assert not answers.keep_answer(source, "a", float("nan"), float)
+    assert not answers.keep_answer(source, "a", (1, 2), list[int])  # it would be another type
+    assert not answers.keep_answer(source, "a", "x" * answers._LARGEST_ANSWERS, str)
     with monkeypatch.context() as patch:
         patch.setenv("TRACETUI_SERVED", "1")
-        assert not saved.keep_answer(source, "a", "b", str)
+        assert not answers.keep_answer(source, "a", "b", str)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", lambda *paths: (_ for _ in ()).throw(OSError))
-        assert not saved.keep_answer(source, "a", "b", str)
+        assert not answers.keep_answer(source, "a", "b", str)
     assert not list(cache.glob("*"))
-    assert saved.keep_answer(source, "a", "b", str)
-    assert saved.keep_answer(source, "c", [1], list[int])
-    assert {name: decode(raw) for name, raw in saved.answers(source).items()} == {"a": "b", "c": [1]}
+    assert answers.keep_answer(source, "a", "b", str)
+    assert answers.keep_answer(source, "c", [1], list[int])
+    assert {name: decode(raw) for name, raw in answers.answers(source).items()} == {"a": "b", "c": [1]}
 
 
 def test_room(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved, "_MOST_ANSWERS", 3)
+    monkeypatch.setattr(answers, "_MOST_ANSWERS", 3)
     for n in range(5):
         copy = shutil.copy(path, path.with_name(f"{n}.json.gz"))
-        assert saved.keep_answer(open_source(copy), "a", n, int)
+        assert answers.keep_answer(open_source(copy), "a", n, int)
     assert len(list(cache.glob("*"))) == 3
-    assert saved.answers(open_source(copy)) == {"a": Raw(b"4")}
+    assert answers.answers(open_source(copy)) == {"a": Raw(b"4")}
     saved.clear()
     assert not list(cache.glob("*"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tracetui.copying import replace
 from tracetui.session.session import Session
 from tracetui.timeline.frame import paint
 from tracetui.timeline.links import ALONE, THREADS
@@ -244,6 +245,21 @@ def test_the_differences_one_after_the_other_and_around() -> None:
     comparing.show(0)
     comparing.leave()
     assert comparing.told() == ()
+
+
+def test_the_only_difference_is_gone_through_place_by_place() -> None:
+    session = opened()
+    found = session.comparing.work_out()
+    one = next(one for one in found.comparison.explanations if len(one.places) == 3)
+    session.comparing.use(replace(found, comparison=replace(found.comparison, explanations=(one,))))
+    said = [session.comparing.next(step) for step in (1, 1, 1, 1, -1)]
+    assert [text.partition("; place ")[2][:6] for text in said] == [
+        "1 of 3",
+        "2 of 3",
+        "3 of 3",
+        "1 of 3",
+        "3 of 3",
+    ]
 
 
 def test_a_difference_is_shown_where_it_is_in_both() -> None:

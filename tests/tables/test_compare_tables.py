@@ -14,13 +14,7 @@ from tracetui.analysis.averages import Averages, averages
 from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison, Metric
-from tracetui.tables.compare import (
-    _noise,
-    change_text,
-    ratio_text,
-    spread_text,
-    value_text,
-)
+from tracetui.tables.compare import _noise, change_text, ratio_text, spread_text, value_text
 from tracetui.tables.compare_averages import (
     MEASURES,
     JoinedAverages,

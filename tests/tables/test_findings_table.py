@@ -13,15 +13,7 @@ from tracetui.tables.findings import FindingLine, finding_lines, findings_table
 from tracetui.tables.writers import as_json, as_markdown, row_count
 
 SOME = [
-    Finding(
-        "one",
-        "high",
-        "A title of some words",
-        "A reason that takes two lines.",
-        "Do it.",
-        (1, 0),
-        {},
-    ),
+    Finding("one", "high", "A title of some words", "A reason that takes two lines.", "Do it.", (1, 0), {}),
     Finding("two", "low", "Short", "Because.", "", (2,), {"share": 0.25}),
 ]
 

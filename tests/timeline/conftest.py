@@ -17,16 +17,7 @@ from tracetui.timeline.scene import Scene, Source
 from tracetui.timeline.series import counters
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.timeline.viewport import Viewport, fit
-from tracetui.trace.model import (
-    NO_ID,
-    Counters,
-    Instants,
-    Kind,
-    Lane,
-    Process,
-    Trace,
-    TraceInfo,
-)
+from tracetui.trace.model import NO_ID, Counters, Instants, Kind, Lane, Process, Trace, TraceInfo
 
 Slice = tuple[int, int, int, str]
 """Lane, start, duration (nanoseconds), name. Slices of one lane must nest."""

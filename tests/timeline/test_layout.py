@@ -35,10 +35,7 @@ def deep(lane: int, depth: int, at: int = 0) -> list[tuple[int, int, int, str]]:
     return [(lane, at + i, 1000 - 2 * i, f"d{i}") for i in range(depth)]
 
 
-@given(
-    st.lists(st.integers(1, 5), min_size=1, max_size=12),
-    st.data(),
-)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.data())
 def test_lines_are_those_of_the_whole_list(rows: list[int], data: st.DataObject) -> None:
     layout = layout_of(rows)
     for track in range(len(rows)):

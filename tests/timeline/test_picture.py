@@ -201,12 +201,7 @@ def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make: Make, make_sce
     st.integers(1, 3),
 )
 def test_shares_and_idle_time_read_back_from_any_lines(
-    make: Make,
-    make_scene: MakeScene,
-    kernels: list[tuple[int, int, int]],
-    cell: int,
-    start: int,
-    lines: int,
+    make: Make, make_scene: MakeScene, kernels: list[tuple[int, int, int]], cell: int, start: int, lines: int
 ) -> None:
     """The busy time of a stream adds up over its lines, and red is where nothing runs on its device."""
     slices, ends = [], [0, 0]

@@ -60,7 +60,7 @@ def test_launch_delay_and_queue(make: Make) -> None:
     slices = [(0, 0, 5, "launch"), (0, 10, 5, "launch"), (1, 100, 50, "k"), (1, 150, 50, "k")]
     trace = make(slices, streams=[1], launches={2: 0, 3: 1})
     delay, queued = series.launches(trace)
-    assert (delay.name, queued.name) == ("launch → start", "queue")
+    assert (delay.name, queued.name) == ("delay", "queue")
     assert delay.start.tolist() == [100, 150, 200]
     assert delay.value[:2].tolist() == [100.0, 140.0]
     assert np.isnan(delay.value[2])

@@ -59,10 +59,7 @@ def test_bars_and_lines_stand_out_from_the_paper(theme: Theme) -> None:
         assert contrast(getattr(theme, what), back) >= 2.5, what
     assert contrast(theme.busy, theme.window) >= 1.5
     kinds = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
-    on_device = {color for kind in kinds for color in theme.families[kind]} | {
-        theme.many_device,
-        theme.busy,
-    }
+    on_device = {color for kind in kinds for color in theme.families[kind]} | {theme.many_device, theme.busy}
     for bar in on_device | {theme.selected, theme.same, theme.hint, theme.match}:
         assert contrast(bar, theme.idle) >= 3, bar
         assert contrast(bar, theme.idle_lit) >= 2, bar

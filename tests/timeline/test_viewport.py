@@ -11,10 +11,7 @@ from tracetui.timeline import viewport
 from tracetui.timeline.viewport import Viewport, clamped
 
 views = st.builds(
-    Viewport,
-    st.integers(-(10**12), 10**12).map(float),
-    st.floats(1.0, 1e9),
-    st.integers(1, 400),
+    Viewport, st.integers(-(10**12), 10**12).map(float), st.floats(1.0, 1e9), st.integers(1, 400)
 )
 
 

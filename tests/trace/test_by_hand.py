@@ -217,10 +217,7 @@ def test_instants_and_counters(trace_of: Load, event: Make) -> None:
     assert trace.info.zero_ns == 5_000  # that of the slices: what comes before them lies before zero
     assert [
         (trace.names[n], int(t)) for n, t in zip(trace.instants.name, trace.instants.start, strict=True)
-    ] == [
-        ("early", -2000),
-        ("late", 25_000),
-    ]
+    ] == [("early", -2000), ("late", 25_000)]
     assert trace.instants.lane.tolist() == [-1, 0]
     counters = trace.counters
     samples = [

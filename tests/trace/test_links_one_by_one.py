@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tracetui.formats.columns import blocks
-from tracetui.trace import links
-from tracetui.trace.links import FlowEnds, count_before_launch, link_flows, pair_flows
+from tracetui.trace import flows, links
+from tracetui.trace.flows import FlowEnds, link_flows, pair_flows
+from tracetui.trace.links import count_before_launch
 
 
 def test_places_are_counted_from_the_first_block_on() -> None:
@@ -30,7 +31,7 @@ def test_flows_are_in_order_of_category_id_time_and_phase(apart: int) -> None:
         ends = FlowEnds(
             phase.astype(np.int8), category.astype(np.int32), flow, np.zeros(5, np.int32), time, flow == 0
         )
-        assert [order[at] for at in links._by_flow(ends)] == [0, 1, 2, 3, 4]
+        assert [order[at] for at in flows._by_flow(ends)] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("block", [1, 3, 1 << 17])

@@ -275,10 +275,10 @@ def test_a_pipe_and_standard_input_are_not_kept(path: Path, cache: Path, tmp_pat
     assert not cache.exists()
 
 
-@pytest.mark.parametrize("what", ["_program", "FORMAT"])
+@pytest.mark.parametrize("what", ["program_of", "FORMAT"])
 def test_another_version(what: str, path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved.save(load(path))
-    monkeypatch.setattr(saved, what, (lambda: "0.0.9 little") if what == "_program" else 99)
+    monkeypatch.setattr(saved, what, (lambda: "0.0.9 little") if what == "program_of" else 99)
     assert saved.find(open_source(path)) is None
     assert saved.kept_traces()[0][2] == "changed"
     assert saved.save(load(path))  # takes its place
@@ -290,12 +290,12 @@ def test_the_program_is_told_by_its_modules(tmp_path: Path, monkeypatch: pytest.
     root = tmp_path / "tracetui"
     shutil.copytree(Path(saved.tracetui.__file__).parent, root)
     monkeypatch.setattr(saved.tracetui, "__file__", str(root / "__init__.py"))
-    found = [saved._program.__wrapped__()]
+    found = [saved.program_of.__wrapped__()]
     with (root / "trace" / "nesting.py").open("a") as file:
         file.write("#")
-    found.append(saved._program.__wrapped__())
+    found.append(saved.program_of.__wrapped__())
     os.utime(root / "formats" / "chrome_json" / "rows.py", (1, 1))
-    found.append(saved._program.__wrapped__())
+    found.append(saved.program_of.__wrapped__())
     assert len(set(found)) == 3
 
 
@@ -347,7 +347,7 @@ def kept_bytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, T
 
 def place(path: Path, text: bytes) -> Path:
     """Put this into the cache for a trace."""
-    file = saved._file_of(str(path))
+    file = saved.file_of(str(path))
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(text)
     return file
@@ -510,7 +510,7 @@ def test_headers_that_lie(lie: str, kept_bytes: tuple[Path, bytes, Trace], cache
 
 
 def test_things_that_are_no_files(path: Path, cache: Path) -> None:
-    file = saved._file_of(str(path))
+    file = saved.file_of(str(path))
     for make in (
         file.mkdir,
         lambda: os.mkfifo(file),
@@ -627,12 +627,12 @@ def test_the_least_recently_used_goes_first(path: Path, cache: Path, monkeypatch
         shutil.copy(path, one)
     for age, one in enumerate(paths[:3]):
         assert saved.save(load(one))
-        settle(saved._file_of(str(one)), 1000 - age)
+        settle(saved.file_of(str(one)), 1000 - age)
     size = saved._files(cache)[0].bytes
     monkeypatch.setattr(saved, "limit", lambda: int(3.5 * size))
     load(paths[0])  # used now
     assert saved.save(load(paths[3]))
-    assert [saved._file_of(str(one)).exists() for one in paths] == [True, False, True, True]
+    assert [saved.file_of(str(one)).exists() for one in paths] == [True, False, True, True]
     monkeypatch.setattr(saved, "limit", lambda: size // 2)
     path.touch()
     assert not saved.save(load(path))  # larger than all may be: the others stay

@@ -33,11 +33,7 @@ Entry = dict[str, Any]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FOLDERS = {
-    "samples": ROOT / "sample_traces",
-    "data": ROOT / "tests" / "data",
-    "collection": COLLECTION,
-}
+FOLDERS = {"samples": ROOT / "sample_traces", "data": ROOT / "tests" / "data", "collection": COLLECTION}
 FIELDS = {"file", "what", "steps", "count", "verdict", "not", "busy", "cause", "share", "says", "evidence"}
 FIELDS |= {"must", "must_not"}
 

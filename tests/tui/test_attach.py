@@ -123,7 +123,7 @@ async def test_several_traces_are_listed(tmp_path: Path, monkeypatch: pytest.Mon
     ranks = tuple(list(samples().values())[:2])
     app = TracetuiApp()
     async with app.run_test(size=(120, 36)) as pilot:
-        app._record_job(telling(Recorded(ranks, ("a note",))), None)
+        app.recorder.attach(telling(Recorded(ranks, ("a note",))), None)
         await until(pilot, lambda: isinstance(app.screen, OpenScreen))
         assert isinstance(app.screen, OpenScreen)
         assert [choice.path for choice in app.screen.traces.choices[:2]] == list(ranks)

@@ -416,12 +416,12 @@ async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp
     async with app.run_test(size=USUAL) as pilot:
         first = screen_of(app)
         none = tmp_path / "none"
-        app._captured(CaptureResult(COMPILED, none, none, None, {}))
+        app.recorder.captured(CaptureResult(COMPILED, none, none, None, {}))
         both = await compared(pilot)
         assert [r.trace.info.path for r in both.walk.recordings] == [str(EAGER), str(COMPILED)]
         assert isinstance(both.area.open, ComparePane)
         # Another program is opened alone.
-        app._captured(CaptureResult(TRAIN, none, none, None, {}))
+        app.recorder.captured(CaptureResult(TRAIN, none, none, None, {}))
         await until(pilot, lambda: isinstance(app.screen, TraceScreen) and app.screen not in (first, both))
         assert len(screen_of(app).walk.recordings) == 1
 

@@ -251,7 +251,7 @@ async def test_a_failed_capture_goes_back_to_the_form_as_it_was() -> None:
     options = CaptureOptions("mlp", active=7, python="/bin/false")
     app = app_of(MLP)
     async with app.run_test(size=SIZE) as pilot:
-        app._capture(options)
+        app.recorder.capture(options)
         await pilot.pause()
         assert isinstance(app.screen, CaptureScreen)
         await until(pilot, lambda: "change and try again" in lines(app)[-1])
@@ -288,14 +288,14 @@ async def test_a_file_without_events_says_so(tmp_path: Path) -> None:
         await until(pilot, lambda: "there is nothing to select" in lines(app)[-1])
 
 
-async def test_a_file_that_is_no_trace_tells_where_more_is_said(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_trace_says_what_one_is(tmp_path: Path) -> None:
     path = tmp_path / "text.json"
     path.write_text("not a trace")
     task = LoadTask(path).start()
     task.ended.result(30)
     app = TracetuiApp(task)
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "tracetui check FILE" in text(app))
+        await until(pilot, lambda: "is not a trace: tracetui opens what" in text(app))
         assert "Esc  quit" in text(app)
         await pilot.press("escape")
         await until(pilot, lambda: app._exit)

@@ -231,6 +231,10 @@ def test_no_gaps_no_walk(tmp_path: Path) -> None:
     another = {"ph": "X", "name": "b", "cat": "other", "pid": 2, "tid": 1, "ts": 0, "dur": 1}
     path.write_text(json.dumps([*json.loads(path.read_text()), another]))
     assert device_names(load(path)) == ""  # it may be a device
+    path.write_text(json.dumps([json.loads(path.read_text())[0]])[:-1] + ', {"ph"')
+    cut = load(path)
+    assert cut.cut_off
+    assert device_names(cut) == ""  # what is missing may have run on a device
     assert warning(trace) == ""
     assert any("Only the CPU was recorded" in f.value for f in trace_facts(trace))
 

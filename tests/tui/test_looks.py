@@ -21,13 +21,14 @@ from tracetui.timeline import themes as palettes
 from tracetui.timeline.color import legible, ratio
 from tracetui.trace import Kind, Trace, load
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.screens.matches import MatchesScreen
 from tracetui.tui.tables import drawing
 from tracetui.tui.themes import SIXTEEN, THEMES, palette_of
-from tracetui.tui.timeline.bar import describe
+from tracetui.tui.timeline.bar import SelectionBar, describe
 from tracetui.tui.topline import fitting
 from tracetui.tui.verdict_line import VerdictLine
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, app_of, screen_of, sheet_lines, until
 
 
 def test_every_theme_has_the_timeline_colors_that_go_with_it() -> None:
@@ -163,7 +164,8 @@ def test_the_selected_event_s_line_gives_way_in_whole_parts(llama: Trace) -> Non
     lane = llama.lanes[int(llama.lane[kernel])].name
 
     def line(event: int, width: int) -> str:
-        return "".join(text for text, _ in describe(llama, event, width, lambda n: llama.names[n], own=9))
+        told = describe(llama, event, width, lambda n: llama.names[n], lane, own=9)
+        return "".join(text for text, _ in told)
 
     assert line(kernel, 250).endswith(f" before  {lane}")
     assert line(kernel, 80).endswith(" before")
@@ -174,6 +176,17 @@ def test_the_selected_event_s_line_gives_way_in_whole_parts(llama: Trace) -> Non
         for event in (kernel, op):
             assert len(line(event, width)) <= width - 2
             assert "  for " in line(event, width)
+
+
+async def test_the_line_and_the_matches_call_a_lane_as_its_label_does() -> None:
+    app = app_of(DATA / "mlp_eager.json.gz")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        await pilot.press("slash", *"aten::linear", "enter")
+        await until(pilot, lambda: screen.query_one(SelectionBar)._parts[-1][0] == "  CPU main")
+        await pilot.press("L")
+        await until(pilot, lambda: isinstance(app.screen, MatchesScreen))
+        assert "CPU main" in sheet_lines(app)[2]
 
 
 async def test_the_tabs_tell_where_the_keys_go() -> None:

@@ -153,6 +153,7 @@ def test_what_is_remembered_has_a_bound() -> None:
         "tracetui.formats.chrome_json.schema.decoder",
         "tracetui.formats.machine._quota",
         "tracetui.formats.machine.memory",
+        "tracetui.formats.machine.share_free_memory",
     }  # one, and six, at most
     for name, cache in found.items():
         most = cache.cache_parameters()["maxsize"]

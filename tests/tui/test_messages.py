@@ -131,4 +131,4 @@ async def test_the_only_trace_says_how_to_get_another() -> None:
     app = app_of(LLAMA)
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("t")
-        await until(pilot, lambda: "c captures another" in screen_of(app).footer.message)
+        await until(pilot, lambda: "Ctrl+O opens another" in screen_of(app).footer.message)

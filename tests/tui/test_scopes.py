@@ -348,10 +348,7 @@ async def test_the_verdict_is_read_at_80_columns() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         tabs = screen_of(app).area.tabs
         await pilot.press("8")
-        await until(
-            pilot,
-            lambda: "8 findings " in line_of(tabs) and "OVERHEAD-BOUND" in text(app),
-        )
+        await until(pilot, lambda: "8 findings " in line_of(tabs) and "OVERHEAD-BOUND" in text(app))
         await pilot.press("u")
         await until(pilot, lambda: "in view: " in line_of(tabs))
 

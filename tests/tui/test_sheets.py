@@ -22,6 +22,7 @@ from tracetui.session.trace_list import Choice, choices, completed
 from tracetui.trace.model import Kind
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
+from tracetui.tui.panes.base import Pane
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.glossary import GlossaryScreen
 from tracetui.tui.screens.matches import MatchesScreen
@@ -353,6 +354,24 @@ def test_a_typed_path_lists_folders_and_traces(tmp_path: Path) -> None:
     assert completed("x", [Choice("sample", "xyz", "")]) == "x"
 
 
+async def test_the_other_traces_of_the_folder_come_first(tmp_path: Path) -> None:
+    for name in ("before.json.gz", "after.json.gz", "after.meta.json", "notes.txt"):
+        (tmp_path / name).write_bytes((DATA / "mlp_compile.json.gz").read_bytes())
+    remember(tmp_path / "before.json.gz")
+    app = app_of(tmp_path / "after.json.gz")
+    async with app.run_test(size=USUAL) as pilot:
+        screen_of(app)
+        for key in ("C", "ctrl+o"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert isinstance(app.screen, OpenScreen)
+            listed = app.screen.traces.choices
+            assert (listed[0].kind, listed[0].path) == ("trace", tmp_path / "before.json.gz")
+            assert [c.path for c in listed].count(listed[0].path) == 1, "not again as recent"
+            assert "trace" not in [c.kind for c in listed[1:]], "only what may be a trace by its name"
+            await pilot.press("escape")
+
+
 async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()
@@ -457,6 +476,49 @@ async def test_the_glossary_begins_with_the_part_under_the_cursor() -> None:
         view = screen.walk.view
         await pilot.press("escape")
         assert screen.walk.view == view
+
+
+@pytest.mark.parametrize(
+    ("pane", "cell", "term"),
+    [
+        ("2", "occupancy", "occupancy"),
+        ("2", "fits on an SM", "SM"),
+        ("3", "aten::", "self and total"),  # the row has no term, the titles have
+        ("4", "gemm", "GEMM"),
+        ("6", "dispatch", "dispatch"),
+        ("6", "launch", "launch (cause)"),
+        ("7", "step 2", "overhead-bound"),
+    ],
+)
+async def test_the_glossary_begins_with_a_term_of_the_row_under_the_cursor(
+    pane: str, cell: str, term: str
+) -> None:
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(160, 40)) as pilot:
+        screen = screen_of(app)
+        await pilot.press("slash", *"gemm", "enter", pane)
+        await until(pilot, lambda: row_with(screen.area.open, cell) is not None)
+        shown = screen.area.open
+        assert shown is not None
+        row = row_with(shown, cell)
+        assert row is not None
+        shown.show_row(row)
+        await pilot.press("I")
+        await until(pilot, lambda: isinstance(app.screen, GlossaryScreen))
+        assert isinstance(app.screen, GlossaryScreen)
+        assert app.screen.at == term
+        await pilot.press("escape", "tab", "I")
+        await until(pilot, lambda: isinstance(app.screen, GlossaryScreen))
+        assert isinstance(app.screen, GlossaryScreen)
+        assert app.screen.at == "", "the keys are the timeline's"
+
+
+def row_with(pane: Pane | None, text: str) -> int | None:
+    """The first row of the pane's table that has a cell beginning so."""
+    if pane is None or pane.table is None:
+        return None
+    cells = [column.text for column in pane.table.columns]
+    return next((row for row in range(pane.table.count) if any(c(row).startswith(text) for c in cells)), None)
 
 
 async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -> None:

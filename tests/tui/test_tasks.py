@@ -15,8 +15,6 @@ from tracetui.tui.screens.trace import TraceScreen
 from .conftest import DATA, app_of, screen_of, until
 from .test_app import text
 
-Check = Callable[["Person"], bool]
-
 
 class Person:
     """Someone at the keys, who counts them."""

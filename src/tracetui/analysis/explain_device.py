@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis import causes
+from tracetui.analysis import cause_words, causes
 from tracetui.analysis.chain import launched_by
 from tracetui.analysis.device_work import has_tf32, op_behind
 from tracetui.analysis.devices import device_of, work_of_devices
@@ -241,7 +241,7 @@ def _timing(trace: Trace, i: int) -> list[str]:
     elif before is not None and idle >= NEGLIGIBLE_NS:
         gap = np.array([before], dtype=np.int64), trace.start[i : i + 1], np.array([i], dtype=np.int64)
         found = causes.explain(trace, *gap, np.array([last], dtype=np.int64))
-        parts, words = found.parts(0), causes.cause_sentences(trace, found)
+        parts, words = found.parts(0), cause_words.cause_sentences(trace, found)
         told = [f"for {duration(time)} {words[cause]}" for cause, time in parts]
         told = told if len(parts) > 1 else [words[parts[0][0]]]
         why.append(f"The GPU was idle for {duration(idle)} before it: {'; '.join(told)}.")

@@ -122,10 +122,7 @@ def partner(trace: Trace, i: int) -> tuple[int, bool] | None:
     """
     stops = [i + 1, subtree(trace, i)[1]] if int(trace.kind[i]) == Kind.CPU_OP else [i + 1]
     for stop in stops:
-        for here, there, back in (
-            ("flow_from", trace.flow_to, False),
-            ("flow_to", trace.flow_from, True),
-        ):
+        for here, there, back in (("flow_from", trace.flow_to, False), ("flow_to", trace.flow_from, True)):
             to = there[having(trace, here, i, stop)]
             to = to[(to < i) | (to >= stop)]
             if len(to):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.analysis.devices import device_of
 from tracetui.analysis.select import named, plausible
 from tracetui.copying import replace
 from tracetui.formats.columns import looked_up
@@ -92,7 +93,7 @@ def with_module_lanes(trace: Trace) -> Trace:
     events = graph_events(trace)
     if len(events) > MOST or not is_annotated(trace, events):
         return trace
-    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[events]]
+    device = device_of(trace)[trace.lane[events]]
     order = np.lexsort((trace.start[events], trace.correlation[events], device))
     events, device = events[order], device[order]
     modules = modules_of(trace, events)

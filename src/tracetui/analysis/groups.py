@@ -26,11 +26,9 @@ def group_labels(
 ) -> tuple[I64, list[str]]:
     """(label indices of the CPU calls `cpu_at`, then of the device events `device_at`; the labels).
 
-    Labels are safe to show. With the groups "name" and "kernel", every label is "".
+    Labels are safe to show. `group`: one of `GROUPS`, except "name" and "kernel", which need none.
     """
     size = len(cpu_at) + len(device_at)
-    if group in ("name", "kernel"):
-        return np.zeros(size, dtype=np.int64), [""]
     if group == "shape":
         return _shapes(trace, calls, cpu_at, size)
     if group == "module":

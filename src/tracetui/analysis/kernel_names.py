@@ -16,12 +16,7 @@ from tracetui.analysis.kernels.cutlass import decode_library, decode_template
 from tracetui.analysis.kernels.gemm import decode_gemm
 from tracetui.analysis.kernels.inductor import decode_triton
 from tracetui.analysis.kernels.model import KernelName
-from tracetui.analysis.kernels.others import (
-    decode_attention,
-    decode_cub,
-    decode_other,
-    decode_transfer,
-)
+from tracetui.analysis.kernels.others import decode_attention, decode_cub, decode_other, decode_transfer
 from tracetui.analysis.kernels.rocm import decode_rocm
 from tracetui.copying import replace
 from tracetui.trace.categories import CATEGORY_KINDS

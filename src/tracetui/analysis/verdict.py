@@ -202,15 +202,7 @@ def judge(
     judged = sum(parts)
     if not busy:
         return Verdict(
-            "not known",
-            0.0,
-            launch_delay,
-            "The GPU runs nothing here.",
-            None,
-            base,
-            parts,
-            causes,
-            left_out,
+            "not known", 0.0, launch_delay, "The GPU runs nothing here.", None, base, parts, causes, left_out
         )
     shares = dict(zip(PARTS, (part / judged for part in parts), strict=True))
     if shares["compute"] >= COMPUTE_SHARE:

@@ -61,18 +61,21 @@ def did_you_mean(typed: str, known: Iterable[str], shown: Callable[[str], str] =
     return f"; did you mean {shown(near[0])}?" if near else ""
 
 
-def check_exists(path: str, code: int = UNREADABLE) -> None:
-    """Exit if there is no such file; the message has the closest name in its folder."""
-    if path == "-" or os.path.lexists(path):
-        return
+def near_file(path: str) -> str:
+    """`; did you mean X?` with the closest name in the folder of a missing file; "" if none is close."""
     folder, name = os.path.split(path)
-    near = ""
     with contextlib.suppress(OSError, ValueError), os.scandir(folder or ".") as entries:
         names = [entry.name for entry in islice(entries, MOST_NAMES)]
         begun = [other for other in names if other.startswith(name.split(".")[0])]
         shown = functools.partial(os.path.join, folder)
-        near = did_you_mean(name, begun, shown) or did_you_mean(name, names, shown)
-    fail(f"{path}: no such file or directory{near}", code)
+        return did_you_mean(name, begun, shown) or did_you_mean(name, names, shown)
+    return ""
+
+
+def check_exists(path: str, code: int = UNREADABLE) -> None:
+    """Exit if there is no such file; the message has the closest name in its folder."""
+    if path != "-" and not os.path.lexists(path):
+        fail(f"{path}: no such file or directory{near_file(path)}", code)
 
 
 @contextlib.contextmanager

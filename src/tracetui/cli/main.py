@@ -16,6 +16,7 @@ from tracetui.cli.common import (
     did_you_mean,
     harmless_errors,
     looks,
+    near_file,
     open_closed_streams,
     output_failed,
 )
@@ -52,13 +53,13 @@ def is_path(word: str) -> bool:
 
 
 def nearest(word: str) -> str:
-    """`; did you mean X?`: a command, `demo SAMPLE` or `capture WORKLOAD`."""
+    """`; did you mean X?`: a command, `demo SAMPLE`, `capture WORKLOAD` or a file."""
     from tracetui.capture.catalog import WORKLOADS
     from tracetui.session.samples import samples
 
     meant = {w: f"capture {w}" for w in WORKLOADS} | {s: f"demo {s}" for s in samples()}
     meant |= {command: command for command in COMMANDS}
-    return did_you_mean(word, meant, meant.__getitem__)
+    return did_you_mean(word, meant, meant.__getitem__) or near_file(word)
 
 
 class LazyGroup(click.Group):
@@ -135,6 +136,8 @@ def main(ctx: click.Context, theme: str | None, ascii: bool) -> None:
 
     tracetui TRACE opens a trace, tracetui TRACE TRACE compares two, tracetui FOLDER lists the traces in a
     folder. Without arguments: open a recent trace, capture one, or look at a sample.
+
+    TRACE is a file as torch.profiler writes it (.json, .json.gz, .json.zst), or - for standard input.
     """
     if ctx.invoked_subcommand is None:
         from tracetui.cli.open import start_screen

@@ -107,7 +107,7 @@ def open_trace(
     from tracetui.tui.app import TracetuiApp
 
     app = TracetuiApp(tasks[0], settings, other=tasks[1] if other is not None else None)
-    app.remember(path, again)
+    app.recorder.remember(path, again)
     app.run()
     for task in tasks:
         if task.error is not None:
@@ -159,7 +159,7 @@ def start(
 
     app = TracetuiApp(settings=_settings(theme, ascii), found=found)
     for one in found:
-        app.remember(one.path, again)
+        app.recorder.remember(one.path, again)
     app.run()
     if app.return_code:
         leave(app.return_code)
@@ -189,15 +189,12 @@ def print_summary(path: str, ascii: bool = False, other: str | None = None) -> N
 
 
 @click.command("open")
-@click.argument("trace", required=False, type=click.Path(allow_dash=True))
-@click.argument("other", required=False, type=click.Path(allow_dash=True))
+@click.argument("traces", nargs=-1, metavar="[TRACE] [OTHER]", type=click.Path(allow_dash=True))
 @cache_option
 @looks
 @command_errors
 @click.pass_context
-def open_command(
-    ctx: click.Context, trace: str | None, other: str | None, theme: str | None, ascii: bool
-) -> None:
+def open_command(ctx: click.Context, traces: tuple[str, ...], theme: str | None, ascii: bool) -> None:
     """Open TRACE (.json, .json.gz, .json.zst, or - for standard input) in the viewer; without one, choose it
     there.
 
@@ -205,10 +202,12 @@ def open_command(
     folder, the traces in it are listed. If standard output is not a terminal, a summary of the trace is
     printed instead, or what "compare" prints. "tracetui TRACE" and "tracetui TRACE OTHER" do the same.
     """
-    if trace is None:
+    if len(traces) > 2:
+        raise click.UsageError(f"at most two traces can be opened together; got {len(traces)}")
+    if not traces:
         start_screen(ctx, theme, ascii)
     else:
-        open_trace(trace, theme, ascii, other)
+        open_trace(traces[0], theme, ascii, traces[1] if len(traces) == 2 else None)
 
 
 def _complete_sample(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:

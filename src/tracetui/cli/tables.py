@@ -108,11 +108,7 @@ def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     "kernel and op.",
 )
 @click.option("--python-functions", is_flag=True, help="Include Python functions, as PyTorch 2.13 does.")
-@click.option(
-    "--name-width",
-    type=click.IntRange(min=8),
-    help="Widest name column; PyTorch's default is 55.",
-)
+@click.option("--name-width", type=click.IntRange(min=8), help="Widest name column; PyTorch's default is 55.")
 @formats
 @command_errors
 def table_command(

@@ -131,6 +131,8 @@ def _held(facts: Facts) -> str:
     if not any(map(paced_by_device, facts.whole)):
         return ""
     one, other = (duration(ns) if round(ns) else "none" for ns in (after, before))
+    if facts.gpus > 1:
+        return f" The {facts.gpus:,} GPUs together wait for the CPU for {one} instead of {other}."
     return f" The GPU waits for the CPU for {one} of it instead of {other}."
 
 

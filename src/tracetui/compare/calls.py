@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
-from tracetui.analysis.findings.idle import loading_time
+from tracetui.analysis.findings.data_loading import loading_time
 from tracetui.analysis.select import named
 from tracetui.analysis.sums import sum_into
 from tracetui.compare.sides import Side

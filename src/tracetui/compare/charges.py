@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
-from tracetui.analysis.findings.idle import loading_time
+from tracetui.analysis.findings.data_loading import loading_time
 from tracetui.analysis.select import named
 from tracetui.compare.calls import CallTree
-from tracetui.compare.changes import COMPILED, Change, Part
+from tracetui.compare.changes import Change, Part
+from tracetui.compare.launched import COMPILED
 from tracetui.compare.match import Matches, Vocabulary
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64, Bool, Kind

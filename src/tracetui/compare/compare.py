@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
-from tracetui.analysis.device_work import decoded_names
 from tracetui.analysis.devices import by_start, device_of
-from tracetui.analysis.findings.ops import recomputation
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.results import Results
-from tracetui.analysis.select import named, plausible
 from tracetui.analysis.sums import sum_into
 from tracetui.compare.again import as_change, find_again, give_calls, without
 from tracetui.compare.answer import answer, known
@@ -20,34 +14,34 @@ from tracetui.compare.calls import CallTree, call_tree
 from tracetui.compare.changes import find_changes, otherwise
 from tracetui.compare.charges import charge, charged, without_loading
 from tracetui.compare.explain import FEW_CALLS, explain
-from tracetui.compare.facts import LIKE, OPTIONS, Facts, options
-from tracetui.compare.joining import joined, strangers
+from tracetui.compare.facts import LIKE, Facts, options
+from tracetui.compare.joining import joined
 from tracetui.compare.match import Matches, Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import (
     MACHINE_SHARE,
     busy_is_noise,
     idle_known_of,
     idle_of,
-    linked,
     links_of,
     metrics_of,
 )
 from tracetui.compare.model import Comparison, Machine, counted_of
-from tracetui.compare.naming import listed
-from tracetui.compare.sides import Side, by_graph, device_name, loads_otherwise, pair_rounds, side_of
+from tracetui.compare.notes import doubt, notes
+from tracetui.compare.sides import Side, by_graph, loads_otherwise, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, general, odd_calls, odd_work, ratio, resized, stretched
+from tracetui.compare.unrecorded import (
+    gradients,
+    nothing,
+    unrecorded_cpu,
+    unrecorded_ops,
+    unrecorded_work,
+    unsized,
+)
 from tracetui.copying import replace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind, Trace
+from tracetui.trace.model import F64, I64, Bool, Kind, Trace
 from tracetui.trace.unknown import missing_kernels
-from tracetui.units import duration, plural, share
 
-STRANGE = 0.05
-"""If two programs have less than this in common, B is not a changed version of A."""
-LITTLE, MANY = 0.25, 12
-"""With so little of the GPU's work in common and so many explanations, it probably is not either,"""
-WITHIN = 0.75
-"""unless nearly all of one is in the other, which does much else besides."""
 CROWDED = 0.1
 """Work may be slower because other work runs beside it if the share of its time with such work differs by
 this much between the sides."""
@@ -55,12 +49,6 @@ this much between the sides."""
 PAUSE = 0.03
 """If only one side has a pause between two calls, and it is at least this share of a step, it has nothing to
 do with the machine's speed."""
-
-SAMPLED = 256
-"""The most ops whose arguments are read."""
-
-WAITS = 0.001
-"""If a device waits for the CPU for a smaller share of a step than this, that is not mentioned."""
 
 
 def compare(a: Results | Side, b: Results | Side) -> Comparison:
@@ -70,11 +58,11 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         # Steps are not compared with a recording that has none: compare the whole recordings.
         a, b = side_of(a.results, []), side_of(b.results, [])
     lost = any(missing_kernels(side.trace) or side.trace.cut_off for side in (a, b))
-    if lost or _unrecorded_work(a, b) or _nothing(a, b):
+    if lost or unrecorded_work(a, b) or nothing(a, b):
         a, b = replace(a, calls_only=True), replace(b, calls_only=True)
-    if _unrecorded_cpu(a, b) or _nothing(a, b):
+    if unrecorded_cpu(a, b) or nothing(a, b):
         a, b = replace(a, work_only=True, no_calls=True), replace(b, work_only=True, no_calls=True)
-    elif _unrecorded_ops(a, b):
+    elif unrecorded_ops(a, b):
         a, b = replace(a, work_only=True), replace(b, work_only=True)
     whole = a, b
     rounds = pair_rounds(a, b)
@@ -184,8 +172,8 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
         other,
         odd,
         loads,
-        _gradients(a, b, calls),
-        _unsized(a, b),
+        gradients(a, b, calls),
+        unsized(a, b),
         first,
         machine,
         all_of_it,
@@ -199,10 +187,10 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     if step.within_noise and known(facts, explanations):
         metrics["step_ns"] = replace(step, within_noise=False)
         metrics["busy_share"] = replace(metrics["busy_share"], within_noise=busy_is_noise(metrics))
-    strange = _strange(facts, len(explanations))
+    strange = doubt(facts, len(explanations))
     return Comparison(
         *whole, tuple(rounds), work, calls, metrics, idle, machine, explanations,
-        answer(facts, explanations, same_program), same_program, _notes(facts, rounds, strange), strange,
+        answer(facts, explanations, same_program), same_program, notes(facts, rounds, strange), strange,
     )  # fmt: skip
 
 
@@ -214,96 +202,6 @@ def compare_steps(results: Results, step: int, against: int | None = None) -> Co
     if not others or not all(0 <= i < count for i in (step, *others)):
         raise IndexError(step)
     return compare(side_of(results, others), side_of(results, [step]))
-
-
-def _unrecorded_work(a: Side, b: Side) -> str:
-    """Which side recorded nothing on the device although it launches kernels: "A", "B", or "" if both
-    recorded some, or neither did."""
-    return _one_without(a, b, *DEVICE_WORK)
-
-
-def _nothing(a: Side, b: Side) -> str:
-    """Which side has nothing to compare: "A", "B", or "" if both have something."""
-    return next((c for c, one in zip("AB", (a, b), strict=True) if not one.results.whole.analysable()), "")
-
-
-def _unrecorded_cpu(a: Side, b: Side) -> str:
-    """Which side recorded nothing on the CPU, while both recorded the device: "A", "B" or ""."""
-    work_a, work_b = (len(plausible(side.trace, *DEVICE_WORK)) for side in (a, b))
-    has_a, has_b = (bool(len(plausible(side.trace, Kind.CPU_OP, Kind.RUNTIME))) for side in (a, b))
-    return ("B" if has_a else "A") if has_a != has_b and work_a and work_b else ""
-
-
-def _unrecorded_ops(a: Side, b: Side) -> str:
-    """Which side recorded no ops although it launches kernels, and not by a graph: "A", "B" or ""."""
-    return _one_without(a, b, Kind.CPU_OP)
-
-
-def _some_ops(side: Side, calls: I64) -> list[dict[str, Any]]:
-    """The arguments of the first of these calls that are ops: they are near each other in the file."""
-    return side.trace.args_of(calls[side.trace.kind[calls] == Kind.CPU_OP][:SAMPLED])
-
-
-def _unsized(a: Side, b: Side) -> bool:
-    """Whether ops take longer on larger inputs (because they compute on the CPU), and the input sizes were
-    not recorded on both sides."""
-    computes = not any(len(plausible(side.trace, *DEVICE_WORK)) for side in (a, b))
-    sized = (any(args.get("Input Dims") for args in _some_ops(side, side.calls)) for side in (a, b))
-    return computes and not all(sized)
-
-
-def _gradients(a: Side, b: Side, calls: Matches) -> str:
-    """The only side that records what a backward pass would need: "A" or "B". "" if both do or neither does,
-    or if too few calls are the same: a compiled function or a graph does not show it."""
-    if 2 * len(calls.a) < max(len(a.calls), len(b.calls)):
-        return ""
-    has = []
-    for side, at in ((a, calls.a), (b, calls.b)):
-        numbers = [args.get("Sequence number") for args in _some_ops(side, at)]
-        has.append(any(isinstance(number, int) and number >= 0 for number in numbers))
-    return ("A" if has[0] else "B") if has[0] != has[1] else ""
-
-
-def _one_without(a: Side, b: Side, *kinds: Kind) -> str:
-    has_a, has_b = (bool(len(plausible(side.trace, *kinds))) for side in (a, b))
-    trace = (b if has_a else a).trace
-    launches = named(trace, lambda name: "LaunchKernel" in name)[trace.name[plausible(trace, Kind.RUNTIME)]]
-    return ("B" if has_a else "A") if has_a != has_b and launches.any() else ""
-
-
-def _strange(facts: Facts, told: int) -> str:
-    """A question to ask if the two programs have so little in common that one is hardly a changed version of
-    the other. `told`: the number of explanations."""
-    if facts.again is not None:
-        return ""
-    a, b = facts.sides
-    sizes = (a.work, b.work, facts.work.a), (a.calls, b.calls, facts.calls.a)
-    known = [
-        (*sorted((len(one), len(other))), len(both)) for one, other, both in sizes if len(one) or len(other)
-    ]
-    same = [both / most for _, most, both in known]
-    if not (_compiled(a, b) or _compiled(b, a)) and max(same, default=1.0) < STRANGE:
-        return "A and B have hardly anything in common: is this the same program?"
-    # Nearly all of the smaller program is in the larger one, which does much else besides.
-    within = all(both >= WITHIN * least for least, _, both in known)
-    # A compiler leaves little of a program unchanged.
-    within |= any(any(name.startswith("triton_") for name in side.trace.names) for side in (a, b))
-    many = told > MANY or strangers(facts.sides, facts.work)
-    if many and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
-        of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
-        return f"by name only {of} are the same in both: is this the same program?"
-    return ""
-
-
-def _compiled(a: Side, b: Side) -> bool:
-    """Whether the names of `b`'s compiled kernels mostly mention ops that `a` runs."""
-    fused = {
-        op for name in decoded_names(b.trace, b.work).values() if name.family == "triton" for op in name.ops
-    }
-    names = {a.trace.names[i] for i in np.unique(a.trace.name[a.calls]).tolist()}
-    ops = {name.rpartition("::")[2].strip("_") for name in names}
-    ops |= {op for name in decoded_names(a.trace, a.work).values() for op in name.ops}
-    return bool(fused) and 2 * len(fused & ops) >= len(fused)
 
 
 def _agree(ratio: float | None, in_general: float) -> bool:
@@ -388,102 +286,3 @@ def _outside(side: Side, tree: CallTree) -> float:
     """How long none of the threads that make up a round was in any call: the median, ns."""
     low, high = side.windows
     return float(np.median(high - low - sum_into(tree.round, tree.own, side.rounds)))
-
-
-def _notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple[str, ...]:
-    a, b = facts.whole
-    found = []
-    has_a, has_b = len(a.results.step_table()), len(b.results.step_table())
-    if not len(a.steps) and (has_a or has_b):
-        which = "A" if has_a else "B"
-        found.append(f"only {which} has steps: the recordings are compared as wholes")
-    elif not len(a.steps):
-        found.append("there are no steps: the recordings are compared as wholes")
-    if a.rounds != b.rounds and len(a.steps):
-        what = f"A has {plural(a.rounds, 'step')}, B {b.rounds}"
-        one, other = counted_of(a, b, pairs)
-        if one is not a or other is not b:
-            found.append(f"{what}: the numbers cover the {len(pairs)} that were matched on each side")
-        elif len(pairs) > 1:
-            found.append(f"{what}: {len(pairs)} were matched on each side; the numbers cover all steps")
-        else:
-            left, right = (side.label(i) for side, i in zip((a, b), pairs[0], strict=True))
-            found.append(f"{what}: {left} of A and {right} of B were matched; the numbers cover all steps")
-    if facts.shifted:
-        sources = [side.results.step_table().source for side in (a, b)]
-        found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
-    if letter := _nothing(a, b):
-        return (*found, f"{letter} has no events of PyTorch's profiler: there is nothing to compare")
-    if strange:
-        found.append(strange)
-    for letter, side in zip("AB", (a, b), strict=True):
-        if side.trace.cut_off:
-            found.append(
-                f"the file of {letter} is cut off: only calls are compared, and what is gone may be missing"
-            )
-        elif lost := missing_kernels(side.trace):
-            found.append(
-                f"{letter} lost the kernels of {plural(lost, 'launch', 'launches')}: only calls are compared"
-            )
-    if not links_of(a, b) and not a.no_calls:
-        which = "A" if linked(b.trace) else "B"
-        found.append(
-            f"{which} does not show what launched the GPU's work: its steps contain what ran during them"
-        )
-    if (letter := _unrecorded_work(a, b)) and a.work_only:
-        found.append(
-            f"{letter} did not record the GPU, and the other did not record ops: only launches are compared"
-        )
-    elif letter:
-        found.append(f"{letter} did not record the GPU: only calls are compared")
-    elif letter := _unrecorded_cpu(a, b):
-        found.append(f"{letter} did not record the CPU: only the GPU's work is compared")
-    elif letter := _unrecorded_ops(a, b):
-        found.append(
-            f"{letter} did not record ops, which costs time on the CPU: only launches and what they run are "
-            "compared"
-        )
-    if facts.by_device:
-        before, after = facts.waited
-        meanwhile = "what the CPU does meanwhile does not make a step longer"
-        if max(before, after) >= WAITS * facts.step:
-            held = f"{duration(after)}{facts.each} in B, {duration(before)} in A"
-            meanwhile = f"what the CPU does makes a step longer only where the GPU waits for it ({held})"
-        found.append(
-            f"the GPU sets the pace: {meanwhile}, and a step's time runs from the end of one step's work to "
-            "that of the next"
-        )
-    names = [device_name(side) for side in (a, b)]
-    if all(names) and names[0] != names[1]:
-        found.append(f"A was recorded on {names[0]}, B on {names[1]}")
-    for (_, words), had_a, had_b in zip(OPTIONS, options(a), options(b), strict=True):
-        if had_a != had_b:
-            found.append(f"only {'A' if had_a else 'B'} recorded {words}, which costs time on the CPU")
-    if facts.gradients and not strange:
-        found.append(
-            f"gradients are on only in {facts.gradients}: its ops record what a backward pass would need"
-        )
-    if not strange and not facts.within:
-        again = [next(recomputation(side.results), None) for side in (a, b)]
-        if (again[0] is None) != (again[1] is None):
-            letter, more = ("A", again[0]) if again[0] is not None else ("B", again[1])
-            spent = duration(more.numbers["cpu_ns"]) if more is not None else ""
-            found.append(
-                f"the backward pass of {letter} runs forward ops again, for {spent} on the CPU, as "
-                "activation checkpointing does"
-            )
-        found += _annotations(a, b)
-    return tuple(found)
-
-
-def _annotations(a: Side, b: Side) -> list[str]:
-    """Which annotations only one side has, if they come in most steps."""
-    names = [side.annotations for side in (a, b)]
-    mine = [[name for key, name in one.items() if key not in other] for one, other in (names, names[::-1])]
-    many = "annotations" if any(len(some) > 1 for some in mine) else "annotation"
-    has = f"has the {many} "
-    told: list[str] = []
-    for letter, some in zip("AB", mine, strict=True):
-        if some:
-            told.append(f"only {letter} {'' if told else has}{listed(some)}")
-    return [", ".join(told)] if told else []

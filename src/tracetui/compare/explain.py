@@ -119,6 +119,9 @@ def _queued(facts: Facts) -> Iterator[Explanation]:
     if abs(after - before) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
         told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
         text = f"The GPU leaves queued work waiting for {told}: it waits for another stream or process."
+        if facts.gpus > 1:
+            text = f"Work that is queued waits for {told}, on {facts.gpus:,} GPUs together: for another GPU, "
+            text += "stream or process."
         if not round(after):
             text = f"The GPU no longer leaves queued work waiting for {duration(before)}{facts.each}."
         yield Explanation("queued", text, round(after - before), "device")

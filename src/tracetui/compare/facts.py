@@ -108,6 +108,11 @@ class Facts:
         return all(map(paced_by_device, self.whole))
 
     @property
+    def gpus(self) -> int:
+        """Over how many devices times are added up: those of the side that has more."""
+        return max(len(side.results.whole.gaps().devices) for side in self.sides)
+
+    @property
     def held(self) -> tuple[float, float]:
         """How long each side's device waited for the CPU, ns a step; only causes that differ by more than
         noise."""

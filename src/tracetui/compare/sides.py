@@ -12,7 +12,7 @@ import numpy as np
 from tracetui.analysis.ancestors import op_around
 from tracetui.analysis.calls import is_collective
 from tracetui.analysis.findings.compiled import compile_phases
-from tracetui.analysis.findings.idle import loading_time
+from tracetui.analysis.findings.data_loading import loading_time
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import launch_times, step_of

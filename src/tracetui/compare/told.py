@@ -10,22 +10,12 @@ import numpy as np
 from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.analysis.select import distinct, named
 from tracetui.analysis.sums import sum_into
-from tracetui.compare.changes import LIBRARY, Change
+from tracetui.compare.changes import Change
 from tracetui.compare.facts import Facts, Times
+from tracetui.compare.groups import LIBRARY
 from tracetui.compare.joining import PASSES, SAME_OPS
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import (
-    by_time,
-    called,
-    counted,
-    is_,
-    kinds,
-    listed,
-    moves,
-    often,
-    short,
-    shorts,
-)
+from tracetui.compare.naming import by_time, called, counted, is_, kinds, listed, moves, often, short, shorts
 from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, by_graph
 from tracetui.trace.model import I64, Kind, Trace

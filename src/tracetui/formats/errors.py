@@ -10,6 +10,10 @@ Report = Callable[[int, int], None]
 """Called with (bytes done, total bytes) while reading; may raise to stop it."""
 
 
+NOT_A_TRACE = "is not a trace: tracetui opens what torch.profiler's export_chrome_trace writes"
+"""Said of a file that is none of the formats that are read or recognized."""
+
+
 class TraceError(Exception):
     """A file cannot be opened as a trace. The message is one line, safe to show."""
 

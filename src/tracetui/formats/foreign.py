@@ -166,6 +166,10 @@ FOREIGN = (
         "holds folded stacks, as export_stacks writes them: open them at speedscope.app",
     ),
     Foreign(_is_html, "is an HTML page: open it in a browser"),
+    Foreign(
+        lambda head, name: name.lower().endswith(".py"),
+        "is a Python script, not a trace: tracetui capture SCRIPT.py records one",
+    ),
     Foreign(_is_markdown, "is Markdown text, not a trace: open the .json or .json.gz file instead"),
 )
 """The first match wins."""

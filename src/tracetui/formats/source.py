@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.encodings import ENCODINGS, Encoding, Parts, Stream
-from tracetui.formats.errors import Report, TraceError
+from tracetui.formats.errors import NOT_A_TRACE, Report, TraceError
 from tracetui.safe_text import plain
 
 BLOCK = 1 << 20
@@ -133,7 +133,7 @@ def _spool(stream: IO[bytes], progress: Report | None) -> IO[bytes]:
             done += len(block)
             promising = promising or b"{" in block or (done == len(block) and not _encoding(block).IN_PLACE)
             if done >= _SEARCHED and not promising:
-                raise OSError(errno.EINVAL, "is not a trace")
+                raise OSError(errno.EINVAL, NOT_A_TRACE)
             if done > limit:
                 bound = f"{_GIGABYTES} sets another limit" if limit < free // 2 else "not enough disk space"
                 raise OSError(errno.EFBIG, f"is longer than {limit / 1e9:.3g} GB: {bound}")

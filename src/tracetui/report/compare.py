@@ -24,7 +24,7 @@ from tracetui.tables.lines import INDENT, Line, Span, columns, paragraph
 from tracetui.tables.model import Column, pick
 from tracetui.tables.writers import Record, aligned, cells, markdown_table
 from tracetui.trace.model import I64
-from tracetui.units import duration, plural
+from tracetui.units import capital, duration, plural
 
 SHOWN = 8
 """Explanations in text and Markdown, if not all are asked for; JSON has all."""
@@ -89,7 +89,7 @@ def _text(found: Comparison, one: Explanation) -> str:
 
 
 def _sentence(note: str) -> str:
-    return f"{note[:1].upper()}{note[1:]}{'' if note.endswith(('.', '?')) else '.'}"
+    return f"{capital(note)}{'' if note.endswith(('.', '?')) else '.'}"
 
 
 # Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSE_TEXT
+from tracetui.analysis.cause_words import CAUSE_TEXT
 from tracetui.analysis.sums import sum_into
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.naming import counted

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.activity import activity_text
-from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, cause_words, lead_in_causes
+from tracetui.analysis.cause_words import cause_words
+from tracetui.analysis.causes import CAUSES, Causes, CauseTotal, cause_totals, lead_in_causes
 from tracetui.analysis.cpu_time import LONGEST_LATENCY_NS
 from tracetui.analysis.findings.compiled import compile_time
-from tracetui.analysis.findings.idle import loading_time
+from tracetui.analysis.findings.data_loading import loading_time
 from tracetui.analysis.gaps import DeviceGaps, without_work_text
 from tracetui.analysis.results import Results
 from tracetui.analysis.scope import NEVER, launch_times
@@ -25,7 +26,7 @@ from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import INDENT, Line, Span, bar, columns, paragraph
 from tracetui.tables.model import pick
 from tracetui.tables.names import short_of
-from tracetui.tables.steps import causes_json
+from tracetui.tables.verdicts import causes_json
 from tracetui.tables.writers import markdown_table, records
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
@@ -102,12 +103,7 @@ def gap_report(results: Results) -> list[GapReport]:
 
 
 def _words(
-    results: Results,
-    causes: Causes,
-    start: I64,
-    end: I64,
-    at: slice = slice(None),
-    idle: Sequence[int] = (),
+    results: Results, causes: Causes, start: I64, end: I64, at: slice = slice(None), idle: Sequence[int] = ()
 ) -> dict[str, str]:
     """`cause_words` of gaps, and whether torch.compile or a `DataLoader` was what kept the CPU.
 

@@ -17,7 +17,7 @@ from tracetui.copying import replace
 from tracetui.report.gaps import words_of_all
 from tracetui.report.overview import Overview, overviews
 from tracetui.report.parts import Target, evidence, time_parts
-from tracetui.trace.saved import answer, keep_answer
+from tracetui.trace.answers import answer, keep_answer
 
 
 class Judged(Struct, frozen=True):

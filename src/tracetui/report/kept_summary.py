@@ -16,7 +16,7 @@ from msgspec import Struct
 from tracetui.formats.source import Source, open_source
 from tracetui.safe_text import plain
 from tracetui.tables.lines import Line
-from tracetui.trace.saved import answer, keep_answer
+from tracetui.trace.answers import answer, keep_answer
 
 METRICS = ("busy", "step-busy", "device-busy", "overlap")
 """What `--fail-under` can test: the busy share within steps, that of the worst step, that of the worst

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.causes import AT, CAUSE_TEXT, CAUSES, FOR_A_GPU, NO_OPS, OUTSIDE_BUT_OTHERS
+from tracetui.analysis.cause_words import CAUSE_TEXT, FOR_A_GPU, NO_OPS, OUTSIDE_BUT_OTHERS
+from tracetui.analysis.causes import AT, CAUSES
 from tracetui.analysis.kinds import is_communication
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import named

@@ -38,17 +38,10 @@ from tracetui.tables.jsonable import dumps, us
 from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import INDENT, Line, Span, bar, columns, paragraph
 from tracetui.tables.names import told_apart
-from tracetui.tables.steps import (
-    VERDICT_STYLE,
-    causes_json,
-    steps_from,
-    steps_json,
-    steps_lines,
-    steps_markdown,
-    verdict_json,
-)
+from tracetui.tables.steps import steps_from, steps_json, steps_lines, steps_markdown
+from tracetui.tables.verdicts import VERDICT_STYLE, causes_json, verdict_json
 from tracetui.trace.model import DEVICE_WORK, Trace
-from tracetui.units import duration, plural, share
+from tracetui.units import capital, duration, plural, share
 
 TOP = 8
 """Most names in the list of where device (or CPU) time goes."""
@@ -124,10 +117,14 @@ def _is_work(trace: Trace, table: Averages, i: int) -> bool:
 
 def _total(summary: Summary) -> int:
     """The total time that the list is about, ns."""
-    table = summary.table
-    if summary.top and table.device[summary.top[0]]:
-        return sum(int(table.self_device[i]) for i in summary.top)
-    return table.total_self_cpu
+    if summary.top and summary.table.device[summary.top[0]]:
+        return sum(_own(summary.table, i) for i in summary.top)
+    return summary.table.total_self_cpu
+
+
+def _own(table: Averages, i: int) -> int:
+    """The self time of a row, on the device or the CPU, ns."""
+    return int((table.self_device if table.device[i] else table.self_cpu)[i])
 
 
 def metric(summary: Summary, name: str) -> float | None:
@@ -136,9 +133,7 @@ def metric(summary: Summary, name: str) -> float | None:
     if name == "busy":
         return verdict.busy_share
     if name == "step-busy":
-        if verdict.cpu is not None or not summary.gaps:
-            return verdict.busy_share
-        if not rows:
+        if verdict.cpu is not None or not summary.gaps or not rows:
             return verdict.busy_share
         return float(busy_shares(np.array([row.judged for row in rows])).min())
     if name == "device-busy":
@@ -196,7 +191,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
                 "name": table.names[i],
                 "device": "CUDA" if table.device[i] else "CPU",
                 "calls": int(table.calls[i]),
-                "self_us": us(int((table.self_device if table.device[i] else table.self_cpu)[i])),
+                "self_us": us(_own(table, i)),
             }
             for i in summary.top[:TOP]
         ],
@@ -237,7 +232,7 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         *_beside((fit(summary.file, width), "title"), (_title(summary), "dim"), 2, width),
         *([] if results.is_whole else [[(f"only {results.scope.label}", "warn")]]),
         [],
-        *_beside((word[0].upper() + word[1:], VERDICT_STYLE[word]), (numbers, ""), 3, width),
+        *_beside((capital(word), VERDICT_STYLE[word]), (numbers, ""), 3, width),
         *paragraph(reason, min(width, 102), "dim", INDENT),
         *_time_lines(summary, width),
     ]
@@ -285,7 +280,7 @@ def _time_lines(summary: Summary, width: int) -> list[Line]:
         [
             (part.what, "accent" if part.share is not None else "dim"),
             duration(part.duration),
-            share(part.share) if part.share is not None else "-",
+            _share_text(part),
             (bar(part.share or 0.0, 10), "accent"),
         ]
         for part in rows
@@ -297,20 +292,21 @@ def _time_lines(summary: Summary, width: int) -> list[Line]:
     return [[], [(title, "head")], *lines]
 
 
+def _share_text(part: TimePart) -> str:
+    return share(part.share) if part.share is not None else "-"
+
+
 def _top_lines(summary: Summary, width: int) -> list[Line]:
     table = summary.table
     if not summary.top:
         return []
-    device = bool(table.device[summary.top[0]])
-    values = table.self_device if device else table.self_cpu
     total = _total(summary)
     rows: list[list[str | Span]] = []
     for i, name in zip(summary.top[:TOP], _top_names(summary), strict=True):
-        part = float(values[i]) / total if total else 0.0
-        calls = f"{int(table.calls[i]):,} x"
-        took = duration(int(values[i]))
+        part = _own(table, i) / total if total else 0.0
+        took, calls = duration(_own(table, i)), f"{int(table.calls[i]):,} x"
         rows.append([share(part), (bar(part, 10), "accent"), took, calls, fit(name, width - 42)])
-    what = "Kernels and copies" if device else "self CPU time"
+    what = "Kernels and copies" if table.device[summary.top[0]] else "self CPU time"
     more = len(summary.top) - TOP
     head: Line = [(f"{what}, {duration(total)} in all", "head")]
     if more > 0:
@@ -331,18 +327,10 @@ def summary_markdown(summary: Summary) -> str:
     word, numbers, reason = _verdict(summary)
     text = markdown.heading(summary.file, 2) + f"\n{markdown.cell(_title(summary))}\n\n"
     numbers = f": {numbers}" if numbers else ""
-    text += f"**{word[0].upper() + word[1:]}**{markdown.cell(numbers)}. {markdown.cell(reason)}\n"
+    text += f"**{capital(word)}**{markdown.cell(numbers)}. {markdown.cell(reason)}\n"
     title, spent = _time(summary)
     if spent:
-        cells = [
-            [
-                part.what,
-                duration(part.duration),
-                share(part.share) if part.share is not None else "-",
-                part.text,
-            ]
-            for part in spent
-        ]
+        cells = [[p.what, duration(p.duration), _share_text(p), p.text] for p in spent]
         text += "\n" + markdown.heading(title, 3)
         text += "\n" + markdown.table(["Part", "Time", "Share", ""], cells, "<>><")
     for report in summary.gaps:
@@ -353,12 +341,10 @@ def summary_markdown(summary: Summary) -> str:
     if summary.steps.rows:
         text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
     table = summary.table
-    rows = []
+    total, rows = _total(summary), []
     for i, short in zip(summary.top[:TOP], _top_names(summary), strict=True):
-        own = int((table.self_device if table.device[i] else table.self_cpu)[i])
-        total = _total(summary)
-        name = markdown.code(short)
-        rows.append([share(own / total) if total else "", duration(own), f"{int(table.calls[i]):,}", name])
+        own, calls = _own(table, i), f"{int(table.calls[i]):,}"
+        rows.append([share(own / total) if total else "", duration(own), calls, markdown.code(short)])
     if rows:
         text += "\n" + markdown.heading("Where the time goes", 3) + "\n"
         text += markdown.table(["Share", "Time", "Calls", "Name"], rows, ">>><")

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from heapq import nlargest
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,10 @@ MOST = 500
 """At most this many files are looked into, newest first."""
 MARKS = (b'"traceEvents"', b'"deviceProperties"', b'"ph"')
 """Every trace has one of these near its beginning; hardly any other JSON file has."""
+SCANNED = 20_000
+"""The most entries of a folder that are looked at."""
+MOST_BESIDE = 20
+"""At most this many of the traces beside one are listed."""
 HEAD = 1 << 16
 """How many bytes of text are looked at."""
 
@@ -47,6 +52,18 @@ def traces_in(folder: str | Path) -> list[Found]:
     os.scandir(folder).close()
     newest = nlargest(MOST, _json_files(folder), key=lambda found: found.changed)
     return [found for found in newest if _is_trace(found.path)]
+
+
+def traces_beside(path: str) -> list[Found]:
+    """Other files in a trace's folder that may be traces, going by their names, newest first; none if the
+    folder cannot be read."""
+    found = []
+    with suppress(OSError, ValueError), os.scandir(os.path.dirname(path)) as entries:
+        for entry in islice(entries, SCANNED):
+            with suppress(OSError):
+                if may_be_trace(entry.name) and entry.path != path and entry.is_file():
+                    found.append(found_at(Path(entry.path)))
+    return nlargest(MOST_BESIDE, found, key=lambda one: one.changed)
 
 
 def _json_files(folder: str | Path) -> Iterator[Found]:

@@ -14,14 +14,7 @@ import numpy as np
 
 from tracetui.analysis.kernel_names import short_name
 from tracetui.safe_text import plain
-from tracetui.session.state import (
-    readable_state,
-    resolved,
-    set_aside,
-    state_file,
-    why_not_kept,
-    write_state,
-)
+from tracetui.session.state import readable_state, resolved, set_aside, state_file, why_not_kept, write_state
 from tracetui.trace.model import Trace
 from tracetui.units import instant
 

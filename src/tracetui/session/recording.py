@@ -25,9 +25,9 @@ from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Idle, Source
 from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
+from tracetui.trace.answers import answer, keep_answer
 from tracetui.trace.indices import first_of_names
 from tracetui.trace.intervals import Union
-from tracetui.trace.saved import answer, keep_answer
 from tracetui.trace.unknown import idle_known
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
@@ -39,7 +39,7 @@ ROWS = 8
 
 
 class Prepared(Struct, frozen=True):
-    """The part of `Recording.prepare`'s work that `saved` keeps."""
+    """The part of `Recording.prepare`'s work that `answers` keeps."""
 
     slices: int
     span: tuple[int, int]

@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracetui.safe_text import plain
-from tracetui.session.folder import Found
+from tracetui.session.folder import SCANNED, Found
 from tracetui.session.paths import may_be_trace, typed_path
 from tracetui.session.recent import Recent, ago
 from tracetui.session.samples import ABOUT
 from tracetui.units import plural, size
-
-SCANNED = 20_000
-"""The most entries of a folder that are looked at."""
 
 
 class Choice(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, CauseTotal
+from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.scope import Scope, StepTable
 from tracetui.analysis.steps import StepRow, Steps
-from tracetui.analysis.verdict import PARTS, Verdict, busy_text
+from tracetui.analysis.verdict import PARTS, busy_text
 from tracetui.cells import fit
 from tracetui.copying import replace
 from tracetui.tables import markdown
@@ -21,6 +21,7 @@ from tracetui.tables.jsonable import share as json_share
 from tracetui.tables.lines import INDENT, Line, paragraph
 from tracetui.tables.model import I64, Column, Columns, Table, by_key, pick
 from tracetui.tables.times import time_column
+from tracetui.tables.verdicts import causes_json, cpu_json, left_out_json, parts_json
 from tracetui.tables.writers import Record, aligned, cells, markdown_table, records
 from tracetui.units import duration, plural, share
 
@@ -35,10 +36,6 @@ CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
 FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu", CPU)
 """Files have a field for the idle time of each cause, and for each part of what a verdict is about."""
 
-VERDICT_STYLE = {
-    "overhead-bound": "bad", "communication-bound": "bad", "copy-bound": "bad", "mixed": "warn",
-    "compute-bound": "good", "CPU-only": "accent", "not known": "dim",
-}  # fmt: skip
 ALL_DEVICES = "idle: the sum over all devices"
 """Under the steps of several devices, whose idle time is more than a step is long."""
 LAUNCHED_IN = ("compute", "communication", "kernels")
@@ -188,43 +185,6 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
     )
 
 
-def parts_json(verdict: Verdict) -> list[Record]:
-    """How the time that a verdict is about splits."""
-    return [
-        {"part": part, "duration_ns": time, "share": json_share(verdict.share(part))}
-        for part, time in zip(PARTS, verdict.parts, strict=False)
-    ]
-
-
-def left_out_json(verdict: Verdict) -> list[Record]:
-    """What a verdict leaves out."""
-    return [{"what": what, "duration_ns": time} for what, time in verdict.left_out]
-
-
-def cpu_json(verdict: Verdict) -> Record | None:
-    """What the time of a CPU-only trace went to; None for others."""
-    time = verdict.cpu
-    if time is None:
-        return None
-    return {
-        "span_ns": time.span,
-        "ops_ns": time.ops,
-        "data_loading_ns": time.data_loading,
-        "exposed_communication_ns": time.exposed_communication,
-        "outside_ns": time.outside,
-        "ops_share": json_share(time.ops / time.span),
-        "communication_ns": time.communication,
-        "threads": time.threads,
-        "thread_ops_ns": time.thread_ops,
-        "top_op": {"name": time.top, "calls": time.top_calls, "self_ns": time.top_self} if time.top else None,
-    }
-
-
-def causes_json(totals: Sequence[CauseTotal]) -> list[Record]:
-    """One object per cause that occurs."""
-    return [{"cause": t.cause, "gaps": t.gaps, "duration_ns": t.duration} for t in totals]
-
-
 def table_rows(steps: Steps) -> tuple[StepRow, ...]:
     """The rows on the screen."""
     return (*steps.rows, *((steps.outside,) if steps.rows else ()), steps.whole)
@@ -266,20 +226,6 @@ def all_steps_json(steps: Steps) -> Record:
     about: Record = {"annotation": steps.table.name, "steps_from": steps.table.source or None}
     about["steps_not_recorded"] = steps.table.unrecorded
     return {**about, "steps": rows, "outside": outside, "whole": whole}
-
-
-def verdict_json(verdict: Verdict) -> Record:
-    """A verdict with its numbers."""
-    return {
-        "verdict": verdict.verdict,
-        "busy_share": json_share(verdict.busy_share),
-        "launch_delay_ns": verdict.launch_delay,
-        "reason": verdict.reason,
-        "communication_share": json_share(verdict.communication_share),
-        "parts": parts_json(verdict),
-        "left_out": left_out_json(verdict),
-        "cpu": cpu_json(verdict),
-    }
 
 
 def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:

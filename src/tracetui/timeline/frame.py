@@ -14,13 +14,7 @@ from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.links import THREADS
 from tracetui.timeline.mark_columns import marked_columns
 from tracetui.timeline.overview import paint_overview
-from tracetui.timeline.paint import (
-    ASCII_SHARES,
-    FROM_BELOW,
-    Colors,
-    paint_names,
-    paint_rows,
-)
+from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW, Colors, paint_names, paint_rows
 from tracetui.timeline.ruler import paint_ruler
 from tracetui.timeline.scene import EDGE, TOP, Local, Scene
 from tracetui.timeline.uncolored import dot_range, tell_bars_apart

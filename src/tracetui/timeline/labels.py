@@ -13,7 +13,7 @@ from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.units import plural
 
-BRIEF = (("GPU ", ""), ("launch → start", "delay"), ("allocated", "alloc"), ("reserved", "resvd"))
+BRIEF = (("GPU ", ""), ("allocated", "alloc"), ("reserved", "resvd"))
 """How series names are shortened on a narrow screen."""
 SHORTER = (("thread ", ""), (" (", " "), ("stream ", "s"), (" annotations", " annot."), ("profiler ", ""))
 """How lane names are shortened, in this order."""

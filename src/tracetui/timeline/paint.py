@@ -66,13 +66,7 @@ def _colors(local: Local, slices: I32) -> Colors:
 
 
 def _paint_shares(
-    local: Local,
-    shares: Raster,
-    rows: list[Row],
-    cells: Canvas,
-    first: Colors,
-    paper: Colors,
-    foot: Bool,
+    local: Local, shares: Raster, rows: list[Row], cells: Canvas, first: Colors, paper: Colors, foot: Bool
 ) -> None:
     """`paper`: the ground of the cells. `foot`: which lines are the last of their row, shape (lines, 1)."""
     trace, view, theme = local.source.trace, local.view, local.theme

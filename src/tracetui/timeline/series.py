@@ -151,7 +151,7 @@ def launches(trace: Trace) -> list[Series]:
         over = union(np.minimum(launched, start), start + np.maximum(trace.duration[mine], 1)).end
         times, values = np.concatenate([start, over]), np.concatenate([delay, np.full(len(over), np.nan)])
         order = np.argsort(times, kind="stable")
-        found.append(stepped(f"{where}launch → start", times[order], values[order], "ns", one))
+        found.append(stepped(f"{where}delay", times[order], values[order], "ns", one))
         times = np.concatenate([np.minimum(launched, start), start])
         steps = np.concatenate([np.ones(len(mine)), -np.ones(len(mine))])
         # At equal times, starts leave the queue before launches enter it.

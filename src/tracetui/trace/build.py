@@ -14,18 +14,16 @@ from tracetui.formats.contents import Contents
 from tracetui.formats.machine import PART, THREADS, give_back, in_blocks, together
 from tracetui.formats.store import LAUNCH_FLOWS, Store
 from tracetui.safe_text import plain
+from tracetui.trace.flows import FlowEnds, link_flows, pair_flows
 from tracetui.trace.implausible import first_view, mark_implausible
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
 from tracetui.trace.links import (
-    FlowEnds,
     borrow_ids,
     count_before_launch,
     guess_ranks,
-    link_flows,
     link_launches,
     link_ops,
     ops_around,
-    pair_flows,
 )
 from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices

@@ -220,11 +220,6 @@ class Trace:
         return sum(self.phases.values())
 
     @property
-    def end(self) -> I64:
-        """`start + duration`, computed anew at each call."""
-        return self.start + self.duration
-
-    @property
     @kept_by_trace
     def span(self) -> tuple[int, int]:
         """First start and last end of all plausible slices; (0, 0) if there are none."""

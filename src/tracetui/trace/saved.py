@@ -19,28 +19,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, TypeVar
-from zlib import crc32
+from typing import IO
 
-from msgspec import Raw, Struct
-from msgspec.json import Decoder, decode, encode
+from msgspec import Struct
 
 import tracetui
 from tracetui.formats.errors import Cancelled
 from tracetui.formats.source import Source
 from tracetui.safe_text import plain
 from tracetui.trace.model import Trace
-from tracetui.trace.saved_file import FORMAT, About, Key, about, is_safe, read, size_of, write, write_at
+from tracetui.trace.saved_file import FORMAT, About, Key, about, read, size_of, write
 
-T = TypeVar("T")
 WORTH = 20_000_000
 """Traces with at least this many bytes of text are kept; smaller ones take less than a fifth of a second to
 read."""
 SUFFIX = ".trace"
 ANSWERS = ".answers"
 """The ending of the file beside a kept trace that holds what was found out about it."""
-_MOST_ANSWERS, _LARGEST_ANSWERS = 32, 1 << 22
-"""The most files of answers, and the most bytes in one."""
 _GIGABYTES = "TRACETUI_CACHE_GB"
 _MOST = 4.0
 _SAMPLES, _SAMPLE = 16, 1 << 12
@@ -82,13 +77,13 @@ def limit() -> int:
     return most
 
 
-def _file_of(path: str, suffix: str = SUFFIX) -> Path:
+def file_of(path: str, suffix: str = SUFFIX) -> Path:
     """Where a trace is kept, by its path: when the file is rewritten, the new trace replaces the old one."""
     name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:24]
     return cache_folder() / f"{name}{suffix}"
 
 
-def _opened(file: Path) -> IO[bytes]:
+def opened(file: Path) -> IO[bytes]:
     """Open a kept file, if it is a regular file and ours. Raises OSError."""
     flags = getattr(os, "O_NONBLOCK", 0)  # do not wait at a named pipe
     found = open(file, "rb", buffering=0, opener=lambda name, mode: os.open(name, mode | flags))  # noqa: SIM115
@@ -102,12 +97,11 @@ def _opened(file: Path) -> IO[bytes]:
 # -- which
 
 
-_MAKES_TRACES = ("", "trace", "formats")
-_MAKES_ANSWERS = (*_MAKES_TRACES, "analysis", "report", "tables")
+MAKES_TRACES = ("", "trace", "formats")
 
 
 @lru_cache(maxsize=2)
-def _program(folders: tuple[str, ...] = _MAKES_TRACES) -> str:
+def program_of(folders: tuple[str, ...] = MAKES_TRACES) -> str:
     """The version, and a hash of the sizes and times of the modules in these folders and below, because the
     version does not change while somebody works on the modules."""
     found = hashlib.sha256()
@@ -122,7 +116,7 @@ def _program(folders: tuple[str, ...] = _MAKES_TRACES) -> str:
     return f"{tracetui.__version__} {sys.byteorder} {found.hexdigest()[:16]}"
 
 
-def _key(source: Source) -> Key | None:
+def key_of(source: Source) -> Key | None:
     """The key of an opened file; None if it has no identity, or is no longer at its path."""
     digest = hashlib.sha256()
     last = max(0, source.size - _SAMPLE)
@@ -132,7 +126,7 @@ def _key(source: Source) -> Key | None:
         for place in range(_SAMPLES):
             file.seek(last * place // (_SAMPLES - 1))
             digest.update(file.read(_SAMPLE))
-    return Key(FORMAT, _program(), source.identity, digest.hexdigest())
+    return Key(FORMAT, program_of(), source.identity, digest.hexdigest())
 
 
 def is_worth(source: Source) -> bool:
@@ -141,7 +135,7 @@ def is_worth(source: Source) -> bool:
 
 
 def keeps(source: Source) -> bool:
-    """Whether `save` and `keep_answer` would keep anything for this file."""
+    """Whether `save` and `answers.keep_answer` would keep anything for this file."""
     return not os.environ.get("TRACETUI_SERVED") and is_on() and is_worth(source)
 
 
@@ -154,9 +148,9 @@ def find(source: Source, there: Callable[[], object] = lambda: None) -> Trace | 
     if not is_on() or not is_worth(source):
         return None
     try:
-        kept = _file_of(source.path)
-        with _opened(kept) as file:
-            found = read(file, _key(source), source, there)
+        kept = file_of(source.path)
+        with opened(kept) as file:
+            found = read(file, key_of(source), source, there)
         with suppress(OSError):
             os.utime(kept)  # used just now
         return found
@@ -175,7 +169,7 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
     if not keeps(source):
         return False
     try:
-        key, file = _key(source), _file_of(source.path)
+        key, file = key_of(source), file_of(source.path)
         if key is None:
             return False
         known = _about(file)
@@ -184,7 +178,7 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _make_room(file, size_of(trace)):
             return False
-        with _replaced(file) as out:
+        with replaced(file) as out:
             write(out, trace, key, going_on)
         return True
     except Exception:  # a full disk, a home that is read-only
@@ -192,7 +186,7 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
 
 
 @contextmanager
-def _replaced(file: Path) -> Iterator[IO[bytes]]:
+def replaced(file: Path) -> Iterator[IO[bytes]]:
     """A new, unbuffered file, readable only by us, that replaces `file` at the end; if anything is raised, it
     is deleted instead."""
     import tempfile
@@ -207,85 +201,6 @@ def _replaced(file: Path) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             part.unlink()
         raise
-
-
-# -- answers
-
-
-class _Answers(Struct):
-    key: Key
-    program: str
-    """`_program` for all modules that make the answers."""
-    answers: dict[str, Raw]
-
-
-_ANSWERS = Decoder(_Answers)
-
-
-def answer(source: Source, name: str, kind: type[T]) -> T | None:
-    """What `keep_answer` has kept of an opened file under this name. None if nothing was kept, if it is
-    damaged, or if this version of the program might give another answer."""
-    try:
-        found = answers(source).get(name)
-        return None if found is None or not _is_safe(found) else decode(found, type=kind)
-    except Exception:  # as in `find`
-        return None
-
-
-def answers(source: Source) -> dict[str, Raw]:
-    """All that `answer` may find, as JSON by name: not safe to show yet."""
-    if not is_on() or not is_worth(source):
-        return {}
-    try:
-        with _opened(_file_of(source.path, ANSWERS)) as file:
-            data = file.read(_LARGEST_ANSWERS)  # the checksum of a longer file would not match
-        checksum, text = data[:4], data[4:]
-        if crc32(text).to_bytes(4, "little") != checksum:
-            return {}
-        found = _ANSWERS.decode(text)
-        same = found.key == _key(source) and found.program == _program(_MAKES_ANSWERS)
-        return found.answers if same else {}
-    except Exception:  # as in `find`
-        return {}
-
-
-def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
-    """Keep something that was found out about a file, as JSON. Returns whether it was kept and would be read
-    back as the same `kind` of object with the same values. Other answers that are still valid are kept beside
-    it."""
-    if not keeps(source):
-        return False
-    try:
-        key, file, raw = _key(source), _file_of(source.path, ANSWERS), encode(found)
-        if key is None or not _is_safe(raw) or decode(raw, type=kind) != found:
-            return False
-        every = answers(source) | {name: Raw(raw)}
-        text = encode(_Answers(key, _program(_MAKES_ANSWERS), every))
-        if len(text) > min(_LARGEST_ANSWERS - 4, limit()):
-            return False
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        others = sorted(file.parent.glob(f"*{ANSWERS}"), key=lambda one: one.stat().st_mtime)
-        for other in others[: max(0, len(others) - _MOST_ANSWERS + 1)]:
-            other.unlink(missing_ok=True)
-        with _replaced(file) as out:
-            write_at(out, 0, crc32(text).to_bytes(4, "little") + text)
-        return True
-    except Exception:  # a full disk, a home that is read-only, or values that JSON cannot express
-        return False
-
-
-def _is_safe(text: bytes | Raw) -> bool:
-    """Whether each line of each text of an answer can be shown as it is."""
-    left: list[Any] = [decode(text)]
-    while left:
-        one = left.pop()
-        if isinstance(one, dict):
-            left += (*one, *one.values())
-        elif isinstance(one, list):
-            left += one
-        elif isinstance(one, str) and not all(is_safe(line) for line in one.split("\n")):
-            return False
-    return True
 
 
 # -- room
@@ -382,8 +297,8 @@ def kept_traces() -> list[tuple[Kept, str, str]]:
 def _about(file: Path) -> About | None:
     """Which trace a file keeps; None if it cannot be read."""
     try:
-        with _opened(file) as opened:
-            return about(opened)
+        with opened(file) as open_file:
+            return about(open_file)
     except Exception:  # as in `find`
         return None
 
@@ -395,7 +310,9 @@ def _state(known: About | None) -> str:
         same = Source.identity_of(os.stat(known.path)) == known.key.identity
     except (OSError, ValueError):
         return "gone"
-    return "current" if same and (known.key.format, known.key.program) == (FORMAT, _program()) else "changed"
+    return (
+        "current" if same and (known.key.format, known.key.program) == (FORMAT, program_of()) else "changed"
+    )
 
 
 def clear() -> int:

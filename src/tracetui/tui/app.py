@@ -20,6 +20,7 @@ from textual.timer import Timer
 from tracetui.formats import machine
 from tracetui.session.state import served
 from tracetui.tui.bindings import NOT_SERVED, bind, rebound
+from tracetui.tui.capture.recorder import Recorder
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import EndComparison, OpenTrace
 from tracetui.tui.screens.loading import LoadingScreen
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tracetui.capture.events import CaptureResult
-    from tracetui.capture.live.model import Again, Recorded
-    from tracetui.capture.options import CaptureOptions
     from tracetui.session.folder import Found
     from tracetui.session.recording import Recording
     from tracetui.timeline.themes import Theme as Palette
@@ -113,16 +111,7 @@ class TracetuiApp(App):
         self.tasks = tuple(one for one in (task, other) if one is not None)
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
-        self.capture_options: CaptureOptions | None = None
-        self._asked: dict[str, Again] = {}
-        """How traces of running processes were recorded, by the traces' resolved paths."""
-
-    def remember(self, path: str | Path, again: Again | None) -> None:
-        """Remember how the trace was recorded, so that `c` on it records the same process again."""
-        if again is not None:
-            from tracetui.session.state import resolved
-
-            self._asked[resolved(str(path))] = again
+        self.recorder = Recorder(self, lambda: self._shown, lambda found: self._choose(found=found))
 
     @property
     def available_themes(self) -> dict[str, Theme]:
@@ -173,7 +162,9 @@ class TracetuiApp(App):
         self._choose(compare=True)
 
     def _choose(self, compare: bool = False, found: Sequence[Found] = ()) -> None:
+        from tracetui.session.folder import traces_beside
         from tracetui.session.recording import trace_name
+        from tracetui.session.samples import samples
         from tracetui.tui.screens.open import Chosen, OpenScreen
 
         if self.served:
@@ -188,6 +179,8 @@ class TracetuiApp(App):
                 self.post_message(OpenTrace(chosen.path, present if chosen.beside else None))
 
         name, path = (trace_name(present.trace), present.path) if present is not None else ("", "")
+        if path and not found and path not in map(str, samples().values()):  # samples are listed anyway
+            found = traces_beside(path)
         self.push_screen(OpenScreen(name, compare, path if compare else "", found), opened)
 
     @property
@@ -383,78 +376,10 @@ class TracetuiApp(App):
 
     def action_capture(self) -> None:
         """Show the capture form, or record again what was recorded for this trace."""
-        if self.served:
-            return
-        from tracetui.capture.catalog import WORKLOADS
-        from tracetui.capture.options import CaptureOptions
-        from tracetui.session.state import resolved
-        from tracetui.tui.capture.form import earlier_options
-
-        shown = self._shown
-        if shown is not None:
-            again = self._asked.get(resolved(shown.trace.info.path))
-            if again is not None:
-                self._record_job(again, shown.walk.recordings[-1])
-                return
-        options = earlier_options(shown.trace.info.path) if shown is not None else None
-        options = options or self.capture_options or CaptureOptions(next(iter(WORKLOADS)))
-        self._form(options)
-
-    def _form(self, options: CaptureOptions) -> None:
-        from tracetui.tui.capture.form_screen import FormScreen
-
-        self.push_screen(FormScreen(options), self._capture)
-
-    def _capture(self, options: CaptureOptions | None) -> None:
-        from tracetui.tui.capture.capture_screen import CaptureScreen
-
-        if options is not None:
-            self.capture_options = options
-            self.push_screen(CaptureScreen(options), self._captured)
-
-    def _captured(self, result: CaptureResult | CaptureOptions | None) -> None:
-        from tracetui.capture.options import CaptureOptions
-
-        if isinstance(result, CaptureOptions):
-            self._form(result)
-        elif result is not None:
-            self.post_message(OpenTrace(result.trace, self._before(result)))
-
-    def _before(self, result: CaptureResult) -> Recording | None:
-        """The recording to compare a capture with: the one on the screen, if it is of the same program."""
-        from tracetui.tui.capture.form import earlier_options
-
-        shown = self._shown
-        if shown is None:
-            return None
-        before = shown.walk.recordings[-1]
-        earlier, now = earlier_options(before.trace.info.path), earlier_options(str(result.trace))
-        return before if earlier is not None and now is not None and earlier.target == now.target else None
-
-    # Running processes
+        if not self.served:
+            self.recorder.again()
 
     def action_attach(self) -> None:
         """Record a running process."""
         if not self.served:
-            self._record_job(None, None)
-
-    def _record_job(self, again: Again | None, beside: Recording | None) -> None:
-        """Choose a process and record it, or repeat a recording and compare."""
-        from tracetui.tui.capture.attach_sheet import AttachSheet
-
-        def done(result: tuple[Again, Recorded] | None) -> None:
-            if result is None:
-                return
-            again, recorded = result
-            for path in recorded.paths:
-                self.remember(path, again)
-            for note in recorded.notes:
-                self.notify(note, markup=False)
-            if len(recorded.paths) > 1:
-                from tracetui.session.folder import found_at
-
-                self._choose(found=[found_at(path) for path in recorded.paths])
-            else:
-                self.post_message(OpenTrace(recorded.paths[0], beside))
-
-        self.push_screen(AttachSheet(again), done)
+            self.recorder.attach()

@@ -181,7 +181,7 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("[ ]", "flow", "flow_next"),
     ("Tab", "table", "focus"),
     ("c", "capture", "capture"),
-    ("^p", "palette", "palette"),
+    ("^p", "commands", "palette"),
 )
 
 PAIR_HINTS: tuple[tuple[str, str, str], ...] = (

@@ -21,7 +21,7 @@ LINES = (
         "? all keys;",
         "Esc hides this;",
         "I what the words mean;",
-        f"1 to {NUMBERS} tables;",
+        f"1 to {NUMBERS} panes;",
         "Enter there shows the event.",
     ),
 )

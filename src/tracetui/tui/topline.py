@@ -26,10 +26,12 @@ def devices(trace: Trace) -> list[int]:
 
 
 def device_names(trace: Trace) -> str:
-    """The devices in a few words: "NVIDIA H200", "2 GPUs", "CPU only"; "" without events."""
+    """The devices in a few words: "NVIDIA H200", "2 GPUs", "CPU only"; "" without events, or if what ran on
+    a device may have been cut off."""
     found = devices(trace)
     if not found:
-        return "CPU only" if trace.is_kind(Kind.CPU_OP).any() and not len(elsewhere(trace)) else ""
+        alone = trace.is_kind(Kind.CPU_OP).any() and not trace.cut_off and not len(elsewhere(trace))
+        return "CPU only" if alone else ""
     if len(found) > 1:
         words = {trace.device_called(device).partition(" ")[0] for device in found}
         return f"{len(found)} {words.pop() if len(words) == 1 else 'device'}s"

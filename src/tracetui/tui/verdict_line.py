@@ -212,7 +212,7 @@ class VerdictLine(Drawn):
             return Strip([Segment(" finding out what holds this trace back …", dim)]).adjust_cell_length(
                 width, dim
             )
-        from tracetui.tables.steps import VERDICT_STYLE
+        from tracetui.tables.verdicts import VERDICT_STYLE
 
         word = self.verdict.verdict.upper()
         segments = [Segment(f" {word} ", self._style(VERDICT_STYLE[self.verdict.verdict]))]

@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
-from tracetui.analysis.findings.idle import no_graphs_yet
 from tracetui.analysis.findings.model import (
     OF_ALL,
     WAITED_SHARE,
@@ -19,6 +18,7 @@ from tracetui.analysis.findings.model import (
     longest_of_each,
     waited_share,
 )
+from tracetui.analysis.findings.waits import no_graphs_yet
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.graphs import by_module
 from tracetui.analysis.kernels.inductor import METADATA

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.devices import device_of
 from tracetui.analysis.efficiency import peak_of
 from tracetui.analysis.exposed_time import alone_within, host_copies, is_within_device
 from tracetui.analysis.findings.model import Finding, first_of, graded, longest_first, outermost_op
@@ -307,7 +308,7 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
 def _share_of_spans(results: Results, at: I64) -> float:
     """The share of the devices' time in which any of these copies ran, of what lies in the scope."""
     trace, devices = results.trace, results.gaps().devices
-    of = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
+    of = device_of(trace)[trace.lane[at]]
     time = sum(
         int(busy_union(trace, at[of == gaps.device]).within(np.array([gaps.first]), np.array([gaps.last]))[0])
         for gaps in devices

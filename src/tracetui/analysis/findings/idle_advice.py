@@ -6,13 +6,14 @@ import re
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, waited_for_elsewhere, waits_for_others
+from tracetui.analysis.cause_words import waited_for_elsewhere, waits_for_others
+from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import is_allocation
 from tracetui.analysis.exposed_time import host_copies
 from tracetui.analysis.findings.anomaly import FIRST_TURN_OFF, anomaly_detection
 from tracetui.analysis.findings.compiled import COMPILED_GRAPH, COMPILED_REGION, compiling_advice
 from tracetui.analysis.findings.copies import SAVED_ADVICE, saves_on_host
-from tracetui.analysis.findings.idle import MUCH_NS, loading_advice, no_graphs_yet, replays, sending_advice
+from tracetui.analysis.findings.data_loading import loading_advice
 from tracetui.analysis.findings.idle_device import (
     LONG_NS,
     IdleDevice,
@@ -23,6 +24,7 @@ from tracetui.analysis.findings.idle_device import (
 from tracetui.analysis.findings.kernels import RNN_ADVICE, launched_by_rnn
 from tracetui.analysis.findings.model import can_be_fused, smi
 from tracetui.analysis.findings.several_gpus import data_parallel_advice, data_parallel_calls
+from tracetui.analysis.findings.waits import MUCH_NS, no_graphs_yet, replays, sending_advice
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.memory import OUT_OF_MEMORY
 from tracetui.analysis.results import Results

@@ -12,7 +12,7 @@ import numpy as np
 from tracetui.analysis.ancestors import any_inside, op_around
 from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, Causes
 from tracetui.analysis.findings.compiled import compile_time
-from tracetui.analysis.findings.idle import loading_time
+from tracetui.analysis.findings.data_loading import loading_time
 from tracetui.analysis.findings.model import Finding, OfDevice, first_of, largest
 from tracetui.analysis.findings.ops import METADATA_OPS
 from tracetui.analysis.findings.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of

@@ -1,4 +1,4 @@
-"""Rules on the recording itself: its own cost, and graphs that are captured in it."""
+"""Rules on the recording itself: the profiler's work, the cost of stacks, graphs captured meanwhile."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.ancestors import deepest_at
+from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.model import Finding, first_of
+from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.initialisation import profilers_work
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import has
 from tracetui.analysis.verdict import OF_RECORDING
 from tracetui.trace import Kind, Trace
-from tracetui.units import duration, plural, share
+from tracetui.trace.model import I64
+from tracetui.units import capital, duration, plural, share
 
 CAPTURE_SHARE = 0.05
 _INJECTED = re.compile(r"/tracetui-\w+/part\.json\Z")
@@ -21,6 +26,9 @@ _OF_PROCESS = re.compile(r"_(\d+)\.json\Z")
 RECORDED_SHARE = 0.2
 OFTEN_NS = 10_000
 """With a Python call as often as that, stacks alone cost a noticeable part of the time (about 1 us each)."""
+PROFILER_NS = 20_000
+PROFILER_SHARE = 0.2
+PROFILER = CAUSES.index("profiler")
 
 
 def graph_capture(results: Results) -> Iterator[Finding]:
@@ -103,3 +111,71 @@ def recording_cost(results: Results) -> Iterator[Finding]:
         first_of(stacks[np.argsort(-results.own_time()[stacks], kind="stable")]),
         {"python_calls": float(len(stacks)), "ops": float(ops)},
     )
+
+
+def profiler_overhead(results: Results) -> Iterator[Finding]:
+    """The profiler's own work delays the first device event, or explains a gap."""
+    trace = results.trace
+    overhead = profilers_work(trace)
+    if not len(overhead) or not results.gaps().devices:
+        return
+    spent = busy_union(trace, overhead)
+    warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
+    warm_up = "" if asked_from_outside(trace) else warm_up
+    for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
+        several, device = len(results.gaps().devices) > 1, results.device_text(gaps)
+        begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
+        in_lead = int(spent.within(begun, np.array([gaps.first]))[0])
+        in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
+        worst = int(np.argmax(in_gaps)) if len(gaps) else -1
+        if results.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
+            first = int(results.work()[np.searchsorted(trace.start[results.work()], gaps.first)])
+            where = _what_it_interrupts(results, overhead, int(begun[0]), gaps.first)
+            name = trace.name_of(where[0])
+            yield Finding(
+                "profiler_overhead",
+                "info",
+                f"{name} holds up {f'the first kernel of {device}' if several else 'the first kernel'} for "
+                f"{duration(in_lead)}",
+                f"{capital(device)}'s first event starts {duration(gaps.lead_in)} after the CPU does; "
+                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
+                "profiler, the program does not have this cost.",
+                f"Do not count that stretch{' or the op around it' if where[1] else ''}.{warm_up}",
+                first_of([*(int(i) for i in where[2]), first]),
+                {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
+                device,
+            )
+        if worst >= 0 and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
+            many = int((in_gaps > 0).sum())
+            longest = "the longest lasts" if many > 1 else "it lasts"
+            where = _what_it_interrupts(results, overhead, int(gaps.start[worst]), int(gaps.end[worst]))
+            name = trace.name_of(where[0])
+            without = " and ".join(what for what in recorded_too(trace) if what != "shapes")
+            without = without and f", or record without {without}"
+            yield Finding(
+                "profiler_overhead",
+                "info",
+                f"The profiler's own work explains {duration(in_gaps.sum())} of idle time"
+                f"{f' of {device}' if several else ''}",
+                f"{name} holds {device} up in {plural(many, 'gap')}{where[1]}; {longest} "
+                f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
+                f"{'them' if many > 1 else 'it'}.",
+                f"Do not count that time. To get less of it, record fewer steps{without}.",
+                first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
+                {"profiler_ns": float(in_gaps.sum()), "gaps": float(many)},
+                device,
+            )
+
+
+def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
+    """(longest overhead event of a range of time, ", inside OP" or "", all its overhead events)."""
+    trace = results.trace
+    low = np.maximum(trace.start[overhead], start)
+    length = np.minimum(trace.start[overhead] + trace.duration[overhead], end) - low
+    inside = overhead[length > 0]
+    longest = int(inside[np.argmax(length[length > 0])])
+    middle = int(trace.start[longest] + trace.duration[longest] // 2)
+    threads = np.array([i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"], dtype=np.int64)
+    around = deepest_at(trace, threads, np.full(len(threads), middle, dtype=np.int64))
+    ops = [int(i) for i in around if i >= 0 and trace.kind[i] in (Kind.CPU_OP, Kind.RUNTIME)]
+    return longest, f", inside {trace.name_of(ops[0])}" if ops else "", inside

@@ -1,4 +1,4 @@
-"""Rules on how a trace begins: cold steps, stretches before the first op, the profiler's own work."""
+"""Rules on how a trace begins: first uses, a long first step, stretches before the first op, earlier work."""
 
 from __future__ import annotations
 
@@ -6,30 +6,24 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.cpu_verdict import is_collective
-from tracetui.analysis.efficiency import shapes_recorded
 from tracetui.analysis.findings.compiled import compile_phases
-from tracetui.analysis.findings.idle import loading_advice, loading_time
-from tracetui.analysis.findings.idle_advice import allocation_advice
+from tracetui.analysis.findings.data_loading import loading_time
 from tracetui.analysis.findings.model import HIGH, MEDIUM, Finding, first_of, longest_first
-from tracetui.analysis.findings.recording import asked_from_outside, recorded_too
-from tracetui.analysis.findings.slow_calls import slow_calls_of
+from tracetui.analysis.findings.recording import asked_from_outside
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import StepTable, count_in, launch_times, step_of
+from tracetui.analysis.scope import StepTable, count_in, step_of
 from tracetui.analysis.select import by_name, has
-from tracetui.analysis.steps import unusual_lengths
 from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING
-from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import EMPTY, Union, all_of
-from tracetui.trace.model import F64, I64, Bool
-from tracetui.units import capital, duration, instant, plural, share, significant, verb
+from tracetui.trace import Kind
+from tracetui.trace.intervals import EMPTY, all_of
+from tracetui.trace.model import F64, I64
+from tracetui.units import duration, instant, plural, share, significant
 
 COLD_RATIO = 2.0
 COLD_NS = 20_000
@@ -37,29 +31,19 @@ PART = 0.1
 """Of the difference: what explains less of it does not explain it."""
 STILL_COLD = 1.2
 VERY_COLD_RATIO = 4.0
-SLOW_SHARE = 0.2
-"""Of the time of all steps: what slow ones take beyond the usual, to be told."""
 SLOW_NS = 200_000
 """A step that takes less than this beyond the usual need not do anything else."""
-SAME = 0.02
-"""Steps whose numbers of ops differ by no more than this share run the same ops."""
 AS_LONG = 0.9
 """A later step that takes this share of the first one's time is as long."""
 STRETCH_NS = 50_000
 STRETCH_SHARE = 0.1
 STRETCH_OF_ALL = 0.05
-PROFILER_NS = 20_000
-PROFILER_SHARE = 0.2
 EARLIER_SHARE = 0.25
 """A device that is never idle runs some steps' work late: of less, nobody wonders where it comes from."""
 INITIALISATION_NS = 500_000
 INITIALISATION_SHARE = 0.01
 MANY_STEPS = 3
-FIRST_USE, PROFILER = CAUSES.index("initialisation"), CAUSES.index("profiler")
-_ONLY_THERE = (
-    "Look at what the program does only there: saving, evaluating, logging. If it is necessary, do it less "
-    "often or in parallel with the steps."
-)
+FIRST_USE = CAUSES.index("initialisation")
 _WARM_UP = (
     "Do not count it: it happens only once. Warm up before the recording starts, with schedule(wait=1, "
     "warmup=2, active=3). Each start of the program may pay for it, too: if that matters, load less, or load "
@@ -72,20 +56,7 @@ _RAN_BEFORE = (
 _FEW_SHAPES = (
     "Pad to a few sizes, so that few kernels are needed, and run each size once before the recording."
 )
-_LARGER = "Look at what runs only there, and at its inputs: larger ones take longer (record_shapes=True)."
-_NAMED = "Look at what calls it there, and with which inputs (record_shapes=True, with_stack=True)."
-_SAME_OPS = (
-    "Compare their inputs{how}: larger ones take longer. If they are alike, something else was using the CPU."
-)
-_OF_THE_GPU = (
-    "Look at what the GPU does meanwhile: a collective that waits for another rank, larger inputs, lower "
-    "clocks."
-)
-_SYSTEMS = (
-    "A difference this small often has other causes: another process used the CPU, or Python collected "
-    "garbage."
-)
-_NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
+NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
 def initialisation(results: Results) -> Iterator[Finding]:
@@ -177,7 +148,7 @@ def _recorded(results: Results) -> tuple[int, int]:
 
 def cold_start(results: Results) -> Iterator[Finding]:
     """The first step is much longer than the rest, by more than the profiler's start explains."""
-    width = _widths(results)
+    width = widths(results)
     if width is None or not _is_cold(width) or asked_from_outside(results.trace):
         return
     number, ratio, text, evidence, numbers = _first_step(results, width)
@@ -203,7 +174,7 @@ def cold_start(results: Results) -> Iterator[Finding]:
 
 def wide_first_step(results: Results) -> Iterator[Finding]:
     """The first step is much longer than the rest, but the next is like all others: the program was warm."""
-    width = _widths(results)
+    width = widths(results)
     outside = asked_from_outside(results.trace)
     if width is None or (_is_cold(width) and not outside):
         return
@@ -228,180 +199,7 @@ def wide_first_step(results: Results) -> Iterator[Finding]:
     )
 
 
-def slow_steps(results: Results) -> Iterator[Finding]:
-    """Some steps take far longer than most, other than at the start: saving, evaluating."""
-    trace, steps = results.trace, results.step_table()
-    if len(steps) < 3 or not results.is_whole:
-        return
-    if results.verdict().verdict == "compute-bound":  # how long a step takes on the CPU says little there
-        yield from _more_work(results, steps)
-        return
-    width = _own_widths(results, steps)
-    # Of what the first steps do for the first time, `initialisation` tells.
-    first = busy_union(trace, results.cpu_time().first).within(steps.start, steps.end)
-    width = np.maximum(width - first * np.cumprod(first > 0), 0)
-    usual = int(np.median(width))
-    # Where steps of all lengths come, none is "usual".
-    long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
-    many, more = int(long.sum()), int((width - usual)[long].sum())
-    compiled = busy_union(trace, compile_phases(results)).within(steps.start, steps.end)
-    of_its_own = _widths(results) is not None or 2 * compiled[long].sum() > more
-    if not long[1:].any() or more < SLOW_SHARE * width.sum() or of_its_own:
-        return
-    rows = _busy_rows(results, steps)
-    outside = width - busy_union(trace, rows).within(steps.start, steps.end)
-    rest = min(more, int((outside - np.median(outside[~long]))[long].sum()))
-    where = f" For {duration(rest)} of it their thread was in no op." if 2 * rest > more else ""
-    loading = loading_time(results).within(steps.start, steps.end)
-    waited = min(more, int((loading - np.median(loading[~long]))[long].sum()))
-    loads = 2 * waited > more
-    if loads:
-        where = f" For {duration(waited)} of it the program waited for its DataLoader."
-    short, level = more < SLOW_NS * many, "medium"
-    named, spent = ("", 0) if where or short else _dearest(results, steps, long)
-    worst = int(np.argmax(steps.end - steps.start))
-    only, at = _only_there(results, steps, long, worst)
-    inside = _time_in(trace, at, steps, worst)
-    if loads:
-        advice = loading_advice(results)
-    elif short:
-        advice, level = _SYSTEMS, "info"
-    elif is_allocation(named):
-        advice = allocation_advice(results)
-    elif is_synchronising(named):
-        advice = _OF_THE_GPU
-    elif not where and _do_the_same(trace, steps, rows, long):
-        where = f" {'It runs' if many == 1 else 'They run'} as many ops as the others, and these take longer."
-        advice = _SAME_OPS.format(how="" if shapes_recorded(trace) else " (record_shapes=True)")
-    else:
-        advice = _NAMED if named else _ONLY_THERE
-    for slow in slow_calls_of(results):
-        if trace.name_of(int(slow.at[0])) == named:
-            advice = slow.advice(trace)
-    if 2 * inside > int((width - usual).max()) and not loads:
-        where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
-        advice, named = _ONLY_THERE, ""
-    if named:
-        longest = " in the longest" if many > 1 else ""
-        spent = min(spent, int((width - usual).max()))
-        wait = "a wait for the GPU, " if is_synchronising(named) else ""
-        where += f" Most of it is {wait}{short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
-    which = _numbers(steps, long)
-    mean, part = duration(int(width[long].mean())), share(more / int(width.sum()))
-    each, they = (f"Step {which} takes {mean}", "it takes")
-    if many > 1:
-        each, they = f"Steps {which} take {mean} on average", "they take"
-    yield Finding(
-        "slow_steps",
-        level,
-        f"{many:,} of {len(steps):,} steps {verb(many, 'take')} {duration(more)} longer than usual",
-        f"{each} on the CPU, the median step {duration(usual)}. What {they} longer is {part} of the time of "
-        f"all steps.{where}",
-        advice,
-        first_of(longest_first(trace, steps.event[long])),
-        {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
-    )
-
-
-def _more_work(results: Results, steps: StepTable) -> Iterator[Finding]:
-    """`slow_steps`, where the device sets the pace: some steps give it far more work than most."""
-    trace, work = results.trace, results.work()
-    begun = launch_times(trace, work)
-    step = step_of(steps, begun)
-    inside = step >= 0
-    time = sum_into(step[inside], trace.duration[work[inside]], len(steps))
-    usual = int(np.median(time))
-    long = (time >= COLD_RATIO * usual) & (time - usual >= SLOW_NS) & unusual_lengths(time)
-    many, more = int(long.sum()), int((time - usual)[long].sum())
-    if not long[1:].any() or more < SLOW_SHARE * time.sum():
-        return
-    worst = int(np.argmax(time))
-    only, at = _only_there(results, steps, long, worst)
-    of_it = (busy_union(trace, at).touching(begun, begun + 1) > 0) & (step == worst)
-    spent = int(trace.duration[work[of_it]].sum())
-    told = 2 * spent > time[worst] - usual
-    longest, average = (" in the longest", " on average") if many > 1 else ("", "")
-    where = f" Found only there: {only}, which launches {duration(spent)}{longest}." if told else ""
-    part = more / int(time.sum())
-    each = f"Step {_numbers(steps, long)} launches" if many == 1 else f"Steps {_numbers(steps, long)} launch"
-    yield Finding(
-        "slow_steps",
-        "medium" if told else "low",
-        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} {results.gpus} {duration(more)} more "
-        "work than usual",
-        f"{each} kernels and copies of {duration(int(time[long].mean()))}{average}, the median step "
-        f"{duration(usual)}. The difference is {share(part)} of the work of all steps.{where}",
-        _ONLY_THERE if told else _LARGER,
-        first_of([*at[:1].tolist(), *longest_first(trace, steps.event[long]).tolist()]),
-        {"slow": float(many), "more_ns": float(more), "share": part},
-    )
-
-
-def _numbers(steps: StepTable, long: Bool) -> str:
-    """The numbers of these steps, of many the first few."""
-    numbers = [f"{n}" for n in steps.number[long][:5].tolist()]
-    return ", ".join(numbers) + (", ..." if long.sum() > len(numbers) else "")
-
-
-def _only_there(results: Results, steps: StepTable, long: Bool, worst: int) -> tuple[str, I64]:
-    """The annotation that takes most of the `worst` step, of those that all `long` steps have and no other,
-    "" for none; and where it stands in that step (slices)."""
-    trace = results.trace
-    at = results.slices(Kind.ANNOTATION, lambda name: not name.startswith(_NOT_ASKED))
-    step = step_of(steps, trace.start[at])
-    usual = np.unique(trace.name[at[(step >= 0) & ~long[step]]])
-    mine = at[(step == worst) & ~np.isin(trace.name[at], usual)]
-    for other in np.flatnonzero(long).tolist():
-        mine = mine[np.isin(trace.name[mine], trace.name[at[step == other]])]
-    if not len(mine):
-        return "", mine
-    names, which = np.unique(trace.name[mine], return_inverse=True)
-    top = int(np.argmax([_time_in(trace, mine[which == i], steps, worst) for i in range(len(names))]))
-    return short_name(trace.names[int(names[top])], "user_annotation"), mine[which == top]
-
-
-def _time_in(trace: Trace, at: I64, steps: StepTable, step: int) -> int:
-    """How much of a step passes in these slices, ns."""
-    return int(busy_union(trace, at).within(steps.start[[step]], steps.end[[step]])[0])
-
-
-def _dearest(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
-    """(the op or call that is most of what the longest step takes beyond the others; for how much more, ns);
-    ("", 0) for none."""
-    trace, worst = results.trace, int(np.argmax(steps.end - steps.start))
-    rows = _busy_rows(results, steps)
-    own = results.own_time()[rows]
-
-    def spent(step: int) -> I64:
-        inside = (trace.start[rows] >= steps.start[step]) & (trace.start[rows] < steps.end[step])
-        return sum_into(trace.name[rows[inside]].astype(np.int64), own[inside], len(trace.names))
-
-    others = np.flatnonzero(~long)[:20].tolist()
-    surplus = spent(worst) - np.median(np.stack([spent(i) for i in others]), axis=0)
-    top = int(np.argmax(surplus))
-    width = steps.end - steps.start
-    if 2 * surplus[top] <= width[worst] - np.median(width[~long]):
-        return "", 0
-    return trace.names[top], int(surplus[top])
-
-
-def _busy_rows(results: Results, steps: StepTable) -> I64:
-    """The ops and calls of the steps' thread and of those that launch: in the backward pass the thread waits
-    for one of autograd's."""
-    trace, lanes = results.trace, results.launching_lanes().copy()
-    lanes[trace.lane[steps.event[0]]] = True
-    rows = np.flatnonzero(trace.is_kind(Kind.CPU_OP, Kind.RUNTIME) & ~trace.implausible)
-    return rows[lanes[trace.lane[rows]]]
-
-
-def _do_the_same(trace: Trace, steps: StepTable, rows: I64, long: Bool) -> bool:
-    """Whether the `long` steps have as many of `rows` as the others."""
-    done = count_in(steps, trace.start[rows])
-    usual = float(np.median(done[~long]))
-    return bool((np.abs(done[long] - usual) <= SAME * usual).all())
-
-
-def _widths(results: Results) -> F64 | None:
+def widths(results: Results) -> F64 | None:
     """Each step's CPU time without the profiler's own, ns; None unless the first is much longer."""
     steps = _alike(results)
     # If the device is always busy, a slow first step on the CPU costs nothing.
@@ -410,7 +208,7 @@ def _widths(results: Results) -> F64 | None:
     compiled = busy_union(results.trace, compile_phases(results)).within(steps.start[:1], steps.end[:1])
     if 2 * int(compiled[0]) > int(steps.end[0] - steps.start[0]):  # a finding of its own
         return None
-    width = _own_widths(results, steps)
+    width = own_widths(results, steps)
     most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
     wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
     wide = wide and bool(width[1:].max() < AS_LONG * width[0])  # else it is not for being the first
@@ -420,7 +218,7 @@ def _widths(results: Results) -> F64 | None:
     return width.astype(np.float64) if wide else None
 
 
-def _own_widths(results: Results, steps: StepTable) -> I64:
+def own_widths(results: Results, steps: StepTable) -> I64:
     """Each step's time on the CPU, without the profiler's work and waiting for a place in the queue, ns."""
     trace = results.trace
     not_its_own = busy_union(trace, np.union1d(profilers_work(trace), queue_full(trace)))
@@ -510,7 +308,9 @@ def _dearer(results: Results) -> list[tuple[str, float, int]]:
 def _profiler_time(results: Results, rows: I64) -> I64:
     """How much of each slice's own time was the profiler's. ``rows`` are rows of one lane, in order."""
     trace = results.trace
-    inside = _overhead(results).within(trace.start[rows], trace.start[rows] + trace.duration[rows])
+    inside = busy_union(trace, profilers_work(trace)).within(
+        trace.start[rows], trace.start[rows] + trace.duration[rows]
+    )
     around = np.searchsorted(rows, trace.parent[rows])
     has = np.flatnonzero((around < len(rows)) & (trace.parent[rows] >= 0))
     has = has[rows[around[has]] == trace.parent[rows[has]]]
@@ -523,9 +323,7 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
         return
     trace = results.trace
     # A collective waits for other ranks, on a thread of its own.
-    at = results.slices(
-        Kind.ANNOTATION, lambda name: not (name.startswith(_NOT_ASKED) or is_collective(name))
-    )
+    at = results.slices(Kind.ANNOTATION, lambda name: not (name.startswith(NOT_ASKED) or is_collective(name)))
     recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.implausible)
     position = np.searchsorted(recorded, at, side="right")
     at, position = at[position < len(recorded)], position[position < len(recorded)]
@@ -534,7 +332,7 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
     inside = (trace.lane[inner] == trace.lane[at]) & (trace.start[inner] < end)
     at, inner = at[inside], inner[inside]
     stretch = trace.start[inner] - trace.start[at]
-    stretch = stretch - _overhead(results).within(trace.start[at], trace.start[inner])
+    stretch = stretch - busy_union(trace, profilers_work(trace)).within(trace.start[at], trace.start[inner])
     long = (stretch >= STRETCH_NS) & (stretch >= STRETCH_SHARE * trace.duration[at])
     at, inner, stretch = at[long], inner[long], stretch[long]
     if not len(at) or stretch.sum() < STRETCH_OF_ALL * (results.span[1] - results.span[0]):
@@ -589,75 +387,3 @@ def work_in_flight_at_start(results: Results) -> Iterator[Finding]:
         first_of(longest_first(trace, at)),
         {"share": part, "events": float(len(at)), "last_end_ns": float(end.max())},
     )
-
-
-def profiler_overhead(results: Results) -> Iterator[Finding]:
-    """The profiler's own work delays the first device event, or explains a gap."""
-    trace = results.trace
-    overhead = profilers_work(trace)
-    if not len(overhead) or not results.gaps().devices:
-        return
-    spent = _overhead(results)
-    warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
-    warm_up = "" if asked_from_outside(trace) else warm_up
-    for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
-        several, device = len(results.gaps().devices) > 1, results.device_text(gaps)
-        begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
-        in_lead = int(spent.within(begun, np.array([gaps.first]))[0])
-        in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
-        worst = int(np.argmax(in_gaps)) if len(gaps) else -1
-        if results.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
-            first = int(results.work()[np.searchsorted(trace.start[results.work()], gaps.first)])
-            where = _what_it_interrupts(results, overhead, int(begun[0]), gaps.first)
-            name = trace.name_of(where[0])
-            yield Finding(
-                "profiler_overhead",
-                "info",
-                f"{name} holds up {f'the first kernel of {device}' if several else 'the first kernel'} for "
-                f"{duration(in_lead)}",
-                f"{capital(device)}'s first event starts {duration(gaps.lead_in)} after the CPU does; "
-                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
-                "profiler, the program does not have this cost.",
-                f"Do not count that stretch{' or the op around it' if where[1] else ''}.{warm_up}",
-                first_of([*(int(i) for i in where[2]), first]),
-                {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
-                device,
-            )
-        if worst >= 0 and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
-            many = int((in_gaps > 0).sum())
-            longest = "the longest lasts" if many > 1 else "it lasts"
-            where = _what_it_interrupts(results, overhead, int(gaps.start[worst]), int(gaps.end[worst]))
-            name = trace.name_of(where[0])
-            without = " and ".join(what for what in recorded_too(trace) if what != "shapes")
-            without = without and f", or record without {without}"
-            yield Finding(
-                "profiler_overhead",
-                "info",
-                f"The profiler's own work explains {duration(in_gaps.sum())} of idle time"
-                f"{f' of {device}' if several else ''}",
-                f"{name} holds {device} up in {plural(many, 'gap')}{where[1]}; {longest} "
-                f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
-                f"{'them' if many > 1 else 'it'}.",
-                f"Do not count that time. To get less of it, record fewer steps{without}.",
-                first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
-                {"profiler_ns": float(in_gaps.sum()), "gaps": float(many)},
-                device,
-            )
-
-
-def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
-    """(longest overhead event of a range of time, ", inside OP" or "", all its overhead events)."""
-    trace = results.trace
-    low = np.maximum(trace.start[overhead], start)
-    length = np.minimum(trace.start[overhead] + trace.duration[overhead], end) - low
-    inside = overhead[length > 0]
-    longest = int(inside[np.argmax(length[length > 0])])
-    middle = int(trace.start[longest] + trace.duration[longest] // 2)
-    threads = np.array([i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"], dtype=np.int64)
-    around = deepest_at(trace, threads, np.full(len(threads), middle, dtype=np.int64))
-    ops = [int(i) for i in around if i >= 0 and trace.kind[i] in (Kind.CPU_OP, Kind.RUNTIME)]
-    return longest, f", inside {trace.name_of(ops[0])}" if ops else "", inside
-
-
-def _overhead(results: Results) -> Union:
-    return busy_union(results.trace, profilers_work(results.trace))

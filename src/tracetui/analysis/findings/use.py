@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS, cause_sentences, waits_for_others
+from tracetui.analysis.cause_words import cause_sentences, waits_for_others
+from tracetui.analysis.causes import CAUSES, NOT_THE_PROGRAMS
 from tracetui.analysis.cpu_time import is_allocation
-from tracetui.analysis.findings.idle import TURNS_SHARE, blocking_launches, waits_for_device
 from tracetui.analysis.findings.idle_advice import LAUNCHING, advice_on, allocation_advice
 from tracetui.analysis.findings.idle_device import (
     IdleDevice,
@@ -28,6 +28,7 @@ from tracetui.analysis.findings.model import (
     longest_first,
     of_devices,
 )
+from tracetui.analysis.findings.waits import TURNS_SHARE, blocking_launches, waits_for_device
 from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.results import Results

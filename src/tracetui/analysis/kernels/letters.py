@@ -102,10 +102,7 @@ def _nvjet(text: str) -> Iterator[tuple[str, str]]:
             continue
         if not sizes and len(low) == 3 and low[0] in _NVJET_TYPES and set(low) <= set(_NVJET_TYPES):
             a, total, out = (_NVJET_TYPES[letter] for letter in low)
-            yield (
-                word,
-                f"{a} inputs, {total} accumulation, {out} result ({_UNDOCUMENTED})",
-            )
+            yield (word, f"{a} inputs, {total} accumulation, {out} result ({_UNDOCUMENTED})")
         elif not sizes and (low[:2], low[3:4]) == ("qq", "s") and low[4:] in _NVJET_TYPES:
             yield word, f"fp8 inputs, fp32 accumulation, {_NVJET_TYPES[low[4]]} result ({_UNDOCUMENTED})"
         elif size := _SIZES.fullmatch(low):

@@ -427,10 +427,7 @@ _FAMILIES = _families(
         "Launches a Triton kernel that Inductor wrote; its name lists the ops that were fused into it. "
         f"{GENERATED}",
     ),
-    (
-        r"triton_",
-        "Launches a Triton kernel. It was written by hand, or by a compiler that uses such names.",
-    ),
+    (r"triton_", "Launches a Triton kernel. It was written by hand, or by a compiler that uses such names."),
     (
         r"torch::autograd::CppNode<",
         "A node of the backward pass, written in C++ by a library. It computes the gradients of its op's "

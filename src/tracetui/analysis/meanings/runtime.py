@@ -118,19 +118,13 @@ _CALLS = (
         "Begins or ends the recording of a CUDA graph. What is launched in between is noted, not run.",
     ),
     (r"GraphInstantiate", "Makes a recorded CUDA graph ready to launch. It is slow, and done once."),
-    (
-        r"Graph(?!ics)",
-        "Builds or changes a CUDA graph. It launches nothing.",
-    ),
+    (r"Graph(?!ics)", "Builds or changes a CUDA graph. It launches nothing."),
     (
         r"GetErrorString|GetErrorName|GetLastError|PeekAtLastError",
         "Asks for the last error or its name, to check a call. It returns at once and launches nothing.",
     ),
     (r"SetDevice|CtxSetCurrent|CtxPushCurrent|CtxPopCurrent", "Selects the GPU. It launches nothing."),
-    (
-        r"CtxCreate|PrimaryCtx|cuInit|hipInit",
-        "Sets up the GPU for this process. It is slow, and done once.",
-    ),
+    (r"CtxCreate|PrimaryCtx|cuInit|hipInit", "Sets up the GPU for this process. It is slow, and done once."),
     (
         r"GetDevice|DeviceGet|PointerGet|DriverGet|RuntimeGet|CtxGet|StreamGet|GetAttribute|Attributes?$|Priority",
         "Asks the runtime something, such as a property of the GPU. It returns at once and launches nothing.",

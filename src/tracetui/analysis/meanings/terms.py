@@ -620,7 +620,7 @@ busy share
 launch to start
   The delay from a launch on the CPU to the start of its work on the GPU. A few microseconds mean that the
   GPU was waiting for it; more, that work was queued and the CPU is ahead.
-  where: the chart launch → start; the chain in explain
+  where: the counter delay; the chain in explain
   see: queue depth, launch
   also: launch to start, launch → start, delay, after its launch
 

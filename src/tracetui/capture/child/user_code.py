@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
 import runpy
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .channel import Channel, Failure
@@ -95,7 +96,8 @@ class ScriptRecorder:
         else:
             self.whole = recorder
         try:
-            runpy.run_path(path, run_name="__main__")
+            with self._alone():
+                runpy.run_path(path, run_name="__main__")
         except Recorded:
             active = self.job["active"]
             steps = f"the {active} wanted steps are" if active > 1 else "the wanted step is"
@@ -113,6 +115,26 @@ class ScriptRecorder:
         finally:
             hook.remove()
         return self._finish()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While recording, refuse a `torch.profiler` of the script's own: with two, PyTorch crashes."""
+        from torch.profiler import profile
+
+        original = profile.start
+
+        @functools.wraps(original)
+        def start(profiler: Any) -> None:
+            if not self.recorded and profiler not in (self.whole, self.prof):
+                text = "has a torch.profiler of its own: turn it off, or open the trace that it writes"
+                raise Failure("workload", f"{self.job['target']} {text}")
+            original(profiler)
+
+        profile.start = start
+        try:
+            yield
+        finally:
+            profile.start = original
 
     def _finish(self) -> torch.profiler.profile:
         if self.seen == 0:

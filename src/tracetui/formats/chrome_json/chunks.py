@@ -17,19 +17,12 @@ import msgspec
 from msgspec import Struct, field
 
 from tracetui.formats.chrome_json.intake import OTHERS, Chunk, Intake
-from tracetui.formats.chrome_json.recover_text import (
-    KEY,
-    SPACE,
-    Recovered,
-    ending_keys,
-    fits_end,
-    is_incomplete,
-    recover_text,
-)
+from tracetui.formats.chrome_json.recover_text import KEY, SPACE, Recovered, is_incomplete, recover_text
 from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
 from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
+from tracetui.formats.chrome_json.top_level import ending_keys, fits_end
 from tracetui.formats.window import Window
 from tracetui.patterns import pattern
 

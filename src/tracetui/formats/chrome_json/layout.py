@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tracetui.formats.chrome_json.recover_text import KEY, lenient, recover_text, top_level
+from tracetui.formats.chrome_json.recover_text import KEY, lenient, recover_text
 from tracetui.formats.chrome_json.schema import RAW_FIELDS
+from tracetui.formats.chrome_json.top_level import top_level
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.formats.errors import TraceError
+from tracetui.formats.errors import NOT_A_TRACE, TraceError
 from tracetui.formats.window import Window
 
 _SEARCHED = 1 << 26
@@ -65,7 +66,7 @@ def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) ->
         return Beginning(False, salvage(text[: match.start()]))
     found = recover_text(text, "more")
     if not found.events:
-        raise TraceError(_verdict(text) if window.ended else "is not a trace")
+        raise TraceError(_verdict(text) if window.ended else NOT_A_TRACE)
     begin = found.places[0][0]
     head = text[:begin]
     if head.strip(b"\xef\xbb\xbf \t\r\n"):  # else events alone, such as one a line
@@ -80,7 +81,7 @@ def _verdict(text: bytes) -> str:
     except msgspec.ValidationError:
         kept = False
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return "is not a trace"
+        return NOT_A_TRACE
     return f"is JSON, but {'its traceEvents is not an array' if kept else 'has no traceEvents'}"
 
 

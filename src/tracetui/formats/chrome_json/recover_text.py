@@ -21,7 +21,8 @@ from msgspec import Struct, field
 from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.formats.chrome_json.repair_many import all_decode, repair_many
 from tracetui.formats.chrome_json.scan import last_boundary
-from tracetui.formats.chrome_json.schema import ONE, RAW_FIELDS
+from tracetui.formats.chrome_json.schema import ONE
+from tracetui.formats.chrome_json.top_level import find_close
 from tracetui.patterns import pattern
 
 _SPACES = b" \t\r\n"
@@ -30,7 +31,6 @@ KEY = pattern(rb'"traceEvents"\s*:\s*\[')
 _GAP = pattern(rb"[, \t\r\n]*")
 _OPENING = pattern(rb'\{\s*"')
 _AFTER_CLOSING = pattern(rb'[}\]]\s*(?:,\s*)?(?=\{\s*")')
-_CLOSED = pattern(rb'\]\s*(?:\}\s*\Z|,\s*"|\Z)')
 _BETWEEN = pattern(rb"\}\s*,\s*(?=\{)")
 _BEGUN = pattern(rb'\{\s*"ph"\s*:')
 _TOKEN = pattern(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
@@ -52,8 +52,6 @@ _REPAIRED = 1 << 24
 """The longest text that is repaired, in bytes."""
 _TOGETHER = 1 << 21
 """The longest text whose events are repaired together: their parts take fifty times its memory at worst."""
-_SMALL = 1 << 20
-"""Top-level values longer than this stay undecoded."""
 
 
 class _Event(msgspec.Struct):
@@ -263,29 +261,6 @@ def is_incomplete(text: bytes) -> bool:
     return False
 
 
-def fits_end(tail: bytes, bare: bool) -> bool:
-    """Whether `tail` is valid after the bracket that closes the events."""
-    rest = tail.strip(b" \t\r\n\x00")
-    if bare:
-        return not rest
-    if rest.startswith(b"}"):
-        return len(rest) == 1
-    return bool(ending_keys(rest))
-
-
-def find_close(text: bytes, begin: int, bare: bool) -> int:
-    """Position of the bracket that closes the events, from `begin` on; -1 for none."""
-    whole = len(text.rstrip(b" \t\r\n\x00"))
-    budget = _BUDGET * len(text)
-    for match in _CLOSED.finditer(text, begin, whole):
-        budget -= whole - match.start()
-        if fits_end(text[match.start() + 1 : whole], bare):
-            return match.start()
-        if budget < 0:
-            break
-    return -1
-
-
 def lenient(text: bytes | memoryview | msgspec.Raw) -> dict[str, Any]:
     """A JSON object as a dict, with invalid UTF-8 replaced; {} if it cannot be decoded."""
     try:
@@ -295,25 +270,6 @@ def lenient(text: bytes | memoryview | msgspec.Raw) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def top_level(text: bytes) -> dict[str, Any]:
-    """Like `lenient`, but long values stay `msgspec.Raw`: decoded, they might take fifty times the memory."""
-    try:
-        found: dict[str, Any] = dict(RAW_FIELDS.decode(text))
-        for key, raw in found.items():
-            found[key] = msgspec.json.decode(raw) if len(memoryview(raw)) <= _SMALL else raw.copy()
-    except UnicodeDecodeError:
-        return top_level(text.decode("utf-8", "replace").encode())
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return found
-
-
-def ending_keys(tail: bytes) -> dict[str, Any]:
-    """The top-level keys of the text after the events' closing bracket."""
-    rest = tail.strip(b" \t\r\n\x00")
-    return top_level(b"{" + rest[1:]) if rest.startswith(b",") else {}
 
 
 def _sound(text: bytes, begin: int, end: int, out: Recovered) -> None:

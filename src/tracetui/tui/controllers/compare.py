@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracetui.session.comparing import Compared
+from tracetui.session.compared import Compared
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.panes.base import GoToDifference, GoToEvent

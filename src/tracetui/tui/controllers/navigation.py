@@ -69,11 +69,10 @@ class Navigation:
             self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_glossary(self, some: Sequence[Term] = ()) -> None:
-        from tracetui.tui.panes.overview import OverviewPane
         from tracetui.tui.screens.glossary import GlossaryScreen
 
         app, results, pane = self.host.screen.app, self.host.session.active.results, self.host.area.open
-        at = pane.part if isinstance(pane, OverviewPane) and not some else ""
+        at = pane.term if pane is not None and not some else ""
         sheet = GlossaryScreen(results, self.host.walk, self._show_example, some, at)
         app.push_screen(sheet, self._to_example)
 

@@ -153,6 +153,19 @@ class Pane(TableView):
         none."""
         return ""
 
+    @property
+    def term(self) -> str:
+        """The glossary's name for the first term in the row under the cursor, or else in the titles; "" for
+        none, or if the keys are not the pane's."""
+        from tracetui.analysis.glossary import terms_in
+
+        if self.row is None or self.table is None or not self.has_focus:
+            return ""
+        columns = self.table.columns
+        found = terms_in(*(c.text(self.row) for c in columns), *(c.title for c in columns))
+        name = found[0].name if found else ""
+        return "launch (cause)" if name == "launch" and self.key in ("gaps", "steps") else name
+
     def about(self) -> Message | None:
         """The request to go to the event or gap that the row under the cursor is about; None if it is about
         none."""

@@ -192,7 +192,7 @@ class OverviewPane(ScopedPane):
             self._go(min(beside)[2])
 
     @property
-    def part(self) -> str:
+    def term(self) -> str:
         """The glossary's name for the part of the time under the cursor, "" on other lines."""
         here = self.entries[self.row] if self.row is not None and self.entries else None
         blocks = self.overview.blocks if self.overview is not None else ()

@@ -100,11 +100,7 @@ class LinesSheet(TableSheet[int]):
         return max(20, min(110, self.size.width - labels - 6))
 
     def show_lines(
-        self,
-        lines: Sequence[Fact],
-        labels: int,
-        row: int | None,
-        leads: Callable[[Fact], bool] | None = None,
+        self, lines: Sequence[Fact], labels: int, row: int | None, leads: Callable[[Fact], bool] | None = None
     ) -> None:
         """`row`: where the cursor goes; the other arguments as in `facts_table`."""
         self.lines = lines

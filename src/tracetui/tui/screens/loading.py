@@ -52,11 +52,8 @@ class Progress(Drawn):
         """All lines, from top to bottom."""
         task = self.load_task
         if task.error is not None:
-            advice = "tracetui check FILE tells you more, and can repair some files."
             return [
                 *((line, "bad") for line in wrap(task.error, width)),
-                ("", "text"),
-                *((line, "text") for line in wrap(advice, width)),
                 ("", "text"),
                 ("Esc  back" if self.back else "Esc  quit", "dim"),
             ]

@@ -24,8 +24,8 @@ HINTS = (
 )
 
 
-def matches_table(trace: Trace, found: I64) -> Table:
-    """The matching events as columns."""
+def matches_table(trace: Trace, found: I64, called: Callable[[int], str]) -> Table:
+    """The matching events as columns. `called`: what a lane is called."""
 
     def words(key: str, title: str, text: Callable[[int], str], width: int, drop: int) -> Column:
         return Column(key, title, text, lambda: ranked(text), width, False, drop, False)
@@ -43,7 +43,7 @@ def matches_table(trace: Trace, found: I64) -> Table:
         Column("start", "Start", lambda r: instant(int(start[r])), lambda: start, 18, True, 1, False),
         Column("duration", "Duration", lambda r: fixed(int(length[r])), lambda: length, 12),
         words("category", "Category", lambda r: trace.categories[int(trace.category[found[r]])], 16, 2),
-        words("lane", "Lane", lambda r: trace.lanes[int(trace.lane[found[r]])].name, 26, 3),
+        words("lane", "Lane", lambda r: called(int(trace.lane[found[r]])), 26, 3),
         words("name", "Name", lambda r: short_of(trace, int(found[r])), 0, 0),
     )
     return Table(columns, len(found), empty="nothing matches")
@@ -57,7 +57,7 @@ class MatchesScreen(TableSheet[int], WalkingSheet[int]):
     def __init__(self, trace: Trace, found: I64, query: str, walk: Walk) -> None:
         super().__init__(f"{plural(len(found), 'match')} for “{query}”", HINTS, walk)
         self.found = found
-        self.table = matches_table(trace, found)
+        self.table = matches_table(trace, found, walk.scene.source.called)
         self.list = TableView()
 
     def on_mount(self) -> None:

@@ -17,6 +17,7 @@ from tracetui.session.folder import Found
 from tracetui.session.paths import TRACE_ENDINGS, typed_path
 from tracetui.session.recent import recent_traces
 from tracetui.session.samples import samples
+from tracetui.session.state import resolved
 from tracetui.session.trace_list import Choice, choices, completed
 from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
@@ -53,14 +54,15 @@ class TraceList(Vertical):
             self.path = path
 
     def __init__(self, capture: bool = False, traces: Sequence[Found] = (), without: str = "") -> None:
-        """`capture`: capturing is one of the choices; `traces`: those of a folder, which come first;
-        `without`: the path of a trace that is left out."""
+        """`capture`: capturing is one of the choices; `traces`: those of a folder, which come first, and only
+        once; `without`: the path of a trace that is left out."""
         super().__init__()
         self.capture, self.traces = capture, traces
+        left_out = {without, *(resolved(str(one.path)) for one in traces)}
         self.typed = ""
         self.every = False
         """Whether all recent traces are listed."""
-        self.recent = [one for one in recent_traces() if str(one.path) != without]
+        self.recent = [one for one in recent_traces() if str(one.path) not in left_out]
         self.samples = {name: path for name, path in samples().items() if str(path) != without}
         self.choices: list[Choice] = []
         self.list = PickList()

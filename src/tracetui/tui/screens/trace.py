@@ -257,4 +257,4 @@ class TraceScreen(TimelineScreen):
         elif len(self.walk.recordings) > 1:
             self.host.say("both open traces are on the screen")
         else:
-            self.host.say("this is the only open trace: c captures another")
+            self.host.say("this is the only open trace: Ctrl+O opens another")

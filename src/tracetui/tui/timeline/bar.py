@@ -64,15 +64,16 @@ def describe(
     slice_index: int,
     width: int,
     short: Callable[[int], str],
+    lane: str,
     *,
     offset: int = 0,
     letter: str = "",
     beside: Sequence[Part] = (),
     own: int | None = None,
 ) -> list[Part]:
-    """The selected event's line, at most `width` cells. `offset`: ns from the trace's time to the axis's;
-    `letter`: which of several recordings it is in; `beside`: its partner in another one; `own`: its self time
-    in ns, None while that is not known.
+    """The selected event's line, at most `width` cells. `lane`: what its lane is called; `offset`: ns from
+    the trace's time to the axis's; `letter`: which of several recordings it is in; `beside`: its partner in
+    another one; `own`: its self time in ns, None while that is not known.
 
     A kernel has its short name. If the line is too long, first the name is shortened; then the lane, the self
     time and the start are left out, in this order (and the launch, beside a partner); in the end the name is
@@ -97,7 +98,7 @@ def describe(
     elif place:
         delay = duration(start - int(trace.start[int(trace.launch[i])]))
         groups["launch"] = [("  launched ", False), (delay, True), (" before", False)]
-    groups["lane"] = [(f"  {trace.lanes[int(trace.lane[i])].name}", False)]
+    groups["lane"] = [(f"  {lane}", False)]
 
     before: list[Part] = [(f"{letter} ", False)] if letter else []
     head = sum(cell_len(text) for text, _ in before)

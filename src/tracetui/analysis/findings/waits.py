@@ -1,4 +1,4 @@
-"""Rules on idle devices: overhead, little use, data loading, communication, waiting for the GPU."""
+"""Rules on calls that wait for the GPU: in ops, outside of them, in launches, at the end."""
 
 from __future__ import annotations
 
@@ -10,41 +10,22 @@ import numpy as np
 from tracetui.analysis.ancestors import first_marked, op_around
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.cpu_time import blocking_copies, is_synchronising
-from tracetui.analysis.cpu_verdict import is_collective
 from tracetui.analysis.findings.anomaly import checked_for_nan
 from tracetui.analysis.findings.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
-from tracetui.analysis.findings.model import (
-    HIGH,
-    MEDIUM,
-    Finding,
-    first_of,
-    longest_first,
-    on_xpu,
-    outermost_op,
-    per_step,
-)
-from tracetui.analysis.gaps import DeviceGaps, busy_union
-from tracetui.analysis.kinds import communicates
+from tracetui.analysis.findings.model import Finding, first_of, longest_first, on_xpu, outermost_op, per_step
+from tracetui.analysis.gaps import busy_union
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import members, step_of
-from tracetui.analysis.select import by_name, processes_of
-from tracetui.analysis.split import BUSY, COLUMNS
+from tracetui.analysis.select import by_name
 from tracetui.analysis.sums import sum_into
-from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
+from tracetui.analysis.verdict import PARTS
 from tracetui.trace import Kind
-from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
-from tracetui.units import capital, duration, plural, share, significant, such, verb
+from tracetui.units import capital, duration, plural, share, such, verb
 
-LOADING_SHARE = 0.05
-COMMUNICATION_SHARE = 0.1
 WAIT_NS = 50_000
 WAIT_SHARE = 0.01
 WAIT_MEDIUM = 0.05
-LATE_RATIO = 1.5
-LATE_SHARE = 0.5
-MOST_STEPS = 1000
 SEVERAL_WAITS = 3
 """So many waits within a step cut it into pieces."""
 TURNS_SHARE = 0.1
@@ -90,25 +71,6 @@ _SEND = (
 _FETCH = (
     "Most of that wait is in copies of tensors to the host: copy them less often, or into pinned memory with "
     "non_blocking=True, and wait for them once, later."
-)
-
-
-_SEND_RECV = re.compile(r"SendRecv")
-_SENT = re.compile(r"(?:nccl:|c10d::)(?:send|recv)")
-_TO_ALL = re.compile(r"(?i)all_?to_?all|all2all")
-_AMONG_ALL = (
-    "Collectives",
-    "A collective's kernel also waits for the slowest rank, so a long one does not have to mean a slow "
-    "network.",
-    "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket sizes, "
-    "FSDP prefetching), or send less.",
-)
-_BETWEEN_TWO = (
-    "Sends and receives",
-    "A receive waits in its kernel until the other rank sends: between the stages of a pipeline that is "
-    "the bubble, not a slow network.",
-    "Compare the ranks: the stage that waits least is the slowest. More micro-batches, an interleaved "
-    "schedule or stages of equal work leave less to wait for.",
 )
 
 
@@ -161,7 +123,6 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     in_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
     in_step += f" ({each:,} in a step)" if 1 < each < len(ops) else ""
     largest = sorted(time, key=lambda name: -time[name])[:3]
-    order = np.argsort(-trace.duration[at], kind="stable")
     verdict = results.verdict()
     devices = len(results.gaps().devices)  # each of them may be idle for all of the wait
     cost = min(total * devices, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
@@ -213,7 +174,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
         else _READ_ONCE
         if each >= MANY_VALUES and 2 * time.get("aten::item", 0) > total
         else _READ_LATER,
-        first_of(at[order]),
+        first_of(longest_first(trace, at)),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
         | {"share": total / span if span else 0.0},
     )
@@ -302,18 +263,18 @@ def explicit_waits(results: Results) -> Iterator[Finding]:
     part = cost / verdict.judged if verdict.judged else 0.0
     if part < WAIT_MEDIUM or total < max(WAIT_NS, within):
         return
-    order = np.argsort(-trace.duration[at], kind="stable")
+    at = longest_first(trace, at)
     events = results.named(lambda name: "EventSynchronize" in name)
     yield Finding(
         "explicit_waits",
         "medium",
         f"The CPU waits {duration(total)} for {results.gpus} outside of ops",
-        f"{such(len(at), 'call', trace.name_of(int(at[order[0]])))} {verb(len(at), 'stop')} the CPU until "
+        f"{such(len(at), 'call', trace.name_of(int(at[0])))} {verb(len(at), 'stop')} the CPU until "
         f"{results.gpus} {'has' if devices < 2 else 'have'} caught up, outside of any op. Meanwhile nothing "
         f"is launched: for {duration(cost)}, {share(part)} {verdict.of()}, {results.gpus_are} idle because "
         "of these waits.",
         _LATER if 2 * int(trace.duration[at[events[trace.name[at]]]].sum()) > total else _OUT_OF_THE_LOOP,
-        first_of(at[order]),
+        first_of(at),
         {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost), "share": part},
     )
 
@@ -355,181 +316,3 @@ def waits_for_device(results: Results) -> Union:
         last = trace.start[launch[trace.lane[launch] == lane]].max()
         at = at[(trace.lane[at] == lane) & (trace.start[at] <= last)]
     return busy_union(trace, at)
-
-
-def data_loading(results: Results) -> Iterator[Finding]:
-    """Waiting for the next batch takes more than a twentieth of a step."""
-    trace, steps = results.trace, results.step_table()
-    at = loader_calls(results)
-    if not len(at):
-        return
-    if results.is_whole and len(steps):
-        at = at[step_of(steps, trace.start[at]) >= 0]
-        whole, base = int((steps.end - steps.start).sum()), steps.base
-    else:
-        whole, base = results.span[1] - results.span[0], results.verdict().base
-    total, whole = int(trace.duration[at].sum()), whole * processes_of(trace, at)
-    if not len(at) or not whole or total < LOADING_SHARE * whole:
-        return
-    order = np.argsort(-trace.duration[at], kind="stable")
-    longest = f", the longest {duration(trace.duration[at[order[0]]])}" if len(at) > 1 else ""
-    quiet = len(results.launch_calls()) and not trace.cut_off and not _launches_within(results, at)
-    idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
-    yield Finding(
-        "data_loading",
-        "high" if total > HIGH * whole else "medium" if total >= MEDIUM * whole else "low",
-        f"Data loading takes {share(total / whole)} {base}",
-        f"{plural(len(at), 'call')} of {trace.name_of(int(at[order[0]]))} {verb(len(at), 'take')} "
-        f"{duration(total)}{longest}.{idle}",
-        loading_advice(results),
-        first_of(at[order]),
-        {"loading_ns": float(total), "share": total / whole},
-    )
-
-
-def loading_advice(results: Results) -> str:
-    """What to try against waiting for a `DataLoader`: not what the program does already."""
-    pinned = results.named(lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
-    pin = "" if pinned or results.verdict().cpu else "set pin_memory=True, "
-    if results.named(lambda name: _is_loader(name) and "SingleProcess" in name).any():
-        return f"The DataLoader loads in the main process: try num_workers=4, {pin}or do less per sample."
-    return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
-
-
-def loader_calls(results: Results) -> I64:
-    """The waits for the next batch of a `DataLoader` (slices)."""
-    # Old traces give them the category of an op.
-    kinds = (Kind.ANNOTATION, Kind.CPU_OP)
-    return np.sort(np.concatenate([results.slices(kind, _is_loader) for kind in kinds]))
-
-
-def loading_time(results: Results) -> Union:
-    """While the program waits for a `DataLoader`, in all of the trace."""
-    whole = results.whole
-    return whole.kept("loading", lambda: busy_union(whole.trace, loader_calls(whole)))
-
-
-def _is_loader(name: str) -> bool:
-    return name.startswith("enumerate(DataLoader)#")
-
-
-def _launches_within(results: Results, at: I64) -> bool:
-    """Whether anything is launched by the threads of these slices while they run."""
-    trace, launch = results.trace, results.launch_calls()
-    starts = {lane: trace.start[launch[of]] for lane, of in places(trace.lane[launch], len(trace.lanes))}
-    return any(
-        bool(busy_union(trace, at[of]).touching(starts[lane], starts[lane] + 1).any())
-        for lane, of in places(trace.lane[at], len(trace.lanes))
-        if lane in starts
-    )
-
-
-def communication(results: Results) -> Iterator[Finding]:
-    """Collectives that no computation hides take more than a tenth of the time."""
-    if (cpu := results.verdict().cpu) is not None:
-        yield from _communication_of_cpu(results, cpu)
-    low, high = results.judged_range()
-    for gaps, time in zip(results.gaps().devices, results.judged_times(), strict=True):
-        if time[COLUMNS.index("communication")]:
-            yield from _communication_of(results, gaps, time, low, high)
-
-
-def _communication_of_cpu(results: Results, cpu: CpuTime) -> Iterator[Finding]:
-    trace, verdict = results.trace, results.verdict()
-    if cpu.exposed_communication < COMMUNICATION_SHARE * cpu.span:
-        return
-    at = np.sort(np.concatenate([results.slices(k, is_collective) for k in (Kind.CPU_OP, Kind.ANNOTATION)]))
-    at = longest_first(trace, at)
-    alone, names = cpu.exposed_communication, dict.fromkeys(trace.name_of(int(i)) for i in at[:50])
-    part = alone / cpu.span
-    yield Finding(
-        "communication",
-        "high" if part > 0.3 else "medium",
-        f"Communication alone takes {share(part)} {verdict.base}",
-        f"Collectives by name ({', '.join(list(names)[:3])}) run for "
-        f"{duration(cpu.communication)}, {duration(alone)} of it while no thread is in an op: {share(part)} "
-        f"of the {duration(cpu.span)} {verdict.base}. That includes waiting for the slowest rank."
-        f"{_late_step(results)}",
-        "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send "
-        "less.",
-        first_of(at),
-        {"exposed_ns": float(alone), "communication_ns": float(cpu.communication), "share": part},
-    )
-
-
-def _late_step(results: Results) -> str:
-    """A sentence on the longest step, where it is far longer than usual for its communication."""
-    rows = results.steps().rows
-    if rows and rows[-1].window[1] > rows[-1].start + LATE_RATIO * rows[-1].duration:
-        rows = rows[:-1]  # it has what all steps left to the device
-    if not results.is_whole or not 3 <= len(rows) <= MOST_STEPS:
-        return ""
-    length = np.array([row.window_length for row in rows])
-    longest = int(np.argmax(length))
-    ratio, more = length[longest] / np.median(length), int(length[longest] - np.median(length))
-    if ratio < LATE_RATIO:
-        return ""
-    talk = np.array([_communicating(row.verdict) for row in rows])
-    of_it = int(talk[longest] - np.median(talk))
-    if of_it < LATE_SHARE * more:
-        return ""
-    step = capital(rows[longest].label)
-    times = f"{significant(ratio, 2)} times as long as usual"
-    return (
-        f" {step} takes {times}: {duration(min(of_it, more))} of the {duration(more)} more are communication."
-    )
-
-
-def _communicating(verdict: Verdict) -> int:
-    cpu = verdict.cpu
-    return cpu.exposed_communication if cpu else verdict.parts[PARTS.index("communication")]
-
-
-def _communication_of(
-    results: Results, gaps: DeviceGaps, time: I64, low: int, high: int
-) -> Iterator[Finding]:
-    trace, verdict = results.trace, results.verdict()
-    base = f"{verdict.base} that count" if verdict.noticeably_left_out else verdict.base
-    work = results.cpu_time().work[gaps.device]
-    talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
-    at = work[talk]
-    if not len(at):
-        return
-    # Cut at the borders of the time, so that the shares add up.
-    talked = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
-    exposed, busy = int(time[COLUMNS.index("communication")]), int(time[BUSY].sum())
-    judged = judge(time, None).judged
-    at = at[members(trace, results.scope, at)]
-    if not len(at) or not judged or exposed < COMMUNICATION_SHARE * judged:
-        return
-    order = np.argsort(-trace.duration[at], kind="stable")
-    shorts = {results.decoded(int(i)).short for i in at[order][:50].tolist()}
-    many = len(results.gaps().devices) > 1
-    device_text = results.device_text(gaps)
-    where = f" on {device_text}" if many else ""
-    late = "" if many else _late_step(results)
-    what, waits, advice = _BETWEEN_TWO if _between_two(results, at) else _AMONG_ALL
-    yield Finding(
-        "communication",
-        "high" if exposed > 0.3 * judged else "medium",
-        f"Communication alone takes {share(exposed / judged)} {verdict.of(judged)}{where}",
-        f"{what} by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
-        f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. {waits}{late}",
-        advice,
-        first_of(at[order]),
-        {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
-        | {"share_of_busy": exposed / busy},
-        device_text,
-    )
-
-
-def _between_two(results: Results, at: I64) -> bool:
-    """Whether most of the communication `at` is sent from one rank to one other, as between the stages of a
-    pipeline: an all-to-all runs kernels of the same name."""
-    trace = results.trace
-    pairs = at[results.named(lambda name: _SEND_RECV.search(name) is not None)[trace.name[at]]]
-    if 2 * int(trace.duration[pairs].sum()) <= int(trace.duration[at].sum()):
-        return False
-    to_all = results.named(lambda name: _TO_ALL.search(name) is not None).any()
-    return not to_all and bool(results.named(lambda name: _SENT.match(name) is not None).any())

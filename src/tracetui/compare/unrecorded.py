@@ -1,0 +1,68 @@
+"""What one side of a comparison did not record, so that only the rest is compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracetui.analysis.select import named, plausible
+from tracetui.compare.match import Matches
+from tracetui.compare.sides import Side
+from tracetui.trace.model import DEVICE_WORK, I64, Kind
+
+SAMPLED = 256
+"""The most ops whose arguments are read."""
+
+
+def unrecorded_work(a: Side, b: Side) -> str:
+    """Which side recorded nothing on the device although it launches kernels: "A", "B", or "" if both
+    recorded some, or neither did."""
+    return _one_without(a, b, *DEVICE_WORK)
+
+
+def nothing(a: Side, b: Side) -> str:
+    """Which side has nothing to compare: "A", "B", or "" if both have something."""
+    return next((c for c, one in zip("AB", (a, b), strict=True) if not one.results.whole.analysable()), "")
+
+
+def unrecorded_cpu(a: Side, b: Side) -> str:
+    """Which side recorded nothing on the CPU, while both recorded the device: "A", "B" or ""."""
+    work_a, work_b = (len(plausible(side.trace, *DEVICE_WORK)) for side in (a, b))
+    has_a, has_b = (bool(len(plausible(side.trace, Kind.CPU_OP, Kind.RUNTIME))) for side in (a, b))
+    return ("B" if has_a else "A") if has_a != has_b and work_a and work_b else ""
+
+
+def unrecorded_ops(a: Side, b: Side) -> str:
+    """Which side recorded no ops although it launches kernels, and not by a graph: "A", "B" or ""."""
+    return _one_without(a, b, Kind.CPU_OP)
+
+
+def _some_ops(side: Side, calls: I64) -> list[dict[str, Any]]:
+    """The arguments of the first of these calls that are ops: they are near each other in the file."""
+    return side.trace.args_of(calls[side.trace.kind[calls] == Kind.CPU_OP][:SAMPLED])
+
+
+def unsized(a: Side, b: Side) -> bool:
+    """Whether ops take longer on larger inputs (because they compute on the CPU), and the input sizes were
+    not recorded on both sides."""
+    computes = not any(len(plausible(side.trace, *DEVICE_WORK)) for side in (a, b))
+    sized = (any(args.get("Input Dims") for args in _some_ops(side, side.calls)) for side in (a, b))
+    return computes and not all(sized)
+
+
+def gradients(a: Side, b: Side, calls: Matches) -> str:
+    """The only side that records what a backward pass would need: "A" or "B". "" if both do or neither does,
+    or if too few calls are the same: a compiled function or a graph does not show it."""
+    if 2 * len(calls.a) < max(len(a.calls), len(b.calls)):
+        return ""
+    has = []
+    for side, at in ((a, calls.a), (b, calls.b)):
+        numbers = [args.get("Sequence number") for args in _some_ops(side, at)]
+        has.append(any(isinstance(number, int) and number >= 0 for number in numbers))
+    return ("A" if has[0] else "B") if has[0] != has[1] else ""
+
+
+def _one_without(a: Side, b: Side, *kinds: Kind) -> str:
+    has_a, has_b = (bool(len(plausible(side.trace, *kinds))) for side in (a, b))
+    trace = (b if has_a else a).trace
+    launches = named(trace, lambda name: "LaunchKernel" in name)[trace.name[plausible(trace, Kind.RUNTIME)]]
+    return ("B" if has_a else "A") if has_a != has_b and launches.any() else ""

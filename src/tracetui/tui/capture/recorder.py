@@ -1,0 +1,114 @@
+"""Captures, and recordings of running processes: from the form or the sheet to the trace that opens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tracetui.tui.requests import OpenTrace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from textual.app import App
+
+    from tracetui.capture.events import CaptureResult
+    from tracetui.capture.live.model import Again, Recorded
+    from tracetui.capture.options import CaptureOptions
+    from tracetui.session.folder import Found
+    from tracetui.session.recording import Recording
+    from tracetui.tui.screens.trace import TraceScreen
+
+
+class Recorder:
+    """Shows what it takes to record a trace, and asks the app to open it."""
+
+    def __init__(
+        self,
+        app: App[Any],
+        shown: Callable[[], TraceScreen | None],
+        choose: Callable[[Sequence[Found]], object],
+    ) -> None:
+        """`shown`: gives the trace on the screen; `choose`: lets the user choose among several."""
+        self._app, self._shown, self._choose = app, shown, choose
+        self._options: CaptureOptions | None = None
+        """Those of the last capture."""
+        self._asked: dict[str, Again] = {}
+        """How traces of running processes were recorded, by the traces' resolved paths."""
+
+    def remember(self, path: str | Path, again: Again | None) -> None:
+        """Remember how the trace was recorded, so that `again` on it records the same process."""
+        if again is not None:
+            from tracetui.session.state import resolved
+
+            self._asked[resolved(str(path))] = again
+
+    def again(self) -> None:
+        """Show the capture form, or record again what was recorded for the trace on the screen."""
+        from tracetui.capture.catalog import WORKLOADS
+        from tracetui.capture.options import CaptureOptions
+        from tracetui.session.state import resolved
+        from tracetui.tui.capture.form import earlier_options
+
+        shown, options = self._shown(), None
+        if shown is not None:
+            again = self._asked.get(resolved(shown.trace.info.path))
+            if again is not None:
+                self.attach(again, shown.walk.recordings[-1])
+                return
+            options = earlier_options(shown.trace.info.path)
+        self._form(options or self._options or CaptureOptions(next(iter(WORKLOADS))))
+
+    def _form(self, options: CaptureOptions) -> None:
+        from tracetui.tui.capture.form_screen import FormScreen
+
+        self._app.push_screen(FormScreen(options), self.capture)
+
+    def capture(self, options: CaptureOptions | None) -> None:
+        """Capture with these options; None: the form was left."""
+        from tracetui.tui.capture.capture_screen import CaptureScreen
+
+        if options is not None:
+            self._options = options
+            self._app.push_screen(CaptureScreen(options), self.captured)
+
+    def captured(self, result: CaptureResult | CaptureOptions | None) -> None:
+        """Open what was captured, or go back to the form with the options of what failed."""
+        from tracetui.capture.options import CaptureOptions
+
+        if isinstance(result, CaptureOptions):
+            self._form(result)
+        elif result is not None:
+            self._app.post_message(OpenTrace(result.trace, self._before(result)))
+
+    def _before(self, result: CaptureResult) -> Recording | None:
+        """The recording to compare a capture with: the one on the screen, if it is of the same program."""
+        from tracetui.tui.capture.form import earlier_options
+
+        shown = self._shown()
+        if shown is None:
+            return None
+        before = shown.walk.recordings[-1]
+        earlier, now = earlier_options(before.trace.info.path), earlier_options(str(result.trace))
+        return before if earlier is not None and now is not None and earlier.target == now.target else None
+
+    def attach(self, again: Again | None = None, beside: Recording | None = None) -> None:
+        """Choose a process and record it, or repeat a recording and compare."""
+        from tracetui.tui.capture.attach_sheet import AttachSheet
+
+        def done(result: tuple[Again, Recorded] | None) -> None:
+            if result is None:
+                return
+            again, recorded = result
+            for path in recorded.paths:
+                self.remember(path, again)
+            for note in recorded.notes:
+                self._app.notify(note, markup=False)
+            if len(recorded.paths) > 1:
+                from tracetui.session.folder import found_at
+
+                self._choose([found_at(path) for path in recorded.paths])
+            else:
+                self._app.post_message(OpenTrace(recorded.paths[0], beside))
+
+        self._app.push_screen(AttachSheet(again), done)
