@@ -265,7 +265,7 @@ def _in_numpy(tree: _Tree, trace: Trace, moved: bool) -> _Merged:
     return _Merged(parent, removed, innermost, self_cpu, _totals(parent, own_device))
 
 
-def self_times(trace: Trace, calls: Calls, without_children: I64) -> I64:
+def self_times(calls: Calls, without_children: I64) -> I64:
     """The self time of every slice, in ns: that of a CPU call as PyTorch's averages count it.
 
     A call that is merged into the one around it has 0: its time is that one's. What the averages do not count

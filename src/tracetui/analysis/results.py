@@ -429,7 +429,7 @@ class Results:
         """The self time of every slice, ns: for a call, as the averages count it."""
         from tracetui.analysis.calls import self_times
 
-        return self_times(self.trace, self.calls(), self.own_time())
+        return self_times(self.calls(), self.own_time())
 
     def named(self, wanted: Callable[[str], bool]) -> Bool:
         """Mask over ``trace.names``."""
