@@ -978,6 +978,8 @@ def test_several_jobs_are_named_not_guessed(job: Start, tmp_path: Path) -> None:
 STOPPED = """
 import os, signal, sys
 where, number = sys.argv[1], int(sys.argv[2])
+if number == signal.SIGHUP:
+    signal.signal(number, signal.SIG_DFL)  # nohup ignores it
 class Import:  # the signal comes when this module is looked for
     def find_spec(self, name, *_):
         if name == where:
