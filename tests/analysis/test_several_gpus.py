@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.analysis.test_rules import found
-from tests.kineto import Event, cpu, launch, memcpy, run, trace_of
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, trace_of
 
 from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.results import Results
@@ -128,3 +128,19 @@ def test_the_profilers_work_by_device() -> None:
     assert both[1].text.startswith("GPU 1's first event starts")
     gaps = [x for x in findings_of(DATA / "data_parallel.json.gz") if x.rule == "profiler_overhead"]
     assert gaps[1].title.endswith("of idle time of GPU 1")
+
+
+@pytest.mark.parametrize("gpus", [2, 4])
+def test_the_profilers_work_on_many_gpus_is_told_once(tmp_path: Path, gpus: int) -> None:
+    events = [cpu("aten::mm", 0, 900), cpu("Activity Buffer Request", 20, 200, "overhead")]
+    for n in range(gpus):
+        args = {"correlation": n + 1, "device": n, "stream": 7}
+        events += [launch(225 + n, n + 1, 1), kernel(240 + n, 500, n + 1, pid=n, args=args)]
+    trace_of(tmp_path, *events)
+    titles = [x.title for x in findings_of(tmp_path / "t.json") if x.rule == "profiler_overhead"]
+    first = "Activity Buffer Request holds up the first kernel of GPU 0 for 200 µs"
+    assert titles[0] == (first if gpus < 3 else f"{first}; 3 others are alike")
+    assert len(titles) == (2 if gpus < 3 else 1)
+    if gpus > 2:
+        told = next(x for x in findings_of(tmp_path / "t.json") if x.rule == "profiler_overhead")
+        assert told.text.endswith(" Alike: GPU 1 (200 µs), GPU 2 (200 µs), GPU 3 (200 µs).")

@@ -128,6 +128,8 @@ class OfDevice:
     evidence: Callable[[], int]
     """The first slice to jump to."""
     tell: Callable[[], Finding]
+    figure: str = ""
+    """What stands behind its name where it is one of several; by default `part`."""
 
 
 def of_devices(found: Iterable[OfDevice], worst: Callable[[Iterable[float]], float]) -> Iterator[Finding]:
@@ -141,7 +143,7 @@ def of_devices(found: Iterable[OfDevice], worst: Callable[[Iterable[float]], flo
             yield from (one.tell() for one in alike)
             continue
         first, *others = sorted(alike, key=lambda one: one.part, reverse=worst is max)
-        listed = [f"{one.device} ({busy_text(one.part)})" for one in others[:MOST_LISTED]]
+        listed = [f"{one.device} ({one.figure or busy_text(one.part)})" for one in others[:MOST_LISTED]]
         listed += ["..."] if len(others) > MOST_LISTED else []
         told = first.tell()
         yield replace(

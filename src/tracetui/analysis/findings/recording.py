@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.efficiency import shapes_recorded
-from tracetui.analysis.findings.model import Finding, first_of
-from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.findings.model import Finding, OfDevice, first_of, of_devices
+from tracetui.analysis.gaps import DeviceGaps, busy_union
 from tracetui.analysis.initialisation import profilers_work
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import has
@@ -114,57 +115,77 @@ def recording_cost(results: Results) -> Iterator[Finding]:
 
 
 def profiler_overhead(results: Results) -> Iterator[Finding]:
-    """The profiler's own work delays the first device event, or explains a gap."""
+    """The profiler's own work delays the first device event, or explains gaps."""
     trace = results.trace
     overhead = profilers_work(trace)
     if not len(overhead) or not results.gaps().devices:
         return
     spent = busy_union(trace, overhead)
-    warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
-    warm_up = "" if asked_from_outside(trace) else warm_up
+    delayed: list[OfDevice] = []
+    held: list[OfDevice] = []
     for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
-        several, device = len(results.gaps().devices) > 1, results.device_text(gaps)
-        begun = np.array([gaps.first - gaps.lead_in], dtype=np.int64)
-        in_lead = int(spent.within(begun, np.array([gaps.first]))[0])
+        device = results.device_text(gaps)
+        begun = gaps.first - gaps.lead_in
+        in_lead = int(spent.within(np.array([begun]), np.array([gaps.first]))[0])
         in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
-        worst = int(np.argmax(in_gaps)) if len(gaps) else -1
         if results.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
             first = int(results.work()[np.searchsorted(trace.start[results.work()], gaps.first)])
-            where = _what_it_interrupts(results, overhead, int(begun[0]), gaps.first)
-            name = trace.name_of(where[0])
-            yield Finding(
-                "profiler_overhead",
-                "info",
-                f"{name} holds up {f'the first kernel of {device}' if several else 'the first kernel'} for "
-                f"{duration(in_lead)}",
-                f"{capital(device)}'s first event starts {duration(gaps.lead_in)} after the CPU does; "
-                f"{duration(in_lead)} of that is the profiler's own work ({name}){where[1]}. Without a "
-                "profiler, the program does not have this cost.",
-                f"Do not count that stretch{' or the op around it' if where[1] else ''}.{warm_up}",
-                first_of([*(int(i) for i in where[2]), first]),
-                {"profiler_ns": float(in_lead), "lead_in_ns": float(gaps.lead_in)},
-                device,
-            )
-        if worst >= 0 and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
-            many = int((in_gaps > 0).sum())
-            longest = "the longest lasts" if many > 1 else "it lasts"
-            where = _what_it_interrupts(results, overhead, int(gaps.start[worst]), int(gaps.end[worst]))
-            name = trace.name_of(where[0])
-            without = " and ".join(what for what in recorded_too(trace) if what != "shapes")
-            without = without and f", or record without {without}"
-            yield Finding(
-                "profiler_overhead",
-                "info",
-                f"The profiler's own work explains {duration(in_gaps.sum())} of idle time"
-                f"{f' of {device}' if several else ''}",
-                f"{name} holds {device} up in {plural(many, 'gap')}{where[1]}; {longest} "
-                f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
-                f"{'them' if many > 1 else 'it'}.",
-                f"Do not count that time. To get less of it, record fewer steps{without}.",
-                first_of([*(int(i) for i in where[2]), int(causes.event[worst])]),
-                {"profiler_ns": float(in_gaps.sum()), "gaps": float(many)},
-                device,
-            )
+            tell = partial(_delays_the_first, results, overhead, gaps, in_lead, first)
+            part = in_lead / gaps.lead_in
+            delayed.append(OfDevice("info", device, part, partial(int, first), tell, duration(in_lead)))
+        if len(gaps) and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
+            event = int(causes.event[np.argmax(in_gaps)])
+            tell = partial(_explains_gaps, results, overhead, gaps, in_gaps, event)
+            time = int(in_gaps.sum())
+            held.append(OfDevice("info", device, time / gaps.span, partial(int, event), tell, duration(time)))
+    yield from of_devices(delayed, max)
+    yield from of_devices(held, max)
+
+
+def _delays_the_first(results: Results, overhead: I64, gaps: DeviceGaps, spent: int, first: int) -> Finding:
+    trace, device = results.trace, results.device_text(gaps)
+    longest, inside, events = _what_it_interrupts(results, overhead, gaps.first - gaps.lead_in, gaps.first)
+    name = trace.name_of(longest)
+    kernel = f"the first kernel of {device}" if len(results.gaps().devices) > 1 else "the first kernel"
+    warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
+    return Finding(
+        "profiler_overhead",
+        "info",
+        f"{name} holds up {kernel} for {duration(spent)}",
+        f"{capital(device)}'s first event starts {duration(gaps.lead_in)} after the CPU does; "
+        f"{duration(spent)} of that is the profiler's own work ({name}){inside}. Without a profiler, the "
+        "program does not have this cost.",
+        f"Do not count that stretch{' or the op around it' if inside else ''}."
+        f"{'' if asked_from_outside(trace) else warm_up}",
+        first_of([*events.tolist(), first]),
+        {"profiler_ns": float(spent), "lead_in_ns": float(gaps.lead_in)},
+        device,
+    )
+
+
+def _explains_gaps(results: Results, overhead: I64, gaps: DeviceGaps, in_gaps: I64, event: int) -> Finding:
+    """`in_gaps`: the profiler's part of each gap, ns. `event`: what ends the gap with the largest."""
+    trace, device = results.trace, results.device_text(gaps)
+    worst, many, time = int(np.argmax(in_gaps)), int((in_gaps > 0).sum()), int(in_gaps.sum())
+    longest, inside, events = _what_it_interrupts(
+        results, overhead, int(gaps.start[worst]), int(gaps.end[worst])
+    )
+    name, which = trace.name_of(longest), "the longest lasts" if many > 1 else "it lasts"
+    without = " and ".join(what for what in recorded_too(trace) if what != "shapes")
+    of = f" of {device}" if len(results.gaps().devices) > 1 else ""
+    return Finding(
+        "profiler_overhead",
+        "info",
+        f"The profiler's own work explains {duration(time)} of idle time{of}",
+        f"{name} holds {device} up in {plural(many, 'gap')}{inside}; {which} "
+        f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
+        f"{'them' if many > 1 else 'it'}.",
+        "Do not count that time. To get less of it, record fewer steps"
+        f"{without and f', or record without {without}'}.",
+        first_of([*events.tolist(), event]),
+        {"profiler_ns": float(time), "gaps": float(many)},
+        device,
+    )
 
 
 def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
