@@ -146,7 +146,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         Column("mostly", right=False)
         .said("mostly", mostly)
         .filed(idle_by_cause=each(lambda r: causes_json(r.idle_by_cause))),
-        Column("causes", "Idle because of", causes, right=False, clauses=True).filed(
+        Column("causes", "Idle time by cause", causes, right=False, clauses=True).filed(
             **{f"idle_{field(cause)}": each(idle_of(cause)) for cause in CAUSES}
         ),
         time("compute", "Compute", 7, "compute"),
