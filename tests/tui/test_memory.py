@@ -26,7 +26,7 @@ from tracetui.report.gaps import FOUND
 from tracetui.session.history import LONGEST, History
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace import Trace
-from tracetui.tui.requests import OpenTrace
+from tracetui.tui.requests import EndComparison, OpenTrace
 from tracetui.tui.screens.trace import TraceScreen
 
 from .conftest import DATA, app_of, screen_of, until
@@ -49,6 +49,12 @@ def open_trace(pilot: Pilot[Any]) -> TraceScreen | None:
     """The trace's screen, where nothing is on top of it and nothing asked."""
     screen = pilot.app.screen
     return screen if isinstance(screen, TraceScreen) and screen.prompts.prompt is None else None
+
+
+def shown(pilot: Pilot[Any]) -> int:
+    """Of how many recordings the screen is, where nothing is on top of it."""
+    screen = open_trace(pilot)
+    return 0 if screen is None else len(screen.walk.recordings)
 
 
 def by_key(key: str) -> Sheet:
@@ -119,6 +125,31 @@ async def test_what_is_closed_is_let_go(name: str) -> None:
         widgets = sum(isinstance(thing, Widget) for thing in gc.get_objects())
         drawn = sum(isinstance(thing, StylesCache) for thing in gc.get_objects())
         assert drawn <= widgets + LEFT, "lines of widgets that are gone"
+
+
+async def test_a_comparison_that_has_ended_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even of objects that garbage collections skip."""
+    monkeypatch.setattr("tracetui.tui.app.CLOSED", 0.1)
+    app = app_of(DATA / "pairs" / "train_base.json.gz")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: open_trace(pilot) is not None)
+        alone = screen_of(app).session.active
+        other = DATA / "pairs" / "train_item.json.gz"
+        ended: list[weakref.ref[TraceScreen]] = []
+        for _ in range(3):
+            app.post_message(OpenTrace(other, beside=alone))
+            await until(
+                pilot, lambda: (now := open_trace(pilot)) is not None and len(now.walk.recordings) > 1
+            )
+            await until(pilot, lambda: all(worker.is_finished for worker in app.workers))
+            ended.append(weakref.ref(screen_of(app)))
+            gc.freeze()
+            app.post_message(EndComparison(alone))
+            await until(
+                pilot, lambda: (now := open_trace(pilot)) is not None and len(now.walk.recordings) < 2
+            )
+            await until(pilot, lambda: not gc.get_freeze_count())
+        assert not any(screen() for screen in ended[:-1])  # the last one is in a context that asyncio keeps
 
 
 async def test_where_things_were_is_forgotten_with_the_size(small: Trace) -> None:

@@ -44,6 +44,9 @@ SETTLED = 0.05
 OPENED = 1.0
 """Seconds after which a small trace has drawn its first picture."""
 
+CLOSED = 1.0
+"""Seconds after which nothing refers to the screen of a comparison that has ended."""
+
 
 NEARLY = 0.3
 """Seconds to wait for a trace that is almost read before another screen is shown."""
@@ -63,6 +66,12 @@ def collect_garbage() -> None:
     which stay."""
     gc.freeze()
     gc.enable()
+
+
+def let_go_of_closed() -> None:
+    """Collect what was closed. Its objects refer to one another, so those that collections skip would stay."""
+    gc.unfreeze()
+    gc.collect()
 
 
 class TracetuiApp(App):
@@ -364,6 +373,7 @@ class TracetuiApp(App):
             await self.switch_mode(mode_of(self, alone))
         self.traces.remove(both)
         await self.remove_mode(mode)
+        self.set_timer(CLOSED, let_go_of_closed)
 
     async def action_next_trace(self) -> None:
         """Show the next trace of this session, in turn."""
