@@ -69,7 +69,7 @@ def collect_garbage() -> None:
 
 
 def let_go_of_closed() -> None:
-    """Collect what was closed. Its objects refer to one another, so those that collections skip would stay."""
+    """Collect what was closed: it refers to itself, so objects that collections skip would stay."""
     gc.unfreeze()
     gc.collect()
 
