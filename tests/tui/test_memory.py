@@ -153,6 +153,26 @@ async def test_a_comparison_that_has_ended_is_let_go(monkeypatch: pytest.MonkeyP
         assert sum(screen() is not None for screen in ended) <= LEFT
 
 
+async def test_a_trace_that_is_open_is_not_read_again(tmp_path: Path) -> None:
+    one, other = (DATA / "pairs" / f"train_{name}.json.gz" for name in ("base", "item"))
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(one.read_bytes())
+    app = app_of(path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: open_trace(pilot) is not None)
+        first = screen_of(app)
+        for beside in (None, first.session.active):
+            for _ in range(2):
+                app.post_message(OpenTrace(other if beside else path, beside=beside))
+                await until(pilot, lambda wanted=2 if beside else 1: shown(pilot) == wanted)
+        await until(pilot, lambda: len(app.traces) == 2)
+        app.post_message(OpenTrace(path))
+        await until(pilot, lambda: app.screen is first)
+        path.write_bytes(other.read_bytes())  # another recording of the same name
+        app.post_message(OpenTrace(path))
+        await until(pilot, lambda: len(app.traces) == 3)
+
+
 async def test_where_things_were_is_forgotten_with_the_size(small: Trace) -> None:
     app = app_of(small.info.path)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -304,9 +304,15 @@ class TracetuiApp(App):
     async def on_open_trace(self, message: OpenTrace) -> None:
         if self.served:
             return
-        there = self._open_already(message.path) if message.beside is not None else None
-        if message.beside is not None and there is not None:
-            await self._show(self._trace_screen([message.beside, there]))
+        there = self._open_already(message.path)
+        if there is not None:
+            wanted = [there] if message.beside is None else [message.beside, there]
+            shown = next((trace for trace in self.traces if trace.walk.recordings == wanted), None)
+            if shown is None:
+                await self._show(self._trace_screen(wanted))
+            else:
+                await self.switch_mode(mode_of(self, shown))
+                shown.tell_place(self.traces.index(shown) + 1, len(self.traces))
             return
         task = LoadTask(message.path, draws=message.beside is None).start()
         await self.push_screen(LoadingScreen(task, beside=message.beside))
