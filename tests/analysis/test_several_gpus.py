@@ -46,6 +46,7 @@ def test_a_model_on_two_gpus() -> None:
     apart = found(load(DATA / "one_after_the_other.json.gz"), "gpus_in_turn")
     assert apart is not None
     assert "Results move" not in apart.text
+    assert "more than one never." in apart.text
     assert "stream" not in apart.advice
 
 

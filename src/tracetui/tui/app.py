@@ -69,7 +69,7 @@ def collect_garbage() -> None:
 
 
 def let_go_of_closed() -> None:
-    """Collect what was closed: it refers to itself, so objects that collections skip would stay."""
+    """Free what was closed: its objects refer to one another, so `gc.freeze` would keep them."""
     gc.unfreeze()
     gc.collect()
 

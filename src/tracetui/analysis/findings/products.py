@@ -132,8 +132,7 @@ def plain_convolutions(results: Results) -> Iterator[Finding]:
         graded_kernels(results, time),
         f"{name.dtype} convolutions run without tensor cores: {share(time / results.work_time)} of "
         f"{WORK_TIME}",
-        f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}: they "
-        f"read "
+        f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}: they read "
         f"{name.dtype} and multiply on the plain units, many times slower than the tensor cores could.",
         _PLAIN_CONVOLUTIONS,
         first_of(at),

@@ -45,6 +45,7 @@ def gpus_in_turn(results: Results) -> Iterator[Finding]:
     listed = [f"{results.device_text(devices[i])} for {duration(int(busy[i]))}" for i in used[:NAMED]]
     listed += ["..."] if len(used) > NAMED else []
     sent = results.slices(Kind.MEMCPY, lambda name: "PtoP" in name)
+    at_once = f"for {duration(together)} at most" if together else "never"
     why, early = "", ""
     if len(sent):
         why = f"Results move from one to another in {plural(len(sent), 'copy', 'copies')}: most likely each "
@@ -56,10 +57,10 @@ def gpus_in_turn(results: Results) -> Iterator[Finding]:
         "high" if any_of_them >= HIGH_SHARE * (high - low) else "medium",
         f"{len(used)} GPUs take turns and hardly ever work at the same time",
         f"Of the {duration(high - low)} {results.verdict().base}, at least one of them is busy for "
-        f"{duration(any_of_them)} ({', '.join(listed)}), more than one for {duration(together)} at most. "
+        f"{duration(any_of_them)} ({', '.join(listed)}), more than one {at_once}. "
         f"{why}Used like this, they are hardly faster than a single one.",
-        "If the model fits on one GPU, put a copy on each (DistributedDataParallel). If not, split each "
-        "batch into micro-batches, so that one GPU works on the next while another is busy "
+        "If the model fits on one GPU, put a copy on each (to train it: DistributedDataParallel). If not, "
+        "split each batch into micro-batches, so that one GPU works on the next while another is busy "
         f"(torch.distributed.pipelining).{early}",
         first_of(np.concatenate(each)),
         {
