@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 import pytest
 
 from tracetui.formats import machine
-from tracetui.formats.machine import in_blocks, in_turn, together
+from tracetui.formats.machine import in_blocks, together
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -37,16 +36,15 @@ def test_an_error_of_a_task_comes_out() -> None:
 
 
 @pytest.mark.usefixtures("cores")
-@pytest.mark.parametrize("blocks", [in_blocks, in_turn])
 @pytest.mark.parametrize("count", [0, 1, 10, 11, 95])
-def test_blocks_cover_all_of_it_once(count: int, blocks: Callable[..., None]) -> None:
+def test_blocks_cover_all_of_it_once(count: int) -> None:
     seen = np.zeros(count, dtype=np.int64)
 
     def work(some: slice) -> None:
         assert some.stop - some.start <= 10
         seen[some] += 1
 
-    blocks(count, work, 10)
+    in_blocks(count, work, 10)
     assert seen.tolist() == [1] * count
 
 
@@ -66,13 +64,3 @@ def test_for_the_main_thread_which_answers_keys_no_task_waits(monkeypatch: pytes
     monkeypatch.setattr(machine, "give_way", lambda: waited.append(None))
     assert squares(3) == [n**2 for n in range(3, 23)]
     assert not waited
-
-
-def test_what_is_done_in_turn_stays_in_its_thread_and_lets_others_go_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    done: list[object] = []
-    monkeypatch.setattr(machine, "give_way", lambda: done.append("waited"))
-    in_turn(25, lambda part: done.append((part.start, part.stop, threading.get_ident())), 10)
-    me = threading.get_ident()
-    assert done == ["waited", (0, 10, me), "waited", (10, 20, me), "waited", (20, 25, me)]

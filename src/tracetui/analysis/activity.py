@@ -12,6 +12,7 @@ from tracetui.analysis.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.select import named, op_names
 from tracetui.analysis.sums import sum_into
+from tracetui.formats.columns import counted, repeated
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
 from tracetui.trace.model import I64, Bool
@@ -78,7 +79,7 @@ def _count(
         fill |= dispatch[mine] | (kind != Kind.CPU_OP)
         which, ops, spent = (values[fill[which]] for values in (which, ops, spent))
         at = wanted[mine]
-        found.count[at] = np.bincount(which, minlength=len(mine))
+        found.count[at] = counted(which, len(mine))
         # Sum the time of each (gap, name), then take the largest one in each gap.
         pairs, back = np.unique(which * len(trace.names) + trace.name[ops], return_inverse=True)
         order = np.lexsort((-sum_into(back, spent, len(pairs)), pairs // len(trace.names)))
@@ -102,7 +103,7 @@ def _overlaps(trace: Trace, ops: I64, low: I64, high: I64) -> tuple[I64, I64, I6
     start, end = trace.start[ops], trace.start[ops] + trace.duration[ops]
     first = np.searchsorted(end, low, side="right")
     number = np.maximum(np.searchsorted(start, high, side="left") - first, 0)
-    which = np.repeat(np.arange(len(low)), number)
+    which = repeated(np.arange(len(low)), number)
     begun = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(number)[:-1]])
     at = first[which] + np.arange(len(which)) - begun[which]
     return which, ops[at], np.minimum(end[at], high[which]) - np.maximum(start[at], low[which])

@@ -18,6 +18,7 @@ from tracetui.analysis import sums
 from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, top_of
 from tracetui.analysis.select import called
 from tracetui.analysis.sums import sum_into
+from tracetui.formats.columns import counted
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
@@ -123,7 +124,7 @@ def main_lane(trace: Trace, ops: I64) -> int:
     found = steps[ops[np.minimum(np.searchsorted(ops, steps), len(ops) - 1)] == steps]
     if len(found):
         return int(trace.lane[found[0]])
-    count = np.bincount(trace.lane[ops], minlength=len(trace.lanes))
+    count = counted(trace.lane[ops], len(trace.lanes))
     for i in np.flatnonzero(count):
         lane = trace.lanes[int(i)]
         if trace.processes[lane.process].pid == lane.tid:
@@ -310,7 +311,7 @@ def _same_name_chains(name: I32, parent: I64) -> tuple[Bool, Bool, I64]:
     n = len(parent)
     inner = np.flatnonzero(parent >= 0)
     around = parent[inner]
-    children = np.bincount(around, minlength=n)
+    children = counted(around, n)
     same = np.flatnonzero(name[around] == name[inner])
     removed = np.zeros(n, dtype=np.bool_)
     removed[inner[same[children[around[same]] == 1]]] = True

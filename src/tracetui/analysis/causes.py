@@ -41,6 +41,7 @@ from tracetui.analysis.parts import CAUSES as CAUSES
 from tracetui.analysis.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.analysis.select import distinct
 from tracetui.analysis.stream_waits import waits_of
+from tracetui.formats.columns import counted
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.indices import places
@@ -160,7 +161,7 @@ def lead_in_causes(
 def cause_totals(causes: Causes) -> list[CauseTotal]:
     """For each cause its time and the number of gaps in which it is the main one, largest first. The times
     add up to the idle time."""
-    count = np.bincount(causes.cause, minlength=len(CAUSES))
+    count = counted(causes.cause, len(CAUSES))
     return cause_table(count.tolist(), causes.pieces.sum(0).tolist())
 
 

@@ -18,6 +18,7 @@ from tracetui.analysis.initialisation import first_calls, first_ops, loading, pr
 from tracetui.analysis.launches import NEARLY_ALL
 from tracetui.analysis.select import named, op_names, plausible
 from tracetui.analysis.sums import sum_into
+from tracetui.formats.columns import repeated, unique
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of, union
 from tracetui.trace.model import I64
@@ -64,7 +65,7 @@ class CpuTime:
         self.gaps: Sequence[DeviceGaps] | None = None
         """The gaps of every device, if already found."""
         calls = first_calls(trace)
-        self.first = np.union1d(calls, first_ops(trace, calls))
+        self.first = unique(calls, first_ops(trace, calls))
         """The calls and ops that initialise. Slices, sorted."""
         self.full = busy_union(trace, queue_full(trace))
         """When a launch waited for a place in its queue."""
@@ -128,8 +129,8 @@ class CpuTime:
         own, ops = self.states(lane)[-1], self.process_ops(lane)
         low = np.searchsorted(ops.end, begin, side="right")
         count = np.where(end > begin, np.maximum(np.searchsorted(ops.start, end) - low, 0), 0)
-        which = np.repeat(np.arange(len(begin)), count)
-        piece = np.arange(len(which)) + np.repeat(low - np.cumsum(count) + count, count)
+        which = repeated(np.arange(len(begin)), count)
+        piece = np.arange(len(which)) + repeated(low - np.cumsum(count) + count, count)
         start, over = np.maximum(ops.start[piece], begin[which]), np.minimum(ops.end[piece], end[which])
         return sum_into(which, over - start - own.within(start, over), len(begin))
 
@@ -171,7 +172,7 @@ class CpuTime:
         mine = self.first[low:high]
         low, high = np.searchsorted(self._blocking, (this.first, this.last))
         copies, calls = self._blocking[low:high], runtime[synchronising[name]]
-        sync = busy_union(trace, np.union1d(calls, copies))
+        sync = busy_union(trace, unique(calls, copies))
         waits = sync
         if len(copies):  # the copying itself is not a wait for earlier work
             calls = np.setdiff1d(calls, copies)
@@ -202,7 +203,7 @@ def _without(one: Union, other: Union) -> Union:
     """The parts of the first that the second does not cover."""
     if not len(one) or not len(other):
         return one
-    border = np.unique(np.concatenate([one.start, one.end, other.start, other.end]))
+    border = unique(one.start, one.end, other.start, other.end)
     low, high = border[:-1], border[1:]
     left = (one.within(low, high) > 0) & (other.within(low, high) == 0)
     return union(low[left], high[left])

@@ -21,6 +21,7 @@ from tracetui.analysis.gaps import elsewhere_text
 from tracetui.analysis.select import named, op_names, plausible
 from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING, CpuTime, Verdict
+from tracetui.formats.columns import counted
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import I64, Bool
@@ -70,7 +71,7 @@ class CpuWork:
         inner = np.flatnonzero(trace.parent >= 0)
         below = sum_into(trace.parent[inner].astype(np.int64), trace.duration[inner], len(trace))
         self.own = trace.duration - below
-        self.alone = np.bincount(trace.parent[inner], minlength=len(trace)) == 1
+        self.alone = counted(trace.parent[inner], len(trace)) == 1
         """Which slices have exactly one child."""
         calls = trace.is_kind(Kind.RUNTIME).any()  # then launches would be there, too
         none = "Nothing was launched on a GPU." if calls else "Only the CPU was recorded."

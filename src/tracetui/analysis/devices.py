@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.analysis.select import plausible
+from tracetui.formats.columns import repeated
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.trace.intervals import Union, union, union_of
 from tracetui.trace.model import I64, Bool
@@ -64,7 +65,7 @@ class Devices:
         trace, at = self.trace, self.work if mine is None else self.work[mine]
         if len(self) == 1:
             return union_of(trace.start, trace.duration, at)
-        shift = np.repeat(self.shift, self.events)
+        shift = repeated(self.shift, self.events)
         start = trace.start[at] + (shift if mine is None else shift[mine])
         return union(start, start + trace.duration[at])
 

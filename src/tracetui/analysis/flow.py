@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracetui.formats.columns import unique
 from tracetui.trace.indices import having
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
 
@@ -41,7 +42,7 @@ def work_within(trace: Trace, i: int) -> I64:
 
 def launches_within(trace: Trace, i: int) -> list[int]:
     """The runtime slices within slice i that launched something, by time."""
-    found: list[int] = np.unique(trace.launch[work_within(trace, i)]).tolist()
+    found: list[int] = unique(trace.launch[work_within(trace, i)]).tolist()
     return found
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracetui.analysis.causes import CAUSES, Causes
 from tracetui.analysis.gaps import DeviceGaps
+from tracetui.formats.columns import repeated
 from tracetui.trace.model import I64
 
 NONE = np.zeros(0, dtype=np.int64)
@@ -42,10 +43,9 @@ class GapList:
 
 def list_gaps(devices: Sequence[DeviceGaps]) -> GapList:
     """The gaps of several devices, in their order."""
-
-    number = np.repeat([d.device for d in devices], [len(d) for d in devices]).astype(np.int64)
+    number, count = np.array([(d.device, len(d)) for d in devices], dtype=np.int64).reshape(-1, 2).T
     fields = ("whole", "start", "duration", "before", "after")
-    return GapList(tuple(devices), number, *(_joined(devices, field) for field in fields))
+    return GapList(tuple(devices), repeated(number, count), *(_joined(devices, field) for field in fields))
 
 
 def _joined(parts: Sequence[object], field: str) -> I64:

@@ -12,10 +12,10 @@ import numpy as np
 
 from tracetui.analysis.ancestors import deepest_at, first_marked
 from tracetui.analysis.select import called, named, pick, plausible
-from tracetui.formats.machine import in_turn
+from tracetui.formats.columns import earliest, unique
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace.model import I64, Bool
 
 FAR = 10
 """A first call counts as slow from this multiple of the median of its name on."""
@@ -151,8 +151,8 @@ def first_ops(trace: Trace, calls: I64) -> I64:
     for lane in threads:
         at = deepest_at(trace, np.full(len(middle), lane, dtype=np.int64), middle)
         inner.append(at[at >= 0])
-    within = np.unique(np.concatenate(inner))
-    around = np.unique(first_marked(trace, within, trace.kind == Kind.CPU_OP))
+    within = unique(*inner)
+    around = unique(first_marked(trace, within, trace.kind == Kind.CPU_OP))
     around = around[around >= 0]
     around = around[(trace.duration[around] >= ALONE_NS) & ~trace.implausible[around]]
     if not len(around):
@@ -181,14 +181,8 @@ def _comes_again(trace: Trace, op: int, found: I64, ops: I64) -> bool:
     return bool((trace.duration[later] >= AGAIN * trace.duration[op]).any())
 
 
-def _earliest(first: I64, name: I32, start: I64) -> None:
-    """Lower `first[name]` to the earliest time at which an event of that name starts."""
-    in_turn(len(name), lambda part: np.minimum.at(first, name[part], start[part]))
-
-
 def _first_of_name(trace: Trace, every: I64, call: I64) -> Bool:
-    first = np.full(len(trace.names), np.iinfo(np.int64).max)
-    _earliest(first, trace.name[every], trace.start[every])
+    first = earliest(trace.name[every], trace.start[every], len(trace.names))
     return np.asarray(trace.start[call] == first[trace.name[call]], dtype=np.bool_)
 
 
@@ -202,6 +196,5 @@ def _opening_launches(trace: Trace) -> I64:
     kernel = plausible(trace, Kind.KERNEL)
     kernel = kernel[trace.launch[kernel] >= 0]
     launch = trace.launch[kernel].astype(np.int64)
-    first = np.full(len(trace.names), np.iinfo(np.int64).max)
-    _earliest(first, trace.name[kernel], trace.start[launch])
-    return np.unique(launch[trace.start[launch] == first[trace.name[kernel]]])
+    first = earliest(trace.name[kernel], trace.start[launch], len(trace.names))
+    return unique(launch[trace.start[launch] == first[trace.name[kernel]]])

@@ -15,6 +15,7 @@ from tracetui.analysis.launches import Launches, find_launches
 from tracetui.analysis.scope import StepTable, launch_times, step_of
 from tracetui.analysis.select import distinct
 from tracetui.analysis.sums import sum_into
+from tracetui.formats.columns import counted, repeated
 from tracetui.formats.machine import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
@@ -73,7 +74,7 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
         into[-1] += int(values.sum())
 
     def count(into: I64, step: I64) -> None:
-        into += np.bincount(step, minlength=size)
+        into += counted(step, size)
         into[-1] += len(step)
 
     def of_kind(of: _Work, name: str, mine: Bool, hidden_by: Bool | None = None) -> None:
@@ -128,7 +129,7 @@ class _Work(NamedTuple):
 
 
 def _work(trace: Trace, table: StepTable, devices: Devices) -> _Work:
-    at, shift = devices.work, np.repeat(devices.shift, devices.events)
+    at, shift = devices.work, repeated(devices.shift, devices.events)
     step, start, end = (np.empty(len(at), np.int64) for _ in range(3))
 
     def look(part: slice) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from tracetui.analysis.scope import Scope, members
 from tracetui.analysis.select import by_name, plausible
 from tracetui.analysis.sums import sum_into
+from tracetui.formats.columns import counted
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64, Bool
 
@@ -98,7 +99,7 @@ def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
     copied = (trace.kind[launches.event] == Kind.MEMCPY) & (held <= end)
     short = np.flatnonzero((run < launches.cost) & alone & ~copied)
     names, which = by_name(trace, launches.event[short])
-    count = np.bincount(which, minlength=len(names)).astype(np.int64)
+    count = counted(which, len(names))
     order = np.argsort(-count, kind="stable")
     device_time = sum_into(which, run[short], len(names))
     launch_time = sum_into(which, launches.cost[short], len(names))

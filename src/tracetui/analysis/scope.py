@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from tracetui.analysis.select import called
 from tracetui.copying import replace
+from tracetui.formats.columns import counted
 from tracetui.safe_text import plain
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool, kept_by_trace
@@ -206,7 +207,7 @@ def step_of(steps: StepTable, time: I64) -> I32:
 
 def count_in(steps: StepTable, time: I64) -> I64:
     """How many of the times are in each step."""
-    return np.bincount(step_of(steps, time) + 1, minlength=len(steps) + 1)[1:]
+    return counted(step_of(steps, time) + 1, len(steps) + 1)[1:]
 
 
 def launch_times(trace: Trace, at: I64) -> I64:

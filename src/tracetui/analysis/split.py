@@ -20,6 +20,7 @@ from tracetui.analysis.gaps import DeviceGaps, find_gaps
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.parts import BUSY_PARTS as BUSY_PARTS
 from tracetui.analysis.scope import NEVER, StepTable, launch_times
+from tracetui.formats.columns import repeated
 from tracetui.formats.machine import threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import sum_of
@@ -147,7 +148,7 @@ class Split:
             low, first = int(events[:first].sum()), first + len(some)
             rows = slice(low, low + int(many.sum()))
             start, end = gaps.start[rows], gaps.start[rows] + gaps.duration[rows]
-            every = np.repeat(some.gap_first, many) + gaps.index[rows]
+            every = repeated(some.gap_first, many) + gaps.index[rows]
             found.append(some.idle.causes(every, start, end, steps))
         return join_causes(found)
 
@@ -248,7 +249,7 @@ class DeviceTimes:
         before, after = np.flatnonzero(first > low), np.flatnonzero(last < high)
         many = np.array([len(device) for device in gaps])
         everyone = np.arange(len(gaps))
-        which = np.concatenate([before, np.repeat(everyone, many), after])
+        which = np.concatenate([before, repeated(everyone, many), after])
 
         def all_gaps(field: str) -> list[I64]:
             return [getattr(device, field) for device in gaps]
@@ -298,7 +299,7 @@ class DeviceTimes:
         launch = trace.launch[devices.work].astype(np.int64)
         launched = np.where(launch >= 0, trace.start[launch], NEVER)
         latest = np.maximum.reduceat(launched, devices.first[:-1])
-        hit = np.flatnonzero(launched == np.repeat(latest, devices.events))
+        hit = np.flatnonzero(launched == repeated(latest, devices.events))
         last = launch[hit[np.searchsorted(hit, devices.first[:-1])]]
         return np.where(last >= 0, trace.lane[last], -1).astype(np.int64)
 

@@ -37,6 +37,7 @@ from tracetui.analysis.ancestors import first_marked, op_around
 from tracetui.analysis.cycles import ALIKE, TIMES, find_cycle
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.sums import sum_into
+from tracetui.formats.columns import unique
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 
@@ -275,7 +276,7 @@ def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found
     every, parts = chosen, 1
     for group in groups:
         if len(group) == len(chosen) and trace.lane[group[0]] == trace.lane[chosen[0]]:
-            both = np.union1d(every, group)
+            both = unique(every, group)
             if len(both) > len(every) and _apart(trace, both):
                 every, parts = both, parts + 1
     rounds = every.reshape(len(chosen), parts)

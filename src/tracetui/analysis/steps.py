@@ -29,6 +29,7 @@ from tracetui.analysis.scope import NO_STEP, StepTable, find_steps, launch_times
 from tracetui.analysis.split import BUSY, COLUMNS, IDLE, Split
 from tracetui.analysis.verdict import OF_RECORDING, OF_STEP, CpuTime, Verdict, judge
 from tracetui.copying import replace
+from tracetui.formats.columns import counted
 from tracetui.formats.machine import no_collections, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
@@ -186,8 +187,8 @@ def summarize_steps(
     at = np.searchsorted(low, ends) - 1
     inside = (at >= 0) & (ends <= high[at]) if count else np.zeros(len(ends), np.bool_)
     place = at[inside] * len(CAUSES) + cause[inside]
-    gaps += np.bincount(place, minlength=gaps.size).reshape(gaps.shape)
-    gaps[count] += np.bincount(cause, minlength=len(CAUSES))
+    gaps += counted(place, gaps.size).reshape(gaps.shape)
+    gaps[count] += counted(cause, len(CAUSES))
 
     unusual = unusual_lengths(table.end - table.start)
 

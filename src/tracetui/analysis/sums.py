@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tracetui.formats.machine import in_turn
+from tracetui.formats.columns import earliest
 from tracetui.formats.native import load_library
 from tracetui.trace.model import I32, I64
 
@@ -103,9 +103,7 @@ def tally(
     start, duration = (column[slices if of_slices else mine] for column in times)
     count += np.bincount(row, minlength=size)
     total += sum_into(row, duration, size)
-    earliest = np.full(size, np.iinfo(np.int64).max)
-    in_turn(len(row), lambda part: np.minimum.at(earliest, row[part], start[part]))
-    early = np.flatnonzero(start == earliest[row])
+    early = np.flatnonzero(start == earliest(row, start, size)[row])
     early = early[np.lexsort((source[slices[early]], -duration[early], row[early]))]
     found, leading = np.unique(row[early], return_index=True)
     first[found] = mine[early[leading]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
+from tracetui.formats.columns import repeated
 from tracetui.trace.model import I64
 
 WINDOW = 1 << 14
@@ -84,8 +85,8 @@ def _edits(a: I64, b: I64) -> tuple[I64, I64]:
         number %= _TOP
     blocks = Levenshtein.editops(_text(number[: len(a)]), _text(number[len(a) :])).as_matching_blocks()
     begin_a, begin_b, size = np.array([(block.a, block.b, block.size) for block in blocks], dtype=np.int64).T
-    within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-    at_a, at_b = np.repeat(begin_a, size) + within, np.repeat(begin_b, size) + within
+    within = np.arange(size.sum()) - repeated(np.cumsum(size) - size, size)
+    at_a, at_b = repeated(begin_a, size) + within, repeated(begin_b, size) + within
     same = a[at_a] == b[at_b]
     return at_a[same], at_b[same]
 

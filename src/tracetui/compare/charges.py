@@ -12,6 +12,7 @@ from tracetui.compare.changes import Change, Part
 from tracetui.compare.launched import COMPILED
 from tracetui.compare.match import Matches, Vocabulary
 from tracetui.compare.sides import Side
+from tracetui.formats.columns import counted, unique
 from tracetui.trace.model import I64, Bool, Kind
 
 SAME, MIXED, NOTHING = -1, -2, -3
@@ -78,7 +79,7 @@ def charged(trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Chan
     found = np.ones(len(calls.a), dtype=np.bool_)
     for tree, at, mine in zip(trees, (calls.a, calls.b), parts, strict=True):
         outer = np.concatenate([np.zeros(0, np.int64), *(part.calls for part in mine)])
-        found &= (tree.under(np.unique(tree.place[outer])) >= 0)[tree.place[at]]
+        found &= (tree.under(unique(tree.place[outer])) >= 0)[tree.place[at]]
     return found
 
 
@@ -116,7 +117,7 @@ def _owners(side: Side, tree: CallTree, parts: list[Part], still: list[int]) -> 
     # the op runs no kernel.
     told = (call >= 0) & (changed | (trace.kind[work] != Kind.MEMSET))
     alone, found = (_all_of(tree, call[some], owner[some]) for some in (told, told & ~(changed & moves)))
-    launches = np.bincount(call[call >= 0], minlength=len(tree.at)) > 0
+    launches = counted(call[call >= 0], len(tree.at)) > 0
     return np.where(found == NOTHING, alone, found), launches
 
 
@@ -124,7 +125,7 @@ def _all_of(tree: CallTree, call: I64, owner: I64) -> I64:
     """For each call, the owner of everything it launches. `call`, `owner`: for each event (position,
     number)."""
     order = np.argsort(call, kind="stable")
-    of, launched = owner[order], np.bincount(call, minlength=len(tree.at))
+    of, launched = owner[order], counted(call, len(tree.at))
     until = np.append(0, np.cumsum(launched))
     low, high = until[:-1], until[tree.end]
     changes = np.append(0, np.cumsum(np.diff(of) != 0))

@@ -14,6 +14,7 @@ from tracetui.analysis.select import named
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import ALIKE
 from tracetui.compare.sides import Side, by_graph
+from tracetui.formats.columns import counted, repeated
 from tracetui.trace.model import I32, I64, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))
@@ -124,7 +125,7 @@ def launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, calls
     free[place[calls]] = False
     # Memsets come with many ops and do not count as the ops' own work.
     launch = place[trace.launch[work[trace.kind[work] != Kind.MEMSET]]]
-    until = np.append(0, np.cumsum(np.bincount(launch[launch >= 0], minlength=len(tree.at))))
+    until = np.append(0, np.cumsum(counted(launch[launch >= 0], len(tree.at))))
     alone = free & (until[tree.end] == until[:-1])
     climb = alone & ~named(trace, lambda name: COMPILED.search(name) is not None)[trace.name[tree.at]]
     top = np.where(op >= 0, place[op], -1)
@@ -146,15 +147,17 @@ def launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, calls
     }
     around = np.where(op >= 0, trace.parent[op], -1)
     graph = np.where(by_graph(side, at), trace.launch[at], -1)
-    patterns = _patterns(trace.name, [len(one) for one in events], at, op, tops, around, graph)
+    patterns = _patterns(
+        trace.name, np.array([len(one) for one in events], np.int64), at, op, tops, around, graph
+    )
     return Launched(side, innermost, outermost, names, shapes, set(at[graph >= 0].tolist()), patterns)
 
 
-def _patterns(name: I32, sizes: list[int], at: I64, *above: I64) -> list[bytes]:
+def _patterns(name: I32, sizes: I64, at: I64, *above: I64) -> list[bytes]:
     """`sizes`: the lengths of the runs of events in `at`; `above`: what is around each event (slices, -1 for
     none)."""
-    ends = np.cumsum(sizes, dtype=np.int64)
-    run, begin = np.repeat(np.arange(len(sizes)), sizes), np.repeat(ends - sizes, sizes)
+    ends = np.cumsum(sizes)
+    run, begin = repeated(np.arange(len(sizes)), sizes), repeated(ends - sizes, sizes)
     columns: list[I32 | I64] = [name[at]]
     for one in above:
         _, first, which = np.unique(run * (len(name) + 1) + one, return_index=True, return_inverse=True)

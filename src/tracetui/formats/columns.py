@@ -37,6 +37,47 @@ def looked_up(table: Array, index: Array) -> Array:
     return out
 
 
+# numpy holds the interpreter's lock in `repeat`, `bincount`, `unique` and `ufunc.at`: for millions of values
+# no key is answered for a tenth of a second. These do the same in parts, or by sorting.
+
+
+def repeated(values: Array, counts: Array) -> Array:
+    """`np.repeat(values, counts)`."""
+    ends = np.cumsum(counts)
+    out = np.empty(int(ends[-1]) if len(ends) else 0, dtype=values.dtype)
+    for a, b in blocks(0, len(out)):
+        low, high = np.searchsorted(ends, (a, b - 1), side="right")
+        mine = slice(low, high + 1)
+        begin, end = ends[mine] - counts[mine], ends[mine]
+        out[a:b] = np.repeat(values[mine], np.minimum(end, b) - np.maximum(begin, a))
+    return out
+
+
+def counted(values: Array, size: int) -> I64:
+    """`np.bincount(values, minlength=size)`. Raises IndexError for a value that is not in [0, size)."""
+    found = np.zeros(size, dtype=np.int64)
+    if len(values) and int(values.min()) < 0:
+        raise IndexError
+    for a, b in blocks(0, len(values)):
+        np.add.at(found, values[a:b], 1)
+    return found
+
+
+def earliest(index: Array, times: I64, size: int) -> I64:
+    """The least of the times of each index from 0 to `size` - 1; the largest int64 for none."""
+    found = np.full(size, np.iinfo(np.int64).max)
+    for a, b in blocks(0, len(index)):
+        np.minimum.at(found, index[a:b], times[a:b])
+    return found
+
+
+def unique(*values: Array) -> Array:
+    """The distinct values of some columns of one type, in order."""
+    ordered = np.sort(np.concatenate(values))
+    found: Array = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return found
+
+
 def extremes(column: Array) -> tuple[int, int]:
     """The least and the largest of a column of integers that is not empty."""
     found = in_blocks(len(column), lambda part: (int(column[part].min()), int(column[part].max())))

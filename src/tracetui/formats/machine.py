@@ -223,11 +223,3 @@ def in_blocks(count: int, work: Callable[[slice], T], size: int = _BLOCK) -> lis
     results of a part fit in the processor's cache, which alone often makes it worth it."""
     parts = [partial(work, slice(at, min(at + size, count))) for at in range(0, count, size)]
     return together(parts, threads_for(count))
-
-
-def in_turn(count: int, work: Callable[[slice], object], size: int = _BLOCK) -> None:
-    """Call `work` for the parts of [0, count), one after the other: for work that holds the interpreter's
-    lock, as `ufunc.at` does. Other threads, such as the screen's, then wait for one part, not for all."""
-    for at in range(0, count, size):
-        give_way()
-        work(slice(at, min(at + size, count)))

@@ -11,6 +11,7 @@ import numpy as np
 from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.kernel_names import decode
 from tracetui.analysis.results import Results
+from tracetui.analysis.select import distinct
 from tracetui.analysis.sums import sum_by, sum_into
 from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.copying import replace
@@ -301,8 +302,8 @@ def _ops(results: Results, costs: _Costs) -> Block:
     names = [table.names[row] for row in rows.tolist()]
     total = float(values[on & ~(table.annotation & table.device)].sum())
     entries = _top(results, rows, values, costs.calls, total, names, "ops", by)
-    lanes = np.bincount(results.trace.lane[results.calls().cpu]) if of_cpu else np.zeros(0)
-    on_all = ", all threads" if np.count_nonzero(lanes) > 1 else ""
+    lanes = distinct(results.trace.lane[results.calls().cpu], len(results.trace.lanes)) if of_cpu else ()
+    on_all = ", all threads" if len(lanes) > 1 else ""
     return Block("ops", "Ops", f"{what}, of {duration(total)} {costs.said}{on_all}", entries)
 
 

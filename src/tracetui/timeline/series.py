@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from msgspec import Struct, field
 
+from tracetui.formats.columns import counted, earliest
 from tracetui.trace.intervals import union
 from tracetui.trace.memory import HOST, memory_records
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Trace
@@ -138,16 +139,15 @@ def launches(trace: Trace) -> list[Series]:
     linked = trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0) & ~trace.implausible
     devices = np.array([lane.device for lane in trace.lanes], dtype=np.int32)
     device = devices[trace.lane]
-    used = sorted(set(devices[np.bincount(trace.lane[linked], minlength=len(devices)) > 0].tolist()))
+    used = sorted(set(devices[counted(trace.lane[linked], len(devices)) > 0].tolist()))
     for one in used:
         where = f"{trace.device_called(one)} " if len(used) > 1 else ""
         mine = np.flatnonzero(linked & (device == one))
-        start, launched = trace.start[mine], trace.start[trace.launch[mine]]
+        start, launch = trace.start[mine], trace.launch[mine]
+        launched = trace.start[launch]
         # All that one launch started, such as a CUDA graph's kernels, has the delay of the first of them.
-        _, which = np.unique(trace.launch[mine], return_inverse=True)
-        first = np.full(int(which.max()) + 1, np.iinfo(np.int64).max)
-        np.minimum.at(first, which, start)
-        delay = np.maximum(first[which] - launched, 0).astype(np.float64)
+        first = earliest(launch, start, len(trace))
+        delay = np.maximum(first[launch] - launched, 0).astype(np.float64)
         over = union(np.minimum(launched, start), start + np.maximum(trace.duration[mine], 1)).end
         times, values = np.concatenate([start, over]), np.concatenate([delay, np.full(len(over), np.nan)])
         order = np.argsort(times, kind="stable")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracetui.copying import replace
-from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up
+from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up, repeated
 from tracetui.formats.contents import Contents
 from tracetui.formats.machine import PART, THREADS, give_back, in_blocks, together
 from tracetui.formats.store import LAUNCH_FLOWS, Store
@@ -73,7 +73,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     columns["category"], kind = (looked_up(table, head) for table in (category_of_head, plan.kind_of_head))
     del head
     columns["kind"] = kind
-    columns["lane"] = lane = np.repeat(np.arange(len(plan.lanes), dtype=np.int32), np.diff(firsts))
+    columns["lane"] = lane = repeated(np.arange(len(plan.lanes), dtype=np.int32), np.diff(firsts))
     start, duration = columns["start"], columns["duration"]
     start -= zero
     correlation, external = columns["correlation"], columns["external_id"]

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.formats import machine
+from tracetui.formats.columns import repeated
 from tracetui.trace.model import I32, I64, Trace, kept_by_trace
 from tracetui.trace.nesting import first_places, positions
 
@@ -43,7 +44,7 @@ class Index(Struct, frozen=True):
             return self.at
         begin, count = self._where(values)
         begin -= np.cumsum(count) - count
-        found: I32 = self.at[np.repeat(begin, count) + np.arange(count.sum())]
+        found: I32 = self.at[repeated(begin, count) + np.arange(count.sum())]
         return found
 
     def count(self, values: I32 | I64) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.formats.columns import blocks, extremes, looked_up
+from tracetui.formats.columns import blocks, extremes, looked_up, unique
 from tracetui.formats.machine import in_blocks
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
 
@@ -62,8 +62,8 @@ def guess_ranks(process: I32, device: I32, kind: I8, lane: I32, start: I64, corr
         mine = runtime[owner == one]
         mine = mine[np.argsort(correlation[mine], kind="stable")]
         offers.append((correlation[mine], start[mine]))
-    ids = np.concatenate([np.unique(offered) for offered, _ in offers])
-    if len(np.unique(ids)) == len(ids):
+    ids = np.concatenate([unique(offered) for offered, _ in offers])
+    if len(unique(ids)) == len(ids):
         return None
     work = _indices(_kinds(kind, *DEVICE_WORK) & (correlation != NO_ID))
     at_device, taken = device[lane[work]], set[int]()
@@ -96,7 +96,7 @@ def borrow_ids(kind: I8, correlation: I64, external: I64) -> bool:
     runtime, device = _indices(_kinds(kind, Kind.RUNTIME)), _indices(_kinds(kind, *DEVICE_WORK))
     own = external[runtime]
     own = own[own != NO_ID]
-    if not len(own) or len(np.unique(own)) < len(own) or not np.isin(external[device], own).any():
+    if not len(own) or len(unique(own)) < len(own) or not np.isin(external[device], own).any():
         return False
     for some in (runtime, device):
         correlation[some], external[some] = external[some], NO_ID

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tracetui.formats.columns import Array, blocks, looked_up
-from tracetui.formats.machine import PART, THREADS, in_blocks, in_turn, together
+from tracetui.formats.columns import Array, blocks, looked_up, repeated, unique
+from tracetui.formats.machine import PART, THREADS, in_blocks, together
 from tracetui.formats.native import load_library
 from tracetui.trace.model import I32, I64
 
@@ -198,7 +198,7 @@ def _by_sorting(start: I64, duration: I64, firsts: Sequence[int]) -> tuple[I32, 
     stretches: list[tuple[int, int]] = []
     if len(crossing):
         roots = np.flatnonzero(depth == 0)
-        which = np.unique(np.searchsorted(roots, crossing, side="right") - 1)
+        which = unique(np.searchsorted(roots, crossing, side="right") - 1)
         ends = np.append(roots, count)[which + 1]
         stretches = list(zip(roots[which].tolist(), ends.tolist(), strict=True))
     return depth, parent, stretches
@@ -215,7 +215,7 @@ def _on_one_axis(start: I64, duration: I64, first: I64) -> tuple[I64, I64]:
         start, end = numbers[: len(start)].astype(np.int64), numbers[len(start) :].astype(np.int64)
         base, top = np.zeros_like(base), np.full(len(first), len(moments))
     shift = np.cumsum(top - base + 1) - (top - base + 1) - base
-    shift = np.repeat(shift, np.diff(first, append=len(start)))
+    shift = repeated(shift, np.diff(first, append=len(start)))
     return start + shift, end + shift
 
 
@@ -332,12 +332,6 @@ def first_places(values: I32, size: int) -> I32:
         values = np.ascontiguousarray(values, dtype=np.int32)
         LIBRARY.first_places(values.ctypes.data, len(values), size, first.ctypes.data)
         return first
-    count = len(values)
-
-    def look(part: slice) -> None:  # from the end on: what is written last stays
-        at = np.arange(count - part.start - 1, count - part.stop - 1, -1, dtype=np.int32)
-        at = at[(values[at] >= 0) & (values[at] < size)]
-        first[values[at]] = at
-
-    in_turn(count, look)
+    at = np.flatnonzero((values >= 0) & (values < size)).astype(np.int32)[::-1]
+    first[values[at]] = at  # from the end on: what is written last stays
     return first

@@ -9,6 +9,7 @@ import numpy as np
 from tracetui.analysis.findings.model import MEDIUM, Finding, first_of, longest_first
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import OF_RECORDING
+from tracetui.formats.columns import unique
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, share
@@ -46,7 +47,7 @@ def anomaly_detection(results: Results) -> Iterator[Finding]:
     part = total / span if span else 0.0
     if part < ANOMALY_SHARE:
         return
-    nodes = len(np.unique(trace.parent[at]))
+    nodes = len(unique(trace.parent[at]))
     yield Finding(
         "anomaly_detection",
         "medium" if part >= MEDIUM else "low",

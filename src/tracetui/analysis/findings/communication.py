@@ -18,6 +18,7 @@ from tracetui.analysis.scope import launch_times, members
 from tracetui.analysis.select import processes_of
 from tracetui.analysis.split import BUSY, COLUMNS
 from tracetui.analysis.verdict import PARTS, CpuTime, Verdict, judge
+from tracetui.formats.columns import unique
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.units import capital, duration, plural, share, significant, size
@@ -139,7 +140,7 @@ def ddp_copies(results: Results) -> Iterator[Finding]:
     back = results.slices(Kind.CPU_OP, lambda name: name == _TO_GRADIENTS)
     buffers, gradients = int(trace.duration[flat].sum()), int(trace.duration[back].sum())
     total = buffers + gradients
-    part = total / ((high - low) * max(1, processes_of(trace, np.union1d(flat, back))))
+    part = total / ((high - low) * max(1, processes_of(trace, unique(flat, back))))
     if part < DDP_SHARE:
         return
     text, advice = "", ""
@@ -157,7 +158,7 @@ def ddp_copies(results: Results) -> Iterator[Finding]:
         f"DistributedDataParallel's own copies keep the CPU busy for {share(part)} {verdict.base}",
         text.strip(),
         advice.strip(),
-        first_of(longest_first(trace, np.union1d(flat, back))),
+        first_of(longest_first(trace, unique(flat, back))),
         {"cpu_ns": float(total), "share": part},
     )
 

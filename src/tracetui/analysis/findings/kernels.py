@@ -37,6 +37,7 @@ from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
 from tracetui.analysis.sums import sum_into
+from tracetui.formats.columns import unique
 from tracetui.trace.model import I64
 from tracetui.units import duration, plural, rate, share
 
@@ -176,7 +177,7 @@ def memory_bound(results: Results) -> Iterator[Finding]:
     if (results.busy_share or 0.0) < BUSY_SHARE:
         return
     indexing = results.work_of_kind("index")
-    at = np.union1d(
+    at = unique(
         results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy"), indexing
     )
     at = outside_attention(results, at[~host_copies(trace, at)])

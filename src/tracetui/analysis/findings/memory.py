@@ -12,6 +12,7 @@ from tracetui.analysis.kernel_names import short_name
 from tracetui.analysis.memory import OUT_OF_MEMORY
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
+from tracetui.formats.columns import unique
 from tracetui.trace import Kind
 from tracetui.trace.memory import named_instants
 from tracetui.units import duration, plural
@@ -45,5 +46,5 @@ def out_of_memory(results: Results) -> Iterator[Finding]:
         "(torch.utils.checkpoint). If much is reserved and little allocated: "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
         first_of(ops),
-        {"requests": float(len(time)), "ops": float(len(np.unique(ops)))},
+        {"requests": float(len(time)), "ops": float(len(unique(ops)))},
     )

@@ -16,6 +16,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.scope import count_in
 from tracetui.analysis.verdict import busy_text
 from tracetui.copying import replace
+from tracetui.formats.columns import unique
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union
 from tracetui.trace.model import I64
@@ -180,7 +181,7 @@ def longest_first(trace: Trace, at: I64) -> I64:
 def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
     """The first of some slices, by their number, that ends at each of these times, each of which is the end
     of one. `kinds`: the slices, in several arrays. By time, each once."""
-    times, found = np.unique(times), []
+    times, found = unique(times), []
     for at in kinds:
         over = trace.start[at] + trace.duration[at]
         found.append(at[times[np.minimum(np.searchsorted(times, over), len(times) - 1)] == over])

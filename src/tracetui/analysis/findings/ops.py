@@ -24,6 +24,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
 from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING
+from tracetui.formats.columns import unique
 from tracetui.trace import Kind
 from tracetui.trace.indices import index, places
 from tracetui.trace.intervals import union
@@ -97,7 +98,7 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
     if not len(call) or _is_expected(results, int(call[0]), int(mine[0])):
         return
     inside = int(trace.duration[call].sum())
-    first_use = busy_union(trace, np.union1d(loading(trace), results.cpu_time().first))
+    first_use = busy_union(trace, unique(loading(trace), results.cpu_time().first))
     if 2 * int(first_use.within(trace.start[call], trace.start[call] + trace.duration[call]).sum()) > inside:
         # a finding of its own
         return

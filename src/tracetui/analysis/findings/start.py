@@ -20,6 +20,7 @@ from tracetui.analysis.scope import StepTable, count_in, step_of
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING
+from tracetui.formats.columns import unique
 from tracetui.trace import Kind
 from tracetui.trace.intervals import EMPTY, all_of
 from tracetui.trace.model import F64, I64
@@ -66,7 +67,7 @@ def initialisation(results: Results) -> Iterator[Finding]:
     lost = int(results.split().idle_within(low, high)[0, FIRST_USE])
     if lost < max(INITIALISATION_NS, INITIALISATION_SHARE * int(high[0] - low[0])):
         return
-    at = np.union1d(results.cpu_time().first, loading(trace))
+    at = unique(results.cpu_time().first, loading(trace))
     at = at[(trace.start[at] < high[0]) & (trace.start[at] + trace.duration[at] > low[0])]
     # An op around such a call says where, not what: name it where it holds nothing of the kind.
     calls = at[trace.kind[at] != Kind.CPU_OP]
@@ -221,7 +222,7 @@ def widths(results: Results) -> F64 | None:
 def own_widths(results: Results, steps: StepTable) -> I64:
     """Each step's time on the CPU, without the profiler's work and waiting for a place in the queue, ns."""
     trace = results.trace
-    not_its_own = busy_union(trace, np.union1d(profilers_work(trace), queue_full(trace)))
+    not_its_own = busy_union(trace, unique(profilers_work(trace), queue_full(trace)))
     return np.asarray(steps.end - steps.start - not_its_own.within(steps.start, steps.end), dtype=np.int64)
 
 

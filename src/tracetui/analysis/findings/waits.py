@@ -18,6 +18,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
 from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import PARTS
+from tracetui.formats.columns import unique
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
@@ -118,7 +119,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
     }
     calls, which = by_name(trace, at)
     most = trace.names[int(calls[np.argmax(sum_into(which, trace.duration[at], len(calls)))])]
-    ops = np.unique(parent)  # one that copies and then waits for the copy takes two calls
+    ops = unique(parent)  # one that copies and then waits for the copy takes two calls
     each = per_step(results, trace.start[ops]) or 0
     in_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
     in_step += f" ({each:,} in a step)" if 1 < each < len(ops) else ""
@@ -183,7 +184,7 @@ def blocking_calls(results: Results) -> Iterator[Finding]:
 def _waits_in_ops(results: Results) -> tuple[I64, I64]:
     """The calls in ops that make the CPU wait for the device, and the op around each (slices)."""
     trace = results.trace
-    at = np.union1d(
+    at = unique(
         results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
     )
     parent = op_around(trace, at)
@@ -200,7 +201,7 @@ def sending_advice(results: Results) -> str:
     """What to try where most of the CPU's waits are in copies to a device; "" elsewhere."""
     at, parent = _waits_in_ops(results)
     sent = _sending(results, at, parent, outermost_op(results, parent))
-    waits = np.union1d(at, results.slices(Kind.RUNTIME, is_synchronising))
+    waits = unique(at, results.slices(Kind.RUNTIME, is_synchronising))
     return _SEND if 2 * sent > int(results.trace.duration[waits].sum()) else ""
 
 
@@ -208,7 +209,7 @@ def waits_in_a_step(results: Results) -> tuple[int, str]:
     """(how many ops of a step make the CPU wait for the device; the op of most of them that the program
     calls, "" for none)."""
     _, parent = _waits_in_ops(results)
-    ops = np.unique(parent)
+    ops = unique(parent)
     names, which = by_name(results.trace, outermost_op(results, ops))
     most = int(names[np.argmax(np.bincount(which))]) if len(ops) else -1
     return per_step(results, results.trace.start[ops]) or 0, results.trace.names[most] if len(ops) else ""
@@ -290,7 +291,7 @@ def blocking_launches(results: Results) -> Iterator[Finding]:
     done = trace.start[event] + trace.duration[event] <= trace.start[call] + trace.duration[call]
     if done.sum() < BLOCKED_CALLS or done.sum() < BLOCKED_SHARE * len(done):
         return
-    call = np.unique(call[done])
+    call = unique(call[done])
     yield Finding(
         "blocking_launches",
         "high",
@@ -308,7 +309,7 @@ def blocking_launches(results: Results) -> Iterator[Finding]:
 def waits_for_device(results: Results) -> Union:
     """While the thread that launches most waits for a device, in or outside of ops, before it goes on."""
     trace, launch = results.trace, results.launch_calls()
-    at = np.union1d(
+    at = unique(
         results.slices(Kind.RUNTIME, is_synchronising), blocking_copies(trace, results.launches().event)[0]
     )
     if len(launch):

@@ -1,0 +1,60 @@
+"""What numpy does under the interpreter's lock, done in parts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracetui.formats import columns
+from tracetui.formats.columns import blocks, counted, earliest, repeated, unique
+
+INDEX = st.lists(st.integers(0, 9), max_size=40)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def in_parts() -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "blocks", partial(blocks, size=3))
+        yield
+
+
+@given(st.lists(st.tuples(st.integers(-99, 99), st.integers(0, 8)), max_size=20))
+def test_repeated(pairs: list[tuple[int, int]]) -> None:
+    values, counts = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    for kind in (np.int32, np.int64):
+        found = repeated(values.astype(kind), counts)
+        assert found.dtype == kind
+        assert found.tolist() == np.repeat(values, counts).tolist()
+
+
+@given(INDEX)
+def test_counted(index: list[int]) -> None:
+    values = np.array(index, dtype=np.int32)
+    assert counted(values, 10).tolist() == np.bincount(values, minlength=10).tolist()
+
+
+@pytest.mark.parametrize("wrong", [-1, 10])
+def test_nothing_is_counted_elsewhere(wrong: int) -> None:
+    with pytest.raises(IndexError):
+        counted(np.array([1, 2, 3, wrong]), 10)
+
+
+@given(INDEX, st.data())
+def test_earliest(index: list[int], data: st.DataObject) -> None:
+    times = data.draw(st.lists(st.integers(-9, 9), min_size=len(index), max_size=len(index)))
+    found = earliest(np.array(index, dtype=np.int32), np.array(times, dtype=np.int64), 10).tolist()
+    none = np.iinfo(np.int64).max
+    assert found == [
+        min((t for i, t in zip(index, times, strict=True) if i == one), default=none) for one in range(10)
+    ]
+
+
+@given(INDEX, INDEX)
+def test_unique(one: list[int], other: list[int]) -> None:
+    a, b = (np.array(some, dtype=np.int64) for some in (one, other))
+    assert unique(a).tolist() == np.unique(a).tolist()
+    assert unique(a, b).tolist() == np.union1d(a, b).tolist()
