@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, trace_of
 
-from tracetui.analysis.efficiency import _Sum, computing_type, efficiency
+from tracetui.analysis.efficiency import RUN, _spread, _Sum, computing_type, efficiency
 from tracetui.analysis.flops import Work, work_of
 from tracetui.analysis.inputs import broadcast, per_axis, read_inputs
 
@@ -354,8 +356,20 @@ def test_part_of_the_events_and_part_of_the_ops(tmp_path: Path) -> None:
     assert (some.ops[0].calls, some.ops[0].duration, some.sampled) == (2, 5000, False)
     assert efficiency(trace, kernels[:0]).ops == ()
     few = efficiency(trace, limit=3)
-    assert (few.ops[0].calls, few.ops[0].duration, few.sampled) == (3, 9000, True)  # the first, third, last
+    assert (few.ops[0].calls, few.ops[0].duration, few.sampled) == (3, 6000, True)  # the first three
     assert not efficiency(trace, limit=5).sampled
+
+
+@given(st.integers(1, 5000), st.integers(1, 400))
+def test_a_sample_is_of_short_runs_that_are_spread_over_all(count: int, limit: int) -> None:
+    at = _spread(count, limit)
+    assert len(at) <= min(count, limit)
+    assert (np.diff(at, prepend=-1, append=count) > 0).all()
+    if count > limit:
+        assert len(at) > 0.8 * limit - 1
+        runs = at.reshape(-(-limit // RUN), -1)
+        assert (np.diff(runs, axis=1) == 1).all()
+        assert (runs[:, 0] * len(runs) // count == np.arange(len(runs))).all(), "a part without a run"
 
 
 def test_elementwise_work_has_no_flops_rate(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ In a trace without a device the operators' own CPU times replace the kernels', a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,11 +21,16 @@ from tracetui.analysis.flops import Work, counted, work_of
 from tracetui.analysis.kernels.model import KernelName
 from tracetui.analysis.peaks import Peak, find_peak
 from tracetui.analysis.select import named
+from tracetui.formats.columns import repeated
 from tracetui.trace import Kind, Trace
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Bool
 
 LIMIT = 50_000
-"""The most operators whose shapes are read for one table; if there are more, an evenly spread sample."""
+"""The most operators whose shapes are read for one table; if there are more, a sample."""
+RUN = 50
+"""Operators of the sample that come one after the other."""
+GOLDEN = 0.6180339887498949
+"""Multiples of the golden ratio's fraction spread evenly over [0, 1)."""
 
 _MATRIX = ("gemm", "conv", "attention")
 
@@ -101,12 +106,12 @@ class _Sum:
     slices: list[int] = field(default_factory=list)
     shapes: set[str] = field(default_factory=set)
 
-    def add(self, work: Work, duration: int, slices: Sequence[int]) -> None:
+    def add(self, work: Work, duration: int, doing: int) -> None:
         self.calls += 1
         self.duration += duration
         self.flops += work.flops
         self.bytes = None if self.bytes is None or work.bytes is None else self.bytes + work.bytes
-        self.slices.extend(slices)
+        self.slices.append(doing)
         self.shapes.add(work.shape)
 
 
@@ -149,43 +154,46 @@ def efficiency(trace: Trace, events: I64 | None = None, limit: int = LIMIT) -> E
     order = np.argsort(op, kind="stable")
     all_events, op = all_events[order], op[order]
     ops, first = np.unique(op, return_index=True)
-    last = np.append(first[1:], len(op))
-    chosen = _spread(len(ops), limit)
-    names = decoded_names(trace, all_events)
+    count, chosen = np.diff(first, append=len(op)), _spread(len(ops), limit)
+    sample = np.zeros(len(ops), dtype=np.bool_)
+    sample[chosen] = True
+    mine = all_events[repeated(sample, count)]
+    names = decoded_names(trace, mine)
     by_op: dict[tuple[int, str, str | None], _Sum] = {}
     by_kernel: dict[int, _Sum] = {}
-    works = _works(trace, ops[chosen])
-    for i, work in zip(chosen.tolist(), works, strict=True):
-        if work is not None:
-            mine = all_events[first[i] : last[i]]
-            _count(trace, int(ops[i]), work, mine, names, by_op, by_kernel)
+    columns = ops[chosen], *_launched(trace, mine, count[chosen], names)
+    for work, one, duration, longest, multiplying, other in zip(
+        _works(trace, ops[chosen]), *(column.tolist() for column in columns), strict=True
+    ):
+        if work is None:
+            continue
+        key = (int(trace.name[one]), work.shape, work.dtype)
+        by_op.setdefault(key, _Sum(work, names[int(trace.name[longest])])).add(work, duration, one)
+        # Matrix kernels did the arithmetic; the rate is that kernel's own only if there was just one.
+        doing = multiplying if work.kind in _MATRIX else other
+        if doing >= 0:
+            name = int(trace.name[doing])
+            kernel = by_kernel.setdefault(name, _Sum(work, names[name]))
+            kernel.add(work, int(trace.duration[doing]), doing)
     rows = _rows(trace, by_op.values(), peak), _rows(trace, by_kernel.values(), peak, True)
     return EfficiencyTable(*rows, True, len(chosen) < len(ops), peak, device)
 
 
-def _count(
-    trace: Trace,
-    op: int,
-    work: Work,
-    events: I64,
-    names: dict[int, KernelName],
-    by_op: dict[tuple[int, str, str | None], _Sum],
-    by_kernel: dict[int, _Sum],
-) -> None:
-    """Add one operator's work to its row, and to the row of the kernel that did it."""
-    durations = trace.duration[events]
-    main = int(events[int(np.argmax(durations))])
-    decoded = names[int(trace.name[main])]
-    key = (int(trace.name[op]), work.shape, work.dtype)
-    by_op.setdefault(key, _Sum(work, decoded)).add(work, int(durations.sum()), [op])
-    if work.kind in _MATRIX:
-        # Matrix kernels did the arithmetic; the rate is that kernel's own only if there was just one.
-        doing = [int(e) for e in events if names[int(trace.name[e])].kind in _MATRIX]
-    else:
-        doing = [int(e) for e in events if trace.kind[e] != Kind.MEMSET]
-    if len(doing) == 1:
-        name = int(trace.name[doing[0]])
-        by_kernel.setdefault(name, _Sum(work, names[name])).add(work, int(trace.duration[doing[0]]), doing)
+def _launched(trace: Trace, events: I64, count: I64, names: dict[int, KernelName]) -> tuple[I64, ...]:
+    """What each operator launched: the time of all of it, the longest event, its matrix kernel, and its event
+    that is not a memset; -1 where there are several of these, or none. `events`: those of the first operator,
+    `count[0]`, then those of the next."""
+    first, duration = np.cumsum(count) - count, trace.duration[events]
+    longest = np.lexsort((-duration, np.repeat(np.arange(len(count)), count)))[first]
+    multiplies = np.zeros(len(trace.names), dtype=np.bool_)
+    multiplies[[name for name, kernel in names.items() if kernel.kind in _MATRIX]] = True
+
+    def only(mine: Bool) -> I64:
+        found = np.maximum.reduceat(np.where(mine, events, -1), first)
+        return np.where(np.add.reduceat(mine, first, dtype=np.int64) == 1, found, -1)
+
+    of_matrix, other = multiplies[trace.name[events]], trace.kind[events] != Kind.MEMSET
+    return np.add.reduceat(duration, first), events[longest], only(of_matrix), only(other)
 
 
 def _works(trace: Trace, ops: I64) -> list[Work | None]:
@@ -232,7 +240,7 @@ def _row(trace: Trace, one: _Sum, peak: Peak | None, kernels: bool) -> Efficienc
         compute_share=tflops / limit if tflops is not None and limit else None,
         memory_share=gbps / peak.bandwidth if peak and gbps is not None else None,
         kernel="" if kernels or kernel is None else kernel.short,
-        slices=np.array(sorted(one.slices), dtype=np.int64),
+        slices=np.sort(np.array(one.slices, dtype=np.int64)),
     )
 
 
@@ -242,10 +250,16 @@ def computing_type(dtype: str | None, kernel: KernelName | None) -> str | None:
 
 
 def _spread(count: int, limit: int) -> I64:
-    """At most ``limit`` of ``count`` positions, evenly spread."""
+    """At most ``limit`` of ``count`` positions: short runs, spread over all of them. Neighbors are near each
+    other in the file too, so little of it has to be read."""
     if count <= limit:
         return np.arange(count)
-    return np.unique(np.linspace(0, count - 1, limit).astype(np.int64))
+    number = -(-limit // RUN)
+    length = limit // number
+    # Each run is elsewhere in its share of the positions, so that they do not all hit the same ops of a loop.
+    place = np.arange(number) + (np.arange(number) * GOLDEN) % 1 * (1 - length * number / count)
+    first = (place * (count / number)).astype(np.int64)
+    return (first[:, None] + np.arange(length)).ravel()
 
 
 def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
@@ -261,5 +275,5 @@ def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
     for op, work in zip(chosen.tolist(), _works(trace, chosen), strict=True):
         if work is not None:
             key = (int(trace.name[op]), work.shape, work.dtype)
-            by_op.setdefault(key, _Sum(work, None)).add(work, int(trace.duration[op]), [op])
+            by_op.setdefault(key, _Sum(work, None)).add(work, int(trace.duration[op]), op)
     return EfficiencyTable(_rows(trace, by_op.values(), None), (), True, len(chosen) < len(at), None, "")

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec import Struct
 
+from tracetui.formats import machine
 from tracetui.formats.columns import F64 as F64  # the types of the columns, for the folders above
 from tracetui.formats.columns import I8 as I8
 from tracetui.formats.columns import I16 as I16
@@ -51,8 +52,8 @@ DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 _DEVICE_WORD = pattern(r"\b(?:GPU|XPU|MTIA|HPU|NPU|TPU|MLU)\b")
 _CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
 """Notices of a file whose end is missing."""
-AT_ONCE = 2048
-"""Events whose arguments are decoded in one batch."""
+AT_ONCE = 64
+"""Events whose arguments are decoded in one batch: meanwhile nobody else can read the file."""
 
 
 class Process(Struct, frozen=True):
@@ -290,10 +291,12 @@ class Trace:
 
     def args_in_turn(self, indices: I32 | I64) -> Iterator[tuple[int, dict[str, Any]]]:
         """(position in `indices`, `args`) of very many slices, in the order of the file, so that each chunk
-        is decoded once, and in small batches: all at once would take memory that is never freed."""
+        is decoded once, and in small batches: all at once would take memory that is never freed. Keys go
+        first."""
         sources = self.source[indices]
         order = np.argsort(sources, kind="stable")
         for first in range(0, len(order), AT_ONCE):
+            machine.give_way()
             part = order[first : first + AT_ONCE]
             yield from zip(part.tolist(), self.args_of_sources(sources[part].tolist()), strict=True)
 

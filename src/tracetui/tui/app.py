@@ -52,7 +52,7 @@ NEARLY = 0.3
 """Seconds to wait for a trace that is almost read before another screen is shown."""
 LARGE = 500_000
 """In a trace of at least this many slices, the analyses wait while the user presses keys."""
-AFTER_KEY = 0.15
+AFTER_KEY = 0.2
 """They wait until this many seconds after the last key,"""
 LONGEST_WAIT = 1.0
 """but no longer than this in all; then they go on for a moment."""
