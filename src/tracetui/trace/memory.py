@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from tracetui.formats import machine
 from tracetui.trace.model import I64, Trace
 
 RECORD = "[memory]"
@@ -39,18 +40,24 @@ def memory_records(trace: Trace, going_on: Callable[[], bool] = lambda: True) ->
     by returning False, in which case the result is None.
     """
     at = named_instants(trace, RECORD)
-    # In file order: a compressed file is decoded sequentially.
-    by_place = at[np.argsort(trace.instants.source[at])]
-    rows: dict[int, tuple[int, ...]] = {}
+    start, source = trace.instants.start[at], trace.instants.source[at]
+    rows = np.zeros((4, len(at)), dtype=np.int64)
+    was_read = np.zeros(len(at), dtype=np.bool_)
+    by_place = np.argsort(source)  # in file order: a compressed file is decoded sequentially
     for first in range(0, len(at), BATCH):
-        batch = by_place[first : first + BATCH].tolist()
-        for i, args in zip(batch, trace.args_of_sources(trace.instants.source[batch].tolist()), strict=True):
-            if args:  # otherwise it can no longer be read
-                totals = (_bytes(args, f"Total {what}", -1) for what in ("Allocated", "Reserved"))
-                rows[i] = (int(trace.instants.start[i]), *_size_and_place(args), *totals)
+        machine.give_way()
+        batch = by_place[first : first + BATCH]
+        args = trace.args_of_sources(source[batch].tolist())
+        was_read[batch] = [bool(one) for one in args]  # otherwise it can no longer be read
+        rows[:, batch] = np.array([_row(one) for one in args], dtype=np.int64).T
         if not going_on():
             return None
-    return Records(*np.array([rows[i] for i in sorted(rows)], dtype=np.int64).T.copy()) if rows else None
+    return Records(start[was_read], *rows[:, was_read]) if was_read.any() else None
+
+
+def _row(args: Mapping[str, Any]) -> tuple[int, ...]:
+    """The columns of a record, but for its time."""
+    return *_size_and_place(args), *(_bytes(args, f"Total {what}", -1) for what in ("Allocated", "Reserved"))
 
 
 def _size_and_place(args: Mapping[str, Any]) -> tuple[int, int]:
