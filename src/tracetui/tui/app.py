@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
 import threading
@@ -27,6 +28,7 @@ from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.settings import Settings
 from tracetui.tui.textual_private import App, filters, forget_places, mode_of
 from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
+from tracetui.tui.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +74,7 @@ def let_go_of_closed() -> None:
     """Free what was closed: its objects refer to one another, so `gc.freeze` would keep them."""
     gc.unfreeze()
     gc.collect()
+    machine.give_back(sys.maxsize)
 
 
 class TracetuiApp(App):
@@ -131,6 +134,7 @@ class TracetuiApp(App):
         if not gc.isenabled():
             self.set_timer(OPENED, collect_garbage)
         sys.setswitchinterval(SWITCHING)
+        asyncio.get_running_loop().set_default_executor(Threads(thread_name_prefix="worker"))
         self.set_keymap(self.settings.keys)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         if self.settings.ascii:
@@ -371,14 +375,16 @@ class TracetuiApp(App):
         both = self._shown
         if both is None or len(both.walk.recordings) < 2:
             return
-        mode = mode_of(self, both)
         alone = next((t for t in self.traces if t.walk.recordings == [message.recording]), None)
         if alone is None:
             await self._show(self._trace_screen([message.recording]))
         else:
             await self.switch_mode(mode_of(self, alone))
-        self.traces.remove(both)
-        await self.remove_mode(mode)
+        await self._close(both)
+
+    async def _close(self, hidden: TraceScreen) -> None:
+        self.traces.remove(hidden)
+        await self.remove_mode(mode_of(self, hidden))
         self.set_timer(CLOSED, let_go_of_closed)
 
     async def action_next_trace(self) -> None:
@@ -387,6 +393,15 @@ class TracetuiApp(App):
         shown = self.traces[(at + 1) % len(self.traces)]
         await self.switch_mode(mode_of(self, shown))
         shown.tell_place(self.traces.index(shown) + 1, len(self.traces))
+
+    async def action_close_trace(self) -> None:
+        """Close the trace, or the comparison, and show the next one."""
+        closed = self._shown
+        if closed is not None and len(self.traces) > 1:
+            await self.action_next_trace()
+            await self._close(closed)
+        elif closed is not None:
+            closed.host.say("this is the only open trace: q quits")
 
     # Captures
 

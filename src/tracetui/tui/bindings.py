@@ -125,6 +125,7 @@ Capture and files
     attach | j | app.attach | record a job that is running | record a running job
     open | ctrl+o | app.open | open another trace
     next_trace | t | app.next_trace | next open trace
+    close_trace | ctrl+x | app.close_trace | close this trace
     export | E | export | export the table or the picture | export table or picture
     copy | y | copy | copy the event's details
     copy_table | Y | copy_table | copy the table as Markdown
