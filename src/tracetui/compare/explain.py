@@ -12,7 +12,8 @@ from tracetui.analysis.findings.compiled import compile_phases
 from tracetui.analysis.kernels.communication import is_communication
 from tracetui.analysis.kinds import communicates
 from tracetui.analysis.sums import sum_into
-from tracetui.compare.facts import LIKE, Facts
+from tracetui.compare.facts import Facts
+from tracetui.compare.machine import FEW_CALLS, LIKE
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import NAMED, counted, listed, short
 from tracetui.compare.places import in_pairs
@@ -37,8 +38,6 @@ sentence gives their sum."""
 LIKELY = 0.5
 """A sentence gives medians if the change that they imply is at least this share of the real one, and at most
 its inverse; otherwise it gives means."""
-FEW_CALLS = 100
-"""Fewer calls than this do not show how fast the machine was, unless they are all there are."""
 SIZES = 3
 """The most sizes from a list of tensors that are named."""
 
@@ -46,8 +45,8 @@ SIZES = 3
 def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     """(the explanations, most important first; whether both are the same program)."""
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
-    same = not program and not (facts.a.calls_only and facts.a.no_calls) and not any(map(len, facts.loads))
-    same &= not facts.gradients
+    same = not program and not (facts.a.calls_only and facts.a.no_calls)
+    same = same and not any(map(len, facts.matched.loads)) and not facts.gradients
     waited = list(_waited(facts))
     outside = [*_outside(facts, sum(one.change_ns for one in waited)), *waited]
     machine = list(_machine(facts, same, same and not outside_of_ops(outside)))
@@ -84,7 +83,8 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
 
 def _first_use(facts: Facts) -> Iterator[Explanation]:
     """The device or its libraries are used for the first time on one side."""
-    before, after = facts.first
+    one = facts.idle.get("initialisation")
+    before, after = (one.a or 0.0, one.b or 0.0) if one else (0.0, 0.0)
     if abs(after - before) >= LEAST * max(facts.step, facts.metrics["step_ns"].b or 0):
         told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
         text = f"The first use of the GPU and its libraries takes {told}."
@@ -155,10 +155,8 @@ def _waited(facts: Facts) -> Iterator[Explanation]:
             text = f"{what} takes {duration(after)}{facts.each} instead of {_or_none(before)}"
             if not round(after):
                 text = f"{what} no longer takes {duration(before)}{facts.each}"
-            calls = (
-                call_names(facts, *facts.loads) if kind == "loading" and any(map(len, facts.loads)) else ""
-            )
-            text += f"; {calls}." if calls else "."
+            loads = kind == "loading" and any(map(len, facts.matched.loads))
+            text += f"; {call_names(facts, *facts.matched.loads)}." if loads else "."
             yield Explanation(kind, text, round(after - before), "cpu")
 
 
@@ -182,7 +180,7 @@ def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
         return
     ops = "all calls" if facts.a.work_only else "all ops"
     held_up = HELD.format("," if facts.recorded else " or") + facts.recorded
-    much, longer = before * ((facts.machine.cpu_ratio or 1.0) - 1), after - before
+    much, longer = before * ((facts.speed.machine.cpu_ratio or 1.0) - 1), after - before
     # A device with other work, such as a collective that waits, is not waiting for the CPU.
     held = one.change or 0.0 if one is not None and not one.within_noise else 0.0
     if one is not None and longer * held >= held**2 / 2 > 0 and abs(held - one.machine) >= least:
@@ -210,28 +208,29 @@ def outside_of_ops(found: Sequence[Explanation]) -> bool:
 def _machine(facts: Facts, same: bool, alone: bool) -> Iterator[Explanation]:
     """The calls and kernels that are the same took longer, or less time. `same`: there are no others;
     `alone`: and the program does nothing else differently either."""
-    cpu, device = facts.machine.cpu_ratio or 1.0, facts.machine.device_ratio or 1.0
+    machine, (all_calls, all_work), work = facts.speed.machine, facts.speed.all_of_it, facts.matched.work
+    cpu, device = machine.cpu_ratio or 1.0, machine.device_ratio or 1.0
     # If the device sets the pace, CPU time does not add to a step: then use the time of the calls alone.
-    spent = _op_change(facts) if facts.by_device else facts.path
-    a, b = facts.work.all_a[facts.timed], facts.work.all_b[facts.timed]
+    spent = _op_change(facts) if facts.by_device else facts.speed.path
+    a, b = work.all_a[facts.pairs.timed], work.all_b[facts.pairs.timed]
     timed = facts.work_time(a, b)
     work_time = facts.metrics["device_ns"].a or 1
-    enough = facts.related(False) and (same or facts.machine.calls >= FEW_CALLS)
+    enough = facts.related(False) and (same or machine.calls >= FEW_CALLS)
     slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(spent) >= LEAST * facts.step
     # The sentence must agree with itself and, if one step stands for several, with the numbers of all steps.
-    slow_cpu = slow_cpu and facts.all_of_it[0] and spent * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
+    slow_cpu = slow_cpu and all_calls and spent * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
     slow_device = (
         facts.related(True)
-        and facts.all_of_it[1]
+        and all_work
         and abs(device - 1) >= DEVICE
         and abs(timed.change) >= LEAST * work_time
     ) and _in_all(facts, "device_ns", device)
     if not slow_cpu and not slow_device:
         return
-    calls = f"{round(facts.machine.calls / facts.count):,} calls{facts.each}"
+    calls = f"{round(machine.calls / facts.count):,} calls{facts.each}"
     only = not len(a) or bool(np.all(facts.a.trace.kind[a] == Kind.KERNEL))
     what = ("kernel", "kernels") if only else ("kernel, copy or memset", "kernels, copies and memsets")
-    work = plural(round(len(a) / facts.count), *what) + facts.each
+    kernels = plural(round(len(a) / facts.count), *what) + facts.each
     both = "" if alone else " that both run"
     its = "its" if alone else "the"
     of = "in ops" if facts.by_device else "with the time between them"
@@ -239,7 +238,7 @@ def _machine(facts: Facts, same: bool, alone: bool) -> Iterator[Explanation]:
     told = f"{its} {calls}{both} took {significant(cpu)} times as long on the CPU ({change})"
     parts = [told] if slow_cpu else []
     if slow_device:
-        parts.append(f"{its} {work}{both} took {significant(device)} times as long on the GPU")
+        parts.append(f"{its} {kernels}{both} took {significant(device)} times as long on the GPU")
     text = ", ".join(parts)
     on_device = slow_device and (not slow_cpu or facts.by_device)
     if 1 < facts.count < max(side.rounds for side in facts.whole):
@@ -260,9 +259,9 @@ def _same_calls(facts: Facts, told: int) -> Iterator[Explanation]:
     left = (step.change or 0.0) - told
     if facts.by_device or step.within_noise or 2 * abs(left) < abs(step.change or 0.0):
         return
-    waits = facts.trees[0].waits[facts.trees[0].place[facts.calls.a]]
-    same = ~facts.bigger & ~facts.other & ~waits
-    a, b = facts.calls.a[same], facts.calls.b[same]
+    calls, tree = facts.matched.calls, facts.matched.trees[0]
+    same = ~facts.pairs.bigger & ~facts.pairs.other & ~tree.waits[tree.place[calls.a]]
+    a, b = calls.a[same], calls.b[same]
     time = facts.call_time(a, b)
     if time.change * left <= 0 or 2 * abs(time.change) < abs(left):
         return
@@ -271,8 +270,8 @@ def _same_calls(facts: Facts, told: int) -> Iterator[Explanation]:
     shares = np.bincount(which, longer) / (float(longer.sum()) or 1.0)
     order = [n for n in np.argsort(-shares).tolist() if shares[n] >= PART]
     most = listed([short(facts.a.trace, int(a[first[n]])) for n in order])
-    calls = f"{counted(len(a) / facts.count)} calls{facts.each}"
-    text = f"The same {calls} took {duration(time.after)} instead of {duration(time.before)} on the CPU"
+    many = f"{counted(len(a) / facts.count)} calls{facts.each}"
+    text = f"The same {many} took {duration(time.after)} instead of {duration(time.before)} on the CPU"
     text += f", most of it in {most}" * bool(most) + ". The recordings do not say why."
     kind = "slower" if time.change > 0 else "faster"
     places = in_pairs(a, b, np.abs(longer))
@@ -281,8 +280,9 @@ def _same_calls(facts: Facts, told: int) -> Iterator[Explanation]:
 
 def _op_change(facts: Facts) -> float:
     """How much longer the ops that are the same took, ns a step."""
-    same = ~facts.bigger & ~facts.other & (facts.a.trace.kind[facts.calls.a] == Kind.CPU_OP)
-    return facts.call_time(facts.calls.a[same], facts.calls.b[same]).change
+    calls = facts.matched.calls
+    same = ~facts.pairs.bigger & ~facts.pairs.other & (facts.a.trace.kind[calls.a] == Kind.CPU_OP)
+    return facts.call_time(calls.a[same], calls.b[same]).change
 
 
 def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
@@ -298,7 +298,7 @@ def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
 
 def _graphs(facts: Facts) -> Iterator[Explanation]:
     """The same work, launched by a CUDA graph on one side only."""
-    at = facts.work.all_a, facts.work.all_b
+    at = facts.matched.work.all_a, facts.matched.work.all_b
     before, after = (by_graph(side, one) for side, one in zip(facts.sides, at, strict=True))
     for these, come in ((after & ~before, "come"), (before & ~after, "no longer come")):
         if np.count_nonzero(these) < 2 * facts.count:
@@ -322,26 +322,26 @@ def _graphs(facts: Facts) -> Iterator[Explanation]:
 
 def _sizes(facts: Facts) -> Iterator[Explanation]:
     """Work on larger or smaller inputs; ops only if no device work explains more."""
-    device = bool(facts.grown.any())
-    if not device and any(one.kind != "calls" for one in facts.changes):
+    matched, grown, longer = facts.matched, facts.pairs.grown, facts.pairs.longer
+    device = bool(grown.any())
+    if not device and any(one.kind != "calls" for one in matched.changes):
         return
-    pairs, mask = (facts.work, facts.grown) if device else (facts.calls, facts.bigger)
+    pairs, mask = (matched.work, grown) if device else (matched.calls, facts.pairs.bigger)
     if not mask.any():
         return
     sets = bool(device and np.all(facts.a.trace.kind[pairs.all_a[mask]] == Kind.MEMSET))
-    if sets and facts.changes:  # memsets come along with the other changes
+    if sets and matched.changes:  # memsets come along with the other changes
         return
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
     example, more = _example(facts, a, b), ""
     what = "of the kernels and copies" if device else "of the ops"
     work = verb(round(len(a) / facts.count), "work")
     told = f"{counted(len(a) / facts.count)} {what}{facts.each} {work} on other sizes ({example})"
-    if device and facts.longer.any():
-        along = facts.longer
-        less = facts.work_time(pairs.all_a[along], pairs.all_b[along]).change < 0
-        more = f", and {counted(np.count_nonzero(along) / facts.count)} more take "
+    if device and longer.any():
+        less = facts.work_time(pairs.all_a[longer], pairs.all_b[longer]).change < 0
+        more = f", and {counted(np.count_nonzero(longer) / facts.count)} more take "
         more += f"{'less time' if less else 'longer'} along with them, in the same grid"
-        a, b = (np.concatenate([one, other[along]]) for one, other in ((a, pairs.all_a), (b, pairs.all_b)))
+        a, b = (np.concatenate([one, other[longer]]) for one, other in ((a, pairs.all_a), (b, pairs.all_b)))
     time = facts.work_time(a, b) if device else facts.call_time(a, b)
     text = (
         f"{told}{more}: "
@@ -380,19 +380,19 @@ def _by(size: object) -> str:
 
 def _slower_work(facts: Facts) -> Iterator[Explanation]:
     time = facts.a.trace.duration, facts.b.trace.duration
-    for one in facts.odd[1]:
+    for one in facts.pairs.odd[1]:
         yield _slow(facts, one, time, "device")
 
 
 def _slower_calls(facts: Facts) -> Iterator[Explanation]:
     time = np.zeros(len(facts.a.trace), np.int64), np.zeros(len(facts.b.trace), np.int64)
-    for own, tree in zip(time, facts.trees, strict=True):
+    for own, tree in zip(time, facts.matched.trees, strict=True):
         own[tree.at] = tree.self_time
-    for one in facts.odd[0]:
+    for one in facts.pairs.odd[0]:
         if not one.once:
             yield _slow(facts, one, time, "cpu")
     for sign in (1, -1):
-        if once := [one for one in facts.odd[0] if one.once and one.change * sign > 0]:
+        if once := [one for one in facts.pairs.odd[0] if one.once and one.change * sign > 0]:
             yield _once(facts, once, time)
 
 
@@ -439,9 +439,10 @@ def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanat
         each, some = facts.each, f"{some}, on average" if some else ", on average"
     some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
     name, place = short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
+    crowded = facts.matched.work.all_a[facts.pairs.crowded]
     if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
         some += ", including its wait for other ranks"
-    elif on == "device" and 2 * np.isin(one.a, facts.work.all_a[facts.crowded]).sum() > len(one.a):
+    elif on == "device" and 2 * np.isin(one.a, crowded).sum() > len(one.a):
         talk = any(communicates(side.trace)[side.trace.name[side.work]].any() for side in facts.sides)
         beside = "collectives run" if talk else "other work runs"
         some += f", where {beside} beside it on one side only"

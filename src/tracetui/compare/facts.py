@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +19,9 @@ from tracetui.compare.model import Explanation, Machine, Metric
 from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.compare.timing import Slower
+from tracetui.compare.unrecorded import gradients, unsized
 from tracetui.trace.model import I64, Bool
 
-LIKE = 2
-"""If the machine is the reason, the time between calls changes by at most this many times as much as the
-calls do."""
 OF_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """Causes of idle time in which the device waits for the CPU."""
 
@@ -40,57 +39,83 @@ class Times(NamedTuple):
     """The rounds that have such events."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Facts:
-    """The data from which the sentences are made."""
+class Matched(NamedTuple):
+    """What both sides do, and what only one of them does."""
 
-    a: Side
-    b: Side
+    sides: tuple[Side, Side]
     """The paired rounds of each side, one to one."""
-    whole: tuple[Side, Side]
     work: Matches
     calls: Matches
     trees: tuple[CallTree, CallTree]
     changes: list[Change]
     again: Again | None
     """What one side does several times for each time on the other; part of `changes`."""
+    repeated: Bool
+    """Which of `calls` are part of `again`."""
+    loads: tuple[I64, I64]
+    """Calls that only one side makes to load its data, if that makes a difference (slices)."""
+
+
+class Pairs(NamedTuple):
+    """Which pairs of `Matched.work`, with the moved ones, and of `Matched.calls` do the same."""
+
     grown: Bool
-    """Which pairs of `work` have different sizes."""
+    """Which pairs of work have different sizes."""
     longer: Bool
     """Which pairs take longer, or less time, for the same reason, in the same grid."""
     crowded: Bool
     """Which pairs run beside work of another stream on one side only."""
     timed: Bool
-    """Which pairs show how fast the device was: none of those above, and no collectives."""
+    """Which pairs show how fast the device was: none of those above, no collectives, and none in `odd`."""
     bigger: Bool
-    """The pairs of `calls` with different sizes."""
+    """The pairs of calls with different sizes."""
     other: Bool
-    """Which of `calls` launch other work than before, make other calls, or are a first use; also those in
+    """Which pairs of calls launch other work than before, make other calls, or are a first use; also those in
     `odd`."""
     odd: tuple[list[Slower], list[Slower]]
     """Matched calls and matched work that took much longer, or much less time, than the rest."""
-    loads: tuple[I64, I64]
-    """Calls that only one side makes to load its data, if that makes a difference (slices)."""
-    gradients: str
-    """The only side that records what a backward pass would need: "A", "B", or ""."""
-    unsized: bool
-    """Whether ops take longer on larger inputs, and the recordings do not say how large the inputs are."""
-    first: tuple[float, float]
-    """How long each side's device stood idle for first uses, ns a step."""
+
+
+class Speed(NamedTuple):
+    """How fast the machine was."""
+
     machine: Machine
     all_of_it: tuple[bool, bool]
     """Whether the machine's ratios, on the CPU and on the device, hold for most names, not just for a few."""
     path: float
     """How much more the calls that are the same add to a step of b than to one of a, ns; 0 if there are
     few."""
-    outside: tuple[float, float]
-    """How long the CPU was in no call, per step of each side, ns."""
+    device_drift: float
+    """How many times as long the same work took on the device,"""
+    cpu_drift: float
+    """and in ops."""
+    exact: bool
+    """Whether the sides are copies of one recording, so that there is no noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """The data from which the sentences are made."""
+
+    whole: tuple[Side, Side]
+    matched: Matched
+    pairs: Pairs
+    speed: Speed
     metrics: Mapping[str, Metric]
     idle: Mapping[str, Metric]
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        return self.a, self.b
+        """The paired rounds of each side, one to one."""
+        return self.matched.sides
+
+    @property
+    def a(self) -> Side:
+        return self.sides[0]
+
+    @property
+    def b(self) -> Side:
+        return self.sides[1]
 
     @property
     def count(self) -> int:
@@ -125,6 +150,19 @@ class Facts:
         return _both(self.idle[cause] for cause in OF_CPU if cause in self.idle)
 
     @property
+    def outside(self) -> list[float]:
+        """How long the threads that make up a round were in no call, for each side: the medians, ns."""
+        return [
+            float(np.median(side.windows[1] - side.windows[0] - sum_into(tree.round, tree.own, side.rounds)))
+            for side, tree in zip(self.sides, self.matched.trees, strict=True)
+        ]
+
+    @cached_property
+    def gradients(self) -> str:
+        """The only side that records what a backward pass would need: "A", "B", or ""."""
+        return gradients(self.a, self.b, self.matched.calls)
+
+    @property
     def recorded(self) -> str:
         """Another reason for slower calls: more was recorded on one side. "" if not."""
         one, other = (options(side) for side in self.sides)
@@ -137,7 +175,7 @@ class Facts:
         machine = f"the machine{self.recorded}"
         if self.gradients:
             return f"{machine} or gradients, which are on only in {self.gradients}"
-        if self.unsized:
+        if unsized(self.a, self.b):
             return f"{machine} or inputs of other sizes, which were not recorded"
         return f"{machine}, not the {what}"
 
@@ -163,20 +201,18 @@ class Facts:
 
     def related(self, device: bool) -> bool:
         """Whether enough of the calls, or of the device work, is the same for its speed to mean something."""
-        same = self.machine.work if device else self.machine.calls
+        same = self.speed.machine.work if device else self.speed.machine.calls
         sizes = sorted(len(side.work if device else side.calls) for side in self.sides)
         return same >= 0.5 * sizes[0] and same >= 0.2 * sizes[1]
 
     def mostly(self, device: bool) -> bool:
         """Whether most of it is the same: then the machine made it slower, not the new things around it."""
-        same = self.machine.work if device else self.machine.calls
+        same = self.speed.machine.work if device else self.speed.machine.calls
         return same >= 0.6 * max(len(side.work if device else side.calls) for side in self.sides)
 
     def work_time(self, a: I64, b: I64) -> Times:
         """The time of these events on the device."""
-        return self._times(
-            (a, b), [side.trace.duration[at] for side, at in zip(self.sides, (a, b), strict=True)]
-        )
+        return self._times((a, b), self._lengths((a, b)))
 
     def call_time(self, a: I64, b: I64) -> Times:
         """The self time of these calls."""
@@ -184,7 +220,7 @@ class Facts:
 
     def python_time(self, n: int, noted: I64) -> float:
         """The time in these annotations of side `n` outside the calls within them: the median, ns a step."""
-        tree, side = self.trees[n], self.sides[n]
+        tree, side = self.matched.trees[n], self.sides[n]
         at, inner = tree.place[noted], np.flatnonzero(tree.parent >= 0)
         within = sum_into(tree.parent[inner], side.trace.duration[tree.at[inner]], len(tree.at))
         own = side.trace.duration[noted] - within[at]
@@ -192,20 +228,21 @@ class Facts:
 
     def self_time(self, n: int, at: I64) -> I64:
         """The self time of each of these calls of side `n`, ns."""
-        return self.trees[n].self_time[self.trees[n].place[at]]
+        return self.matched.trees[n].self_time[self.matched.trees[n].place[at]]
 
     @property
     def program_cpu(self) -> float:
         """How much CPU time the program's own changes add to a step, ns, without the effect of the machine's
         speed."""
-        much, found = self.machine.cpu_ratio or 1.0, 0.0
-        for one in self.changes:
+        much, found = self.speed.machine.cpu_ratio or 1.0, 0.0
+        for one in self.matched.changes:
             if one.kind != "order":
                 events = (np.array(part.events, dtype=np.int64) for part in (one.a, one.b))
                 time = self.call_time(*events) if one.kind == "calls" else self.cpu_time(one)
                 found += time.change - (much - 1) * (time.before if one.b.events else 0.0)
         if not len(self.a.work):  # with device work, ops take as long for other sizes
-            time = self.call_time(self.calls.a[self.bigger], self.calls.b[self.bigger])
+            calls, bigger = self.matched.calls, self.pairs.bigger
+            time = self.call_time(calls.a[bigger], calls.b[bigger])
             found += time.after - much * time.before
         return found
 
@@ -214,9 +251,10 @@ class Facts:
         the calls that wait for the device."""
         calls = [part.waits if waits else part.calls for part in (change.a, change.b)]
         rounds = np.unique([pair[0] for pair in change.rounds])
-        return self._times(
-            calls, [side.trace.duration[at] for side, at in zip(self.sides, calls, strict=True)], rounds
-        )
+        return self._times(calls, self._lengths(calls), rounds)
+
+    def _lengths(self, events: Sequence[I64]) -> list[I64]:
+        return [side.trace.duration[at] for side, at in zip(self.sides, events, strict=True)]
 
     def _times(self, events: Sequence[I64], time: Sequence[I64], rounds: I64 | None = None) -> Times:
         """`time`: the times of the events of a, and of b; `rounds`: those that have such events, if known."""
@@ -254,18 +292,16 @@ class Facts:
 
     def by_round(self, a: I64, b: I64) -> I64:
         """The places of calls: for each round, the one that shows it best (see `telling`)."""
-        found = [
-            telling(side.trace, at, side.round_of(at), tree.self_time[tree.place[at]], self.count)
-            for side, tree, at in zip(self.sides, self.trees, (a, b), strict=True)
-        ]
-        places = np.stack(found, axis=1)
-        return places[(places >= 0).any(1)]
+        return self._telling((a, b), [self.self_time(n, at) for n, at in enumerate((a, b))])
 
     def longest(self, a: I64, b: I64) -> I64:
         """The places of other events: for each round, the longest (see `telling`)."""
+        return self._telling((a, b), self._lengths((a, b)))
+
+    def _telling(self, events: Sequence[I64], time: Sequence[I64]) -> I64:
         found = [
-            telling(side.trace, at, side.round_of(at), side.trace.duration[at], self.count)
-            for side, at in zip(self.sides, (a, b), strict=True)
+            telling(side.trace, at, side.round_of(at), ns, self.count)
+            for side, at, ns in zip(self.sides, events, time, strict=True)
         ]
         places = np.stack(found, axis=1)
         return places[(places >= 0).any(1)]

@@ -9,6 +9,7 @@ import numpy as np
 from tracetui.analysis.causes import CAUSES
 from tracetui.analysis.select import has, plausible
 from tracetui.analysis.sums import sum_into
+from tracetui.compare.facts import Speed
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.copying import replace
@@ -34,12 +35,8 @@ OVERLAP = 0.02
 """Share of a step: if the time that copies run alone changes by this much, the busy share shows it."""
 
 
-def metrics_of(
-    a: Side, b: Side, path: float, device_drift: float, cpu_drift: float, exact: bool
-) -> dict[str, Metric]:
-    """The metrics, by `METRICS`. `path`: how much a slower machine adds to a step on the CPU, ns; the drifts:
-    how many times as long the same work took on the device, and in ops. `exact`: the sides are copies of one
-    recording, so there is no noise."""
+def metrics_of(a: Side, b: Side, speed: Speed) -> dict[str, Metric]:
+    """The metrics, by `METRICS`."""
 
     def of(
         values: Callable[[Side], F64 | I64],
@@ -53,9 +50,9 @@ def metrics_of(
         return lambda side: np.array([getattr(row, field) for row in side.rows if known], dtype=np.int64)
 
     def drifted(left: float) -> float:
-        return left * (device_drift - 1)
+        return left * (speed.device_drift - 1)
 
-    slack = 0.0 if exact else MACHINE_SHARE
+    slack = 0.0 if speed.exact else MACHINE_SHARE
     whole = not (a.calls_only or b.calls_only)
     known = whole and idle_known_of(a, b)
     # Where runtime calls are recorded, their time is not part of their ops' self time, so both sides must
@@ -63,7 +60,7 @@ def metrics_of(
     alike = not a.work_only and links_of(a, b)
     alike = alike and has(a.trace, Kind.RUNTIME) == has(b.trace, Kind.RUNTIME)
     found = {
-        "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, path, left, drifted), slack),
+        "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, speed.path, left, drifted), slack),
         "device_ns": of(lambda side: side.work_time[: side.rounds if whole else 0], drifted, slack),
         "compute_ns": of(rows("compute", known), drifted, slack),
         "communication_ns": of(rows("exposed_communication", known), drifted, slack),
@@ -74,7 +71,7 @@ def metrics_of(
         **{f"peak_{what}_bytes": _peak_metric(a, b, what) for what in ("allocated", "reserved")},
         "cpu_op_ns": of(
             lambda side: side.op_time[: side.rounds if alike else 0],
-            lambda left: left * (cpu_drift - 1),
+            lambda left: left * (speed.cpu_drift - 1),
             slack,
         ),
     }

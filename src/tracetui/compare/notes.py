@@ -31,10 +31,10 @@ WAITS = 0.001
 def doubt(facts: Facts, told: int) -> str:
     """A question to ask if the two programs have so little in common that one is hardly a changed version of
     the other. `told`: the number of explanations."""
-    if facts.again is not None:
+    if facts.matched.again is not None:
         return ""
     a, b = facts.sides
-    sizes = (a.work, b.work, facts.work.a), (a.calls, b.calls, facts.calls.a)
+    sizes = (a.work, b.work, facts.matched.work.a), (a.calls, b.calls, facts.matched.calls.a)
     known = [
         (*sorted((len(one), len(other))), len(both)) for one, other, both in sizes if len(one) or len(other)
     ]
@@ -45,7 +45,7 @@ def doubt(facts: Facts, told: int) -> str:
     within = all(both >= WITHIN * least for least, _, both in known)
     # A compiler leaves little of a program unchanged.
     within |= any(any(name.startswith("triton_") for name in side.trace.names) for side in (a, b))
-    many = told > MANY or strangers(facts.sides, facts.work)
+    many = told > MANY or strangers(facts.sides, facts.matched.work)
     if many and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
         of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
         return f"by name only {of} are the same in both: is this the same program?"

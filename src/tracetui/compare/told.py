@@ -28,10 +28,10 @@ NEAR = 4
 
 def device_changes(facts: Facts) -> Iterator[Explanation]:
     trace = facts.a.trace
-    both = {trace.names[i] for i in distinct(trace.name[facts.work.all_a], len(trace.names)).tolist()}
-    for change in facts.changes:
+    both = {trace.names[i] for i in distinct(trace.name[facts.matched.work.all_a], len(trace.names)).tolist()}
+    for change in facts.matched.changes:
         # Memsets come along with other work. A library's kernel that another op runs now has not moved.
-        sets = change.kind == "order" and len(facts.changes) > 1
+        sets = change.kind == "order" and len(facts.matched.changes) > 1
         sets = sets and (moves(trace, change.a.events) or _library(facts, change))
         if change.kind == "again":
             yield _again(facts, change)
@@ -48,11 +48,11 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
 
 def _again(facts: Facts, change: Change) -> Explanation:
     """One side does the same thing several times in a step."""
-    again = facts.again
+    again = facts.matched.again
     assert again is not None
     a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
     time, cpu = facts.work_time(a, b), facts.cpu_time(change)
-    side, tree, calls = facts.b, facts.trees[1], change.b.calls
+    side, tree, calls = facts.b, facts.matched.trees[1], change.b.calls
     names = [side.trace.names[i] for i in distinct(side.trace.name[calls], len(side.trace.names)).tolist()]
     kinds_ = f"{len(names):,} kinds of calls ({listed(by_time(side, tree, calls))})"
     told = (
@@ -77,7 +77,8 @@ def _library(facts: Facts, change: Change) -> bool:
     at = np.array(change.a.events, dtype=np.int64)
     longest = int(at[np.argmax(facts.a.trace.duration[at])])
     (name,) = decoded_names(facts.a.trace, np.array([longest])).values()
-    return dict(LIBRARY).get(name.kind) in {one.what for one in facts.changes if one.kind == "replaced"}
+    replaced = {one.what for one in facts.matched.changes if one.kind == "replaced"}
+    return dict(LIBRARY).get(name.kind) in replaced
 
 
 def _begins_elsewhere(facts: Facts, change: Change, both: set[str]) -> bool:
@@ -95,7 +96,7 @@ def _matters(facts: Facts, time: Times, cpu: Times, waits: Times) -> str:
     """Which of a change's two times is reported first ("device" or "cpu"), if not the larger."""
     if abs(waits.change) > max(abs(time.change), abs(cpu.change) / 2):
         return "cpu"
-    machine = cpu.before * ((facts.machine.cpu_ratio or 1.0) - 1)
+    machine = cpu.before * ((facts.speed.machine.cpu_ratio or 1.0) - 1)
     return "device" if abs(cpu.change - machine) < abs(cpu.change) / 2 else ""
 
 
@@ -293,7 +294,7 @@ def _ahead(facts: Facts, change: Change) -> str:
 
 
 def call_changes(facts: Facts) -> Iterator[Explanation]:
-    change = next((one for one in facts.changes if one.kind == "calls"), None)
+    change = next((one for one in facts.matched.changes if one.kind == "calls"), None)
     if change is None:
         return
     at, python = [], []
@@ -302,7 +303,7 @@ def call_changes(facts: Facts) -> Iterator[Explanation]:
         noted = side.trace.kind[events] == Kind.ANNOTATION
         at.append(events[~noted])
         python.append(facts.python_time(n, events[noted]))
-    if change.what and (facts.shifted or len(facts.changes) > 1):
+    if change.what and (facts.shifted or len(facts.matched.changes) > 1):
         return
     if change.what:
         a, b = at
@@ -328,14 +329,14 @@ def _names(side: Side, at: I64) -> Counter[str]:
 
 
 def _elsewhere_text(facts: Facts, at: I64) -> str:
-    names = listed(by_time(facts.a, facts.trees[0], at))
+    names = listed(by_time(facts.a, facts.matched.trees[0], at))
     many = counted(len(at) / facts.count, "call")
     verb = "runs" if many.startswith("1 call") else "run"
     return f"On the CPU, {many}{facts.each} ({names}) {verb} in another place."
 
 
 def _guards_text(facts: Facts, a: I64, b: I64, time: Times) -> str:
-    names = listed(by_time(facts.b, facts.trees[1], b) or by_time(facts.a, facts.trees[0], a))
+    names = listed(by_time(facts.b, facts.matched.trees[1], b) or by_time(facts.a, facts.matched.trees[0], a))
     spent = _spent(time) if len(a) and len(b) else duration(time.after if len(b) else time.before)
     cost = "cost" if len(b) else "are gone:"
     each = facts.each_of(time.rounds)
@@ -347,7 +348,7 @@ def call_names(facts: Facts, a: I64, b: I64, rounds: int = 0) -> str:
     names."""
     told: list[str] = []
     each = "" if rounds else facts.each
-    for side, tree, at, what in zip(facts.sides, facts.trees, (a, b), ("gone", "new"), strict=True):
+    for side, tree, at, what in zip(facts.sides, facts.matched.trees, (a, b), ("gone", "new"), strict=True):
         count = counted(len(at) / (rounds or facts.count), "call")
         count = count.partition(" call")[0] if told else f"{count}{each}"
         verb = "is" if count.startswith("1 ") or count == "1" else "are"
@@ -360,7 +361,7 @@ def _calls_text(facts: Facts, a: I64, b: I64, time: Times, python: list[float]) 
     where, of = facts.where(time.rounds, not len(b)), facts.each_of(time.rounds)
     told = call_names(facts, a, b, len(time.rounds) if where else 0) + where
     n = int(not len(a))
-    side, tree, at = facts.sides[n], facts.trees[n], (a, b)[n]
+    side, tree, at = facts.sides[n], facts.matched.trees[n], (a, b)[n]
     if not (where or (len(a) and len(b))) and _has(facts.sides[1 - n], side.trace, at):
         count = counted(len(at) / facts.count, ("fewer call", "more call")[n])
         told = f"{count}{facts.each} ({listed(by_time(side, tree, at))})"

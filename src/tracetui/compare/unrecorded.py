@@ -6,11 +6,28 @@ from typing import Any
 
 from tracetui.analysis.select import named, plausible
 from tracetui.compare.match import Matches
-from tracetui.compare.sides import Side
+from tracetui.compare.sides import Side, side_of
+from tracetui.copying import replace
 from tracetui.trace.model import DEVICE_WORK, I64, Kind
+from tracetui.trace.unknown import missing_kernels
 
 SAMPLED = 256
 """The most ops whose arguments are read."""
+
+
+def recorded_by_both(a: Side, b: Side) -> tuple[Side, Side]:
+    """The two sides, each without what the other did not record."""
+    if not (len(a.steps) and len(b.steps)):
+        # Steps are not compared with a recording that has none: compare the whole recordings.
+        a, b = side_of(a.results, []), side_of(b.results, [])
+    lost, empty = any(missing_kernels(side.trace) or side.trace.cut_off for side in (a, b)), nothing(a, b)
+    if lost or empty or unrecorded_work(a, b):
+        a, b = replace(a, calls_only=True), replace(b, calls_only=True)
+    if empty or unrecorded_cpu(a, b):
+        a, b = replace(a, work_only=True, no_calls=True), replace(b, work_only=True, no_calls=True)
+    elif unrecorded_ops(a, b):
+        a, b = replace(a, work_only=True), replace(b, work_only=True)
+    return a, b
 
 
 def unrecorded_work(a: Side, b: Side) -> str:
