@@ -20,7 +20,8 @@ from tracetui.analysis.explain import explain
 from tracetui.analysis.findings import find_findings
 from tracetui.analysis.gaps import clip, find_gaps, without_work_text
 from tracetui.analysis.results import Results
-from tracetui.report.gaps import cause_text, causes_markdown, gap_report, gaps_lines
+from tracetui.report.gap_words import cause_text
+from tracetui.report.gaps import causes_markdown, gap_report, gaps_lines
 from tracetui.report.summary import summarize, summary_lines
 from tracetui.tables.lines import plain_text
 from tracetui.trace import DEVICE_WORK, Trace

@@ -13,7 +13,8 @@ from tracetui.compare.compare import compare
 from tracetui.report.compare import Report as CompareReport
 from tracetui.report.compare import compare_lines
 from tracetui.report.facts import trace_facts
-from tracetui.report.gaps import cause_lines, cause_text, gap_report
+from tracetui.report.gap_words import cause_text
+from tracetui.report.gaps import cause_lines, gap_report
 from tracetui.report.limits import Limit, Outcome
 from tracetui.report.overview import overviews
 from tracetui.tables.lines import plain_text

@@ -9,7 +9,8 @@ from tests.kineto import cpu, run, step, trace_of
 
 from tracetui.analysis.results import Results
 from tracetui.report.device_facts import device_facts
-from tracetui.report.gaps import gap_facts, gaps_markdown
+from tracetui.report.gap_words import gap_facts
+from tracetui.report.gaps import gaps_markdown
 from tracetui.report.parts import evidence
 from tracetui.report.summary import summarize, summary_markdown
 from tracetui.tables.lines import plain_text

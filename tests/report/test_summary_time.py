@@ -8,7 +8,8 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 
 from tracetui.analysis.results import Results
-from tracetui.report.gaps import cause_text, gaps_lines
+from tracetui.report.gap_words import cause_text
+from tracetui.report.gaps import gaps_lines
 from tracetui.report.summary import summarize, summary_lines, summary_markdown
 from tracetui.tables.lines import plain_text
 from tracetui.tables.steps import steps_lines

@@ -12,7 +12,7 @@ from tests.kineto import Event, cpu, run
 from tests.recorded import load
 
 from tracetui.cells import clauses
-from tracetui.report.gaps import find_told
+from tracetui.report.gap_words import find_told
 from tracetui.session import baselines, gap_walk, recent, samples
 from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.session.history import LONGEST, History

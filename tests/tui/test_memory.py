@@ -23,7 +23,7 @@ from textual.widgets import Input
 import tracetui
 from tracetui.analysis.results import Results
 from tracetui.formats import machine
-from tracetui.report.gaps import FOUND
+from tracetui.report.gap_words import FOUND
 from tracetui.session.history import LONGEST, History
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace import Trace

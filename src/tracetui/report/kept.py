@@ -14,7 +14,7 @@ from msgspec import Struct
 from tracetui.analysis.results import Results
 from tracetui.analysis.verdict import Verdict
 from tracetui.copying import replace
-from tracetui.report.gaps import words_of_all
+from tracetui.report.gap_words import words_of_all
 from tracetui.report.overview import Overview, overviews
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.trace.answers import answer, keep_answer

@@ -17,7 +17,8 @@ from tracetui.analysis.verdict import OF_STEPS, busy_text
 from tracetui.copying import replace
 from tracetui.formats.machine import PART, in_blocks
 from tracetui.report.findings import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
-from tracetui.report.gaps import device_names, words_of_all
+from tracetui.report.gap_words import words_of_all
+from tracetui.report.gaps import device_names
 from tracetui.report.parts import Target, evidence, time_parts
 from tracetui.tables.averages import instances
 from tracetui.tables.names import told_apart

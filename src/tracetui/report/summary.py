@@ -20,6 +20,7 @@ from tracetui.analysis.verdict import busy_shares, busy_text, judge
 from tracetui.cells import fit, wrap
 from tracetui.formats.machine import threads_for, together
 from tracetui.report.findings import LEVEL_STYLE, finding_titles, findings_markdown, unknown_events
+from tracetui.report.gap_words import words_of_all
 from tracetui.report.gaps import (
     GapReport,
     cause_lines,
@@ -28,7 +29,6 @@ from tracetui.report.gaps import (
     head_lines,
     headline,
     lead_in_line,
-    words_of_all,
 )
 from tracetui.report.kept_summary import METRICS, WIDEST, Forms, file_name
 from tracetui.report.parts import TimePart, time_parts

@@ -149,7 +149,7 @@ class GapWalk:
         gap = self.current
         if gap is None:
             return ()
-        from tracetui.report.gaps import FOUND, cause_text, cpu_doing  # not needed for the first picture
+        from tracetui.report.gap_words import FOUND, cause_text, cpu_doing  # not needed for the first picture
         from tracetui.tables.names import short_of
 
         results, gaps = self._results, self._results.gaps()

@@ -100,7 +100,7 @@ class Navigation:
         session = self.host.session
 
         def find() -> None:
-            from tracetui.report.gaps import find_told
+            from tracetui.report.gap_words import find_told
 
             for recording in session.walk.recordings:
                 recording.idle()

@@ -17,7 +17,7 @@ from tracetui.analysis.meanings.terms import Term
 from tracetui.analysis.results import Results
 from tracetui.cells import middle, same_place, wrap
 from tracetui.report.facts import Fact, facts_table, wrapped
-from tracetui.report.gaps import gap_facts
+from tracetui.report.gap_words import gap_facts
 from tracetui.session.walk import Walk
 from tracetui.tui.bindings import bind
 from tracetui.tui.panes.base import failure
