@@ -65,6 +65,11 @@ def distinct(at: I64 | I32 | I8, size: int) -> I64:
     return np.flatnonzero(there)
 
 
+def names_of(trace: Trace, at: I64) -> list[str]:
+    """The names of the slices `at`, each once."""
+    return [trace.names[i] for i in distinct(trace.name[at], len(trace.names)).tolist()]
+
+
 def processes_of(trace: Trace, at: I64) -> int:
     """The number of processes that the slices belong to."""
     return len({trace.lanes[i].process for i in np.unique(trace.lane[at]).tolist()})

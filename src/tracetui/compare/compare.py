@@ -82,8 +82,7 @@ def _matched(whole: tuple[Side, Side], rounds: Sequence[tuple[int, int]]) -> Mat
     if again:
         changes = [*joined(sides, work, calls, without(again, found)), as_change(again, sides)]
     rest = charge(sides, trees, calls, changes, words)
-    none = np.zeros(len(calls.a), dtype=np.bool_)
-    repeated = give_calls(again, trees, rest, changes[-1], calls) if again else none
+    repeated = give_calls(again, trees, rest, changes[-1], calls) if again else np.zeros(len(calls.a), bool)
     loads = without_loading(sides, rest) if loads_otherwise(*whole) else (calls.a[:0], calls.b[:0])
     changes += [rest] if rest.a.events or rest.b.events else []
     return Matched(sides, work, calls, trees, changes, again, repeated, loads)

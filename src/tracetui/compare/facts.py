@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.select import distinct
+from tracetui.analysis.select import names_of
 from tracetui.analysis.sums import sum_into
 from tracetui.compare.again import Again
 from tracetui.compare.calls import CallTree
@@ -264,8 +264,7 @@ class Facts:
             sum_into(np.searchsorted(rounds, at), ns, len(rounds)) for at, ns in zip(of, time, strict=True)
         ]
         before, after = (float(np.median(one)) if len(one) else 0.0 for one in sums)
-        every = len(rounds) == self.count
-        change = (after - before) * (1 if every else len(rounds) / self.count)
+        change = (after - before) * (len(rounds) / self.count)
         return Times(before, after, change, tuple(rounds.tolist()))
 
     def where(self, rounds: Sequence[int], gone: bool = False) -> str:
@@ -284,11 +283,7 @@ class Facts:
 
     def about(self, a: I64, b: I64) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of events, each once."""
-        one, other = (
-            tuple(side.trace.names[i] for i in distinct(side.trace.name[at], len(side.trace.names)).tolist())
-            for side, at in zip(self.sides, (a, b), strict=True)
-        )
-        return one, other
+        return tuple(names_of(self.a.trace, a)), tuple(names_of(self.b.trace, b))
 
     def by_round(self, a: I64, b: I64) -> I64:
         """The places of calls: for each round, the one that shows it best (see `telling`)."""

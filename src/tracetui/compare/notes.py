@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tracetui.analysis.device_work import decoded_names
 from tracetui.analysis.findings.ops import recomputation
+from tracetui.analysis.select import names_of
 from tracetui.compare.facts import OPTIONS, Facts, options
 from tracetui.compare.joining import strangers
 from tracetui.compare.metrics import linked, links_of
@@ -57,8 +56,7 @@ def _compiled(a: Side, b: Side) -> bool:
     fused = {
         op for name in decoded_names(b.trace, b.work).values() if name.family == "triton" for op in name.ops
     }
-    names = {a.trace.names[i] for i in np.unique(a.trace.name[a.calls]).tolist()}
-    ops = {name.rpartition("::")[2].strip("_") for name in names}
+    ops = {name.rpartition("::")[2].strip("_") for name in names_of(a.trace, a.calls)}
     ops |= {op for name in decoded_names(a.trace, a.work).values() for op in name.ops}
     return bool(fused) and 2 * len(fused & ops) >= len(fused)
 

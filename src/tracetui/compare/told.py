@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.device_work import decoded_names, op_behind
-from tracetui.analysis.select import distinct, named
+from tracetui.analysis.select import distinct, named, names_of
 from tracetui.analysis.sums import sum_into
 from tracetui.compare.changes import Change
 from tracetui.compare.facts import Facts, Times
@@ -28,7 +28,7 @@ NEAR = 4
 
 def device_changes(facts: Facts) -> Iterator[Explanation]:
     trace = facts.a.trace
-    both = {trace.names[i] for i in distinct(trace.name[facts.matched.work.all_a], len(trace.names)).tolist()}
+    both = set(names_of(trace, facts.matched.work.all_a))
     for change in facts.matched.changes:
         # Memsets come along with other work. A library's kernel that another op runs now has not moved.
         sets = change.kind == "order" and len(facts.matched.changes) > 1
@@ -53,8 +53,7 @@ def _again(facts: Facts, change: Change) -> Explanation:
     a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
     time, cpu = facts.work_time(a, b), facts.cpu_time(change)
     side, tree, calls = facts.b, facts.matched.trees[1], change.b.calls
-    names = [side.trace.names[i] for i in distinct(side.trace.name[calls], len(side.trace.names)).tolist()]
-    kinds_ = f"{len(names):,} kinds of calls ({listed(by_time(side, tree, calls))})"
+    kinds_ = f"{len(names_of(side.trace, calls)):,} kinds of calls ({listed(by_time(side, tree, calls))})"
     told = (
         f"there are {again.times} times as many{facts.each}"
         if again.more
@@ -384,5 +383,4 @@ def _both_call(facts: Facts, a: I64, b: I64) -> bool:
 
 def _has(side: Side, trace: Trace, at: I64) -> bool:
     """Whether a side makes calls with any of these names."""
-    own = {side.trace.names[i] for i in distinct(side.trace.name[side.calls], len(side.trace.names)).tolist()}
-    return any(trace.names[i] in own for i in distinct(trace.name[at], len(trace.names)).tolist())
+    return not {*names_of(side.trace, side.calls)}.isdisjoint(names_of(trace, at))
