@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.compare.conftest import compared
 from tests.compare.test_changes import Program, both
+from tests.conftest import SAMPLES
 from tests.kineto import Event, cpu, step
 
+from tracetui.compare.again import Again
+from tracetui.compare.again import without as removed
+from tracetui.compare.changes import Change
 from tracetui.compare.model import Comparison, Explanation
 
 OPS = "linear", "norm", "loss"
@@ -109,3 +114,23 @@ def test_without_a_device(tmp_path: Path):
     assert one.text.endswith(
         "there are 3 times as many per step, on smaller sizes: 60.0 µs → 180 µs on the CPU per step."
     )
+
+
+def test_what_moved_without_its_partner_is_gone_or_new():
+    """In pairs (1, 11) to (4, 14), 12 and 3 belong to the repeated work."""
+    none = np.zeros(0, dtype=np.int64)
+    work = np.array([3]), np.array([12])
+    again = Again(2, 1, (none, none), (none.astype(bool),) * 2, work, (none, none), None)
+    moved = Change("order")
+    for at in range(1, 5):
+        moved.add([at], [at + 10], (0, 0))
+    found = {one.kind: (one.a.events, one.b.events) for one in removed(again, [moved])}
+    assert found == {"order": ([1, 4], [11, 14]), "gone": ([2], []), "new": ([], [13])}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_programs_with_little_in_common(order: int):
+    one, other = (SAMPLES / f"{name}.json.gz" for name in ("llm_decode", "train_memory")[::order])
+    found = compared(one, other)
+    assert not found.same_program
+    assert any(e.kind == "order" for e in found.explanations)

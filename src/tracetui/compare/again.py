@@ -136,19 +136,23 @@ def _size(args: Mapping[str, object]) -> float:
 
 
 def without(again: Again, changes: Sequence[Change]) -> list[Change]:
-    """The changes without the repeated work; a change with nothing left is dropped."""
+    """The changes without the repeated work; a change with nothing left is dropped. Of work that runs
+    elsewhere, what has lost its partner is gone, or new."""
     mine = tuple(set(at.tolist()) for at in again.work)
     found = []
     for one in changes:
-        rest = Change(one.kind, one.what)
+        rests: dict[str, Change] = {}
         for (a, b), rounds, form in zip(one.places(), one.order, one.forms, strict=True):
             a, b = ([i for i in at if i not in its] for at, its in zip((a, b), mine, strict=True))
+            kind = one.kind if one.kind != "order" or (a and b) else "gone" if a else "new"
             if a or b:
-                rest.add(a, b, rounds, form)
-        if len(rest.a.events) + len(rest.b.events) == len(one.a.events) + len(one.b.events):
+                rests.setdefault(kind, Change(kind, one.what)).add(a, b, rounds, form)
+        left = sum(len(rest.a.events) + len(rest.b.events) for rest in rests.values())
+        if left == len(one.a.events) + len(one.b.events):
             found.append(one)
-        elif rest.ends:
-            rest.kind = one.kind if rest.a.events and rest.b.events else "gone" if rest.a.events else "new"
+            continue
+        for rest in rests.values():
+            rest.kind = rest.kind if rest.a.events and rest.b.events else "gone" if rest.a.events else "new"
             _named(rest.a, one.a, again.calls[0])
             _named(rest.b, one.b, again.calls[1])
             found.append(rest)
