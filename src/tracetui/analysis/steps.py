@@ -41,6 +41,8 @@ OF_KINDS = (
 )  # fmt: skip
 """Fields that a `StepRow` takes from `TimeByKind`."""
 OUTSIDE = "outside of the steps"
+MANY = 10_000
+"""With so many rows, a garbage collection that goes through them stops every thread for a while."""
 
 
 class StepRow(Struct, frozen=True, dict=True, eq=False):
@@ -221,8 +223,9 @@ def summarize_steps(
         [*unusual.tolist(), False, False],
         judged,
     ]
-    with no_collections():
-        *steps, outside, whole = starmap(StepRow, zip(*columns, strict=True))
+    with no_collections(stay=count >= MANY):
+        made = starmap(StepRow, zip(*columns, strict=True))
+        *steps, outside, whole = (row for row in made)  # between two, other threads get a turn
     rows = tuple(steps)
     if any(r.busy for r in rows):  # the verdict on the trace is the one on its steps
         of_steps = judged[:count].sum(0)

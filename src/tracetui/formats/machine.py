@@ -131,13 +131,16 @@ def share_free_memory() -> None:
 
 
 @contextmanager
-def no_collections() -> Iterator[None]:
-    """Pause garbage collection while very many small objects are made that form no cycles."""
+def no_collections(stay: bool = False) -> Iterator[None]:
+    """Pause garbage collection while very many small objects are made that form no cycles. `stay`: they stay,
+    so collections pass over them, and over all that is there by then, until `gc.unfreeze`."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if stay:
+            gc.freeze()
         if enabled:
             gc.enable()
 
