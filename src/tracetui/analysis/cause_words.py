@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tracetui.analysis.causes import AT, Causes, others_work
 from tracetui.analysis.devices import device_of, work_of_devices
 from tracetui.analysis.parts import CAUSES as CAUSES
@@ -95,7 +93,7 @@ def waits_for_others(trace: Trace) -> bool:
     for lane in trace.lanes:
         if lane.device >= 0 and lane.first < lane.last:
             rows = slice(lane.first, lane.last)
-            work = np.isin(trace.kind[rows], DEVICE_WORK) & ~trace.implausible[rows]
+            work = trace.is_kind(*DEVICE_WORK, of=rows) & ~trace.implausible[rows]
             working += bool(work.any())
             # In one stream, work from before the recording is over once the first recorded work starts.
             linked = trace.launch[rows][work] >= 0

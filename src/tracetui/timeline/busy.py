@@ -19,7 +19,7 @@ def busy_of(trace: Trace) -> dict[int, Union]:
     for lane in trace.lanes:
         if lane.device >= 0:
             rows = slice(lane.first, lane.last)
-            work = np.isin(trace.kind[rows], DEVICE_WORK) & ~trace.implausible[rows]
+            work = trace.is_kind(*DEVICE_WORK, of=rows) & ~trace.implausible[rows]
             if work.any():
                 start = trace.start[rows][work]
                 parts.setdefault(lane.device, []).append((start, start + trace.duration[rows][work]))

@@ -260,11 +260,12 @@ class Trace:
             found.setdefault(p.device, word[0] if word else "GPU")
         return found
 
-    def is_kind(self, *kinds: Kind) -> Bool:
-        """Mask of the slices of any of these kinds. Shape (len(self),)."""
-        mask = np.zeros(len(self), dtype=np.bool_)
+    def is_kind(self, *kinds: Kind, of: slice = slice(None)) -> Bool:
+        """Mask of the slices of any of these kinds, by default of all. `np.isin` takes ten times as long."""
+        column = self.kind[of]
+        mask = np.zeros(len(column), dtype=np.bool_)
         for kind in kinds:
-            mask |= self.kind == int(kind)  # an `int` is compared as an int8, a `Kind` as an int64
+            mask |= column == int(kind)  # an `int` is compared as an int8, a `Kind` as an int64
         return mask
 
     def name_of(self, i: int) -> str:
