@@ -56,12 +56,12 @@ def efficiency_columns(
         shown = Column(key, title, cell, lambda: values(key), 9, drop=2)
         return shown.said(title, cell).filed(**{key: value(key)})
 
-    def peak_share(key: str) -> Column:
+    def peak_share(key: str, title: str) -> Column:
         def cell(r: int) -> str:
             part = getattr(rows[r], key)
             return "-" if part is None else share(part)
 
-        shown = Column(key, "of peak", cell, lambda: values(key), 7, after=1)
+        shown = Column(key, title, cell, lambda: values(key), 7, after=1)
         shown = shown.said("%" if narrow else "of peak", cell, markdown_heading="Of peak")
         return shown.filed(**{key: value(key)})
 
@@ -101,10 +101,10 @@ def efficiency_columns(
         Column("flops").said("GFLOP", gflop).filed(flops=of("flops")),
         Column("bytes").filed(bytes=of("bytes")),
         rate("tflops", "TFLOP/s"),
-        peak_share("compute_share"),
+        peak_share("compute_share", "compute"),
         peak_bar("compute_bar", "compute_share"),
         rate("gbps", "GB/s"),
-        peak_share("memory_share"),
+        peak_share("memory_share", "memory"),
         peak_bar("memory_bar", "memory_share"),
         Column("kernel").filed(kernel=of("kernel")),
     )
