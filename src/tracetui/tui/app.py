@@ -396,7 +396,7 @@ class TracetuiApp(App):
 
     async def action_close_trace(self) -> None:
         """Close the trace, or the comparison, and show the next one."""
-        closed = self._shown
+        closed = next((trace for trace in self.traces if trace is self.screen), None)
         if closed is not None and len(self.traces) > 1:
             await self.action_next_trace()
             await self._close(closed)
