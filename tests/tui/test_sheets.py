@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 from tests.conftest import SAMPLES
+from textual.geometry import Region
 from textual.pilot import Pilot
 
 from tracetui.analysis.causes import CAUSES
@@ -566,3 +567,16 @@ async def test_the_gpu_s_stream_stays_in_view_beside_a_sheet_on_a_small_screen()
         assert lines[rule + 1].startswith("▸ stream 7   ↓3")
         await pilot.press("escape")
         await until(pilot, lambda: text(app).split("\n")[4:14] == before)
+
+
+@pytest.mark.parametrize("key", ["question_mark", "ctrl+p"])
+async def test_a_sheet_fills_a_screen_that_has_just_grown(key: str) -> None:
+    app = app_of(MLP)
+    async with app.run_test(size=USUAL) as pilot:
+        await pilot.press(key)
+        await pilot.pause()
+        assert isinstance(app.screen, Sheet)
+        for place in ((0, 0, 121, 37), (0, 0, 200, 50), (5, 2, 130, 40), (0, 0, 80, 9)):
+            crop = Region(*place)
+            strips = app.screen.render_lines(crop)
+            assert [strip.cell_length for strip in strips] == [crop.width] * crop.height

@@ -113,6 +113,9 @@ def test_the_updates_are_made_and_rendered_as_textual_does() -> None:
     assert sent.only_new(line, 6).render_segments(console) == ""
     assert "def" in sent.only_new(update, 6).render_segments(console)
     assert "abcdef" in sent.only_new(line, 6).render_segments(console), "what a part has changed is not known"
+    holed = LayoutUpdate([[Strip([Segment("abcde")]), None]], Region(0, 0, 6, 1))  # type: ignore[list-item]
+    assert "abcde" in sent.only_new(holed, 6).render_segments(console)
+    assert "abcde" in sent.only_new(holed, 6).render_segments(console), "what is in the hole is not known"
 
 
 async def test_a_key_is_offered_before_the_bindings_that_have_no_priority() -> None:

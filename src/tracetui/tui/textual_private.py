@@ -33,7 +33,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -57,6 +57,9 @@ from textual.widget import Widget
 from tracetui.safe_text import plain
 from tracetui.tui.ansi_lines import change
 
+Line = tuple[int, Sequence[Strip | None]]
+"""Where a line is, and the strips that it is made of; None where no widget drew anything."""
+
 
 class SentLines:
     """The lines of the screen as they were last sent; a line that is not known is always sent."""
@@ -75,10 +78,11 @@ class SentLines:
             self.width = width
             self.forget()
         if isinstance(update, LayoutUpdate) and update.region.x == 0:
-            return _Changed(self, list(enumerate(update.strips, update.region.y)), None)
+            lines = [(y, list(strips)) for y, strips in enumerate(update.strips, update.region.y)]
+            return _Changed(self, lines, None)
         if not isinstance(update, ChopsUpdate):
             return update
-        whole: list[tuple[int, Iterable[Strip]]] = []
+        whole: list[Line] = []
         parts: list[tuple[int, int, int]] = []
         for y, left, right in update.spans:
             strips = [strip for strip in update.chops[y].values() if strip is not None]
@@ -94,17 +98,19 @@ class SentLines:
 class _Changed(CompositorUpdate):
     """The cells of whole lines that differ from what was sent before, and parts of other lines."""
 
-    def __init__(
-        self, sent: SentLines, lines: list[tuple[int, Iterable[Strip]]], rest: ChopsUpdate | None
-    ) -> None:
+    def __init__(self, sent: SentLines, lines: Sequence[Line], rest: ChopsUpdate | None) -> None:
         self.sent, self.lines, self.rest = sent, lines, rest
 
     def render_segments(self, console: Console) -> str:
         shown = self.sent.lines
         parts: list[str] = []
         for y, strips in self.lines:
-            text = "".join([strip.render(console) for strip in strips])
-            if shown.get(y) != text:
+            pieces = [strip.render(console) for strip in strips if strip is not None]
+            text = "".join(pieces)
+            if len(pieces) < len(strips):  # a widget drew less than its width: Textual would fail here
+                shown.pop(y, None)
+                parts.append(change(y, None, text))
+            elif shown.get(y) != text:
                 parts.append(change(y, shown.get(y), text))
                 shown[y] = text
         if self.rest is not None:

@@ -138,11 +138,10 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         """Draw the lines of the screen below, down to the sheet: Textual would draw that whole screen."""
         stack = self.app.screen_stack
         at = stack.index(self) if self in stack else 0
-        width, top = self.size.width, self.frame.region.y
-        end = max(crop.y, min(crop.bottom, top))
+        end = max(crop.y, min(crop.bottom, self.frame.region.y))
         lines = lines_between(stack[at - 1], crop.y, end) if at and end > crop.y else []
-        if crop.x or crop.right < width:
-            lines = [line.crop(crop.x, crop.right) for line in lines]
+        # While the terminal changes its size, the screen below still has the old one.
+        lines = [line.crop(crop.x, crop.right).adjust_cell_length(crop.width) for line in lines]
         return lines + [Strip.blank(crop.width, self.rich_style)] * (crop.height - len(lines))
 
     def on_mount(self) -> None:
