@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-from textual import events
-from textual.app import App
-from textual.keys import _character_to_key
-from textual.pilot import Pilot
+from typing import NamedTuple
 
 from tracetui.tui.bindings import ACTIONS
 
@@ -19,12 +14,20 @@ MORE_KEYS = (
     *("up", "down", "left", "right", "enter", "tab", "shift+tab", "escape", "pageup", "pagedown"),
     *("home", "end", "space", "delete", "ctrl+a", "6", "9", "f1", "ctrl+u"),
 )
-SIGNS = {"slash": "/", "colon": ":", "full_stop": ".", "comma": ",", "space": " ", "minus": "-", "plus": "+"}
 OPENERS = ("slash", "colon", "F", "ctrl+p", "m")
 WORDS = (
     *("gemm", "aten::", "cat:kernel dur>10us", "/^void .*", "/(", "-add", "dur>", "lane:stream", "at>1ms x"),
     *("[bold]", "“ä”", "1.5ms", "-1", "99999999999s", "0", "\\", '"two words"', "mark"),
 )
+ODD = (
+    *("\x1b[I", "\x1b[O"),  # the focus comes and goes
+    *("\x1b[200~gemm\n\x1b[2Jx\x1b[201~", "\x1b[200~" + "a" * 5000 + "\x1b[201~"),  # pasted
+    *("\x1bx", "\x1b[97;5u", "\x1b[97;1:3u", "\x1b[27;5;9~"),  # Alt, and other protocols of keys
+    *("\x1b[12;40R", "\x1b[?2026;2$y", "\x1b[?1;2c", "\x1bP1+r\x1b\\", "\x1b]11;rgb:00/00/00\x07"),  # reports
+    *("\x1b[<0;9999;9999M\x1b[<0;9999;9999m", "\x1b[<0;0;0M\x1b[<0;0;0m", "\x1b[M !!"),  # a mouse elsewhere
+    *("ä€🦊", "\x00", "\x1b[", "\x1b[<0;1"),
+)
+"""What else a terminal may send."""
 
 
 class Act(NamedTuple):
@@ -32,6 +35,7 @@ class Act(NamedTuple):
 
     kind: str
     keys: tuple[str, ...] = ()
+    """Their names, or for the kind "odd" what is sent."""
     at: tuple[float, float] = (0.0, 0.0)
     to: tuple[float, float] = (0.0, 0.0)
     """Places as shares of the screen."""
@@ -44,7 +48,8 @@ class Act(NamedTuple):
         return {"drag": 5, "click": 2, "keys": len(self.keys), "pause": 0}.get(self.kind, 1)
 
     def __str__(self) -> str:
-        told = {"keys": " ".join(self.keys), "resize": "{}x{}".format(*self.size), "pause": ""}
+        told = {"keys": " ".join(self.keys), "odd": repr(self.keys), "pause": ""}
+        told["resize"] = "{}x{}".format(*self.size)
         place = f"{self.held} {self.at[0]:.2f},{self.at[1]:.2f} {self.to[0]:.2f},{self.to[1]:.2f}"
         return f"{self.kind} {told.get(self.kind, place)}"
 
@@ -52,6 +57,7 @@ class Act(NamedTuple):
 def acts(seed: int, keys: tuple[str, ...] = KEYS) -> Iterator[Act]:
     """What the monkey does, without end; the same for the same seed."""
     rng = random.Random(seed)
+    sizes = [(120, 36)]
 
     def place() -> tuple[float, float]:
         return rng.random(), rng.random()
@@ -76,57 +82,17 @@ def acts(seed: int, keys: tuple[str, ...] = KEYS) -> Iterator[Act]:
             yield Act("click", at=place(), button=rng.choice((1, 1, 1, 1, 2, 3)), held=held)
         elif dice < 0.90:
             yield Act("drag", at=place(), to=place(), held=held)
-        elif dice < 0.97:
+        elif dice < 0.95:
             yield Act(rng.choice(("wheel up", "wheel down")), at=place(), held=held)
         elif dice < 0.98:
-            yield Act("resize", size=rng.choice(SIZES))
+            columns, lines = sizes[-1]
+            near = (max(1, columns + rng.randint(-1, 1)), max(1, lines + rng.randint(-1, 1)))
+            any_size = (rng.randint(1, 300), rng.randint(1, 80))
+            sizes = [*sizes[-3:], rng.choice((near, near, any_size, sizes[0], rng.choice(SIZES)))]
+            yield Act("resize", size=sizes[-1])
         elif dice < 0.985:
             yield Act("pause")
+        elif dice < 0.99:
+            yield Act("odd", (rng.choice(ODD),))
         else:
             yield Act("move", at=place())
-
-
-async def perform(pilot: Pilot[Any], act: Act) -> None:
-    """Do one thing, as the terminal would tell of it, and wait until the app has come to rest."""
-    app = pilot.app
-    if act.kind == "keys":
-        for key in act.keys:
-            app.post_message(key_event(key))
-    elif act.kind == "resize":
-        await pilot.resize_terminal(*act.size)
-    elif act.kind == "pause":
-        await pilot.pause(0.15)
-    else:
-        for event in mouse_events(app, act):
-            driver = app._driver
-            assert driver is not None
-            driver.process_message(event)
-    await pilot.pause(0)
-
-
-def key_event(key: str) -> events.Key:
-    named = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
-    return events.Key(named, key if len(key) == 1 else SIGNS.get(key))
-
-
-def mouse_events(app: App[Any], act: Act) -> list[events.MouseEvent]:
-    width, height = app.size
-
-    def made(kind: type[events.MouseEvent], place: tuple[float, float], button: int) -> events.MouseEvent:
-        x, y = int(place[0] * width), int(place[1] * height)
-        shift, ctrl = act.held == "shift", act.held == "ctrl"
-        return kind(None, x, y, 0, 0, button, shift, False, ctrl, x, y)
-
-    if act.kind == "move":
-        return [made(events.MouseMove, act.at, 0)]
-    if act.kind.startswith("wheel"):
-        kind = events.MouseScrollUp if act.kind.endswith("up") else events.MouseScrollDown
-        return [made(kind, act.at, 0)]
-    if act.kind == "click":
-        return [made(events.MouseDown, act.at, act.button), made(events.MouseUp, act.at, act.button)]
-    middle = ((act.at[0] + act.to[0]) / 2, (act.at[1] + act.to[1]) / 2)
-    return [
-        made(events.MouseDown, act.at, 1),
-        *(made(events.MouseMove, p, 1) for p in (act.at, middle, act.to)),
-        made(events.MouseUp, act.to, 1),
-    ]

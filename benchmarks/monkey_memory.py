@@ -11,11 +11,10 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from textual.pilot import Pilot
-
-from monkey_acts import KEYS, MORE_KEYS, OPENERS, SIZES, WORDS, Act, perform
+from monkey_acts import KEYS, MORE_KEYS, ODD, OPENERS, SIZES, WORDS, Act
+from monkey_terminal import Hand
 
 ALLOWED = 0.1
 """By which share memory may grow."""
@@ -54,34 +53,37 @@ def everything() -> Iterator[Act]:
                 yield Act(kind, at=place, held=held)
             yield Act("drag", at=place, to=places[-number], held=held)
             yield Act("keys", ("escape", "escape"))
+        for text in ODD:
+            yield Act("odd", (text,))
+            yield Act("keys", ("escape", "escape"))
 
 
-async def warm_up(pilot: Pilot[Any]) -> None:
+async def warm_up(hand: Hand) -> None:
     """Do everything once, and wait for what is worked out in threads."""
     for act in everything():
-        await perform(pilot, act)
+        await hand.do(act)
         for _ in range(TRIES):
-            if all(worker.is_finished for worker in pilot.app.workers):
+            if all(worker.is_finished for worker in hand.app.workers):
                 break
-            await pilot.pause(0.02)
+            await hand.pause(0.02)
 
 
-async def settle(pilot: Pilot[Any], size: tuple[int, int]) -> None:
+async def settle(hand: Hand, size: tuple[int, int]) -> None:
     """Bring the app to where it is measured: the trace's screen, nothing on top, at the size it began at."""
     from tracetui.tui.screens.trace import TraceScreen
 
-    await perform(pilot, Act("resize", size=size))
+    await hand.do(Act("resize", size=size))
     for _ in range(TRIES):
-        await perform(pilot, Act("keys", ("escape",)))
-        if isinstance(pilot.app.screen, TraceScreen) and not pilot.app.screen.query("Prompt"):
+        await hand.do(Act("keys", ("escape",)))
+        if isinstance(hand.app.screen, TraceScreen) and not hand.app.screen.query("Prompt"):
             break
-    await perform(pilot, Act("keys", ("escape",) * 6))
-    await pilot.pause(0.1)
+    await hand.do(Act("keys", ("escape",) * 6))
+    await hand.pause(0.1)
 
 
-async def sample(pilot: Pilot[Any], events: int, size: tuple[int, int]) -> Sample:
+async def sample(hand: Hand, events: int, size: tuple[int, int]) -> Sample:
     """Measure, after the app has come to rest."""
-    await settle(pilot, size)
+    await settle(hand, size)
     gc.collect()
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[1])

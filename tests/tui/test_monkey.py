@@ -1,22 +1,19 @@
-"""Random keys and mouse events for a few seconds; `benchmarks/monkey.py` does it for two hours' worth."""
+"""Random keys, mouse events and sizes for a few seconds; `benchmarks/monkey.py` does it for hours."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-from tracetui.tui.loading import LoadTask
-from tracetui.tui.screens.trace import TraceScreen
-
-from .conftest import until
-
 ROOT = Path(__file__).resolve().parents[2]
-EVENTS = 300
+EVENTS = 250
 
 
 @pytest.fixture(scope="module")
@@ -27,62 +24,61 @@ def monkey() -> Iterator[ModuleType]:
         yield importlib.import_module("monkey")
 
 
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the monkey exports or keeps stays in a folder of the test's own."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
+def run(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    """The script in a process of its own, which becomes a terminal; `before`: what is done to the app."""
+    pytest.importorskip("pty", reason="needs a pseudo-terminal")
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import monkey; {before}"
+    code += "\nsys.exit(monkey.main(sys.argv[1:]))"
+    environment = {**os.environ, "ESCDELAY": "5", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    for name in ("NO_COLOR", "COLUMNS", "LINES"):
+        environment.pop(name, None)
+    return subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            code,
+            "--here",
+            "--cold",
+            *arguments,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
+    )
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"),
+    ("names", "seed"),
     [
-        ("sample_traces/attention_naive", 5),
-        ("sample_traces/mlp_cuda_graph", 8),
-        ("tests/data/llama_train", 1),
-        ("tests/data/mlp_compile", 2),
-        ("tests/data/matmul_add_64_cold_eager", 3),
+        (["sample_traces/attention_naive"], 5),
+        (["tests/data/llama_train"], 1),
+        (["tests/data/mlp_compile"], 2),
+        (["tests/data/pairs/decode_eager", "tests/data/pairs/train_item"], 8),
     ],
 )
-async def test_after_random_keys_and_clicks_it_can_still_be_used(
-    monkey: ModuleType, name: str, seed: int
+def test_after_random_keys_clicks_and_sizes_the_terminal_shows_what_it_should(
+    names: list[str], seed: int
 ) -> None:
-    task = LoadTask(ROOT / f"{name}.json.gz").start()
-    task.ended.result(30)
-    app: Any = monkey.Tame(task)
-    failures: list[str] = []
-    with monkey.failed_workers(failures):
-        async with app.run_test(size=(120, 36)) as pilot:
-            done, acts = 0, monkey.acts(seed)
-            while done < EVENTS:
-                act = next(acts)
-                await monkey.perform(pilot, act)
-                done += act.events
-                assert monkey.wrong_picture(app) == "", act
-            await pilot.resize_terminal(120, 36)
-            await pilot.press(*["escape"] * 8)
-            screen = app.screen
-            assert isinstance(screen, TraceScreen)
-            await pilot.press("0")
-            view, (low, high) = screen.walk.view, screen.trace.span
-            assert view.start_ns <= low < high <= view.end_ns
-            app.tame = False
-            await pilot.press("q")
-            await until(pilot, lambda: app._exit)
-    assert app.return_code == 0
-    assert failures == []
+    traces = ",".join(str(ROOT / f"{name}.json.gz") for name in names)
+    ran = run(traces, "--events", str(EVENTS), "--seed", str(seed))
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
 
 
-async def test_the_monkey_tells_of_what_fails(monkey: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: object) -> None:
-        raise ValueError("planted")
-
-    monkeypatch.setattr(TraceScreen, "action_clear", broken)
-    told = await monkey.rampage(ROOT / "sample_traces" / "linear.json.gz", 60, 3, (80, 24), warm=False)
-    assert told.events >= 60
-    assert told.failures
-    assert all("planted" in failure for failure in told.failures)
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        ("screens.trace.TraceScreen.action_clear = lambda self: 1 / 0", "division by zero"),
+        ("textual_private.SentLines.only_new = lambda self, update, width: None", "shown"),
+    ],
+)
+def test_the_monkey_tells_of_what_fails(broken: str, told: str) -> None:
+    before = "import monkey_terminal; from tracetui.tui import screens, textual_private"
+    before += f"; import tracetui.tui.screens.trace; monkey_terminal.LONGEST = 1; {broken}"
+    sample = str(ROOT / "sample_traces" / "linear.json.gz")
+    ran = run(sample, "--events", "15", "--seed", "3", before=before)
+    assert ran.returncode == 1
+    assert told in ran.stdout
 
 
 def test_the_same_seed_does_the_same(monkey: ModuleType) -> None:

@@ -119,10 +119,10 @@ def test_keys_after_the_last_one(keys: bytes) -> None:
             assert sequence in terminal.written
 
 
-def test_bytes_that_are_no_text_are_ignored() -> None:
+def test_bytes_that_are_no_text_and_no_key_are_ignored() -> None:
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()
-        for keys in (b"\xff\xfe", b"\x1b[M\xe0\xff\x80", b"/\xc3\x28gemm\xf0\x9f\r"):
+        for keys in (b"\xff\xfe", b"\x1b[M\xe0\xff\x80", b"\x1b[97;1:3u", b"/\xc3\x28gemm\xf0\x9f\r"):
             os.write(terminal.descriptor, keys)
             terminal.read_until_quiet()
         os.write(terminal.descriptor, b"\x1b")

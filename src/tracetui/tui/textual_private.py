@@ -42,7 +42,9 @@ import textual.app
 from rich.console import Console
 from rich.segment import Segment
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
+from textual._parser import Parser
 from textual._styles_cache import StylesCache
+from textual._xterm_parser import XTermParser
 from textual.css.scalar import Scalar
 from textual.css.styles import RenderStyles
 from textual.css.stylesheet import Stylesheet
@@ -50,6 +52,7 @@ from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.geometry import Region
+from textual.message import Message
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -278,12 +281,27 @@ class App(textual.app.App[None]):
 
 
 def _ignore_invalid_input() -> None:
-    """Ignore bytes that are not UTF-8 (from a mouse report of an old terminal, or a paste): they would end
-    the thread that reads the keys, and with it the app. At the end of its input that thread would loop
-    forever: the terminal is gone, and not every process learns that from a signal."""
+    """Ignore bytes that are not UTF-8 (from a mouse report of an old terminal, or a paste), and sequences
+    that Textual cannot read (such as kitty's reports of keys that are let go): they would end the thread that
+    reads the keys, and with it the app. At the end of its input that thread would loop forever: the terminal
+    is gone, and not every process learns that from a signal."""
     if sys.platform == "win32":
         return
     from textual.drivers import linux_driver
+
+    class Lenient(XTermParser):
+        def feed(self, data: str) -> Iterable[Message]:
+            for character in data or [""]:  # "" is the end
+                yield from self._tried(super().feed(character))
+
+        def tick(self) -> Iterable[Message]:
+            return self._tried(super().tick())
+
+        def _tried(self, read: Iterable[Message]) -> Iterable[Message]:
+            try:
+                yield from read
+            except (ArithmeticError, LookupError, TypeError, ValueError):
+                Parser.__init__(self)  # begin anew after this sequence
 
     class Decoder(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
         def decode(self, data: bytes, final: bool = False) -> str:
@@ -296,6 +314,7 @@ def _ignore_invalid_input() -> None:
         return functools.partial(Decoder, errors="ignore")
 
     linux_driver.getincrementaldecoder = decoder  # type: ignore[attr-defined]
+    linux_driver.XTermParser = Lenient  # type: ignore[attr-defined]
 
 
 def filters(app: textual.app.App[Any]) -> list[LineFilter]:
