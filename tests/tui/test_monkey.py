@@ -24,7 +24,7 @@ def monkey() -> Iterator[ModuleType]:
         yield importlib.import_module("monkey")
 
 
-def run(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, before: str = "", **look: str) -> subprocess.CompletedProcess[str]:
     """The script in a process of its own, which becomes a terminal; `before`: what is done to the app."""
     pytest.importorskip("pty", reason="needs a pseudo-terminal")
     code = f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import monkey; {before}"
@@ -32,6 +32,7 @@ def run(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "ESCDELAY": "5", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
     for name in ("NO_COLOR", "COLUMNS", "LINES"):
         environment.pop(name, None)
+    environment |= look
     return subprocess.run(
         [
             sys.executable,
@@ -49,19 +50,59 @@ def run(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("names", "seed"),
+    ("names", "seed", "look"),
     [
-        (["sample_traces/attention_naive"], 5),
-        (["tests/data/llama_train"], 1),
-        (["tests/data/mlp_compile"], 2),
-        (["tests/data/pairs/decode_eager", "tests/data/pairs/train_item"], 8),
+        (["sample_traces/attention_naive"], 5, {"COLORTERM": ""}),
+        (["tests/data/llama_train"], 1, {}),
+        (["tests/data/mlp_compile"], 2, {"NO_COLOR": "1"}),
+        (
+            ["tests/data/pairs/decode_eager", "tests/data/pairs/train_item"],
+            8,
+            {"TERM": "xterm", "COLORTERM": ""},
+        ),
     ],
 )
 def test_after_random_keys_clicks_and_sizes_the_terminal_shows_what_it_should(
-    names: list[str], seed: int
+    names: list[str], seed: int, look: dict[str, str]
 ) -> None:
     traces = ",".join(str(ROOT / f"{name}.json.gz") for name in names)
-    ran = run(traces, "--events", str(EVENTS), "--seed", str(seed))
+    ran = run(traces, "--events", str(EVENTS), "--seed", str(seed), **look)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+
+
+SHEETS = (
+    "question_mark",
+    "ctrl+p",
+    "I",
+    "C",
+    "j",
+    "T",
+    "l",
+    "e",
+    "L",
+    "ctrl+o",
+    "c",
+    "slash",
+    "colon",
+    "m",
+    "F",
+)
+SIZES = ((121, 36), (121, 37), (80, 24), (20, 5), (300, 80), (120, 36))
+
+
+def test_everything_that_opens_stays_open_at_any_size() -> None:
+    acts = [
+        act
+        for key in SHEETS
+        for act in (
+            f"Act('keys', ({key!r},))",
+            *(f"Act('resize', size={size})" for size in SIZES),
+            "Act('keys', ('escape', 'escape'))",
+        )
+    ]
+    before = f"from monkey import Act; monkey.acts = lambda seed: iter([{', '.join(acts)}])"
+    sample = str(ROOT / "sample_traces" / "linear.json.gz")
+    ran = run(sample, "--events", str(len(SHEETS) * (len(SIZES) + 3)), before=before)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
 
 
