@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.worker import Worker, WorkerState
 
@@ -39,6 +39,10 @@ from monkey_terminal import Terminal, running
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 
+if TYPE_CHECKING:
+    from tracetui.session.recording import Recording
+    from tracetui.tui.screens.trace import TraceScreen
+
 SAMPLES = ("train", "llm_decode", "matmul_add_64_20_steps", "attention_naive", "mlp_cuda_graph")
 SLOW = 0.1
 PARTS = 8
@@ -46,9 +50,20 @@ PARTS = 8
 
 
 class Tame(TracetuiApp):
-    """The app, but that it does not end and captures nothing, as long as it is `tame`."""
+    """The app, but that it does not end, captures nothing and keeps what it began with, as long as it is
+    `tame`."""
 
     tame = True
+    begun: TraceScreen | None = None
+
+    def _trace_screen(self, recordings: Sequence[Recording]) -> TraceScreen:
+        made = super()._trace_screen(recordings)
+        self.begun = self.begun or made
+        return made
+
+    async def action_close_trace(self) -> None:
+        if self.screen is not self.begun:
+            await super().action_close_trace()
 
     async def action_quit(self) -> None:
         if not self.tame:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from monkey_acts import KEYS, MORE_KEYS, ODD, OPENERS, SIZES, WORDS, Act
 from monkey_terminal import Hand
@@ -77,6 +77,9 @@ async def settle(hand: Hand, size: tuple[int, int]) -> None:
         await hand.do(Act("keys", ("escape",)))
         if isinstance(hand.app.screen, TraceScreen) and not hand.app.screen.query("Prompt"):
             break
+    app: Any = hand.app
+    while len(app.traces) > 1:  # what it has opened meanwhile is closed
+        await hand.do(Act("keys", ("t" if app.screen is app.begun else "ctrl+x",)))
     await hand.do(Act("keys", ("escape",) * 6))
     await hand.pause(0.1)
 
