@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tracetui import writing
+from tracetui.capture import files
 from tracetui.cli import main
 from tracetui.session import baselines
 from tracetui.session.recent import remember
@@ -128,8 +129,12 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
         reader.join()
     assert got == [b"new", b"new"]
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
-    with pytest.raises(OSError):  # nobody reads it
-        put(pipe, new=True, wait=False)
+    with pytest.raises(ExportError, match="pipe: nobody reads this pipe"):
+        write_new(str(pipe), "x")
+    (tmp_path / "new").write_bytes(b"new")
+    with pytest.raises(OSError, match="nobody reads"):
+        move(tmp_path / "new", pipe)
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
 
 def test_a_descriptor_is_written_to_from_where_it_is(tmp_path: Path) -> None:
@@ -225,6 +230,16 @@ def test_a_moved_file_takes_the_place_of_what_a_link_leads_to(tmp_path: Path) ->
     assert ((tmp_path / "old").read_bytes(), mode(tmp_path / "old")) == (b"new", 0o604)
 
 
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write to every file")
+def test_a_read_only_file_is_refused_though_its_folder_would_let_it_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(b"old")
+    (tmp_path / "x.json").chmod(0o444)
+    done = check(tmp_path / "x.json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tracetui: {tmp_path / 'x.json'}: permission denied\n"
+    assert (tmp_path / "x.json").read_bytes() == b"old"
+
+
 @as_root
 def test_what_another_user_may_not_write(here: Path) -> None:
     file, closed, read_only = here / "closed" / "x", here / "closed", here / "read-only"
@@ -290,6 +305,7 @@ def test_a_full_disk_leaves_what_was_there(small: Path) -> None:
 def test_a_device_stays_a_device(small: Path) -> None:
     os.mknod(small / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     assert check(small / "null").returncode == 0
+    move(Path(shutil.copy(TRACE, small)), small / "null")
     assert stat.S_ISCHR((small / "null").lstat().st_mode)
 
 
@@ -370,3 +386,39 @@ def test_what_is_saved_is_closed_to_others_also_if_an_older_version_saved_it(
 def test_a_baseline_in_a_folder_of_its_own_is_for_everybody(tmp_path: Path, umask: None) -> None:
     baselines.keep(str(tmp_path / "base"), str(TRACE))
     assert {mode(path) for path in (tmp_path / "base").iterdir()} == {0o640}
+
+
+# Captures
+
+
+def sources(folder: Path) -> dict[str, Path]:
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    scratch.chmod(0o777)
+    found = {suffix: scratch / suffix[1:] for suffix in (".json", ".txt")}
+    for path in found.values():
+        path.write_bytes(b"new")
+    return found
+
+
+def test_a_capture_that_replaces_another_follows_its_links(tmp_path: Path) -> None:
+    made = sources(tmp_path)
+    (tmp_path / "mlp.json").symlink_to("elsewhere.json")
+    (tmp_path / "elsewhere.json").write_bytes(b"old")
+    (tmp_path / "mlp.json.gz").write_bytes(b"of the capture that is replaced")
+    assert files._move_all(made, tmp_path, "mlp", True)
+    assert (tmp_path / "mlp.json").is_symlink()
+    assert (tmp_path / "elsewhere.json").read_bytes() == (tmp_path / "mlp.txt").read_bytes() == b"new"
+    assert not (tmp_path / "mlp.json.gz").exists()
+
+
+@as_root
+def test_a_capture_does_not_replace_what_is_read_only(here: Path) -> None:
+    made = sources(here)
+    for name, allowed in (("mlp.json", 0o666), ("mlp.txt", 0o444)):
+        (here / name).write_bytes(b"old")
+        (here / name).chmod(allowed)
+        os.chown(here / name, OTHER, OTHER)
+    with another_user(), pytest.raises(PermissionError):
+        files._move_all(made, here, "mlp", True)
+    assert (here / "mlp.json").read_bytes() == (here / "mlp.txt").read_bytes() == b"old"

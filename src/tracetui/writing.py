@@ -77,18 +77,22 @@ def written(
 
 def check_writable(path: Name) -> None:
     """Raises PermissionError if there is a file that is read-only, though it could be replaced."""
-    with suppress(FileNotFoundError):
+    if os.path.isfile(path):
         os.close(os.open(path, os.O_WRONLY | _AT_ONCE))
 
 
 def move(source: Name, target: Name, private: bool = False) -> None:
-    """Give a file, which is whole, the name of another; that is replaced, or overwritten (see `written`).
+    """Give a file, which is whole, the name of another; that is replaced, or written to (see `written`).
 
     `source` may still be there afterwards. Raises OSError.
     """
-    target = os.path.realpath(target)
+    if os.path.exists(target) and not os.path.isfile(target):
+        with written(target, wait=False) as out, open(source, "rb") as whole:
+            shutil.copyfileobj(whole, out)
+        return
     if not private:
         check_writable(target)
+    target = os.path.realpath(target)
     old = os.stat(target) if os.path.exists(target) else None
     try:
         if old is None or private or _made_alike(source, old):
@@ -149,11 +153,17 @@ def _stream(path: str, wait: bool) -> int | None:
         descriptor = os.dup(int(named[1] or named[2]))  # opened anew, a file would be written from its start
     else:
         try:
-            if stat.S_ISREG(os.stat(path).st_mode):
-                return None
+            mode = os.stat(path).st_mode
         except FileNotFoundError:
             return None
-        descriptor = os.open(path, os.O_WRONLY | _BINARY | (0 if wait else _AT_ONCE))
+        if stat.S_ISREG(mode):
+            return None
+        try:
+            descriptor = os.open(path, os.O_WRONLY | _BINARY | (0 if wait else _AT_ONCE))
+        except OSError as error:
+            if error.errno == errno.ENXIO and stat.S_ISFIFO(mode):
+                error.strerror = "nobody reads this pipe"
+            raise
     if not wait and os.isatty(descriptor):
         os.close(descriptor)
         raise OSError(errno.ENOTTY, "is a terminal", path)
