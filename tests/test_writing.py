@@ -215,7 +215,7 @@ def test_an_overwriting_that_fails_says_what_it_left(tmp_path: Path, monkeypatch
             with pytest.raises(OSError, match=r"device$"):
                 writing._overwrite(source, file)
         assert file.read_bytes() == b"old"
-    monkeypatch.setattr(shutil, "copyfileobj", full)
+    monkeypatch.setattr(writing, "_copy", full)
     with pytest.raises(OSError, match="No space left on device, and it is no longer whole"):
         writing._overwrite(source, file)
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,8 +52,10 @@ def written(
         check_writable(path)  # not `where`: the system may refuse to follow another user's link
     folder = os.path.dirname(where)
     if there and not os.access(folder, os.W_OK | os.X_OK, effective_ids=_AS_NOW):
+        import tempfile
+
         folder = tempfile.gettempdir()
-    part = os.path.join(folder, f".tracetui-{secrets.token_hex(8)}.part")
+    part = os.path.join(folder, f".tracetui-{os.urandom(8).hex()}.part")
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
         descriptor = os.open(part, flags, 0o600 if there or private else 0o666)
@@ -88,7 +87,7 @@ def move(source: Name, target: Name, private: bool = False) -> None:
     """
     if os.path.exists(target) and not os.path.isfile(target):
         with written(target, wait=False) as out, open(source, "rb") as whole:
-            shutil.copyfileobj(whole, out)
+            _copy(whole, out)
         return
     if not private:
         check_writable(target)
@@ -116,7 +115,7 @@ def link_new(source: Name, target: Name) -> None:
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target) from None
         with written(target) as out, open(source, "rb") as whole:
-            shutil.copyfileobj(whole, out)
+            _copy(whole, out)
 
 
 def make_private(folder: Name, ours: bool = True) -> None:
@@ -182,6 +181,11 @@ def _made_alike(path: Name, old: os.stat_result) -> bool:
     return True
 
 
+def _copy(whole: IO[bytes], out: IO[bytes]) -> None:
+    while part := whole.read(1 << 20):
+        out.write(part)
+
+
 def _overwrite(source: Name, target: Name) -> None:
     """Copy a file over another; if there is no room for it, nothing is overwritten. Raises OSError."""
     descriptor = os.open(target, os.O_WRONLY | _BINARY)
@@ -195,7 +199,7 @@ def _overwrite(source: Name, target: Name) -> None:
                 os.ftruncate(descriptor, before)
                 raise
         try:
-            shutil.copyfileobj(whole, out)
+            _copy(whole, out)
             out.truncate()
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror}, and it is no longer whole", target) from None
