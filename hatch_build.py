@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -23,37 +24,68 @@ SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 FLAGS = ["-O3", "-shared", "-fvisibility=hidden", "-ffp-contract=off"]
 
 
-def compile_library(source: Path) -> Path | None:
-    """The library made from `source`, beside it; None without a compiler that makes one."""
-    library = source.with_name(f"{source.stem}.native{SUFFIX}")
+def compile_library(source: Path, folder: Path) -> Path:
+    """The library made from `source`, in `folder`. Raises OSError, which says why there is none."""
+    library = folder / f"{source.stem}.native{SUFFIX}"
     named = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
     flags = [*FLAGS, *([] if sys.platform == "win32" else ["-fPIC"])]
     flags.append(f"-DSOURCE={zlib.crc32(source.read_bytes())}u")
+    why = []
     for compiler in (named.split(), ["cc"], ["gcc"], ["clang"]):
         if not compiler or not shutil.which(compiler[0]):
             continue
-        made = library.with_suffix(".new")
-        command = [*compiler, *flags, "-o", str(made), str(source), "-lm"]
-        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-            made.replace(library)
+        command = [*compiler, *flags, "-o", str(library), str(source), "-lm"]
+        made = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if made.returncode == 0:
             return library
-    return None
+        lines = [line for line in (made.stderr + made.stdout).splitlines() if line.strip()]
+        said = next((line for line in lines if "error" in line.lower()), *lines[:1] or ["no reason given"])
+        why.append(f"{compiler[0]} failed: {said.strip()[:300]}")
+    raise OSError(why[0] if why else "there is no C compiler")
+
+
+def put_beside(library: Path, source: Path) -> None:
+    """Copy a library to its place beside its source; another build may do the same. Raises OSError."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=".tracetui-", dir=source.parent) as folder:
+            part = shutil.copy(library, folder)
+            os.replace(part, source.with_name(library.name))
+    except OSError as error:
+        raise OSError(f"cannot write to {source.parent}: {error.strerror}") from None
 
 
 class Hook(BuildHookInterface[Any]):
-    """Adds the libraries to the wheel, which is then one for this platform."""
+    """Adds the libraries to the wheel, which is then one for this platform.
+
+    They are compiled in a folder of their own: the source may be read-only, or others may build from it, too.
+    Only an editable installation, which runs what is in the source, has them there.
+    """
+
+    scratch: tempfile.TemporaryDirectory[str] | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called by hatchling before it builds a wheel."""
+        """Called by hatchling before it builds a wheel; `version` is "standard" or "editable"."""
         if os.environ.get("TRACETUI_NATIVE") == "0":
             return
         root = Path(self.root)
-        libraries = [compile_library(root / source) for source in SOURCES]
-        made = [library for library in libraries if library is not None]
-        if len(made) < len(SOURCES):
-            self.app.display_warning("no C compiler: large traces will be read more slowly")
+        try:
+            self.scratch = tempfile.TemporaryDirectory(prefix="tracetui-build-")
+            made = [compile_library(root / source, Path(self.scratch.name)) for source in SOURCES]
+            if version == "editable":
+                for library, source in zip(made, SOURCES, strict=True):
+                    put_beside(library, root / source)
+        except OSError as error:
+            self.app.display_warning(f"without the C libraries, large traces are read more slowly: {error}")
             return
-        build_data["artifacts"] += [library.relative_to(root).as_posix() for library in made]
+        if version != "editable":
+            for library, source in zip(made, SOURCES, strict=True):
+                place = Path(source).relative_to("src").with_name(library.name)
+                build_data["force_include"][str(library)] = place.as_posix()
         build_data["pure_python"] = False
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{platform}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Called by hatchling after that."""
+        if self.scratch is not None:
+            self.scratch.cleanup()

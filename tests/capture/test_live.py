@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,7 +40,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The stand-in begins at once, with no second to wait for; but on a busy machine it may be late."""
     monkeypatch.setattr(listener, "PROMPT_SECONDS", 2.5)
     monkeypatch.setattr(listener, "POLL_SECONDS", 0.05)
@@ -50,8 +51,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ask, "DROPPED_SECONDS", 0.5)
     monkeypatch.setattr(ask, "SOON_SECONDS", 0.1)
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 30)
-    monkeypatch.setattr(places, "recording_root", lambda: places.private(tmp_path / "recordings"))
-    monkeypatch.setattr(ask, "recording_root", lambda: places.private(tmp_path / "recordings"))
+    monkeypatch.setattr(places, "TEMPORARY", tmp_path_factory.mktemp("tmp"))
 
 
 @pytest.fixture
@@ -390,7 +390,7 @@ def test_a_recording(job: Start, tmp_path: Path) -> None:
     trace = load(path)
     assert "aten::mm" in trace.names
     assert "Optimizer.step#SGD.step" in trace.names
-    assert list((tmp_path / "recordings").iterdir()) == [], "nothing is left behind"
+    assert list(places.recording_root().iterdir()) == [], "nothing is left behind"
     again, _ = follow(ask.record([one], Wanted(steps=3), tmp_path))
     assert again.paths[0] != path
 
@@ -419,7 +419,7 @@ def test_a_rank_that_misses_the_common_start_is_waited_for(job: Start, tmp_path:
     recorded, _ = follow(ask.record([often, never], SHORT, tmp_path))
     assert len(recorded.paths) == 1
     assert recorded.notes == (f"process {never.pid} missed the common start",)
-    assert list((tmp_path / "recordings").iterdir()) == []
+    assert list(places.recording_root().iterdir()) == []
 
 
 def test_a_trace_that_takes_long_to_make_is_waited_for(
@@ -790,16 +790,50 @@ def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
 
 
 def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path: Path) -> None:
-    """/tmp is read-only, say: here a folder in it is another's."""
+    """/tmp is read-only, say: here there is none."""
     code = (
         "import sys; from pathlib import Path; from tracetui.capture.live import places\n"
-        f"places.recording_root = lambda: places.private(Path({str(tmp_path / 'a' / 'b')!r}))\n"
+        f"places.TEMPORARY, places.OTHERS = Path({str(tmp_path / 'a' / 'b')!r}), ()\n"
         "from tracetui.cli.main import main; main(['run', 'env'])"
     )
     env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": "/dev/null"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert (done.returncode, "KINETO_" in done.stdout) == (0, False)
-    assert "this command cannot be recorded: cannot make the folder" in done.stderr
+    assert f"this command cannot be recorded: {tmp_path}/a/b is not a folder: set TMPDIR to" in done.stderr
+
+
+def test_what_has_our_name_in_tmp_is_left_alone() -> None:
+    """Another user may have made it; here it is a file."""
+    temporary = Path(tempfile.mkdtemp(prefix="t", dir="/tmp"))  # sockets need a short path
+    (temporary / f"tracetui-{os.getuid()}").touch()
+    code = (
+        "import sys; from pathlib import Path; from tracetui.capture.live import places\n"
+        f"places.TEMPORARY, places.OTHERS = Path({str(temporary)!r}), ()\n"
+        "from tracetui.cli.main import main; main(sys.argv[1:])"
+    )
+    env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": "/dev/null"}
+    for words in (["run", "env"], ["env"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], env=env, capture_output=True, text=True, check=True
+        )
+        folder = re.search(r"KINETO_ONDEMAND_TRACE_DIR=(.*)", done.stdout)
+        assert folder is not None
+        assert re.fullmatch(rf"{temporary}/tracetui-{os.getuid()}-\w{{8}}", folder[1])
+        assert done.stderr == ""
+    wait_for(lambda: not _signalled(str(temporary), signal.SIGKILL))
+    shutil.rmtree(temporary)
+
+
+def test_a_job_is_found_from_any_environment(meetings: Path, tmp_path: Path) -> None:
+    """As over ssh, or from cron: by what the process has open, not by our variables."""
+    with started_by_run(sys.executable, "-I", "-S", str(CLIENT), "600") as job:
+        wait_for(lambda: processes.find(job.pid) is not None)
+        command = [sys.executable, "-m", "tracetui", "attach", str(job.pid), "--no-open", "-o", "out"]
+        env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "TMPDIR": "/nowhere"}
+        done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+        job.kill()
+    assert done.returncode == 0, done.stderr
+    assert "aten::mm" in load(tmp_path / done.stdout.strip()).names
 
 
 def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,7 +69,7 @@ sys.exit(7)
 @pytest.fixture(autouse=True)
 def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(inject, "recording_root", lambda: tmp_path / "temporary")
 
 
 @pytest.fixture
@@ -245,11 +244,11 @@ def test_a_recording_that_is_broken_off(
 
 
 ASKER = """
-import sys, tempfile
+import sys
 from pathlib import Path
 from tracetui.capture.live.model import Wanted
 from tests.capture import test_live_inject as tests
-tempfile.tempdir = sys.argv[2]
+tests.inject.recording_root = lambda: Path(sys.argv[2])
 if not tests.LIVE:
     def signalled(pid, script):
         Path(sys.argv[2]).with_name("standin").write_text(str(script))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tracetui.capture.live import places
+from tracetui.capture.live import launch, places
+from tracetui.capture.live.model import AttachError
 
+OURS = f"tracetui-{os.getuid()}" if hasattr(os, "getuid") else ""
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
 
 
@@ -24,14 +28,16 @@ def systemd(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
         (root / name).mkdir(parents=True, exist_ok=True)
     monkeypatch.setattr(places, "SYSTEMD_RUNTIME", root / "user")
     monkeypatch.setattr(places, "SYSTEMD_LINGER", root / "linger")
-    monkeypatch.setattr(places, "recording_root", lambda: places.private(root / "tmp" / "tracetui"))
+    monkeypatch.setattr(places, "TEMPORARY", root / "tmp")
+    monkeypatch.setattr(places, "OTHERS", ())
+    monkeypatch.delenv("TMPDIR", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(root / "user/1"))
     yield root
     shutil.rmtree(root)
 
 
 def test_not_where_systemd_removes_it_at_logout(systemd: Path) -> None:
-    assert places.meeting_root() == systemd / "tmp/tracetui/run"
+    assert places.meeting_root() == systemd / "tmp" / OURS / "run"
     import pwd  # not on Windows
 
     me = systemd / "linger" / pwd.getpwuid(os.getuid()).pw_name
@@ -42,9 +48,11 @@ def test_not_where_systemd_removes_it_at_logout(systemd: Path) -> None:
 def test_in_a_folder_that_the_user_named(systemd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(systemd / "tmp"))
     assert places.meeting_root() == systemd / "tmp/tracetui"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "tmp")  # not absolute: nobody knows where
+    assert places.meeting_root() == systemd / "tmp" / OURS / "run"
 
 
-def test_what_was_left_behind_is_removed_a_day_later(systemd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_left_behind_is_removed_a_day_later(systemd: Path) -> None:
     """But not the folder of a job that still runs, though nobody answers it, nor the shared one."""
     root = places.meeting_root()
     folders = {name: root / name for name in ("0000dead", "0000live", "0000new0", "shared")}
@@ -63,10 +71,154 @@ def test_what_was_left_behind_is_removed_a_day_later(systemd: Path, monkeypatch:
     sockets["0000live"].close()
     assert left == {"0000live", "0000new0", "shared", new.name}
 
-    recordings = systemd / "tmp/tracetui"
+    recordings = systemd / "tmp" / OURS
     for name in ("recording-old", "recording-new", "other"):
         (recordings / name).mkdir()
     os.utime(recordings / "recording-old", (1, 1))
     os.utime(recordings / "other", (1, 1))
     new = places.new_recording(recordings)
     assert {path.name for path in recordings.iterdir()} == {"run", "recording-new", "other", new.name}
+
+
+as_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root: another user's files"
+)
+OTHER = 23456
+
+
+def _file(path: Path) -> None:
+    path.touch()
+
+
+def _to_nothing(path: Path) -> None:
+    path.symlink_to("nothing")
+
+
+def _to_a_folder(path: Path) -> None:
+    path.symlink_to(path.parent)
+
+
+def _open_to_all(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o777)
+
+
+def _of_another(path: Path) -> None:
+    path.mkdir(mode=0o700)
+    os.chown(path, OTHER, OTHER)
+
+
+@pytest.mark.parametrize(
+    "squat", [_file, _to_nothing, _to_a_folder, _open_to_all, pytest.param(_of_another, marks=as_root)]
+)
+def test_another_name_is_taken_where_ours_is_not_safe(
+    systemd: Path, monkeypatch: pytest.MonkeyPatch, squat: Callable[[Path], None]
+) -> None:
+    temporary = systemd / "tmp"
+    before = temporary.stat().st_mode
+    squat(temporary / OURS)
+    squat(temporary / f"{OURS}-01234567")
+    (temporary / f"{OURS}-backup").mkdir()
+    found = places.recording_root()
+    assert (found.parent, len(found.name), found.is_symlink()) == (temporary, len(OURS) + 9, False)
+    assert (found.stat().st_mode & 0o777, found.stat().st_uid) == (0o700, os.getuid())
+    assert places.recording_root() == found
+    assert places.meeting_root() == found / "run"
+    assert places.recording_root_of(os.getpid()) == (found, found)
+    squat(temporary / "tracetui")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(temporary))
+    assert re.fullmatch(r"tracetui-\w{8}", places.meeting_root().name)
+    assert temporary.stat().st_mode == before
+
+
+def test_another_folder_is_taken_where_tmp_is_not_safe(
+    systemd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = systemd / "other"
+    other.mkdir()
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    (systemd / "tmp").chmod(0o777)  # anybody may rename what is in it
+    with pytest.raises(AttachError, match="tmp can be changed by other users: set TMPDIR to a folder of"):
+        places.recording_root()
+    for folder in (systemd / "nothing", other):
+        monkeypatch.setenv("TMPDIR", str(folder))
+        with contextlib.suppress(AttachError):
+            assert places.recording_root() == other / OURS
+            assert places.meeting_root() == other / OURS / "run"
+    (systemd / "tmp").chmod(0o1777)
+    assert places.recording_root() == systemd / "tmp" / OURS
+    monkeypatch.delenv("TMPDIR")
+    monkeypatch.setattr(places, "TEMPORARY", systemd / "nothing")
+    monkeypatch.setattr(places, "OTHERS", (other,))
+    assert places.recording_root() == other / OURS
+
+
+def test_sockets_are_where_their_paths_are_short_enough(
+    systemd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = systemd / ("x" * 60)
+    long.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
+    assert places.meeting_root() == systemd / "tmp" / OURS / "run"
+    monkeypatch.setattr(places, "TEMPORARY", long)
+    with pytest.raises(
+        AttachError, match="too long for a socket: set TMPDIR to a folder of your own with a sh"
+    ):
+        places.meeting_root()
+    monkeypatch.setenv("TMPDIR", str(systemd / "tmp"))
+    assert places.meeting_root() == systemd / "tmp" / OURS / "run"
+
+
+def test_the_folder_that_the_user_names_for_traces_is_enough(
+    systemd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "TEMPORARY", systemd / "nothing")
+    meeting = systemd / "user"
+    found = launch.environment(meeting, {"KINETO_ONDEMAND_TRACE_DIR": str(systemd)})
+    assert found["KINETO_ONDEMAND_TRACE_DIR"] == str(systemd)
+    found = launch.environment(meeting, {"KINETO_ONDEMAND_TRACE_DIR": ""})
+    assert found["KINETO_ONDEMAND_TRACE_DIR"] == str(systemd / "user/1" / OURS)
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    with pytest.raises(AttachError):
+        launch.environment(meeting, {"KINETO_ONDEMAND_TRACE_DIR": ""})
+
+
+def test_a_folder_is_guarded_if_others_cannot_rename_what_is_in_it(systemd: Path) -> None:
+    inner = systemd / "tmp" / "inner"
+    inner.mkdir()
+    link = systemd / "link"
+    link.symlink_to(inner)
+    for mode, safe in ((0o755, True), (0o777, False), (0o1777, True), (0o775, True)):
+        (systemd / "tmp").chmod(mode)  # in the group's hands it is in ours
+        assert places.is_guarded(inner) == safe
+        assert places.is_guarded(link) == safe
+    assert places.is_guarded(Path("/proc/self/root") / inner.relative_to("/"))
+    assert not places.is_guarded(inner / "nothing")
+    inner.joinpath("file").touch()
+    assert not places.is_guarded(inner / "file")
+
+
+@as_root
+def test_a_folder_is_not_guarded_if_it_is_in_another_users_hands(systemd: Path) -> None:
+    inner = systemd / "tmp" / "inner"
+    inner.mkdir()
+    (systemd / "tmp").chmod(0o775)
+    os.chown(systemd / "tmp", 0, OTHER)
+    assert not places.is_guarded(inner)
+    os.chown(systemd / "tmp", OTHER, 0)
+    assert not places.is_guarded(inner)
+    link = systemd / "link"
+    link.symlink_to("user")
+    assert places.is_guarded(link)
+    os.chown(link, OTHER, OTHER, follow_symlinks=False)
+    assert not places.is_guarded(link)
+
+
+@as_root
+def test_what_another_user_left_is_not_removed(systemd: Path) -> None:
+    theirs = systemd / "tmp" / "recording-theirs"
+    theirs.mkdir()
+    os.chown(theirs, OTHER, OTHER)
+    os.utime(theirs, (1, 1))
+    places.new_recording(systemd / "tmp")
+    assert theirs.exists()

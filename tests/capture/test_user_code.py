@@ -222,7 +222,7 @@ def test_a_chatty_script(tmp_path: Path, options: Make) -> None:
 
 def test_nothing_of_ours_is_imported_in_the_child(tmp_path: Path, options: Make) -> None:
     script = tmp_path / "modules.py"
-    ours = ("tracetui", "click", "textual", "rich", "orjson", "msgspec", "platformdirs")
+    ours = ("tracetui", "click", "textual", "rich", "msgspec", "platformdirs")
     script.write_text(f"import sys\nprint([name for name in {ours} if name in sys.modules])\n")
     capture = start(options(str(script)))
     assert isinstance(capture.wait(), Done)

@@ -185,6 +185,7 @@ def become(job: dict[str, Any], streams: list[int]) -> None:
     module = job["argv"].pop(1) if job["argv"][0] == "-m" else None
     sys.argv, sys.path[0] = job["argv"], job["argv"][0]
     if LONGEST_FILE in job["env"]:
+        sys.dont_write_bytecode = True  # Python would not notice that it was cut off
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(job["env"][LONGEST_FILE]),) * 2)
     status: object = 0
     try:

@@ -232,7 +232,7 @@ def test_what_is_not_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPat
         patch.setenv("TRACETUI_SERVED", "1")
         assert not answers.keep_answer(source, "a", "b", str)
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", lambda *paths: (_ for _ in ()).throw(OSError))
+        patch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError))
         assert not answers.keep_answer(source, "a", "b", str)
     assert not list(cache.glob("*"))
     assert answers.keep_answer(source, "a", "b", str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,17 @@ def test_no_expression_takes_long(tmp_path: Path) -> None:
     found = load(path)
     for query, count in (("/(a+)+$/", 0), ("/(a|aa)+$/", 0), ("/(.*)*x/", 0), ("/^(a*)*!$/", 2)):
         assert matches(found, query).sum() == count
+
+
+def test_without_the_library_for_expressions_they_are_refused_and_texts_are_found(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However hostile they are: Python's own engine is never asked."""
+    monkeypatch.setitem(sys.modules, "re2", None)
+    for query in ("/mm/", "/(a+)+$/", "name:/mm/", "/half typed"):
+        with pytest.raises(QueryError, match=r"need an extra: pip install 'tracetui\[regex\]'"):
+            matches(trace, query)
+    assert [trace.name_of(i) for i in np.flatnonzero(matches(trace, "mm"))] == ["aten::mm"]
 
 
 @pytest.mark.parametrize(

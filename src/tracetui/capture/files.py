@@ -16,6 +16,7 @@ from typing import Any
 from tracetui import __version__
 from tracetui.capture.events import CaptureResult, Note
 from tracetui.capture.options import CaptureOptions
+from tracetui.writing import check_writable, link_new, move
 
 SUFFIXES = (".json", ".json.gz", ".txt", ".averages.json", ".meta.json")
 
@@ -107,10 +108,12 @@ def _numbered(stem: str, number: int) -> str:
 def _move_all(sources: Mapping[str, Path], folder: Path, stem: str, force: bool) -> bool:
     """Rename all files to `stem`. False, with nothing changed, if a file of that name exists."""
     if force:
+        for suffix in sources:
+            check_writable(folder / (stem + suffix))
         for suffix in SUFFIXES:
             target = folder / (stem + suffix)
             if suffix in sources:
-                os.replace(sources[suffix], target)
+                move(sources[suffix], target)
             else:
                 target.unlink(missing_ok=True)  # from the replaced capture
         return True
@@ -120,7 +123,7 @@ def _move_all(sources: Mapping[str, Path], folder: Path, stem: str, force: bool)
     try:
         for suffix, source in sources.items():
             target = folder / (stem + suffix)
-            move_new(source, target)
+            link_new(source, target)
             done.append(target)
     except OSError as error:
         for target in done:
@@ -137,22 +140,9 @@ def move_free(source: Path, folder: Path, stem: str, suffix: str) -> Path:
     while True:
         target = folder / (_numbered(stem, number) + suffix)
         try:
-            move_new(source, target)
+            link_new(source, target)
         except FileExistsError:
             number += 1
         else:
             source.unlink()
             return target
-
-
-def move_new(source: Path, target: Path) -> None:
-    """Give `source` a second name: unlike a rename, a hard link never overwrites."""
-    try:
-        os.link(source, target)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if target.exists():
-            raise FileExistsError(target) from None
-        shutil.copyfile(source, target.with_name("." + target.name))
-        os.replace(target.with_name("." + target.name), target)

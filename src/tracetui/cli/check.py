@@ -6,7 +6,16 @@ import sys
 
 import click
 
-from tracetui.cli.common import command_errors, emit, load_or_exit, trace_argument
+from tracetui.cli.common import (
+    Stopped,
+    command_errors,
+    emit,
+    is_standard_output,
+    load_or_exit,
+    stop_signals,
+    trace_argument,
+    write,
+)
 
 LOST = 1
 """The exit code if part of the file could not be read."""
@@ -41,8 +50,15 @@ def check_command(trace: str, out: str | None) -> None:
         place = f", first at byte {notice.offset:,}" if notice.offset >= 0 else ""
         lines.append(f"{notice.level:9}{notice.count:>9,}  {notice.text}{place}")
     if out is not None:
-        write_clean(found.reader, found.events, out)
+        try:
+            with stop_signals():
+                write_clean(found.reader, found.events, out)
+        except Stopped as stop:
+            sys.exit(128 + stop.signal)
         lines.append(f"{plain(out)}: {found.events:,} events written")
-    emit("\n".join(lines))
+    if out is not None and is_standard_output(out):  # the copy alone belongs there
+        write(sys.stderr, "\n".join(lines) + "\n")
+    else:
+        emit("\n".join(lines))
     if any(notice.level == "lost" for notice in found.notices):
         sys.exit(LOST)

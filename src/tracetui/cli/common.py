@@ -10,6 +10,7 @@ import errno
 import functools
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -120,6 +121,14 @@ def emit(text: str) -> None:
         write(sys.stdout, text if text.endswith("\n") or not text else text + "\n")
     except OSError as error:
         output_failed(error)
+
+
+def is_standard_output(path: str) -> bool:
+    """Whether a path leads to the file or pipe that is standard output."""
+    with contextlib.suppress(OSError, ValueError):
+        one, other = os.stat(path), os.fstat(1)
+        return os.path.samestat(one, other) and not stat.S_ISCHR(one.st_mode)
+    return False
 
 
 def output_failed(error: OSError) -> NoReturn:

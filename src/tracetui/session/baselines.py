@@ -22,7 +22,8 @@ from typing import Any
 from tracetui import __version__
 from tracetui.safe_text import plain
 from tracetui.session.paths import TRACE_ENDINGS, may_be_trace, meta_file, trace_stem
-from tracetui.session.state import readable_state, saved_time, state_folder, write_state
+from tracetui.session.state import make_folder, readable_state, saved_time, state_folder, write_state
+from tracetui.writing import written
 
 INDEX = "baseline.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -140,7 +141,7 @@ def keep(text: str, trace: str) -> Baseline:
 
 
 def _keep(folder: Path, text: str, trace: Path) -> Baseline:
-    folder.mkdir(parents=True, exist_ok=True)
+    private = make_folder(folder)
     before = readable_state(folder / INDEX) or {}
     stem = f"{re.sub(r'[^A-Za-z0-9._-]', '_', trace_stem(trace))[:50] or 'trace'}-{secrets.token_hex(4)}"
     ending = next((e for e in reversed(TRACE_ENDINGS) if trace.name.endswith(e)), ".json")
@@ -152,8 +153,9 @@ def _keep(folder: Path, text: str, trace: Path) -> Baseline:
     now = time.time()
     try:
         for source, target in files.values():
+            with written(target, private=private) as out, open(source, "rb") as whole:
+                shutil.copyfileobj(whole, out, 1 << 20)
             kept.append(target)
-            shutil.copyfile(source, target)
         index: dict[str, Any] = {key: target.name for key, (_, target) in files.items()}
         index |= {
             "source": plain(trace.name, 100),

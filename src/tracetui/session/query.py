@@ -108,8 +108,8 @@ def _compiled(pattern: str) -> Callable[[str], object]:
     """A compiled regular expression, in an engine that no pattern can hang. Raises QueryError."""
     try:
         import re2
-    except ImportError:  # a platform without a wheel
-        raise QueryError("regular expressions need the google-re2 package") from None
+    except ImportError:  # Python's own engine is no substitute: a pattern can hang it
+        raise QueryError("regular expressions need an extra: pip install 'tracetui[regex]'") from None
     options = re2.Options()
     options.case_sensitive = options.log_errors = False
     try:

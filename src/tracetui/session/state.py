@@ -12,13 +12,16 @@ import hashlib
 import json
 import os
 import stat
-import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tracetui.writing import make_private, written
+
 SIZE_LIMIT = 64 << 20
 """The largest state file in bytes. Half a million lanes take half of it."""
+KINDS = ("marks", "lanes", "baselines")
+"""The folders in the state folder."""
 LATEST = 1e12
 """The latest time that makes sense, in seconds since the epoch."""
 
@@ -114,18 +117,30 @@ def set_aside(file: Path) -> Path | None:
 
 
 def write_state(file: Path | None, data: object) -> bool:
-    """Write a state file, completely or not at all. False if that failed."""
+    """Write a state file, completely or not at all; in the state folder, only this user can read it. False if
+    that failed."""
     if file is None or served():
         return False
-    part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(data), encoding="utf-8")
-        part.replace(file)
+        private = make_folder(file.parent)
+        with written(file, private=private, wait=False) as out:
+            out.write(json.dumps(data).encode())
     except OSError:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         return False
+    return True
+
+
+def make_folder(folder: Path) -> bool:
+    """Make a folder, and if it is in the state folder, close all that is there to others. Returns whether it
+    is. Raises OSError."""
+    root = state_folder()
+    if not folder.is_relative_to(root):
+        folder.mkdir(parents=True, exist_ok=True)
+        return False
+    # One that the user named may hold other things, too.
+    make_private(root, ours=not os.environ.get("TRACETUI_STATE"))
+    for one in {folder, *(root / kind for kind in KINDS if (root / kind).is_dir())} - {root}:
+        make_private(one)
     return True
 
 

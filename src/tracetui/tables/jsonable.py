@@ -5,25 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import orjson
+from msgspec.json import Encoder, format
+
+_ENCODER = Encoder(enc_hook=lambda value: value.tolist())
+"""Arrays and numbers of numpy become Python's."""
 
 
 def dumps(value: Any) -> str:
     """JSON text with an indent of two, ending in a new line. NaN and infinities become null."""
-    form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
-    try:
-        return orjson.dumps(value, option=form).decode() + "\n"
-    except TypeError:
-        return orjson.dumps(_narrow(value), option=form).decode() + "\n"
-
-
-def _narrow(value: Any) -> Any:
-    """Sums of absurd times may need more than 64 bits, which the library refuses: such integers as floats."""
-    if isinstance(value, dict):
-        return {key: _narrow(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_narrow(one) for one in value]
-    return float(value) if isinstance(value, int) and value.bit_length() > 63 else value
+    return format(_ENCODER.encode(value), indent=2).decode() + "\n"
 
 
 def us(ns: float) -> float:

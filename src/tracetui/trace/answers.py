@@ -18,11 +18,12 @@ from tracetui.trace.saved import (
     keeps,
     key_of,
     limit,
+    make_folder,
     opened,
     program_of,
-    replaced,
 )
 from tracetui.trace.saved_file import Key, is_safe, write_at
+from tracetui.writing import written
 
 T = TypeVar("T")
 _MOST_ANSWERS, _LARGEST_ANSWERS = 32, 1 << 22
@@ -81,11 +82,11 @@ def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
         text = encode(_Answers(key, program_of(_MAKES_ANSWERS), every))
         if len(text) > min(_LARGEST_ANSWERS - 4, limit()):
             return False
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder()
         others = sorted(file.parent.glob(f"*{ANSWERS}"), key=lambda one: one.stat().st_mtime)
         for other in others[: max(0, len(others) - _MOST_ANSWERS + 1)]:
             other.unlink(missing_ok=True)
-        with replaced(file) as out:
+        with written(file, private=True) as out:
             write_at(out, 0, crc32(text).to_bytes(4, "little") + text)
         return True
     except Exception:  # a full disk, a home that is read-only, or values that JSON cannot express

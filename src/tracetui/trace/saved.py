@@ -15,8 +15,8 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -29,6 +29,7 @@ from tracetui.formats.source import Source
 from tracetui.safe_text import plain
 from tracetui.trace.model import Trace
 from tracetui.trace.saved_file import FORMAT, About, Key, about, read, size_of, write
+from tracetui.writing import make_private, written
 
 WORTH = 20_000_000
 """Traces with at least this many bytes of text are kept; smaller ones take less than a fifth of a second to
@@ -56,6 +57,12 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     return user_cache_path("tracetui", appauthor=False) / "traces"
+
+
+def make_folder() -> None:
+    """Make the folder, which only this user can enter; one that the user named stays as it is. Raises
+    OSError."""
+    make_private(cache_folder(), ours=not os.environ.get("TRACETUI_CACHE"))
 
 
 def is_on() -> bool:
@@ -175,32 +182,14 @@ def save(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> bool:
         known = _about(file)
         if known is not None and known.key == key:
             return True  # it was loaded from there
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder()
         if not _make_room(file, size_of(trace)):
             return False
-        with replaced(file) as out:
+        with written(file, private=True) as out:
             write(out, trace, key, going_on)
         return True
     except Exception:  # a full disk, a home that is read-only
         return False
-
-
-@contextmanager
-def replaced(file: Path) -> Iterator[IO[bytes]]:
-    """A new, unbuffered file, readable only by us, that replaces `file` at the end; if anything is raised, it
-    is deleted instead."""
-    import tempfile
-
-    descriptor, name = tempfile.mkstemp(".part", dir=file.parent)
-    part = Path(name)
-    try:
-        with open(descriptor, "wb", buffering=0) as out:
-            yield out
-        part.replace(file)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
 
 
 # -- room

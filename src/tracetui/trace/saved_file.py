@@ -213,7 +213,7 @@ def _taken_apart(trace: Trace, key: Key) -> tuple[Header, Columns]:
 
 
 def write_at(out: IO[bytes], offset: int, data: bytes | memoryview) -> None:
-    """Write all of the data to an unbuffered file."""
+    """Write all of the data to a file."""
     out.seek(offset)
     done = 0
     while done < len(data):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from tracetui.safe_text import plain
 from tracetui.session.paths import typed_path
 from tracetui.session.state import served
 from tracetui.tables.model import I64, Table
+from tracetui.writing import written
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -70,17 +70,14 @@ def deliver(app: App[Any], path: str, text: str) -> str:
 
 
 def write_new(path: str, text: str) -> Path:
-    """Write a new file, completely or not at all. Raises ExportError, also if the file exists."""
+    """Write a new file (see `written`). Raises ExportError, also if the file exists."""
     if served():
         raise ExportError("off in a browser")
     target = typed_path(path)
     try:
-        with open(target, "x", encoding="utf-8") as file:
-            try:
-                file.write(text)
-            except (OSError, ValueError):
-                os.unlink(target)
-                raise
+        data = text.encode()
+        with written(target, new=True, wait=False) as file:
+            file.write(data)
     except FileExistsError:
         raise ExportError(f"{target} already exists: choose another name") from None
     except (OSError, ValueError) as error:

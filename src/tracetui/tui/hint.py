@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.cells import cell
-from tracetui.session.state import served, state_folder
+from tracetui.session.state import make_folder, served, state_folder
 from tracetui.tui.panes import NUMBERS
 
 LINES = (
@@ -60,8 +60,8 @@ def remember_seen(folder: Path | None = None) -> None:
         return
     with suppress(OSError):
         file = seen_file(folder)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
+        make_folder(file.parent)
+        file.touch(0o600)
 
 
 class Hint(Widget):

@@ -23,7 +23,7 @@ from tracetui.capture.live import listener, procfs
 from tracetui.capture.live.dynolog import ask_daemon
 from tracetui.capture.live.listener import Knock, Listener, foreign, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
-from tracetui.capture.live.places import new_recording, private, recording_root, sweep
+from tracetui.capture.live.places import is_guarded, new_recording, recording_root_of, sweep
 from tracetui.capture.live.processes import Process
 from tracetui.copying import replace
 from tracetui.safe_text import plain
@@ -156,11 +156,9 @@ def _root(process: Process) -> tuple[Path, Path]:
     in a container. Raises AttachError, OSError."""
     if process.trace_root is not None:
         here = procfs.seen_from_here(process.pid, str(process.trace_root))
-        if here.is_dir() and os.access(here, os.W_OK | os.X_OK):
+        if is_guarded(here) and os.access(here, os.W_OK | os.X_OK):
             return here, process.trace_root
-    there = recording_root()
-    here = procfs.seen_from_here(process.pid, str(there))
-    return (here, there) if here == there else (private(here), there)
+    return recording_root_of(process.pid)
 
 
 class _Once:

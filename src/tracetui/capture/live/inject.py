@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,6 +20,7 @@ from tracetui import units
 from tracetui.capture.live import procfs
 from tracetui.capture.live.files import keep, reason
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
+from tracetui.capture.live.places import new_recording, recording_root
 from tracetui.safe_text import plain
 
 BEGIN_SECONDS = 60.0
@@ -56,7 +56,7 @@ def record_injected(pid: int, wanted: Wanted, output: Path) -> Iterator[LiveEven
     _check(pid)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="tracetui-")).resolve()
+        folder = new_recording(recording_root()).resolve()
     except OSError as error:
         raise AttachError(f"cannot write to {plain(str(output), 300)}: {reason(error)}") from None
     launched = False

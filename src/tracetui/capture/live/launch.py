@@ -58,7 +58,7 @@ def environment(folder: Path, given: Mapping[str, str]) -> dict[str, str]:
         "KINETO_IPC_SOCKET_DIR": str(folder),
         "KINETO_CONFIG": str(configuration),
         "KINETO_LOG_LEVEL": given.get("KINETO_LOG_LEVEL", SILENT),
-        "KINETO_ONDEMAND_TRACE_DIR": given.get("KINETO_ONDEMAND_TRACE_DIR", str(recording_root())),
+        "KINETO_ONDEMAND_TRACE_DIR": given.get("KINETO_ONDEMAND_TRACE_DIR") or str(recording_root()),
     }
 
 

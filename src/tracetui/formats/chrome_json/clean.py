@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
-from typing import IO, cast
 
 import msgspec
 
@@ -14,46 +11,33 @@ from tracetui.formats.contents import EventReader
 from tracetui.formats.encodings import ENCODINGS
 from tracetui.formats.errors import TraceError
 from tracetui.formats.source import shown
+from tracetui.writing import written
 
 
 def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
     """Write all events of a reader to `out`; `events` is the expected number.
 
-    Events keep their text, apart from repairs. `out` is compressed according to its name, and is replaced
-    only when the copy is complete, so it may be the input file. Raises TraceError if it cannot be written or
-    the input has changed.
+    Events keep their text, apart from repairs. `out` is compressed according to its name, and may be the
+    input file: see `written`. Raises TraceError if it cannot be written or the input has changed.
     """
     if not isinstance(reader, FileReader):
         raise TraceError(f"{shown(str(out))}: only Chrome traces can be repaired")
-    target = Path(out)
-    encoding = next(e for e in ENCODINGS if target.name.endswith(e.SUFFIX))
+    encoding = next(e for e in ENCODINGS if Path(out).name.endswith(e.SUFFIX))
     try:
         head = msgspec.json.encode({"schemaVersion": 1, **reader.top})[:-1]
     except (msgspec.EncodeError, RecursionError):
         head = b'{"schemaVersion":1'
     try:
-        made = tempfile.NamedTemporaryFile(  # noqa: SIM115
-            dir=target.parent, prefix=f".{target.name}.", delete=False
-        )
-        try:
-            with made, encoding.writer(cast("IO[bytes]", made)) as file:
-                file.write(head + b',"traceEvents":[')
-                count = 0
-                for texts in reader.chunks():
-                    if texts:
-                        file.write((b",\n" if count else b"\n") + b",\n".join(texts))
-                        count += len(texts)
-                file.write(b"\n]}\n")
+        with written(out) as made, encoding.writer(made) as file:
+            file.write(head + b',"traceEvents":[')
+            count = 0
+            for texts in reader.chunks():
+                if texts:
+                    file.write((b",\n" if count else b"\n") + b",\n".join(texts))
+                    count += len(texts)
+            file.write(b"\n]}\n")
             if count != events:
                 raise TraceError(f"{shown(reader.path)}: changed after it was read")
-            if os.name == "posix":  # the permissions of a new file: a temporary one has fewer
-                mask = os.umask(0)
-                os.umask(mask)
-                os.chmod(made.name, 0o666 & ~mask)
-            os.replace(made.name, target)
-        except BaseException:
-            Path(made.name).unlink(missing_ok=True)
-            raise
     except OSError as error:
         reason = (error.strerror or "cannot be written").lower()
         raise TraceError(f"{shown(str(out))}: {reason}") from None

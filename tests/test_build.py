@@ -1,0 +1,121 @@
+"""The libraries in C are built in a folder of their own, or the true reason is told why they are not."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+has_compiler = pytest.mark.skipif(
+    sys.platform == "win32" or not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler"
+)
+
+
+@pytest.fixture
+def build(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """hatch_build.py, without hatchling, which only builds have."""
+    interface = ModuleType("hatchling.builders.hooks.plugin.interface")
+    interface.BuildHookInterface = type("Interface", (), {"__class_getitem__": lambda kind, of: kind})  # type: ignore[attr-defined]
+    for name in (
+        "hatchling",
+        "hatchling.builders",
+        "hatchling.builders.hooks",
+        "hatchling.builders.hooks.plugin",
+    ):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    monkeypatch.delenv("TRACETUI_NATIVE", raising=False)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def tree(tmp_path: Path, build: ModuleType) -> Path:
+    for source in build.SOURCES:
+        (tmp_path / source).parent.mkdir(parents=True)
+        shutil.copy(ROOT / source, tmp_path / source)
+    return tmp_path
+
+
+def built(build: ModuleType, tree: Path, version: str) -> tuple[Any, dict[str, Any], list[str]]:
+    hook, warned = build.Hook(), list[str]()
+    hook.root, hook.app = str(tree), SimpleNamespace(display_warning=warned.append)
+    data: dict[str, Any] = {"force_include": {}, "artifacts": [], "pure_python": True}
+    hook.initialize(version, data)
+    return hook, data, warned
+
+
+def files(tree: Path) -> list[str]:
+    return sorted(path.name for path in tree.rglob("*") if path.is_file())
+
+
+@has_compiler
+def test_a_wheel_leaves_the_source_as_it_is(build: ModuleType, tree: Path) -> None:
+    before = files(tree)
+    hook, data, warned = built(build, tree, "standard")
+    assert (files(tree), warned, data["pure_python"]) == (before, [], False)
+    places = {place: Path(path) for path, place in data["force_include"].items()}
+    assert [place.rpartition("/")[0] for place in places] == [
+        str(Path(source).parent.relative_to("src")) for source in build.SOURCES
+    ]
+    assert all(path.stat().st_size > 1000 for path in places.values())
+    hook.finalize("standard", data, "")
+    assert not any(path.exists() for path in places.values())
+
+
+@has_compiler
+def test_an_editable_installation_has_them_beside_the_source_however_many_build_at_once(
+    build: ModuleType, tree: Path
+) -> None:
+    warned: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: warned.extend(built(build, tree, "editable")[2])) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert warned == []
+    for source in build.SOURCES:
+        library = tree / source.replace(".c", f".native{build.SUFFIX}")
+        assert library.stat().st_mode & 0o444 == 0o444
+    assert len(files(tree)) == 2 * len(build.SOURCES)
+
+
+@has_compiler
+def test_a_source_that_cannot_be_written_to_is_said(
+    build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*given: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(build.os, "replace", refused)
+    _, data, (warned,) = built(build, tree, "editable")
+    assert warned.endswith(f": cannot write to {(tree / build.SOURCES[0]).parent}: Permission denied")
+    assert (data["pure_python"], len(files(tree))) == (True, len(build.SOURCES))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a compiler of our own")
+def test_why_there_are_none(build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tree))
+    monkeypatch.setenv("CC", "nothing")
+    *_, (warned,) = built(build, tree, "standard")
+    assert warned.endswith("more slowly: there is no C compiler")
+    compiler = tree / "cc"
+    text = "In file included from x.c:1\nx.c:1:9: fatal error: stdint.h: No such file\ncompilation ended."
+    compiler.write_text(f"#!/bin/sh\necho '{text}' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    _, data, (warned,) = built(build, tree, "standard")
+    assert warned.endswith("more slowly: cc failed: x.c:1:9: fatal error: stdint.h: No such file")
+    assert (data["pure_python"], data["force_include"]) == (True, {})
