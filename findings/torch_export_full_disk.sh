@@ -4,9 +4,9 @@
 # Behavior: it returns None; Kineto prints "Failed to write to log file!" to standard error. Of x.json there is
 # nothing but half of it, named x.json.tmp. x.json.gz is there, a sound gzip file of no bytes at all: a job that
 # looks whether its trace was written finds one. It is the same for a folder that does not exist.
-# Output seen: x.json: returned None; x.json.tmp of 500 bytes
-#              x.json.gz: returned None; x.json.gz of 27 bytes, 0 of them text
-#              nowhere/x.json: returned None; no file
+# Output seen: x.json: returned None; {'x.json.tmp': 500}
+#              x.json.gz: returned None; {'x.json.gz': 27, 'x.json.tmp': 500}
+#              nowhere/x.json: returned None; {'x.json.gz': 27, 'x.json.tmp': 500}
 # A limit on the size of files (ulimit -f) stands for the full disk.
 set -euo pipefail
 work=$(mktemp -d)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.program import on_terminal
+from tests.program import on_terminal, resize
 
 SAMPLE = Path(__file__).resolve().parent.parent / "data" / "mlp_eager.json.gz"
 LEFT = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?25h")
@@ -72,6 +72,26 @@ def test_a_signal_leaves_the_terminal_as_it_was(name: str) -> None:
         assert terminal.wait() == 128 + getattr(signal, name)
         for sequence in LEFT:
             assert sequence in terminal.written
+
+
+def test_a_program_that_was_stopped_draws_everything_anew() -> None:
+    with viewer("open", str(SAMPLE)) as terminal:
+        terminal.read_until_quiet()
+        os.kill(terminal.pid, signal.SIGTSTP)
+        pid, status = os.waitpid(terminal.pid, os.WUNTRACED)
+        assert pid
+        assert os.WIFSTOPPED(status)
+        terminal.read_until_quiet(2)
+        assert LEFT[0] in terminal.written
+        terminal.written = b""
+        resize(terminal.descriptor, 100, 30)
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.read_until_quiet()
+        assert b"\x1b[?1049h" in terminal.written
+        for text in (SAMPLE.name.encode(), b"stream 7", b"quit"):
+            assert text in terminal.written
+        os.write(terminal.descriptor, b"q")
+        assert terminal.wait() == 0
 
 
 EARLY = """
