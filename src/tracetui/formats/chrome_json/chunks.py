@@ -238,8 +238,17 @@ class Reader:
             return False
         return True
 
-    def _decode(self, text: bytes | memoryview, chunk: Chunk) -> None:
-        """Add the events in `text`, a JSON list, to the intake. Raises Broken before adding anything."""
+    def _decode(
+        self, text: bytes | memoryview, chunk: Chunk, places: Sequence[tuple[int, int]] | None = None
+    ) -> None:
+        """Add the events in `text`, a JSON list, to the intake. Raises Broken before adding anything.
+
+        `places`: of the events in the chunk, if they were recovered."""
+
+        def offset_of(number: int, objects: bool = True) -> int:
+            within = _place(text, number, objects) if places is None else places[number][0]
+            return chunk.offset + within
+
         if self._scanning and not chunk.apart:
             if self.intake.scan(chunk, text):
                 self._scanning = _PATIENCE
@@ -247,7 +256,7 @@ class Reader:
             self._scanning -= 1
         rows = self._rows(text)
         if rows is not None:
-            self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))
+            self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)), offset_of)
             return
         try:
             texts = list(map(bytes, RAW_EVENTS.decode(bytes(text))))
@@ -259,10 +268,10 @@ class Reader:
         if b"{" in b",".join(others):
             # An extra bracket turns sound events into a nested list.
             raise Broken
-        self.intake.store.diagnostics.note("not_an_event", chunk.offset, len(others))
-        if others and not chunk.apart:
-            chunk = Chunk(chunk.offset, chunk.length, OTHERS)
-        self.intake.add(chunk, rows, lambda: objects)
+        if others:
+            self.intake.store.diagnostics.note("not_an_event", offset_of(0, False), len(others))
+            chunk = chunk if chunk.apart else Chunk(chunk.offset, chunk.length, OTHERS)
+        self.intake.add(chunk, rows, lambda: objects, offset_of)
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:
         """Rows by the fastest decoder that accepts this text; None if only `patient_rows` can."""
@@ -362,7 +371,21 @@ class Reader:
         for kind, at in found.notes:
             self.intake.store.diagnostics.note(kind, offset + at)
         if found.events:
-            self._decode(b"[" + b",".join(found.events) + b"]", chunk)
+            self._decode(b"[" + b",".join(found.events) + b"]", chunk, found.places)
+
+
+def _place(text: bytes | memoryview, number: int, objects: bool) -> int:
+    """Where an element of a JSON list begins, without its bracket: of the objects, or of all others, the one
+    with this number."""
+    text, end = bytes(text), 1
+    for piece in map(bytes, RAW_EVENTS.decode(text)):
+        begin = text.index(piece, end)
+        end = begin + len(piece)
+        if (piece[:1] == b"{") is objects:
+            if not number:
+                return begin - 1
+            number -= 1
+    return 0
 
 
 def reread(text: bytes, chunk: Chunk, bare: bool) -> Sequence[bytes | msgspec.Raw]:

@@ -22,7 +22,7 @@ from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.formats.chrome_json.repair_many import all_decode, repair_many
 from tracetui.formats.chrome_json.scan import last_boundary
 from tracetui.formats.chrome_json.schema import ONE
-from tracetui.formats.chrome_json.top_level import find_close
+from tracetui.formats.chrome_json.top_level import decoded, find_close
 from tracetui.patterns import pattern
 
 _SPACES = b" \t\r\n"
@@ -262,12 +262,11 @@ def is_incomplete(text: bytes) -> bool:
 
 
 def lenient(text: bytes | memoryview | msgspec.Raw) -> dict[str, Any]:
-    """A JSON object as a dict, with invalid UTF-8 replaced; {} if it cannot be decoded."""
+    """A JSON object as a dict, with invalid UTF-8 replaced, and numbers that are out of range by None; {} if
+    it cannot be decoded."""
     try:
-        found = msgspec.json.decode(text)
-    except UnicodeDecodeError:
-        return lenient(bytes(text).decode("utf-8", "replace").encode())
-    except (msgspec.DecodeError, RecursionError):
+        found = decoded(text)
+    except (ValueError, msgspec.DecodeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -65,9 +65,9 @@ typedef struct {
     /* tokens of new names: begin, end; of new heads: begin and end of ph, cat, pid, tid (-1: missing) */
     int64_t *new_names, *new_heads;
     int32_t *new_name_entries, *new_head_entries;
-    /* chunks: begin and length in the text, events without a time; three each */
+    /* chunks: begin and length in the text, events without a time, where the first of those begins; four each */
     int64_t *chunks;
-    int64_t events, slices, points, wholes, names, heads_found, timeless, strings, done;
+    int64_t events, slices, points, wholes, names, heads_found, timeless, first_timeless, strings, done;
 } Chunks;
 
 /* -- tables of names and heads: open addressing, with a seed against prepared collisions */
@@ -681,7 +681,7 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
         uint8_t kept = class;
         if (class <= POINT && e.start == NO_TIME) {
             kept = COUNTED;
-            out->timeless++;
+            if (!out->timeless++) out->first_timeless = first - text;
         }
         if (e.correlation != NO_ID && e.external == NO_ID) e.external = e.lower;
         if (kept == SLICE) {
@@ -721,11 +721,12 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
 /* One more chunk, or nothing of it. */
 static int add_chunk(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
     if (out->done >= out->chunk_room) return FULL;
+    out->timeless = 0;
     Chunks before = *out;
     int outcome = scan(s, text, begin, size, out);
     if (outcome == READ) {
-        int64_t row[] = {begin, size, out->timeless - before.timeless};
-        memcpy(out->chunks + 3 * out->done++, row, sizeof row);
+        int64_t row[] = {begin, size, out->timeless, out->first_timeless};
+        memcpy(out->chunks + 4 * out->done++, row, sizeof row);
         return READ;
     }
     for (int64_t i = before.names; i < out->names; i++) s->names.entries[out->new_name_entries[i]].number = -1;
@@ -737,7 +738,7 @@ static int add_chunk(Scanner *s, At text, int64_t begin, int64_t size, Chunks *o
 
 static void clear(Chunks *out) {
     out->events = out->slices = out->points = out->wholes = out->names = out->heads_found = 0;
-    out->timeless = out->strings = out->done = 0;
+    out->first_timeless = out->strings = out->done = 0;
 }
 
 static int is_ascii(At p, int64_t size) {
