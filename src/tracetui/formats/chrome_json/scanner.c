@@ -475,7 +475,7 @@ typedef struct {
     At from, to;
 } Token;
 
-enum { PH = 1, CAT = 2, NAME = 4, PID = 8, TID = 16, TS = 32, DUR = 64, ARGS = 128, ID = 256, BP = 512 };
+enum { PH = 1, CAT = 2, NAME = 4, PID = 8, TID = 16, TS = 32, DUR = 64, ARGS = 128, ID = 256, BP = 512, EVENTS = 1024 };
 
 typedef struct {
     Token ph, cat, name, pid, tid, id;
@@ -544,6 +544,8 @@ static int field_of(At key, size_t n) {
         if (!memcmp(key, "name", 4)) return NAME;
         if (!memcmp(key, "args", 4)) return ARGS;
         return 0;
+    case 11:
+        return memcmp(key, "traceEvents", 11) ? 0 : EVENTS;
     default:
         return 0;
     }
@@ -580,6 +582,7 @@ static inline At field_member(At key, size_t n, At p, At end, Event *e, int *see
         if (p >= end || *p != '"') return NULL;
         e->name.from = p;
         return e->name.to = string(p, end, &escaped);
+    case EVENTS: return NULL; /* no event, but a trace */
     case PID: return label_token(p, end, &e->pid);
     case TID: return label_token(p, end, &e->tid);
     case TS: return time_value(p, end, MICROSECONDS, &e->start);

@@ -71,6 +71,8 @@ def decoder(mode: Mode) -> msgspec.json.Decoder[list[Any]]:
             ("args", Args, NO_ARGS),
             ("id", int | str | None, None),
             ("bp", str | None, None),
+            # An object with events of its own is none.
+            ("traceEvents", None, None),
         ],
         gc=False,
     )
