@@ -99,7 +99,8 @@ def test_what_is_dropped_takes_nothing_with_it(
     trace = trace_of(file_with(DROPPED[case], layout))
     assert sorted(trace.names[n] for n in trace.name) == ["first", "last"]
     notice, *others = trace.notices
-    assert (notice.kind, notice.level, notice.count) == ("broken_event", "lost", 1)
+    assert (notice.kind, notice.level) == ("broken_event", "lost")
+    assert 1 <= notice.count <= 2  # an object within it may look like another one
     assert {n.kind for n in others} <= {"separator"}
     assert [trace.event(i)["name"] for i in range(2)] == ["first", "last"]
 

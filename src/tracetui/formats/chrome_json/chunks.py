@@ -17,11 +17,11 @@ from msgspec import Struct, field
 
 from tracetui.formats.chrome_json.arrays import close_before_next, enter, next_array
 from tracetui.formats.chrome_json.intake import OTHERS, Chunk, Intake
-from tracetui.formats.chrome_json.recover_text import SPACE, Recovered, is_incomplete, recover_text
+from tracetui.formats.chrome_json.recover_text import SPACE, Recovered, is_event, is_incomplete, recover_text
 from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
 from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
-from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, RAW_FIELDS, Mode, decoder
+from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
 from tracetui.formats.chrome_json.top_level import fits_end
 from tracetui.formats.window import Window
 
@@ -182,6 +182,8 @@ class Reader:
                 self._recover(window, close)
                 window.skip(close)
                 want = self.size
+            elif window.ended and not final:
+                continue  # that was all of the stretch
             elif self._repair(window, comma, brace, border):
                 want = self.size
             elif window.ended:
@@ -276,9 +278,8 @@ class Reader:
 
         `places`: of the events in the chunk, if they were recovered."""
 
-        def offset_of(number: int, objects: bool = True) -> int:
-            within = _place(text, number, objects) if places is None else places[number][0]
-            return chunk.offset + within
+        def offset_of(number: int) -> int:
+            return chunk.offset + (_place(text, number) if places is None else places[number][0])
 
         if self._scanning and not chunk.apart:
             if self.intake.scan(chunk, text):
@@ -291,26 +292,27 @@ class Reader:
             return
         try:
             texts = list(map(bytes, RAW_EVENTS.decode(bytes(text))))
-            objects = [t for t in texts if t[:1] == b"{"]
-            for number, one in enumerate(objects):
-                if (
-                    not chunk.apart
-                    and b'"traceEvents"' in one
-                    and "ph" not in RAW_FIELDS.decode(one)
-                    and enter(one)
-                ):
-                    raise Holds(_place(text, number, True))
-            rows = patient_rows(objects, self.intake.store.tables)
         except (msgspec.DecodeError, RecursionError):
             raise Broken from None
-        others = [] if len(objects) == len(texts) else [t for t in texts if t[:1] != b"{"]
-        if b"{" in b",".join(others):
-            # An extra bracket turns sound events into a nested list.
-            raise Broken
-        if others:
-            self.intake.store.diagnostics.note("not_an_event", offset_of(0, False), len(others))
-            chunk = chunk if chunk.apart else Chunk(chunk.offset, chunk.length, OTHERS)
-        self.intake.add(chunk, rows, lambda: objects, offset_of)
+        kinds = [_kind(one) for one in texts]
+        numbers = [number for number, kind in enumerate(kinds) if not kind]
+        for number, one in enumerate(texts):
+            if kinds[number] == "not_an_event" and b"{" in one:
+                # An extra bracket turns sound events into a nested list.
+                raise Broken
+            if kinds[number] == "broken_event" and b'"traceEvents"' in one and enter(one):
+                raise Holds(_place(text, number))
+        try:
+            rows = patient_rows([texts[number] for number in numbers], self.intake.store.tables)
+        except (msgspec.DecodeError, RecursionError):
+            raise Broken from None
+        if len(numbers) < len(texts) and not chunk.apart:
+            for kind in set(kinds) - {""}:
+                self.intake.store.diagnostics.note(kind, offset_of(kinds.index(kind)), kinds.count(kind))
+            chunk = Chunk(chunk.offset, chunk.length, OTHERS)
+        self.intake.add(
+            chunk, rows, lambda: [texts[number] for number in numbers], lambda at: offset_of(numbers[at])
+        )
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:
         """Rows by the fastest decoder that accepts this text; None if only `patient_rows` can."""
@@ -446,18 +448,20 @@ class Reader:
             self._decode(b"[" + b",".join(found.events) + b"]", chunk, found.places)
 
 
-def _place(text: bytes | memoryview, number: int, objects: bool) -> int:
-    """Where an element of a JSON list begins, without its bracket: of the objects, or of all others, the one
-    with this number."""
+def _kind(element: bytes) -> str:
+    """What an element of an array is noted as; "" for an event."""
+    if element[:1] != b"{":
+        return "not_an_event"
+    return "" if is_event(element) else "broken_event"
+
+
+def _place(text: bytes | memoryview, number: int) -> int:
+    """Where the element with this number of a JSON list begins in it, without its bracket."""
     text, end = bytes(text), 1
-    for piece in map(bytes, RAW_EVENTS.decode(text)):
+    for piece in map(bytes, RAW_EVENTS.decode(text)[: number + 1]):
         begin = text.index(piece, end)
         end = begin + len(piece)
-        if (piece[:1] == b"{") is objects:
-            if not number:
-                return begin - 1
-            number -= 1
-    return 0
+    return begin - 1
 
 
 def reread(text: bytes, chunk: Chunk) -> Sequence[bytes | msgspec.Raw]:
@@ -468,4 +472,4 @@ def reread(text: bytes, chunk: Chunk) -> Sequence[bytes | msgspec.Raw]:
     if chunk.apart not in ("", OTHERS):
         return recover_text(text, chunk.apart).events
     texts = RAW_EVENTS.decode(b"[" + text + b"]")
-    return [t for t in texts if bytes(t)[:1] == b"{"] if chunk.apart else texts
+    return [t for t in texts if not _kind(bytes(t))] if chunk.apart else texts

@@ -41,7 +41,7 @@ class Chunk(Struct, frozen=True):
     offset: int
     length: int
     apart: str = ""
-    """"" if the chunk decodes to objects, `OTHERS` if not to objects alone; otherwise it was recovered, with
+    """"" if the chunk decodes to events, `OTHERS` if not to events alone; otherwise it was recovered, with
     this `end` (see `recover_text`)."""
 
 

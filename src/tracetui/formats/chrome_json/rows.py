@@ -56,7 +56,7 @@ class NeedsMode(Exception):
 
 def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
     """Raises NeedsMode if floats would lose digits, OverflowError or struct.error if an integer exceeds
-    64 bits."""
+    64 bits or an event has neither a name nor a time nor a process."""
     count = len(events)
     wrong: Sequence[int] = ()
     if mode.time == "float":
@@ -80,6 +80,8 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         odd = np.flatnonzero((start == NO_TIME) | (duration == NO_TIME)).tolist()
         wrong = [i for i in odd if _is_wrong(events[i].ts, start[i]) or _is_wrong(texts[i], duration[i])]
         shrink(times, duration)
+    if any(not (events[i].name or events[i].pid) for i in np.flatnonzero(start == NO_TIME).tolist()):
+        raise OverflowError  # perhaps it is none
     ids = np.empty(2 * count, np.int64)
     numbers = (*[e.args.correlation for e in events], *[e.args.external for e in events])
     pack_into(f"{2 * count}q", ids.data, 0, *numbers)

@@ -606,6 +606,11 @@ static int is_text(Token t, const char *word) {
     return (size_t)(t.to - t.from) == n + 2 && !memcmp(t.from + 1, word, n);
 }
 
+/* Whether it is what `is_event` in recover_text.py takes for one. */
+static int is_event(const Event *e) {
+    return e->ph.from && e->ph.to - e->ph.from <= 4 && (e->start != NO_TIME || e->pid.from || e->name.from);
+}
+
 /* What an event becomes: see intake.py. */
 static uint8_t class_of(const Event *e) {
     if (!e->ph.from || e->ph.to - e->ph.from != 3) return COUNTED;
@@ -674,7 +679,7 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
                    .lower = NO_ID, .flow = NO_TIME};
         At first = p = blank(p, end);
         p = members(p, end, &e, field_member);
-        if (!p) return DECLINED;
+        if (!p || !is_event(&e)) return DECLINED;
         if (out->events >= out->room) return FULL;
         uint8_t class = COUNTED;
         int32_t name = name_number(s, out, e.name, text), head = head_number(s, out, &e, text, &class);
