@@ -431,9 +431,12 @@ class Reader:
             self.intake.store.diagnostics.note("separator", self._passed[0])
         if found.close >= 0:
             return Ending("closed", offset + found.close + 1, text[found.close + 1 :])
-        left = text[found.cut :]
-        if left.strip(b", \t\r\n\x00"):
-            return Ending("open", offset + found.cut, left)
+        left = text[found.cut :].lstrip(b", \t\r\n\x00")
+        at = offset + len(text) - len(left)
+        if left[:1] == b"]":  # what follows the events is broken
+            return Ending("closed", at + 1, left[1:])
+        if left:
+            return Ending("open", at, left)
         return Ending("open", offset + len(text))
 
     def _recover(self, window: Window, size: int) -> None:
