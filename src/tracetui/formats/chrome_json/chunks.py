@@ -167,7 +167,7 @@ class Reader:
                 if ending is not None:
                     return ending
                 self._passed = window.offset + shape.close, len(self.intake.chunks)
-                window.skip(shape.close + 1)
+                window.skip(shape.close)
             elif border > 0 and border != comma and self._try(window, border):
                 window.skip(border + 1)
                 want = self.size
@@ -181,7 +181,7 @@ class Reader:
                     return Ending("lost", window.offset)
                 self._recover(window, close)
                 window.skip(close)
-                want = self.size
+                want, self._passed = self.size, None
             elif window.ended and not final:
                 continue  # that was all of the stretch
             elif self._repair(window, comma, brace, border):
@@ -425,10 +425,8 @@ class Reader:
         found = recover_text(text, end)
         offset = window.offset
         self._keep(offset, found, Chunk(offset, len(text), end))
-        if self._passed is not None:
-            if len(self.intake.chunks) == self._passed[1]:
-                return Ending("closed", self._passed[0] + 1, text)
-            self.intake.store.diagnostics.note("separator", self._passed[0])
+        if self._passed is not None and len(self.intake.chunks) == self._passed[1]:
+            return Ending("closed", self._passed[0] + 1, text[1:])
         if found.close >= 0:
             return Ending("closed", offset + found.close + 1, text[found.close + 1 :])
         left = text[found.cut :].lstrip(b", \t\r\n\x00")
