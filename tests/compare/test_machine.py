@@ -354,3 +354,17 @@ def test_few_calls_beside_a_device_that_sets_the_pace(tmp_path: Path, same: bool
 )
 def test_half_of_what_a_ratio_says(ratio: float | None, in_general: float, agrees: bool):
     assert _agree(ratio, in_general) is agrees
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_calls_whose_children_overlap_say_nothing_of_the_machine(tmp_path: Path):
+    """They take less than no time by themselves, and there is no logarithm of that."""
+    for name, length in (("a", 30), ("b", 70)):
+        events = [step(number, 1000 * number, 995) for number in range(4)]
+        for begin in range(0, 4000, 100):
+            events += [cpu("aten::mm", begin, 90, **{"Input Dims": [[8]]})]
+            events += [cpu("cudaFree", begin + at, length, "cuda_runtime") for at in (1, 15)]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert found.machine.cpu_ratio is None
+    assert compared(tmp_path / "b.json", tmp_path / "a.json").machine.cpu_ratio is None

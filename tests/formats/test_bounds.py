@@ -26,7 +26,7 @@ import pytest
 from tracetui.formats import source
 from tracetui.formats.chrome_json import chunks
 from tracetui.formats.chrome_json.read import _ENOUGH
-from tracetui.formats.chrome_json.recover_text import _value, recover_text
+from tracetui.formats.chrome_json.recover_text import recover_text, value_at
 from tracetui.trace import Trace, TraceError, load
 
 Event = dict[str, Any]
@@ -120,9 +120,9 @@ def test_where_a_value_ends() -> None:
         (b'{"a":"x', (-1, 7)),
         (b'{"a":"' + b"x" * 50, (-1, 56)),
     ):
-        assert _value(text, memoryview(text), 0)[:2] == expected
+        assert value_at(text, memoryview(text), 0)[:2] == expected
     for text in (b'{"a":tru}' + b" " * 99, b'{"a" 1}' + b" " * 99, b'{"a":"x\x01"}' + b" " * 99):
-        end, failed, _ = _value(text, memoryview(text), 0)
+        end, failed, _ = value_at(text, memoryview(text), 0)
         assert end == -1
         assert 4 <= failed <= 9
 

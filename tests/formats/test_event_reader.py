@@ -72,7 +72,7 @@ def test_kept_places_lie_within_the_file(path: Path, offset: int, length: int, f
     source = open_source(str(path))
     with source.file:
         sound = Chunk(0, 10)
-        text = FileReader(source, [sound, Chunk(offset, length)], False, {}).pack()
+        text = FileReader(source, [sound, Chunk(offset, length)], {}).pack()
         if fits:
             assert FileReader.unpack(source, text, 10).pack() == text
         else:

@@ -63,10 +63,10 @@ def test_places_are_those_of_the_text(
         assert {trace.name_of(i) for i in range(len(trace))} >= {f"e{i}" for i in range(40)}, kind
         assert set(places(trace)) == {kind}
         if kind == "second_array":
-            assert (count, offset) == (1, text.rindex(b'"traceEvents"'))
+            assert (count, offset) == (1, text.index(sound[20]))
         elif kind == "not_an_event":
             assert count == 2
-            assert offset <= text.index(b'"word"')  # that of its chunk
+            assert offset == text.index(b'"word"')
         else:
             assert (count, offset) == (1, text.index(b'{"ph": "X", "ts": 1, '))
         named = {trace.name_of(i): trace.event(i)["ts"] for i in range(len(trace))}
@@ -174,7 +174,7 @@ def test_what_is_recovered_of_a_piece() -> None:
     assert (file.events, file.close, file.cut) == ([one, two], 57, -1)
     file = recover_text(one + b"," + two[:20], "file")
     assert (file.events, file.close, file.cut) == ([one], -1, 28)
-    file = recover_text(one + b"," + two + b"]\n", "file", True)
+    file = recover_text(one + b"," + two + b"]\n", "array")
     assert (file.events, file.close) == ([one, two], 57)
     mended = recover_text(one + b"," + two[:-1] + b',"x":inf}' + b"," + one, "border")
     assert mended.events == [one, two[:-1] + b',"x":null}', one]
@@ -210,7 +210,7 @@ def test_which_types_are_wrong(
     field: str, value: Any, wrong: int, trace_of: Callable[..., Trace], event: Callable[..., Event]
 ) -> None:
     # The first event sends the whole chunk the patient way.
-    patient = event(ts=1, name="patient", args={"External id": [1 << 70]})
+    patient = event(ts=1, name="patient", args={"External id": "1"})
     trace = trace_of(
         [patient, event(ts=2, name="it") | {field: value}, event(ts=3, name="alone in its chunk")]
     )
@@ -223,7 +223,7 @@ def test_a_duration_that_is_none_is_counted(
     value: Any, wrong: int, patient: bool, trace_of: Callable[..., Trace], event: Callable[..., Event]
 ) -> None:
     """However the chunk is decoded: by way of text, for its times, or the patient way."""
-    first = event(ts=1, name="first") | ({"args": {"External id": [1 << 70]}} if patient else {"dur": "5"})
+    first = event(ts=1, name="first") | ({"args": {"External id": "1"}} if patient else {"dur": "5"})
     trace = trace_of([first, event(ts=2, name="it", dur=value), event(ts=3, name="alone in its chunk")])
     assert places(trace).get("wrong_type", (0, 0))[0] == wrong
 
@@ -258,9 +258,9 @@ def test_labels_and_ids_of_any_type() -> None:
         found = rows._label(value)
         assert (found, type(found)) == (label, type(label)), value
     for value, number in (
-        (7, 7), (-7, -7), ((1 << 63) - 1, (1 << 63) - 1), (1 << 63, -1), (-(1 << 63), -1), (True, -1),
-        (None, -1), ("12", 12), (" -12 ", -12), ("1" * 19, int("1" * 19)), ("1" * 20, -1), ("x", -1),
-        (4.0, 4), ("1.5", -1), (4.5, -1), ([4], -1), (1e30, -1),
+        (7, 7), (-7, -7), ((1 << 63) - 1, (1 << 63) - 1), (1 << 63, None), (-(1 << 63), -(1 << 63)),
+        (True, None), (None, -1), ("12", 12), (" -12 ", -12), ("1" * 19, int("1" * 19)), ("1" * 20, None),
+        ("x", None), (4.0, 4), ("1.5", None), (4.5, None), ([4], None), (1e30, None),
     ):  # fmt: skip
         assert rows._id(value) == number, value
 

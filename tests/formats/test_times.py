@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.formats.chrome_json import rows
+from tracetui.formats.chrome_json.chunks import Reader
+from tracetui.formats.chrome_json.intake import Intake
 from tracetui.formats.chrome_json.times import (
     FLOAT_LIMIT,
     NO_TIME,
@@ -21,6 +23,7 @@ from tracetui.formats.chrome_json.times import (
     from_integers,
     from_texts,
 )
+from tracetui.formats.store import Tables
 from tracetui.trace import load
 
 
@@ -69,7 +72,7 @@ def test_integers_out_of_range() -> None:
     """Microseconds whose nanoseconds are too many for 64 bits, but too few to be nanoseconds themselves."""
     starts, durations = np.array([9 * 10**16, -9 * 10**16]), np.array([1_000, 1_000])
     start, duration = from_integers(starts, durations)
-    assert (start // 1000).tolist() == [TIME_LIMIT // 1000, -(TIME_LIMIT // 1000)]
+    assert start.tolist() == [TIME_LIMIT, -TIME_LIMIT]
     assert duration.tolist() == [1_000, 1_000]
 
 
@@ -134,3 +137,46 @@ def test_durations_beside_nanoseconds_are_nanoseconds_too(ts: str, tmp_path: Pat
     (tmp_path / "t.json").write_text(f'{{"traceEvents":[{",".join(events)}]}}')
     trace = load(tmp_path / "t.json")
     assert sorted(trace.duration.tolist()) == [4500, 70000]
+
+
+NEIGHBORS = {
+    "alone": "",
+    "floats": ',{"ts":1.5,"dur":1.5}',
+    "integers": ',{"ts":1606910596288053,"dur":1}',
+    "texts": ',{"ts":"5","dur":1}',
+    "long texts": ',{"ts":"5000000000000000000000000000000","dur":1}',
+}
+"""What decides how the times of a chunk are decoded."""
+TIMES = (
+    *("0", "-0", "-5", "0.001", "0.0005", "-0.0005", "0.4995", "123.4575", "1e-7", "5e-324", "1E2", "9e15"),
+    *("1e17", "1e18", "-1e30", "1e308", "1e999", "-1e999", "8796093022207.9995", "8796093022208.5"),
+    *("1606910596288053.1235", "4611686018427387.903", "4611686018427387.904", "4611686018427388"),
+    *("4700000000000000.5", "9007199254740992", "99999999999999999", "100000000000000000.5", str(1 << 63)),
+    *(
+        str(-(1 << 63)),
+        str(1 - (1 << 63)),
+        "1" * 400,
+        "null",
+        '""',
+        '"7"',
+        '"x"',
+        '"12us"',
+        "true",
+        "[]",
+        "{}",
+    ),
+)
+
+
+@pytest.mark.parametrize("neighbor", NEIGHBORS)
+def test_a_time_is_the_same_beside_any_others(neighbor: str) -> None:
+    """However it is decoded: how the text is cut into chunks must not matter."""
+    starts = [(ts, dur) for ts in TIMES for dur in ("1", "1.5")]
+    for ts, dur in starts + [(ts, dur) for dur in TIMES for ts in ("1", "1606910596288053", "9" * 18)]:
+        event = f'{{"ph":"X","ts":{ts},"dur":{dur}}}'
+        reader = Reader(Intake())
+        found = reader._rows(f"[{event}{NEIGHBORS[neighbor]}]".encode())
+        if found is not None:  # else they are read one by one
+            alone = rows.patient_rows([event.encode()], Tables())
+            at = (int(found.start[0]), int(found.duration[0]), 0 in found.wrong)
+            assert at == (int(alone.start[0]), int(alone.duration[0]), 0 in alone.wrong), event

@@ -14,14 +14,13 @@ from tracetui.formats.chrome_json.top_level import find_close
 @pytest.mark.parametrize(
     ("fields", "slices"),
     [
-        *(({"ph": value}, 1) for value in (7, ["X"], {"a": 1}, True)),
         *(({"name": value}, 2) for value in (7, ["n"], {"a": 1})),
         *(({"cat": value}, 2) for value in (7, ["c"], {"a": 1})),
         *(({"args": value}, 2) for value in (7, "text", [1])),
         *(({"pid": value}, 2) for value in ([1], {"a": 1})),
         *(({"tid": value}, 2) for value in ([1], {"a": 1})),
         *(({"dur": value}, 2) for value in ("long", [1])),
-        ({"ph": 7, "name": 7, "tid": [1]}, 1),
+        ({"name": 7, "tid": [1]}, 2),
     ],
 )
 def test_a_field_of_the_wrong_type(tmp_path: Path, fields: dict[str, Any], slices: int) -> None:
@@ -29,6 +28,15 @@ def test_a_field_of_the_wrong_type(tmp_path: Path, fields: dict[str, Any], slice
     assert {n.kind: n.count for n in trace.notices}["wrong_type"] == 1
     assert len(trace) == slices
     assert "good" in [trace.name_of(i) for i in range(len(trace))]
+
+
+@pytest.mark.parametrize("phase", [7, ["X"], {"a": 1}, True, None, "XYZ"])
+@pytest.mark.parametrize("ways", [{}, {"name": 7}])
+def test_what_has_no_phase_cannot_be_read(tmp_path: Path, phase: Any, ways: dict[str, Any]) -> None:
+    trace = trace_of(tmp_path, cpu("good", 0, 5), cpu("odd", 1, 2) | {"ph": phase}, cpu("last", 9, 2) | ways)
+    assert [(n.kind, n.count) for n in trace.notices if n.level == "lost"] == [("broken_event", 1)]
+    assert len(trace) == 2
+    assert [trace.event(i)["ts"] for i in range(2)] == [0, 9]
 
 
 @pytest.mark.parametrize("fields", [{"args": None}, {"cat": None}, {"name": None}, {"pid": None, "tid": "x"}])

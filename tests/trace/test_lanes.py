@@ -317,3 +317,15 @@ def test_what_has_the_profilers_pid_comes_after_the_threads(
     trace = trace_of([*waits, event(pid=400, tid=400)])
     assert [(p.pid, p.device) for p in trace.processes] == [("400", -1), ("-1", -1)]
     assert [lane.kind for lane in trace.lanes] == ["thread", "overhead", "thread"]
+
+
+@pytest.mark.parametrize("phases", ["be", "SF", "bn", "b"])
+@pytest.mark.parametrize("category", ["kernel", "gpu_memcpy", "cuda_sync", "gpu_user_annotation"])
+def test_what_is_asynchronous_keeps_no_device_busy(
+    phases: str, category: str, trace_of: Callable[..., Trace]
+) -> None:
+    """It is in no stream, so there is no device whose work it could be."""
+    events = [{"ph": phase, "cat": category, "id": 1, "ts": at} for at, phase in enumerate(phases)]
+    trace = trace_of(events)
+    assert [(lane.kind, lane.device) for lane in trace.lanes] == [("async", -1)]
+    assert trace.kind.tolist() == [Kind.OTHER]

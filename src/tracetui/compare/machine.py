@@ -71,7 +71,7 @@ def _of_rounds(sides: tuple[Side, Side], calls: tuple[I64, I64]) -> float:
         float(np.median(sum_into(side.round_of(at), side.results.self_time()[at], side.rounds)))
         for side, at in zip(sides, calls, strict=True)
     )
-    return second / first if first and second else 1.0
+    return second / first if min(first, second) > 0 else 1.0
 
 
 def _same_path(
@@ -99,7 +99,7 @@ def _same_path(
         sums = sum_into(which, tree.before[place[keep]], len(kinds) * rounds)
         by_place.append(sums.reshape(-1, rounds).astype(np.float64))
     spent = [float(np.median(one)) for one in own]
-    slower = spent[1] / spent[0] if spent[0] else 1.0
+    slower = spent[1] / spent[0] if min(spent) > 0 else 1.0
     usual = _scaled(np.median(by_place[0], axis=1) * slower, np.median(by_place[1], axis=1), pause)
     between = [one[usual].sum(axis=0) for one in by_place]
     times = [float(np.median(one)) for one in between]

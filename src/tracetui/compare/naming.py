@@ -70,7 +70,8 @@ def moves(trace: Trace, events: Sequence[int]) -> bool:
 
 def listed(names: Sequence[str]) -> str:
     """Names for a sentence: `a`, `a and b`, `a, b and 3 others`. An autograd node is one name."""
-    names = [name for name in names if f"evaluate {name}" not in names]
+    there = set(names)
+    names = [name for name in names if f"evaluate {name}" not in there]
     if len(names) > NAMED:
         names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} others"]
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -55,9 +55,10 @@ class Slower:
 
 
 def ratio(a: I64, b: I64) -> float | None:
-    """The ratio of two sums of times; None if a's is 0."""
-    total = int(a.sum())
-    return int(b.sum()) / total if total else None
+    """The ratio of two sums of times; None if a's is 0, or one of them below: the children of a call may
+    overlap, and then take longer than the call does."""
+    first, second = int(a.sum()), int(b.sum())
+    return second / first if first > 0 <= second else None
 
 
 def drift(a: I64, b: I64) -> float:

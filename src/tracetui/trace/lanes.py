@@ -31,6 +31,8 @@ _OWN_LANES: dict[int, str] = {
     **dict.fromkeys(_THREAD_KINDS, "thread"),
 }
 _DEVICE_LANES = ("gpu_annotation", "stream", "sync")
+_ASYNC = ("b", "n")
+"""The phases of asynchronous slices and instants: see `pair_async`."""
 _PROFILERS = "-1"
 """The pid that Kineto reserves for the profiler's own work; on XPU, threads' waits have it too."""
 _LABEL_LIMIT = 300
@@ -61,6 +63,13 @@ class Plan(Struct, frozen=True):
     rank_of_lane: I32
     """The rank of each lane, in a file of several: ids are unique only within one rank. 0 if there is
     none."""
+
+
+def _kind(head: Head) -> Kind:
+    """The kind of a head. What is asynchronous is in no stream: it keeps no device busy, whatever its
+    category."""
+    kind = kind_of(head[1], head[2])
+    return Kind.OTHER if head[0] in _ASYNC and _OWN_LANES.get(kind) in _DEVICE_LANES else kind
 
 
 def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labels]:
@@ -108,7 +117,7 @@ def _by_value(text: str) -> list[tuple[int, str]]:
 
 def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, Labels]) -> Plan:
     """Create lanes for the heads that slices use, and map the other heads to them."""
-    kinds = np.array([kind_of(head[1], head[2]) for head in heads], dtype=np.int8)
+    kinds = np.array([_kind(head) for head in heads], dtype=np.int8)
     places = [(str(head[2]), str(head[3])) for head in heads]
     taken = [i for i, is_used in enumerate(used) if is_used]
     streams, threads, devices = set(), set(), set()
@@ -126,7 +135,7 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
     devices |= named.keys()
 
     def lane_kind(i: int) -> str:
-        if heads[i][0] in ("b", "n"):
+        if heads[i][0] in _ASYNC:
             return "async"
         own = own_lanes[i]
         if own:

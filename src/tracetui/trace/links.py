@@ -231,9 +231,14 @@ def _latest(offered: I64, targets: I32, start: I64, wanted: I64, first: I64, mom
     last = np.searchsorted(offered, wanted, side="right")
     pick = last - 1
     late = np.flatnonzero((last - first > 1) & (start[targets[pick]] > moment))
-    for at in late.tolist():
-        same = start[targets[first[at] : last[at]]]
-        pick[at] = max(first[at], first[at] + int(np.searchsorted(same, moment[at], side="right")) - 1)
+    # A search for each in turn would take as long as the square of how many share an id.
+    low, high, moment = first[late], last[late] - 1, moment[late]
+    while (left := low < high).any():
+        middle = (low + high) // 2
+        after = start[targets[middle]] > moment
+        high = np.where(left & after, middle, high)
+        low = np.where(left & ~after, middle + 1, low)
+    pick[late] = np.maximum(first[late], low - 1)
     return targets[pick]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_up
+from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.findings.model import (
     MEDIUM,
     WORK_TIME,
@@ -72,7 +72,7 @@ def type_conversions(results: Results) -> Iterator[Finding]:
     casts = results.named(lambda name: bool(_CASTS.search(name[:1000])))[trace.name[work]]
     at, op = work[casts], results.work_op()[casts]
     plain = results.named(_CONVERTS.__contains__)
-    other = first_up(trace, op, lambda i, _: (trace.kind[i] == Kind.CPU_OP) & ~plain[trace.name[i]])
+    other = first_marked(trace, op, (trace.kind == Kind.CPU_OP) & ~plain[trace.name])
     name = np.where(other >= 0, trace.name[other], -1)
     keep = (name < 0) | ~results.named(lambda name: bool(_INSIDE.match(name)))[name]
     at, op, name = at[keep], op[keep], name[keep]

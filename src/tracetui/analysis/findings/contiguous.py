@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import first_up
+from tracetui.analysis.ancestors import first_marked
 from tracetui.analysis.findings.model import (
     MEDIUM,
     WORK_TIME,
@@ -33,7 +33,7 @@ def contiguous_copies(results: Results) -> Iterator[Finding]:
     """Ops that make their input contiguous for themselves: it comes in a layout that they do not take."""
     trace, work = results.trace, results.work()
     contiguous = results.named(CONTIGUOUS.__eq__)
-    inner = first_up(trace, results.work_op(), lambda i, _: contiguous[trace.name[i]])
+    inner = first_marked(trace, results.work_op(), contiguous[trace.name])
     keep = (inner >= 0) & (trace.kind[work] == Kind.KERNEL)
     at, called = work[keep], outermost_op(results, inner[keep])
     by_an_op = ~contiguous[trace.name[called]]  # else the program asked for it

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.ancestors import any_inside, first_up
+from tracetui.analysis.ancestors import any_inside, first_marked
 from tracetui.analysis.cpu_time import is_synchronising
 from tracetui.analysis.findings.anomaly import is_node
 from tracetui.analysis.findings.model import (
@@ -336,7 +336,7 @@ def recomputation(results: Results) -> Iterator[Finding]:
     trace, launches = results.trace, results.launches()
     at = results.slices(Kind.CPU_OP, _FORWARD.__contains__)
     nodes_of = results.named(is_node)
-    node = first_up(trace, at, lambda i, _: nodes_of[trace.name[i]])
+    node = first_marked(trace, at, nodes_of[trace.name])
     at, node = at[node >= 0], node[node >= 0]
     names, calls = np.unique(trace.name[at], return_counts=True)
     if len(names) < 2 or len(at) < RECOMPUTED:

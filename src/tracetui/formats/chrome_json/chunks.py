@@ -8,7 +8,6 @@ the text itself is broken, it is taken apart (see `recover_text`).
 
 from __future__ import annotations
 
-import itertools
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,15 +15,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from tracetui.formats.chrome_json.arrays import close_before_next, enter, next_array
 from tracetui.formats.chrome_json.intake import OTHERS, Chunk, Intake
-from tracetui.formats.chrome_json.recover_text import KEY, SPACE, Recovered, is_incomplete, recover_text
+from tracetui.formats.chrome_json.recover_text import SPACE, Recovered, is_event, is_incomplete, recover_text
 from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
 from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
-from tracetui.formats.chrome_json.top_level import ending_keys, fits_end
+from tracetui.formats.chrome_json.top_level import fits_end
 from tracetui.formats.window import Window
-from tracetui.patterns import pattern
 
 CHUNK = 1 << 19
 """Bytes to decode at once: small enough that the events of a chunk fit in a core's cache."""
@@ -34,10 +33,11 @@ _LONGEST = 1 << 26
 """Bytes of the longest event (64 MB), and of what may follow the events: a window grows no further."""
 _OVERLAP = 1 << 10
 """How long a border between two events may be where one is looked for after an event that is too long."""
-_ATTEMPTS = 16
-"""How many further arrays of events to read, and how often to look for each."""
-_ANOTHER = pattern(rb"\}[ \t\r\n]*\{")
-"""Between two objects, such as Triton's Proton writes, one for each stream."""
+_ARRAYS = 1 << 12
+"""How many further arrays of events to look for. Triton's Proton writes an object for each stream."""
+_HEADER = 1 << 16
+"""How long the keys between two arrays may be where the text before them is broken."""
+BASE = "baseTimeNanoseconds"
 _PATIENCE = 16
 _BLANK = 1 << 12
 """White space before an event that is longer than this is skipped without reading on for its end."""
@@ -45,6 +45,15 @@ _BLANK = 1 << 12
 
 class Broken(Exception):
     """A chunk is not a list of JSON values."""
+
+
+class Holds(Exception):
+    """An element of an array is no event, but an object with events of its own."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+        """Where it begins in the chunk."""
 
 
 class Ending(Struct):
@@ -58,15 +67,17 @@ class Ending(Struct):
     """With "closed": the text after the bracket. With "open": what follows the last event."""
     keys: Mapping[str, Any] = field(default_factory=dict)
     """Top-level keys between two arrays of events."""
+    arrays: Sequence[bool] = ()
+    """See `Beginning`: of the last event."""
 
 
 class Reader:
     """Reads one stretch of events into an intake."""
 
-    def __init__(self, intake: Intake, bare: bool, size: int = CHUNK) -> None:
+    def __init__(self, intake: Intake, arrays: Sequence[bool] = (False,), size: int = CHUNK) -> None:
         self.intake = intake
-        self.bare = bare
-        """The file is an array of events, not an object containing one."""
+        self.arrays = list(arrays)
+        """See `Beginning`."""
         self.size = size
         self.separator: Separator | None = None
         self._lessons = 8  # attempts left to learn a separator
@@ -77,14 +88,19 @@ class Reader:
         self._passed: tuple[int, int] | None = None
         """(offset of a closing bracket skipped because the text after it is invalid, chunks by then)"""
         self._keys: dict[str, Any] = {}
-        self._arrays = 0  # further ones that were found
+        self._further = 0  # arrays that were found
         self._advance: Callable[[int], None] = lambda offset: None
 
     def twin(self) -> Reader:
         """Another reader of the same text, with an intake of its own."""
-        twin = Reader(Intake(), self.bare, self.size)
+        twin = Reader(Intake(), self.arrays, self.size)
         twin.separator = self.separator
         return twin
+
+    @property
+    def bare(self) -> bool:
+        """The array is in no object."""
+        return self.arrays[-1]
 
     def scans(self, window: Window) -> bool:
         """Whether the scanner reads the first events of a window."""
@@ -103,8 +119,16 @@ class Reader:
         `advance` is called with the offset after each chunk, and may raise to stop.
         """
         self._advance = advance or self._advance
-        ending = self._read(window, final)
-        ending.keys = self._keys
+        ending = None
+        while ending is None:
+            try:
+                ending = self._read(window, final)
+            except Holds as held:
+                if final:
+                    self._enter(window, held.at)
+                else:
+                    ending = Ending("lost", window.offset)
+        ending.keys, ending.arrays = self._keys, self.arrays
         return ending
 
     def _read(self, window: Window, final: bool) -> Ending:
@@ -131,17 +155,19 @@ class Reader:
             with memoryview(window.buffer) as view:
                 shape = outline(view[1 : window.size + 1])
             border = shape.last
+            if border <= 0 and (found := enter(window.text())) and "ph" not in found[1]:
+                raise Holds(0)
             if shape.close >= 0 and not final:
                 return Ending("lost", window.offset)
             if shape.close >= 0 and self._passed is None and self._try(window, shape.close):
                 want = self.size
-                if self._second_array(window, shape.close):
+                if self._next_array(window, shape.close):
                     continue
                 ending = self._close(window, shape.close)
                 if ending is not None:
                     return ending
                 self._passed = window.offset + shape.close, len(self.intake.chunks)
-                window.skip(shape.close + 1)
+                window.skip(shape.close)
             elif border > 0 and border != comma and self._try(window, border):
                 window.skip(border + 1)
                 want = self.size
@@ -150,6 +176,14 @@ class Reader:
                 return Ending("open", window.offset)
             elif border != comma and not window.ended and self._may_go_on(window, border):
                 want = self._grow(window)
+            elif (close := self._close_before_next(window)) > 0:
+                if not final:
+                    return Ending("lost", window.offset)
+                self._recover(window, close)
+                window.skip(close)
+                want, self._passed = self.size, None
+            elif window.ended and not final:
+                continue  # that was all of the stretch
             elif self._repair(window, comma, brace, border):
                 want = self.size
             elif window.ended:
@@ -216,8 +250,7 @@ class Reader:
                 return Ending("met", window.offset + window.size)
             shape = outline(text)
             if shape.last == last and shape.close < 0:
-                found = recover_text(text, "border")
-                self._keep(window.offset, found, Chunk(window.offset, len(text), "border"))
+                self._recover(window, len(text))
                 return Ending("met", window.offset + window.size)
         return Ending("lost", window.offset)
 
@@ -238,8 +271,16 @@ class Reader:
             return False
         return True
 
-    def _decode(self, text: bytes | memoryview, chunk: Chunk) -> None:
-        """Add the events in `text`, a JSON list, to the intake. Raises Broken before adding anything."""
+    def _decode(
+        self, text: bytes | memoryview, chunk: Chunk, places: Sequence[tuple[int, int]] | None = None
+    ) -> None:
+        """Add the events in `text`, a JSON list, to the intake. Raises Broken before adding anything.
+
+        `places`: of the events in the chunk, if they were recovered."""
+
+        def offset_of(number: int) -> int:
+            return chunk.offset + (_place(text, number) if places is None else places[number][0])
+
         if self._scanning and not chunk.apart:
             if self.intake.scan(chunk, text):
                 self._scanning = _PATIENCE
@@ -247,22 +288,31 @@ class Reader:
             self._scanning -= 1
         rows = self._rows(text)
         if rows is not None:
-            self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)))
+            self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)), offset_of)
             return
         try:
             texts = list(map(bytes, RAW_EVENTS.decode(bytes(text))))
-            objects = [t for t in texts if t[:1] == b"{"]
-            rows = patient_rows(objects, self.intake.store.tables)
         except (msgspec.DecodeError, RecursionError):
             raise Broken from None
-        others = [] if len(objects) == len(texts) else [t for t in texts if t[:1] != b"{"]
-        if b"{" in b",".join(others):
-            # An extra bracket turns sound events into a nested list.
-            raise Broken
-        self.intake.store.diagnostics.note("not_an_event", chunk.offset, len(others))
-        if others and not chunk.apart:
+        kinds = [_kind(one) for one in texts]
+        numbers = [number for number, kind in enumerate(kinds) if not kind]
+        for number, one in enumerate(texts):
+            if kinds[number] == "not_an_event" and b"{" in one:
+                # An extra bracket turns sound events into a nested list.
+                raise Broken
+            if kinds[number] == "broken_event" and b'"traceEvents"' in one and enter(one):
+                raise Holds(_place(text, number))
+        try:
+            rows = patient_rows([texts[number] for number in numbers], self.intake.store.tables)
+        except (msgspec.DecodeError, RecursionError):
+            raise Broken from None
+        if len(numbers) < len(texts) and not chunk.apart:
+            for kind in set(kinds) - {""}:
+                self.intake.store.diagnostics.note(kind, offset_of(kinds.index(kind)), kinds.count(kind))
             chunk = Chunk(chunk.offset, chunk.length, OTHERS)
-        self.intake.add(chunk, rows, lambda: objects)
+        self.intake.add(
+            chunk, rows, lambda: [texts[number] for number in numbers], lambda at: offset_of(numbers[at])
+        )
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:
         """Rows by the fastest decoder that accepts this text; None if only `patient_rows` can."""
@@ -296,24 +346,51 @@ class Reader:
 
     # -- the end of the array, and broken text --------------------------------------------------------------
 
-    def _second_array(self, window: Window, close: int) -> bool:
+    def _next_array(self, window: Window, close: int) -> bool:
         """Move to the events of another array if there is one after the bracket at `close`."""
-        while not self.bare and self._arrays < _ATTEMPTS:
-            found = KEY.finditer(window.buffer, close + 1, window.size + 1)
-            for match in itertools.islice(found, _ATTEMPTS):
-                begin, end = match.span()
-                between = bytes(window.buffer[close + 2 : begin]) + b'"traceEvents": []}'
-                # In the same object, or in another that follows it.
-                if keys := ending_keys(between) or ending_keys(_ANOTHER.sub(b",", between, 1)):
-                    self._arrays += 1
-                    self._keys.update((k, v) for k, v in keys.items() if k != "traceEvents")
-                    self.intake.store.diagnostics.note("second_array", window.offset + begin - 1)
-                    window.skip(end - 1)
-                    return True
+        while self._further < _ARRAYS:
+            found = next_array(window.text()[close + 1 :], self.bare, len(self.arrays) > 1)
+            if found is not None:
+                self._further += 1
+                window.skip(close + 1 + found.at)
+                self._note_keys(found.keys, window.offset)
+                if found.kind == "list":
+                    self.arrays.pop()
+                else:
+                    self.arrays[-1] = found.kind == "array"
+                    kind = "listed" if found.kind == "element" else "second_array"
+                    self.intake.store.diagnostics.note(kind, window.offset)
+                return True
             if window.ended or window.size >= _LONGEST:
                 break
             window.fill(max(window.size * 2, 1 << 16))
         return False
+
+    def _enter(self, window: Window, at: int) -> None:
+        """Go on with the events of the object at `at`, an element of an array."""
+        text = window.text()
+        comma = text.rfind(b",", 0, at)
+        if comma > 0 and not self._try(window, comma):
+            self._recover(window, comma)
+        at += len(text[at:]) - len(text[at:].lstrip())
+        found = enter(text[at:])
+        assert found is not None
+        self.arrays.append(False)
+        window.skip(at + found[0])
+        self._note_keys(found[1], window.offset)
+        self.intake.store.diagnostics.note("listed", window.offset)
+
+    def _note_keys(self, keys: Mapping[str, Any], offset: int) -> None:
+        """Keep top-level keys."""
+        if BASE in keys and self._keys.get(BASE, keys[BASE]) != keys[BASE]:
+            self.intake.store.diagnostics.note("other_base", offset)
+        self._keys.update(keys)
+
+    def _close_before_next(self, window: Window) -> int:
+        """In broken text, where the array closes before another one, however the text is cut; -1 if it does
+        not."""
+        window.fill(window.size + _HEADER)
+        return close_before_next(window.text(), self.bare)
 
     def _close(self, window: Window, close: int) -> Ending | None:
         """An Ending for the array's bracket at `close` if valid text follows it, else None."""
@@ -344,33 +421,56 @@ class Reader:
     def _finish(self, window: Window) -> Ending:
         """Recover the rest of a broken file: its last events, then the end of the array."""
         text = window.text()
-        found = recover_text(text, "file", self.bare)
+        end = "array" if self.bare else "file"
+        found = recover_text(text, end)
         offset = window.offset
-        self._keep(offset, found, Chunk(offset, len(text), "file"))
-        if self._passed is not None:
-            if len(self.intake.chunks) == self._passed[1]:
-                return Ending("closed", self._passed[0] + 1, text)
-            self.intake.store.diagnostics.note("separator", self._passed[0])
+        self._keep(offset, found, Chunk(offset, len(text), end))
+        if self._passed is not None and len(self.intake.chunks) == self._passed[1]:
+            return Ending("closed", self._passed[0] + 1, text[1:])
         if found.close >= 0:
             return Ending("closed", offset + found.close + 1, text[found.close + 1 :])
-        left = text[found.cut :]
-        if left.strip(b", \t\r\n\x00"):
-            return Ending("open", offset + found.cut, left)
+        left = text[found.cut :].lstrip(b", \t\r\n\x00")
+        at = offset + len(text) - len(left)
+        if left[:1] == b"]":  # what follows the events is broken
+            return Ending("closed", at + 1, left[1:])
+        if left:
+            return Ending("open", at, left)
         return Ending("open", offset + len(text))
+
+    def _recover(self, window: Window, size: int) -> None:
+        """Recover the events in the first `size` bytes, which end at the border of one."""
+        found = recover_text(window.text(size), "border")
+        self._keep(window.offset, found, Chunk(window.offset, size, "border"))
 
     def _keep(self, offset: int, found: Recovered, chunk: Chunk) -> None:
         for kind, at in found.notes:
             self.intake.store.diagnostics.note(kind, offset + at)
         if found.events:
-            self._decode(b"[" + b",".join(found.events) + b"]", chunk)
+            self._decode(b"[" + b",".join(found.events) + b"]", chunk, found.places)
 
 
-def reread(text: bytes, chunk: Chunk, bare: bool) -> Sequence[bytes | msgspec.Raw]:
+def _kind(element: bytes) -> str:
+    """What an element of an array is noted as; "" for an event."""
+    if element[:1] != b"{":
+        return "not_an_event"
+    return "" if is_event(element) else "broken_event"
+
+
+def _place(text: bytes | memoryview, number: int) -> int:
+    """Where the element with this number of a JSON list begins in it, without its bracket."""
+    text, end = bytes(text), 1
+    for piece in map(bytes, RAW_EVENTS.decode(text)[: number + 1]):
+        begin = text.index(piece, end)
+        end = begin + len(piece)
+    return begin - 1
+
+
+def reread(text: bytes, chunk: Chunk) -> Sequence[bytes | msgspec.Raw]:
     """The texts of the events in a chunk's text, numbered as when it was first read.
 
     Raises msgspec.DecodeError if the text has changed.
     """
     if chunk.apart not in ("", OTHERS):
-        return recover_text(text, chunk.apart, bare).events
+        return recover_text(text, chunk.apart).events
     texts = RAW_EVENTS.decode(b"[" + text + b"]")
-    return [t for t in texts if bytes(t)[:1] == b"{"] if chunk.apart else texts
+    return [t for t in texts if not _kind(bytes(t))] if chunk.apart else texts

@@ -29,7 +29,6 @@ Text = bytes | msgspec.Raw
 class _Packed(msgspec.Struct):
     """A reader without its file."""
 
-    bare: bool
     chunks: list[Chunk]
     top: dict[str, Any]
 
@@ -40,20 +39,19 @@ _PACKED = msgspec.json.Decoder(_Packed)
 class FileReader:
     """Reads the events behind `source` values. Safe to use from several threads."""
 
-    def __init__(self, source: Source, chunks: Sequence[Chunk], bare: bool, top: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, chunks: Sequence[Chunk], top: Mapping[str, Any]) -> None:
         self.top = top
         """The file's top-level keys except its events."""
         self.path = source.path
         self.source = source
         self._chunks = chunks
-        self._bare = bare
         self._kept: OrderedDict[int, Sequence[Text]] = OrderedDict()
         self._lock = threading.Lock()
         self._parts = source.parts()
 
     def pack(self) -> bytes:
         """JSON from which `unpack` makes the reader again. Raises ValueError if there is none."""
-        packed = _Packed(self._bare, list(self._chunks), dict(self.top))
+        packed = _Packed(list(self._chunks), dict(self.top))
         text = msgspec.json.encode(packed)
         if _PACKED.decode(text) != packed:  # infinity
             raise ValueError
@@ -65,7 +63,7 @@ class FileReader:
         packed = _PACKED.decode(text)
         if any(min(c.offset, c.length) < 0 or c.offset + c.length > size for c in packed.chunks):
             raise ValueError
-        return cls(source, packed.chunks, packed.bare, packed.top)
+        return cls(source, packed.chunks, packed.top)
 
     def read(self, sources: Sequence[int]) -> list[dict[str, Any]]:
         """The events as JSON objects, in the order of `sources`; {} where one can no longer be read."""
@@ -95,7 +93,7 @@ class FileReader:
             chunk = self._chunks[number]
             try:
                 text = self._read(chunk.offset, chunk.length)
-                texts = reread(text, chunk, self._bare) if len(text) == chunk.length else []
+                texts = reread(text, chunk) if len(text) == chunk.length else []
             except (OSError, ValueError, RecursionError, msgspec.DecodeError):
                 texts = []
         self._kept[number] = texts

@@ -30,13 +30,18 @@ SLICE, POINT, WHOLE, COUNTED = range(4)
 _CLASSES = dict.fromkeys("BEiIRstf", POINT) | dict.fromkeys("MCbneSTF", WHOLE) | {"X": SLICE}
 
 
+def _is_sample(value: Any) -> bool:
+    """Whether a counter can have this value."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
 class Chunk(Struct, frozen=True):
     """Location of a chunk of events in the text."""
 
     offset: int
     length: int
     apart: str = ""
-    """"" if the chunk decodes to objects, `OTHERS` if not to objects alone; otherwise it was recovered, with
+    """"" if the chunk decodes to events, `OTHERS` if not to events alone; otherwise it was recovered, with
     this `end` (see `recover_text`)."""
 
 
@@ -55,15 +60,22 @@ class Intake(Struct):
     _classified: int = 0
     _class_table: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
-    def add(self, chunk: Chunk, rows: Rows, texts: Callable[[], Sequence[bytes | msgspec.Raw]]) -> None:
-        """Add the rows of a chunk. `texts` returns its events' texts, in case some must be decoded whole."""
+    def add(
+        self,
+        chunk: Chunk,
+        rows: Rows,
+        texts: Callable[[], Sequence[bytes | msgspec.Raw]],
+        offset_of: Callable[[int], int],
+    ) -> None:
+        """Add the rows of a chunk. `texts` returns its events' texts, in case some must be decoded whole;
+        `offset_of` the place of an event, by its number, in case something is wrong with it."""
         store, share = self.store, self._share(chunk.offset + chunk.length)
         source = len(self.chunks) << SOURCE_BITS
         self.chunks.append(chunk)
         self._classify()
         store.count(rows.head)
-        if rows.wrong:
-            store.diagnostics.note("wrong_type", chunk.offset, rows.wrong)
+        if len(rows.wrong):
+            store.diagnostics.note("wrong_type", offset_of(rows.wrong[0]), len(rows.wrong))
         classes = self._class_table[rows.head]
         missing = rows.duration == NO_TIME
         whole = np.flatnonzero((classes == WHOLE) | (missing & (classes == SLICE)))
@@ -76,11 +88,11 @@ class Intake(Struct):
                 )
                 for at in whole.tolist()
             ]
-            for event, duration in self._add_whole(events):
+            for event, duration in self._add_whole(events, lambda event: offset_of(event.source - source)):
                 rows.duration[event.source - source] = duration
-        timeless = (rows.start == NO_TIME) & (classes <= POINT)
-        if timeless.any():
-            store.diagnostics.note("no_time", chunk.offset, int(timeless.sum()))
+        timeless = np.flatnonzero((rows.start == NO_TIME) & (classes <= POINT))
+        if len(timeless):
+            store.diagnostics.note("no_time", offset_of(int(timeless[0])), len(timeless))
             classes[timeless] = COUNTED
         lacking = np.flatnonzero((rows.correlation != NO_ID) & (rows.external == NO_ID))
         if len(lacking):
@@ -120,14 +132,14 @@ class Intake(Struct):
 
     def _add_scanned(self, found: Scanned, text: bytes | memoryview, offset: int) -> None:
         store = self.store
-        for begin, length, timeless in found.chunks:
+        for begin, length, timeless, first in found.chunks:
             self.chunks.append(Chunk(offset + begin, length))
-            store.diagnostics.note("no_time", offset + begin, timeless)
+            store.diagnostics.note("no_time", offset + first, timeless)
         share = self._share(self.chunks[-1].offset + self.chunks[-1].length)
         store.count(found.heads)
         if found.whole:
             events = ((whole, text[whole.begin : whole.end]) for whole in found.whole)
-            for event, duration in self._add_whole(events):
+            for event, duration in self._add_whole(events, lambda event: offset + event.begin):
                 if event.slice >= 0:
                     found.slices["duration"][event.slice] = duration
         store.slices.add(share, **found.slices)
@@ -152,10 +164,13 @@ class Intake(Struct):
         self._classified = total
 
     def _add_whole(
-        self, events: Iterable[tuple[Whole, bytes | msgspec.Raw | memoryview]]
+        self,
+        events: Iterable[tuple[Whole, bytes | msgspec.Raw | memoryview]],
+        offset_of: Callable[[Whole], int],
     ) -> Iterator[tuple[Whole, int]]:
         """Add events that must be decoded whole, given with their texts; gives the durations of slices."""
         store, heads = self.store, list(self.store.tables.heads)
+        odd: dict[str, list[Whole]] = {}
         samples: list[tuple[int, int, float]] = []
         for whole, text in events:
             event = lenient(text)
@@ -166,26 +181,31 @@ class Intake(Struct):
                 # Old tools wrote only the duration in thread time.
                 other = event.get("tdur")
                 if other is None and start != NO_TIME:
-                    store.diagnostics.note("no_duration", self.chunks[whole.source >> SOURCE_BITS].offset)
+                    odd.setdefault("no_duration", []).append(whole)
                 yield whole, max(0, exact(str(other))) if other is not None else 0
             elif phase == "M":
                 name = event.get("name")
                 if name in _METADATA and isinstance(args, dict) and args:
                     store.metadata.append((name, str(pid), str(tid), next(iter(args.values()))))
             elif start == NO_TIME:
-                store.diagnostics.note("no_time", self.chunks[whole.source >> SOURCE_BITS].offset)
+                odd.setdefault("no_time", []).append(whole)
             elif phase == "C":
-                for key, value in args.items() if isinstance(args, dict) else ():
-                    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300:
-                        name = f"{event.get('name', '')}" + (f" {event['id']}" if "id" in event else "")
-                        series = store.series.setdefault((name, str(key), str(pid)), len(store.series))
-                        samples.append((series, start, float(value)))
+                values = args if isinstance(args, dict) else {}
+                sound = {key: float(value) for key, value in values.items() if _is_sample(value)}
+                if len(sound) < len(values):
+                    odd.setdefault("wrong_type", []).append(whole)
+                for key, value in sound.items():
+                    name = f"{event.get('name', '')}" + (f" {event['id']}" if "id" in event else "")
+                    series = store.series.setdefault((name, str(key), str(pid)), len(store.series))
+                    samples.append((series, start, value))
             else:
                 key = repr(event.get("id", event.get("id2")))
                 key += f" {event['scope']}" if "scope" in event else ""
                 store.asyncs.append(
                     AsyncEvent(phase, category, key, whole.name, str(pid), start, whole.source)
                 )
+        for kind, found in odd.items():
+            store.diagnostics.note(kind, offset_of(found[0]), len(found))
         if samples:
             columns = zip(store.counters.kinds.items(), zip(*samples, strict=True), strict=True)
             store.counters.add(

@@ -9,16 +9,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tracetui.formats.chrome_json.recover_text import KEY, lenient, recover_text
+from tracetui.formats.chrome_json.arrays import KEY, enter
+from tracetui.formats.chrome_json.recover_text import is_incomplete, lenient, recover_text
 from tracetui.formats.chrome_json.schema import RAW_FIELDS
-from tracetui.formats.chrome_json.top_level import top_level
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.errors import NOT_A_TRACE, TraceError
 from tracetui.formats.window import Window
 
 _SEARCHED = 1 << 26
 """How far into a file to look for events."""
-_ATTEMPTS = 16
 _SALVAGED = re.compile(
     rb'"(baseTimeNanoseconds|displayTimeUnit|schemaVersion|traceName|record_shapes|with_stack|profile_memory)"'
     rb'\s*:\s*(-?\d{1,19}(?!\d)|"[^"\\\x00-\x1f]{0,1000}")'
@@ -28,8 +27,12 @@ _SALVAGED = re.compile(
 class Beginning(Struct, frozen=True):
     """The text before the events."""
 
-    bare: bool
-    """The file is an array of events, not an object containing one."""
+    arrays: tuple[bool, ...]
+    """For each of the arrays that the first event is in, from the outermost on: whether it is in no object.
+
+    (True,) if the file is an array of events, (False,) if it is an object containing one, (True, False) if it
+    is a list of such objects.
+    """
     header: Mapping[str, Any]
     """Top-level keys before the events."""
 
@@ -41,16 +44,16 @@ def find_events(window: Window, diagnostics: Diagnostics) -> Beginning:
         window.fill(want)
         text = window.text()
         begin = len(text) - len(text.lstrip(b"\xef\xbb\xbf \t\r\n"))
-        if text[begin : begin + 1] == b"[":
+        listed = text[begin : begin + 1] == b"["
+        first = len(text) - len(text[begin + 1 :].lstrip(b" \t\r\n")) if listed else begin
+        if found := enter(text[first:]):
+            window.skip(first + found[0])
+            if listed:
+                diagnostics.note("listed", window.offset)
+            return Beginning((True, False) if listed else (False,), found[1])
+        if listed and (window.ended or want >= _SEARCHED or not is_incomplete(text[first:])):
             window.skip(begin + 1)
-            return Beginning(True, {})
-        # If the key is inside a string or a nested object, the header does not decode.
-        for _, match in zip(range(_ATTEMPTS), KEY.finditer(text), strict=False):
-            header = top_level(text[: match.start()].lstrip(b"\xef\xbb\xbf") + b'"traceEvents": []}')
-            if header:
-                header.pop("traceEvents", None)
-                window.skip(match.end())
-                return Beginning(False, header)
+            return Beginning((True,), {})
         if window.ended or want >= _SEARCHED:
             break
         want *= 4
@@ -63,7 +66,7 @@ def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) ->
     if match is not None and not recover_text(text[: match.start()], "more").events:
         diagnostics.note("bad_header", 0)
         window.skip(match.end())
-        return Beginning(False, salvage(text[: match.start()]))
+        return Beginning((False,), salvage(text[: match.start()]))
     found = recover_text(text, "more")
     if not found.events:
         raise TraceError(_verdict(text) if window.ended else NOT_A_TRACE)
@@ -72,7 +75,8 @@ def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) ->
     if head.strip(b"\xef\xbb\xbf \t\r\n"):  # else events alone, such as one a line
         diagnostics.note("bad_header", 0)
     window.skip(begin)
-    return Beginning(b'"traceEvents' not in head and b'"schemaVersion"' not in head, salvage(head))
+    bare = b'"traceEvents' not in head and b'"schemaVersion"' not in head
+    return Beginning((bare,), salvage(head))
 
 
 def _verdict(text: bytes) -> str:

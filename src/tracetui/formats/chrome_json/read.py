@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracetui.formats.chrome_json.chunks import CHUNK, Ending, Reader
+from tracetui.formats.chrome_json.chunks import BASE, CHUNK, Ending, Reader
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.intake import Intake
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
@@ -54,7 +54,7 @@ def read(
     try:
         window = Window(stream.readinto, 0)
         beginning = find_events(window, intake.store.diagnostics)
-        reader = Reader(intake, beginning.bare, size)
+        reader = Reader(intake, beginning.arrays, size)
 
         def advance(offset: int) -> None:
             nonlocal sought
@@ -72,7 +72,7 @@ def read(
                 so_far(offset, done, copy_of)
 
         def copy_of(again: Source, length: int) -> Contents:
-            reader = FileReader(again, intake.chunks[:], beginning.bare, beginning.header)
+            reader = FileReader(again, intake.chunks[:], beginning.header)
             return Contents(intake.store.slices_so_far(), reader, length, None, (), None, {})
 
         separator = reader.separator if count > 1 and reader.learn(window) else None
@@ -98,15 +98,15 @@ def read(
     store = intake.store
     store.diagnostics.absorb(damage)
     top = _judge_ending(ending, beginning, store.diagnostics, cut=bool(damage.lost))
-    if beginning.bare or not store.is_empty:
+    if ending.arrays[-1] or not store.is_empty:
         _expect_events(store)
     report(source.size, source.size)
-    base = top.get("baseTimeNanoseconds")
+    base = top.get(BASE)
     distributed = top.get("distributedInfo")
     devices = top.get("deviceProperties", top.get("computeProperties"))  # PyTorch 1.9
     return Contents(
         store,
-        FileReader(source, intake.chunks, beginning.bare, top),
+        FileReader(source, intake.chunks, top),
         stream.size(),
         base if type(base) is int and abs(base) < 1 << 63 else None,
         tuple(_renamed(d) for d in devices if isinstance(d, dict)) if isinstance(devices, list) else (),
@@ -136,10 +136,10 @@ def read_beginning(source: Source, report: Report, length: int) -> Contents:
 
         window = Window(readinto, 0)
         beginning = find_events(window, Diagnostics())
-        Reader(intake, beginning.bare).read(window, False, lambda _: report(0, source.size))
+        Reader(intake, beginning.arrays).read(window, False, lambda _: report(0, source.size))
     finally:
         stream.close()
-    reader = FileReader(source, intake.chunks, beginning.bare, beginning.header)
+    reader = FileReader(source, intake.chunks, beginning.header)
     return Contents(intake.store, reader, length, None, (), None, {})
 
 
@@ -157,7 +157,7 @@ def _expect_events(store: Store) -> None:
 
 
 def _is_small(key: str, value: Any) -> bool:
-    if key == "baseTimeNanoseconds":
+    if key == BASE:
         return False
     return isinstance(value, (int, float, bool)) or (isinstance(value, str) and len(value) <= _VALUE_LIMIT)
 
@@ -167,24 +167,27 @@ def _judge_ending(
 ) -> Mapping[str, Any]:
     """Note what is wrong with the end of the file, unless its compressed data is cut off (`cut`); return the
     file's top-level keys."""
+    bare = ending.arrays[-1]
+    if ending.keys.get(BASE, beginning.header.get(BASE)) != beginning.header.get(BASE, ending.keys.get(BASE)):
+        diagnostics.note("other_base")
     top = {**beginning.header, **ending.keys}
     if ending.kind == "closed":
         tail = ending.tail
-        closed = tail if fits_end(tail, beginning.bare) else _LAST_COMMA.sub(b"}", tail)
-        if closed != tail and fits_end(closed, beginning.bare):
+        closed = tail if fits_end(tail, bare) else _LAST_COMMA.sub(b"}", tail)
+        if closed != tail and fits_end(closed, bare):
             diagnostics.note("comma", ending.offset)
             tail = closed
-        if fits_end(tail, beginning.bare):
+        if fits_end(tail, bare):
             top.update(ending_keys(tail))
-            if top.pop("traceEvents", None):
-                diagnostics.note(
-                    "bad_header", ending.offset
-                )  # events that are no array, or one array too many
+            if top.pop("traceEvents", None):  # events that are no array, or one array too many
+                diagnostics.note("bad_header", ending.offset)
+            if len(ending.arrays) > 1 and not cut:  # the list around the object is not closed
+                diagnostics.note("truncated", ending.offset)
         else:
             whole = ending.tail.rstrip().endswith(b"}")
-            diagnostics.note("bad_header" if whole or beginning.bare else "truncated", ending.offset)
+            diagnostics.note("bad_header" if whole or bare else "truncated", ending.offset)
             top = {**top, **salvage(ending.tail), **top}
-    elif ending.tail or not beginning.bare:
+    elif ending.tail or not bare:
         if not cut:
             diagnostics.note("truncated", ending.offset)
         top = {**top, **salvage(ending.tail), **top}

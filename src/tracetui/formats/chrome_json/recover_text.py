@@ -22,12 +22,11 @@ from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.formats.chrome_json.repair_many import all_decode, repair_many
 from tracetui.formats.chrome_json.scan import last_boundary
 from tracetui.formats.chrome_json.schema import ONE
-from tracetui.formats.chrome_json.top_level import find_close
+from tracetui.formats.chrome_json.top_level import decoded, find_close
 from tracetui.patterns import pattern
 
 _SPACES = b" \t\r\n"
 SPACE = pattern(rb"[ \t\r\n]*")
-KEY = pattern(rb'"traceEvents"\s*:\s*\[')
 _GAP = pattern(rb"[, \t\r\n]*")
 _OPENING = pattern(rb'\{\s*"')
 _AFTER_CLOSING = pattern(rb'[}\]]\s*(?:,\s*)?(?=\{\s*")')
@@ -101,17 +100,18 @@ def _is_event(event: _Event) -> bool:
     return len(event.ph) <= 2 and bool(bytes(event.ts) or bytes(event.pid) or bytes(event.name))
 
 
-def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
+def recover_text(text: bytes, end: str) -> Recovered:
     """Find the events in `text`.
 
-    `end` says where it ends: at the "border" between two events, at the end of the "file" (an array if
-    `bare`), or anywhere, with "more" to come.
+    `end` says where it ends: at the "border" between two events, at the end of the "file" or of an "array"
+    that is all of a file, or anywhere, with "more" to come.
     """
+    final = end in ("file", "array")
     out = Recovered(rest=len(text), budget=_BUDGET * len(text) + (1 << 20))
     view = memoryview(text)
     first = _OPENING.search(text)
-    if first and not _is_hopeless(text, *_value(text, view, first.start())[1:]):
-        out.settled = _together(text, out, end == "file")
+    if first and not _is_hopeless(text, *value_at(text, view, first.start())[1:]):
+        out.settled = _together(text, out, final)
     done = at = out.settled  # end of the last sound event
     phase = 0
     hopeless = set[int]()
@@ -120,7 +120,7 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
         begin = opening.start()
         if phase < begin and (phase := text.find(b'"ph"', begin)) < 0:
             break  # no event can follow
-        after, failed, why = _value(text, view, begin)
+        after, failed, why = value_at(text, view, begin)
         if after >= 0 and is_event(view[begin:after]):
             _between(text, done, begin, hopeless, out)
             _sound(text, begin, after, out)
@@ -165,12 +165,12 @@ def recover_text(text: bytes, end: str, bare: bool = False) -> Recovered:
         border = last_boundary(text, done, last, None)[1]
         if border > 0:
             out.rest, out.settled = max(out.rest, border), border
-    elif end == "file":
-        out.close = find_close(text, done, bare)
+    elif final:
+        out.close = find_close(text, done, end == "array")
         if out.close < 0:
             out.cut = done
             return out
-    _between(text, done, out.close if end == "file" else out.rest, hopeless, out, last=True)
+    _between(text, done, out.close if final else out.rest, hopeless, out, last=True)
     return out
 
 
@@ -210,7 +210,7 @@ def _holds_none(text: bytes, begin: int, end: int) -> bool:
     return text.count(b'"ph"', begin, end) < 2 and not 0 <= inner < phase
 
 
-def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int, str]:
+def value_at(text: bytes, view: memoryview, begin: int) -> tuple[int, int, str]:
     """(end, failed, why) of the JSON object that opens at `begin`: `end` is -1 if it is not valid; `failed`
     is then the byte where that shows, -1 if it is nested too deep; `why` is what msgspec says. Makes no
     objects, and reads no further than it has to."""
@@ -231,7 +231,7 @@ def _value(text: bytes, view: memoryview, begin: int) -> tuple[int, int, str]:
 
 
 def _is_hopeless(text: bytes, failed: int, why: str) -> bool:
-    """Whether no repair can help an object that is wrong at `failed` (see `_value`). Repairs never change
+    """Whether no repair can help an object that is wrong at `failed` (see `value_at`). Repairs never change
     brackets, numbers or the ends of strings; outside of strings only words after a colon, and commas."""
     if why in ("expected ':'", "invalid number"):
         return True
@@ -262,12 +262,11 @@ def is_incomplete(text: bytes) -> bool:
 
 
 def lenient(text: bytes | memoryview | msgspec.Raw) -> dict[str, Any]:
-    """A JSON object as a dict, with invalid UTF-8 replaced; {} if it cannot be decoded."""
+    """A JSON object as a dict, with invalid UTF-8 replaced, and numbers that are out of range by None; {} if
+    it cannot be decoded."""
     try:
-        found = msgspec.json.decode(text)
-    except UnicodeDecodeError:
-        return lenient(bytes(text).decode("utf-8", "replace").encode())
-    except (msgspec.DecodeError, RecursionError):
+        found = decoded(text)
+    except (ValueError, msgspec.DecodeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -42,8 +42,8 @@ class Rows(Struct):
     """For row indices: the flow ids, and whether each binds to the enclosing slice."""
     pick_lower: Callable[[I64], list[int]]
     """For row indices: the `external id` (in lower case), or NO_ID."""
-    wrong: int = 0
-    """Events with a field of the wrong type (treated as missing)."""
+    wrong: Sequence[int] = ()
+    """The rows of events with a field of the wrong type (treated as missing)."""
 
 
 class NeedsMode(Exception):
@@ -56,8 +56,9 @@ class NeedsMode(Exception):
 
 def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
     """Raises NeedsMode if floats would lose digits, OverflowError or struct.error if an integer exceeds
-    64 bits."""
-    count, wrong = len(events), 0
+    64 bits or an event has neither a name nor a time nor a process."""
+    count = len(events)
+    wrong: Sequence[int] = ()
     if mode.time == "float":
         # Twice as fast as `np.fromiter`.
         packed = pack(f"{2 * count}d", *[e.ts for e in events], *[e.dur for e in events])
@@ -76,8 +77,11 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         start = from_texts(times)
         texts = [bytes(e.dur) for e in events]
         duration = from_texts([text.strip(b'"') for text in texts])
-        wrong = sum(map(bool, (texts[i] for i in np.flatnonzero(duration == NO_TIME))))
+        odd = np.flatnonzero((start == NO_TIME) | (duration == NO_TIME)).tolist()
+        wrong = [i for i in odd if _is_wrong(events[i].ts, start[i]) or _is_wrong(texts[i], duration[i])]
         shrink(times, duration)
+    if any(not (events[i].name or events[i].pid) for i in np.flatnonzero(start == NO_TIME).tolist()):
+        raise OverflowError  # perhaps it is none
     ids = np.empty(2 * count, np.int64)
     numbers = (*[e.args.correlation for e in events], *[e.args.external for e in events])
     pack_into(f"{2 * count}q", ids.data, 0, *numbers)
@@ -91,10 +95,14 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
         return tables.flow_ids([e.id for e in picked]), [e.bp == "e" or e.ph != "f" for e in picked]
 
     def pick_lower(indices: I64) -> list[int]:
-        lower = [events[i].args.lower for i in indices.tolist()]
-        return [n if -(1 << 63) <= n < 1 << 63 else NO_ID for n in lower]
+        return [events[i].args.lower for i in indices.tolist()]
 
     return Rows(head, name, start, duration, correlation, external, pick_flow, pick_lower, wrong)
+
+
+def _is_wrong(raw: msgspec.Raw | bytes, time: int) -> bool:
+    """Whether the text of a time is there, and says none."""
+    return bool(time == NO_TIME and bytes(raw))
 
 
 def _durations(events: list[Any]) -> I64:
@@ -105,19 +113,26 @@ def _durations(events: list[Any]) -> I64:
     return from_floats(raw)
 
 
+class _Unreadable:
+    """Stands for a value that cannot be decoded, such as a number out of range."""
+
+
+_UNREADABLE = _Unreadable()
+
+
 def _decoded(fields: dict[str, msgspec.Raw], key: str) -> Any:
     raw = fields.get(key)
     try:
         return None if raw is None else msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        return _UNREADABLE
 
 
 def _text(value: Any) -> str:
     """A label of any type as text."""
     if isinstance(value, str):
         return value
-    if value is None:
+    if value is None or value is _UNREADABLE:
         return ""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
         return str(int(value))
@@ -131,12 +146,23 @@ def _label(value: Any) -> int | str:
     return value if type(value) is int and abs(value) < 1 << 63 else _text(value)  # None becomes ""
 
 
-def _id(value: Any) -> int:
+def _fields(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
+    """The texts of an object's fields; {} for null or none, None for what is no object."""
+    try:
+        return {} if raw is None or bytes(raw) == b"null" else RAW_FIELDS.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _id(value: Any) -> int | None:
+    """The id that a value says; None if it says none."""
+    if value is None:
+        return NO_ID
     if (isinstance(value, str) and value.strip().removeprefix("-").isdecimal() and len(value) < 20) or (
         isinstance(value, float) and value.is_integer()
     ):
         value = int(value)
-    return value if type(value) is int and -(1 << 63) < value < 1 << 63 else NO_ID
+    return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 
 
 def _time(fields: dict[str, msgspec.Raw], key: str) -> int:
@@ -147,36 +173,40 @@ def _time(fields: dict[str, msgspec.Raw], key: str) -> int:
 def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
     """Rows from the texts of events, each a JSON object. A slow Python loop, for odd chunks only."""
     count = len(texts)
-    numbers = np.zeros((6, count), dtype=np.int64)
+    numbers = np.zeros((7, count), dtype=np.int64)
     flows: list[tuple[Any, bool]] = []
     times: list[bytes] = []
-    wrong = 0
+    wrong: list[int] = []
     for at, text in enumerate(texts):
         fields = RAW_FIELDS.decode(text)
         phase, category, name = (_decoded(fields, key) for key in ("ph", "cat", "name"))
-        pid, tid, args = (_decoded(fields, key) for key in ("pid", "tid", "args"))
+        pid, tid, args = _decoded(fields, "pid"), _decoded(fields, "tid"), _fields(fields.get("args"))
         start, duration = _time(fields, "ts"), _time(fields, "dur")
-        wrong += (
-            not (isinstance(phase, str) and isinstance(name, str | None) and isinstance(category, str | None))
-            or not (isinstance(args, dict | None) and isinstance(pid, int | str | None))
-            or not isinstance(tid, int | str | None)
-            or (start == NO_TIME and "ts" in fields)
-            or (duration == NO_TIME and "dur" in fields)
-        )
+        # Only the ids: what else is in `args`, such as a number out of range, is of no concern here.
+        ids = [_id(_decoded(args or {}, key)) for key in ("correlation", "External id", "external id")]
+        flow = _decoded(fields, "id")
+        if (
+            not (isinstance(phase, str | None) and isinstance(name, str | None))
+            or not (isinstance(category, str | None) and isinstance(pid, int | str | None))
+            or not (isinstance(tid, int | str | None) and args is not None)
+            or any(_is_wrong(fields.get(k, b""), t) for k, t in (("ts", start), ("dur", duration)))
+            or None in ids
+            or flow is _UNREADABLE
+        ):
+            wrong.append(at)
         times.append(bytes(fields.get("ts", b"")).strip(b' "'))
-        ids: dict[str, Any] = args if isinstance(args, dict) else {}
         head = tables.heads[_text(phase), _text(category), _label(pid), _label(tid)]
-        external = _id(ids.get("External id", ids.get("external id")))
-        correlation = _id(ids.get("correlation"))
-        numbers[:, at] = head, tables.names[_text(name)], start, duration, correlation, external
-        flows.append((_decoded(fields, "id"), _decoded(fields, "bp") == "e" or phase != "f"))
+        known = (NO_ID if number is None else number for number in ids)
+        numbers[:, at] = head, tables.names[_text(name)], start, duration, *known
+        flows.append((None if flow is _UNREADABLE else flow, _decoded(fields, "bp") == "e" or phase != "f"))
 
     def pick_flow(indices: I64) -> tuple[I64, list[bool]]:
         picked = [flows[i] for i in indices.tolist()]
         return tables.flow_ids([i for i, _ in picked]), [b for _, b in picked]
 
     def pick_lower(indices: I64) -> list[int]:
-        return [NO_ID] * len(indices)
+        lower: list[int] = numbers[6][indices].tolist()
+        return lower
 
     shrink(times, numbers[3])
     heads, names = numbers[:2].astype(np.int32)

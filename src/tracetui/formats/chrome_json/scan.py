@@ -12,7 +12,8 @@ _STEP[list(b"{[")] = 1
 _STEP[list(b"}]")] = -1
 _MARKS = _STEP != 0
 _MARKS[ord(",")] = True
-_BLOCK = 1 << 20
+_FIRST, _BLOCK = 1 << 13, 1 << 20
+"""Bytes to look at first, and at most, at a time: an array may be short."""
 _BETWEEN = re.compile(rb"(\n[ \t]*)?\}\s*,\s*\{\s*(\"[^\"\\]{0,40}\")?")
 """The text between two events: indentation, `}`, `,`, `{`, the first key."""
 
@@ -32,8 +33,9 @@ def outline(text: bytes | bytearray | memoryview) -> Outline:
     """The outermost commas of `text`, block by block: the memory does not depend on its length."""
     commas: list[int] = []
     last, depth, inside, run = -1, 0, 0, 0
-    for begin in range(0, len(text), _BLOCK):
-        data = np.frombuffer(text, dtype=np.uint8, offset=begin, count=min(_BLOCK, len(text) - begin))
+    begin, size = 0, min(_BLOCK, _FIRST)
+    while begin < len(text):
+        data = np.frombuffer(text, dtype=np.uint8, offset=begin, count=min(size, len(text) - begin))
         quotes = data == ord('"')
         backslash = data == ord("\\")
         if run or backslash.any():
@@ -62,6 +64,7 @@ def outline(text: bytes | bytearray | memoryview) -> Outline:
             return Outline(commas, last, begin + int(marks[end]))
         if len(depths):
             depth = int(depths[-1])
+        begin, size = begin + size, min(_BLOCK, 2 * size)
     return Outline(commas, last, -1)
 
 

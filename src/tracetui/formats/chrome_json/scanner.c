@@ -65,9 +65,9 @@ typedef struct {
     /* tokens of new names: begin, end; of new heads: begin and end of ph, cat, pid, tid (-1: missing) */
     int64_t *new_names, *new_heads;
     int32_t *new_name_entries, *new_head_entries;
-    /* chunks: begin and length in the text, events without a time; three each */
+    /* chunks: begin and length in the text, events without a time, where the first of those begins; four each */
     int64_t *chunks;
-    int64_t events, slices, points, wholes, names, heads_found, timeless, strings, done;
+    int64_t events, slices, points, wholes, names, heads_found, timeless, first_timeless, strings, done;
 } Chunks;
 
 /* -- tables of names and heads: open addressing, with a seed against prepared collisions */
@@ -475,7 +475,7 @@ typedef struct {
     At from, to;
 } Token;
 
-enum { PH = 1, CAT = 2, NAME = 4, PID = 8, TID = 16, TS = 32, DUR = 64, ARGS = 128, ID = 256, BP = 512 };
+enum { PH = 1, CAT = 2, NAME = 4, PID = 8, TID = 16, TS = 32, DUR = 64, ARGS = 128, ID = 256, BP = 512, EVENTS = 1024 };
 
 typedef struct {
     Token ph, cat, name, pid, tid, id;
@@ -544,6 +544,8 @@ static int field_of(At key, size_t n) {
         if (!memcmp(key, "name", 4)) return NAME;
         if (!memcmp(key, "args", 4)) return ARGS;
         return 0;
+    case 11:
+        return memcmp(key, "traceEvents", 11) ? 0 : EVENTS;
     default:
         return 0;
     }
@@ -580,6 +582,7 @@ static inline At field_member(At key, size_t n, At p, At end, Event *e, int *see
         if (p >= end || *p != '"') return NULL;
         e->name.from = p;
         return e->name.to = string(p, end, &escaped);
+    case EVENTS: return NULL; /* no event, but a trace */
     case PID: return label_token(p, end, &e->pid);
     case TID: return label_token(p, end, &e->tid);
     case TS: return time_value(p, end, MICROSECONDS, &e->start);
@@ -601,6 +604,11 @@ static inline At field_member(At key, size_t n, At p, At end, Event *e, int *see
 static int is_text(Token t, const char *word) {
     size_t n = strlen(word);
     return (size_t)(t.to - t.from) == n + 2 && !memcmp(t.from + 1, word, n);
+}
+
+/* Whether it is what `is_event` in recover_text.py takes for one. */
+static int is_event(const Event *e) {
+    return e->ph.from && e->ph.to - e->ph.from <= 4 && (e->start != NO_TIME || e->pid.from || e->name.from);
 }
 
 /* What an event becomes: see intake.py. */
@@ -671,7 +679,7 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
                    .lower = NO_ID, .flow = NO_TIME};
         At first = p = blank(p, end);
         p = members(p, end, &e, field_member);
-        if (!p) return DECLINED;
+        if (!p || !is_event(&e)) return DECLINED;
         if (out->events >= out->room) return FULL;
         uint8_t class = COUNTED;
         int32_t name = name_number(s, out, e.name, text), head = head_number(s, out, &e, text, &class);
@@ -681,7 +689,7 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
         uint8_t kept = class;
         if (class <= POINT && e.start == NO_TIME) {
             kept = COUNTED;
-            out->timeless++;
+            if (!out->timeless++) out->first_timeless = first - text;
         }
         if (e.correlation != NO_ID && e.external == NO_ID) e.external = e.lower;
         if (kept == SLICE) {
@@ -721,11 +729,12 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
 /* One more chunk, or nothing of it. */
 static int add_chunk(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
     if (out->done >= out->chunk_room) return FULL;
+    out->timeless = 0;
     Chunks before = *out;
     int outcome = scan(s, text, begin, size, out);
     if (outcome == READ) {
-        int64_t row[] = {begin, size, out->timeless - before.timeless};
-        memcpy(out->chunks + 3 * out->done++, row, sizeof row);
+        int64_t row[] = {begin, size, out->timeless, out->first_timeless};
+        memcpy(out->chunks + 4 * out->done++, row, sizeof row);
         return READ;
     }
     for (int64_t i = before.names; i < out->names; i++) s->names.entries[out->new_name_entries[i]].number = -1;
@@ -737,7 +746,7 @@ static int add_chunk(Scanner *s, At text, int64_t begin, int64_t size, Chunks *o
 
 static void clear(Chunks *out) {
     out->events = out->slices = out->points = out->wholes = out->names = out->heads_found = 0;
-    out->timeless = out->strings = out->done = 0;
+    out->first_timeless = out->strings = out->done = 0;
 }
 
 static int is_ascii(At p, int64_t size) {

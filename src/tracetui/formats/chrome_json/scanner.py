@@ -39,10 +39,21 @@ _ARRAYS: dict[str, tuple[Any, Any]] = {
     "new_heads": (np.int64, (_NEW, 4, 2)),
     "new_name_entries": (np.int32, _NEW),
     "new_head_entries": (np.int32, _NEW),
-    "chunks": (np.int64, (_CHUNKS, 3)),
+    "chunks": (np.int64, (_CHUNKS, 4)),
 }
 """Kind and shape of the arrays that the library fills, in the order of `Chunks` in scanner.c."""
-_COUNTS = ("events", "slices", "points", "wholes", "names", "heads_found", "timeless", "strings", "done")
+_COUNTS = (
+    "events",
+    "slices",
+    "points",
+    "wholes",
+    "names",
+    "heads_found",
+    "timeless",
+    "first_timeless",
+    "strings",
+    "done",
+)
 
 
 class _Chunks(ctypes.Structure):
@@ -96,8 +107,9 @@ class Whole(NamedTuple):
 class Scanned(Struct, frozen=True):
     """The events of one or more chunks. The arrays are overwritten by the next `scan`."""
 
-    chunks: list[tuple[int, int, int]]
-    """Begin and length in the text, and how many slices and points have no time, and are left out."""
+    chunks: list[tuple[int, int, int, int]]
+    """Begin and length in the text, how many slices and points have no time, and are left out, and where the
+    first of those begins."""
     heads: I32
     """Of every event."""
     slices: dict[str, Array]
@@ -175,7 +187,7 @@ class Scanner:
             if chunk.strings:
                 self._number_flows(text)
         whole = [Whole._make(row) for row in arrays["whole"][: chunk.wholes].tolist()]
-        chunks = [(begin, length, lost) for begin, length, lost in arrays["chunks"][: chunk.done].tolist()]
+        chunks = [tuple(row) for row in arrays["chunks"][: chunk.done].tolist()]
         return Scanned(chunks, arrays["heads"][: chunk.events], slices, points, whole, end)
 
     def _number(self, text: bytes | memoryview) -> None:

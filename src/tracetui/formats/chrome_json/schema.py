@@ -7,7 +7,7 @@ decode to existing strings, which needs no memory, and their hashes are cached.
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -22,12 +22,20 @@ _CATEGORIES = (
 )
 
 
+Id = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""An id that fits into a column."""
+
+
+Phase = Annotated[str, msgspec.Meta(max_length=2)]
+Time = Annotated[int, msgspec.Meta(gt=NO_TIME)]
+
+
 class Args(msgspec.Struct, gc=False, frozen=True):
     """The two ids in `args`; until 2022 some events spelled the second one in lower case."""
 
-    external: int = msgspec.field(name="External id", default=NO_ID)
-    correlation: int = NO_ID
-    lower: int = msgspec.field(name="external id", default=NO_ID)
+    external: Id = msgspec.field(name="External id", default=NO_ID)
+    correlation: Id = NO_ID
+    lower: Id = msgspec.field(name="external id", default=NO_ID)
 
 
 NO_ARGS = Args()
@@ -48,13 +56,13 @@ FASTEST = Mode(True, "float")
 @functools.cache
 def decoder(mode: Mode) -> msgspec.json.Decoder[list[Any]]:
     """A decoder of a list of events, with the fields in the order in which Kineto writes them."""
-    real, whole, text = (float, float("nan")), (int, NO_TIME), (msgspec.Raw, msgspec.Raw(b""))
+    real, whole, text = (float, float("nan")), (Time, NO_TIME), (msgspec.Raw, msgspec.Raw(b""))
     time: tuple[Any, Any] = {"float": real, "int": whole, "text": text}[mode.time]
     duration: tuple[Any, Any] = text if mode.time == "text" else real
     event = msgspec.defstruct(
         "Event",
         [
-            ("ph", Literal[_PHASES] if mode.known else str, ""),
+            ("ph", Literal[_PHASES] if mode.known else Phase),
             ("cat", Literal[_CATEGORIES] if mode.known else str, ""),
             ("name", str, ""),
             ("pid", int | str, ""),
@@ -64,6 +72,8 @@ def decoder(mode: Mode) -> msgspec.json.Decoder[list[Any]]:
             ("args", Args, NO_ARGS),
             ("id", int | str | None, None),
             ("bp", str | None, None),
+            # An object with events of its own is none.
+            ("traceEvents", None, None),
         ],
         gc=False,
     )

@@ -57,8 +57,9 @@ def from_integers(values: I64, durations: I64) -> tuple[I64, I64]:
     fine &= ~missing
     out = np.where(fine, np.clip(values, -TIME_LIMIT, TIME_LIMIT), 0)
     coarse = ~(fine | missing)
-    limit = TIME_LIMIT // 1000
-    out[coarse] = np.clip(values[coarse], -limit, limit) * 1000
+    most = TIME_LIMIT // 1000 + 1
+    out[coarse] = np.clip(values[coarse], -most, most) * 1000
+    np.clip(out, -TIME_LIMIT, TIME_LIMIT, out=out)
     out[missing] = NO_TIME
     if fine.any():
         shrink = fine & (durations != NO_TIME)
@@ -152,6 +153,7 @@ def from_texts(texts: Sequence[bytes]) -> I64:
     small = (decimals > 3) & (value < FLOAT_LIMIT * 1000)
     value += up
     np.negative(value, out=value, where=negative)
+    np.clip(value, -TIME_LIMIT, TIME_LIMIT, out=value)
     # Sixteen digits of microseconds fit int64 as nanoseconds unless the first is a nine.
     large = (digits > 16) | ((digits == 16) & (table[:, 0] == ord("9")))
     for row in np.flatnonzero(strange | large | small | (digits == 0)).tolist():

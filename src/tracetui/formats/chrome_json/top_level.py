@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -45,12 +46,38 @@ def top_level(text: bytes) -> dict[str, Any]:
     try:
         found: dict[str, Any] = dict(RAW_FIELDS.decode(text))
         for key, raw in found.items():
-            found[key] = msgspec.json.decode(raw) if len(memoryview(raw)) <= _SMALL else raw.copy()
+            found[key] = decoded(raw) if len(memoryview(raw)) <= _SMALL else raw.copy()
     except UnicodeDecodeError:
         return top_level(text.decode("utf-8", "replace").encode())
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, msgspec.DecodeError, RecursionError):
         return {}
     return found
+
+
+def decoded(text: bytes | memoryview | msgspec.Raw) -> Any:
+    """A JSON value, with invalid UTF-8 replaced, and numbers that are out of range by None.
+
+    Raises ValueError, msgspec.DecodeError or RecursionError."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        import json  # slow to import, and rarely needed
+
+        chars = bytes(text).decode("utf-8", "replace")
+        return json.loads(chars, parse_float=_number, parse_int=_number, parse_constant=_no_constant)
+
+
+def _number(text: str) -> int | float | None:
+    """None if it is out of range."""
+    try:
+        return int(text)
+    except ValueError:
+        value = float(text)  # with a point, or with too many digits
+        return value if math.isfinite(value) else None
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(text)  # NaN is no JSON
 
 
 def ending_keys(tail: bytes) -> dict[str, Any]:

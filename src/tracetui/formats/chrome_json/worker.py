@@ -57,12 +57,12 @@ def read_stretch(
     return reader.read(Window(read, begin), stretch.final, advance)
 
 
-def main(descriptor: int, bare: bool, size: int, separator: tuple[bytes, int, int]) -> None:
+def main(descriptor: int, within: list[bool], size: int, separator: tuple[bytes, int, int]) -> None:
     """Answer requests until standard input ends."""
     # Ctrl+C goes to the whole process group; the parent ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
-    reader = Reader(Intake(), bare, size)
+    reader = Reader(Intake(), within, size)
     reader.separator = Separator(*separator)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     source = sys.stdin.buffer

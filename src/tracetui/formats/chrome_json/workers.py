@@ -87,7 +87,7 @@ class _Crew:
         supply = self._supply
         assert reader.separator is not None
         descriptors = (supply.descriptor,) if supply.descriptor >= 0 else ()
-        arguments = (supply.descriptor, reader.bare, reader.size, tuple(reader.separator))
+        arguments = (supply.descriptor, reader.arrays, reader.size, tuple(reader.separator))
         code = _CODE.format(path=sys.path, arguments=arguments)
         for _ in range(count):
             try:
