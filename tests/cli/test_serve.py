@@ -14,7 +14,7 @@ from tracetui.cli import main, serve
 
 pytest.importorskip("textual_serve")
 
-from tracetui.cli.server import Server  # noqa: E402
+from tracetui.cli.server import Server
 
 LLAMA = Path(__file__).resolve().parent.parent / "data" / "llama_train.json.gz"
 

@@ -71,16 +71,16 @@ def serve_command(
 
     from tracetui.cli.server import LOCAL, Server, host_name, own_names
 
-    allowed = {name: host_name(name) for name in allow_host}
-    if bad := next((given for given, name in allowed.items() if not name), None):
-        fail(f"--allow-host {bad}: is no name of a host", 2)
+    for name in allow_host:
+        if not host_name(name):
+            fail(f"--allow-host {name!r}: is no name of a machine", 2)
     where = f"{plain(host)}:{port}"
     if host not in LOCAL and no_token:
         click.echo(f"tracetui: warning: anyone who can reach {where} can read this trace", err=True)
     given = [*(["--theme", theme] if theme else []), *(["--ascii"] if ascii else [])]
     command = [sys.executable, "-c", VIEWER, str(os.getpid()), "open", *given, "--", os.path.abspath(trace)]
     token = None if no_token else secrets.token_urlsafe()
-    names = own_names(host) | set(allowed.values())
+    names = own_names(host) | set(map(host_name, allow_host))
     server = Server(command, plain(Path(trace).name, 80), host, port, names, token)
 
     def listening() -> None:

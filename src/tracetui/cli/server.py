@@ -15,6 +15,7 @@ import hmac
 import html
 import ipaddress
 import json
+import logging
 import os
 import secrets
 import signal
@@ -30,6 +31,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 from aiohttp import WSMsgType, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from tracetui.cli.common import warn
 from tracetui.safe_text import plain
@@ -318,6 +320,11 @@ class Viewer:
                 await self._send(json.dumps(["deliver_file_start", said["key"]]))
 
 
+def is_our_error(record: logging.LogRecord) -> bool:
+    """Whether what aiohttp reports is an error here, not a request that is no HTTP: it answers those."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
 def plain_lines(said: bytes) -> list[str]:
     """The lines of a process's output that are not empty, safe to show."""
     lines = (plain(line.strip(), 1000) for line in said.decode(errors="replace").splitlines())
@@ -360,7 +367,9 @@ class Server:
             if number is not None and not (name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN):
                 with suppress(NotImplementedError):  # Windows: KeyboardInterrupt
                     loop.add_signal_handler(number, self._end, number)
-        runner = web.AppRunner(self.app(), access_log=None, shutdown_timeout=FAREWELL / 4)
+        log = logging.getLogger("tracetui.serve")
+        log.addFilter(is_our_error)
+        runner = web.AppRunner(self.app(), access_log=None, logger=log, shutdown_timeout=FAREWELL / 4)
         await runner.setup()
         try:
             await web.TCPSite(runner, self.host, self.port).start()
@@ -429,10 +438,10 @@ class Server:
         except Ended as error:
             why = str(error).replace(os.path.abspath(self.command[-1]), self.title)
         finally:
+            await viewer.stop()  # first: `wait_for` of Python 3.11 may swallow that a task is canceled
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await viewer.stop()
             self.viewers.discard(viewer)
             viewer.parts.put_nowait(("", b""))
             await self._say_why(connection, request, why)

@@ -53,6 +53,14 @@ class BrowserDriver(WebDriver):
 
     def process_message(self, message: Message) -> None:
         super().process_message(message)
+        self._hold_back()
+
+    def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
+        super().on_meta(packet_type, payload)
+        self._hold_back()
+
+    def _hold_back(self) -> None:
+        """Wait, on the thread that reads the input, while the app is behind."""
         self._given += 1
         while self._given >= AHEAD and not self.exit_event.wait(0.01):
             with suppress(TimeoutError):
