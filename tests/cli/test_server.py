@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -17,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -29,6 +31,7 @@ if sys.platform == "win32":
 from tracetui.cli import server as module  # noqa: E402
 from tracetui.cli.serve import VIEWER  # noqa: E402
 from tracetui.cli.server import Size, host_name, own_names, refusal, within  # noqa: E402
+from tracetui.formats import machine  # noqa: E402
 
 LLAMA = Path(__file__).resolve().parent.parent / "data" / "llama_train.json.gz"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -479,6 +482,28 @@ def test_a_viewer_takes_no_more_than_it_can_deal_with(tmp_path: Path, kind: byte
         viewer.wait()
 
 
+@LINUX
+async def test_a_viewer_has_a_bound_of_memory(shared: Served) -> None:
+    async with shared.viewer():
+        (pid,) = shared.below
+        limits = Path(f"/proc/{pid}/limits").read_text()
+    found = re.search(r"Max data size +(\d+)", limits)
+    assert found, limits
+    assert machine.MARGIN < int(found[1]) < machine.MARGIN + (400 << 20)
+
+
+@LINUX
+def test_beyond_its_bound_there_is_no_memory() -> None:
+    code = (
+        "from tracetui.formats import machine; machine.limit_memory(1000)\n"
+        "some = bytearray(machine.MARGIN // 2)\n"
+        "try: more = bytearray(machine.MARGIN)\n"
+        "except MemoryError: print('enough')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("enough\n", "")
+
+
 # Who leaves, and how
 
 
@@ -663,3 +688,150 @@ async def test_a_download_whose_viewer_ends_is_no_whole_file(shared: Served) -> 
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(aiohttp.ClientError):
             await download
+
+
+# In a browser
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class Page:
+    """A page of a headless Chromium, by its DevTools protocol."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection, self._calls = connection, 0
+        self.events: list[tuple[str, dict[str, Any]]] = []
+
+    async def call(self, method: str, **parameters: object) -> dict[str, Any]:
+        self._calls += 1
+        await self._connection.send_json({"id": self._calls, "method": method, "params": parameters})
+        while True:
+            said = await self._connection.receive_json(timeout=60)
+            if said.get("id") == self._calls:
+                assert "result" in said, said
+                return dict(said["result"])
+            self.events.append((said["method"], said["params"]))
+
+    async def value(self, expression: str) -> Any:
+        found = await self.call("Runtime.evaluate", expression=expression)
+        return found["result"].get("value")
+
+    async def press(self, key: str, code: int) -> None:
+        for kind in ("rawKeyDown", "keyUp"):
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
+
+    async def picture(self) -> bytes:
+        return base64.b64decode((await self.call("Page.captureScreenshot"))["data"])
+
+    def of(self, *methods: str) -> list[dict[str, Any]]:
+        return [parameters for method, parameters in self.events if method in methods]
+
+    async def received(self, wanted: bytes) -> bool:
+        """Whether this comes over the page's WebSocket, within a while."""
+        for _ in range(200):
+            await self.value("0")
+            frames = [found["response"] for found in self.of("Network.webSocketFrameReceived")]
+            seen = b"".join(base64.b64decode(f["payloadData"]) for f in frames if f["opcode"] == 2)
+            if wanted in seen:
+                return True
+            await asyncio.sleep(0.1)
+        return False
+
+
+@pytest.fixture
+async def page(tmp_path: Path) -> AsyncIterator[Page]:
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    profile = tmp_path / "profile"
+    command = [
+        CHROMIUM,
+        "--headless=new",
+        "--no-sandbox",
+        "--remote-debugging-port=0",
+        "--window-size=1400,800",
+    ]
+    with open(tmp_path / "chromium", "wb") as said:
+        browser = subprocess.Popen([*command, f"--user-data-dir={profile}", "about:blank"], stderr=said)
+    try:
+        port = profile / "DevToolsActivePort"
+        assert await until(lambda: port.exists() and "\n" in port.read_text(), 60)
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{port.read_text().split()[0]}/json") as answer:
+                url = next(one for one in await answer.json() if one["type"] == "page")[
+                    "webSocketDebuggerUrl"
+                ]
+            async with session.ws_connect(url, max_msg_size=0) as connection:
+                found = Page(connection)
+                for domain in ("Page", "Network", "Runtime"):
+                    await found.call(f"{domain}.enable")
+                yield found
+    finally:
+        browser.terminate()
+        browser.wait(30)
+
+
+async def test_a_page_in_chromium(page: Page, tmp_path: Path, alone: Callable[..., Served]) -> None:
+    served = alone()
+    await page.call("Page.navigate", url=served.address)
+    while await page.value("document.readyState") != "complete":
+        await asyncio.sleep(0.01)
+    assert await page.value("document.title") == LLAMA.name
+    assert await page.value("document.querySelector('#opening').innerText") == f"Opening {LLAMA.name} …"
+    icon = await page.value("document.querySelector('link[rel=icon]').href")
+    await page.value(f"window.icon = new Image(); icon.src = {json.dumps(icon)}")
+    assert await page.received(DRAWN)
+    assert await page.value("icon.naturalWidth") > 0
+    assert await page.value("getComputedStyle(document.querySelector('#terminal')).visibility") == "visible"
+    assert await page.value("getComputedStyle(document.querySelector('#opening')).display") == "none"
+    await asyncio.sleep(2)
+    drawn = await page.picture()
+    (tmp_path / "drawn.png").write_bytes(drawn)
+    assert len(drawn) > 40_000  # text and colors: an empty page has a tenth
+
+    await page.call("Input.insertText", text="c")  # has the focus without a click
+    assert await page.received(b"off in a browser")
+    await page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "files"))
+    file = tmp_path / "files" / "llama_train-overview.csv"
+    await page.press("Escape", 27)
+    await asyncio.sleep(0.5)
+    await page.call("Input.insertText", text="E")
+    assert await page.received(b"export to:")
+    for _ in range(40):  # while the overview grows, the question stays
+        await page.press("Enter", 13)
+        if await until(file.exists, 0.5):
+            break
+    assert "aten::mm" in file.read_text()
+
+    await page.call("Input.insertText", text="q")
+    assert await until(lambda: not served.below, 5)
+    while not (why := await page.value("document.querySelector('#why').innerText")):
+        await asyncio.sleep(0.05)
+    assert why == "The viewer has ended."
+    await page.value("document.querySelector('button').click()")  # Open again
+    assert await until(lambda: len(served.below) == 1, 20)
+    await page.call("Page.navigate", url="about:blank")
+    assert await until(lambda: not served.below, 2)
+
+    asked = {one["request"]["url"] for one in page.of("Network.requestWillBeSent")}
+    asked |= {one["url"] for one in page.of("Network.webSocketCreated")}
+    sites = {urlsplit(url).netloc for url in asked if urlsplit(url).scheme not in ("data", "about")}
+    assert sites == {f"127.0.0.1:{served.port}"}
+    assert {f"{urlsplit(url).scheme}:{urlsplit(url).path}" for url in asked} >= {"ws:/ws", "http:/"}
+    assert not page.of("Runtime.exceptionThrown")
+    assert "Traceback" not in served.errors.read_text()
+
+
+async def test_a_page_says_why_there_is_no_viewer(
+    page: Page, tmp_path: Path, alone: Callable[..., Served]
+) -> None:
+    trace = tmp_path / "gone.json.gz"
+    trace.write_bytes(LLAMA.read_bytes())
+    served = alone(trace=trace)
+    trace.unlink()
+    await page.call("Page.navigate", url=served.address)
+    while not (why := await page.value("document.querySelector('#why')?.innerText")):
+        await asyncio.sleep(0.05)
+    assert why == "The viewer has ended: gone.json.gz: no such file or directory"
+    assert await page.value("getComputedStyle(document.querySelector('#opening')).display") == "none"
+    served.process.send_signal(signal.SIGTERM)
+    served.process.wait(5)
