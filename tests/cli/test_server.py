@@ -130,6 +130,19 @@ async def closed(connection: Any, seconds: float = 60) -> str:
         assert isinstance(message.data, bytes | str), message
 
 
+def shake_hands(served: Served) -> socket.socket:
+    """A browser's socket without a library, that reads and answers nothing by itself."""
+    found = socket.create_connection(("127.0.0.1", served.port))
+    key = base64.b64encode(os.urandom(16)).decode()
+    found.sendall(
+        "GET /ws?width=200&height=60 HTTP/1.1\r\nHost: localhost\r\n"
+        "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
+    )
+    assert b"101" in found.recv(1000)
+    return found
+
+
 def memory(pid: int, what: str = "VmRSS") -> int:
     """MB of a process."""
     return int(re.search(rf"{what}:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) // 1024  # type: ignore[index]
@@ -370,20 +383,23 @@ async def test_what_is_no_message_is_refused_in_one_line(shared: Served) -> None
     assert await until(lambda: not shared.below, 5)
 
 
-@pytest.mark.parametrize(
-    ("kind", "frame"), [("too large", None), ("not UTF-8", b"\xff\xfe"), ("no frame", b"")]
-)
-async def test_a_broken_frame_ends_one_viewer(shared: Served, kind: str, frame: bytes | None) -> None:
+BROKEN = {
+    "too large": b"\x81\xff" + struct.pack(">Q", 2 << 20) + bytes(4) + b"[" * (2 << 20),
+    "far too large": b"\x81\xff" + b"\x7f" * 8 + bytes(4),
+    "not UTF-8": b"\x81\x82" + bytes(4) + b"\xff\xfe",
+    "no frame": b"\xff" * 100,
+    "not compressed": b"\xc1\x84" + bytes(4) + b"\xff" * 4,
+}
+
+
+@pytest.mark.parametrize("kind", list(BROKEN))
+async def test_a_broken_frame_ends_one_viewer(shared: Served, kind: str) -> None:
     async with shared.viewer() as other:
-        async with shared.viewer() as browser:
-            if frame is None:
-                await browser.send_str("[" + " " * (2 << 20))
-            elif frame:
-                await browser._writer.send_frame(frame, aiohttp.WSMsgType.TEXT)
-            else:
-                browser._writer.transport.write(b"\xff" * 100)
-            await closed(browser)
-        assert await until(lambda: len(shared.below) == 1, 5)
+        with shake_hands(shared) as browser:
+            assert await until(lambda: len(shared.below) == 2, 10)
+            with suppress(ConnectionError):
+                browser.sendall(BROKEN[kind])
+            assert await until(lambda: len(shared.below) == 1, 5)
         await other.send_json(["ping", 1])
         assert await told(other, "pong") == 1
 
@@ -505,19 +521,6 @@ def test_beyond_its_bound_there_is_no_memory() -> None:
 
 
 # Who leaves, and how
-
-
-def shake_hands(served: Served) -> socket.socket:
-    """A browser's socket without a library, that reads and answers nothing by itself."""
-    found = socket.create_connection(("127.0.0.1", served.port))
-    key = base64.b64encode(os.urandom(16)).decode()
-    found.sendall(
-        "GET /ws?width=200&height=60 HTTP/1.1\r\nHost: localhost\r\n"
-        "Upgrade: websocket\r\nConnection: Upgrade\r\n"
-        f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
-    )
-    assert b"101" in found.recv(1000)
-    return found
 
 
 async def test_a_browser_that_vanishes_takes_its_viewer_along(shared: Served) -> None:

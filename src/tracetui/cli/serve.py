@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from tracetui.cli.common import INTERRUPTED, cache_option, fail, looks
+from tracetui.cli.common import INTERRUPTED, cache_option, emit, fail, looks
 
 VIEWER = "import sys; sys.path[:] = filter(None, sys.path); from tracetui.cli.serve import view; view()"
 """What a viewer's process runs: like the command, it imports nothing from the working directory."""
@@ -84,7 +84,7 @@ def serve_command(
     server = Server(command, plain(Path(trace).name, 80), host, port, names, token)
 
     def listening() -> None:
-        click.echo(f"Serving {plain(trace)} on {plain(server.address, 400)}  (Ctrl+C stops it)")
+        emit(f"Serving {plain(trace)} on {plain(server.address, 400)}  (Ctrl+C stops it)")
 
     try:
         number = server.run(listening)

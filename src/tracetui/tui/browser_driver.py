@@ -9,10 +9,11 @@ import asyncio
 import os
 import threading
 from collections import deque
+from concurrent import futures
 from contextlib import suppress
 from typing import Any, BinaryIO, TextIO
 
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.drivers.web_driver import WebDriver
 from textual.message import Message
 
@@ -44,11 +45,13 @@ class BrowserDriver(WebDriver):
         _, key, part = (one.encode() if isinstance(one, str) else one for one in data)
         packet = key + b"\n" + part
         with self._sending:
-            self._write(b"P" + len(packet).to_bytes(4, "big") + packet)
+            os.write(self.fileno, b"P" + len(packet).to_bytes(4, "big") + packet)
 
     def run_input_thread(self) -> None:
         super().run_input_thread()
         if not self.exit_event.is_set():  # the server is gone, or this thread has failed
+            with suppress(OSError):
+                os.write(2, b"tracetui: its input has ended, or is more than fits into its memory\n")
             os._exit(1)
 
     def process_message(self, message: Message) -> None:
@@ -63,9 +66,8 @@ class BrowserDriver(WebDriver):
         """Wait, on the thread that reads the input, while the app is behind."""
         self._given += 1
         while self._given >= AHEAD and not self.exit_event.wait(0.01):
-            with suppress(TimeoutError):
-                waiting = asyncio.run_coroutine_threadsafe(self._waiting(), self._running).result(1)
-                self._given = waiting
+            with suppress(futures.TimeoutError, ScreenStackError):  # busy; it begins, or ends
+                self._given = asyncio.run_coroutine_threadsafe(self._waiting(), self._running).result(1)
 
     async def _waiting(self) -> int:
         """How many messages the app has still to deal with. Runs after all that was given to the loop."""
