@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 from collections import deque
 from concurrent import futures
@@ -52,7 +53,7 @@ class BrowserDriver(WebDriver):
         if not self.exit_event.is_set():  # the server is gone, or this thread has failed
             with suppress(OSError):
                 os.write(2, b"tracetui: its input has ended, or is more than fits into its memory\n")
-            os._exit(1)
+            os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def process_message(self, message: Message) -> None:
         super().process_message(message)
