@@ -1,68 +1,61 @@
-"""`tracetui serve`: the viewer in a browser, by textual-serve.
+"""`tracetui serve`: the viewer in a browser.
 
-The page shows one trace and can change nothing: see `tracetui.session.state.served`. textual-serve starts a
-process for each viewer and connects it to a WebSocket.
+The page shows one trace and can change nothing: see `tracetui.session.state.served`. The server, and what it
+imports, is in `server.py`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
-import re
-import shlex
-import subprocess
+import signal
+import socket
 import sys
-from collections.abc import Sequence
+import threading
+import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 
-from tracetui.cli.common import cache_option, fail, looks
+from tracetui.cli.common import INTERRUPTED, cache_option, emit, fail, looks
 
-if TYPE_CHECKING:
-    from aiohttp import web
-    from textual_serve.server import Server
-
-LOCAL = ("127.0.0.1", "localhost", "::1")
-MOST_VIEWERS = 40
-"""At a time, as each is a process that holds the trace."""
-VIEWER = "import sys; sys.path[:] = filter(None, sys.path); from tracetui.cli import main; main()"
+VIEWER = "import sys; sys.path[:] = filter(None, sys.path); from tracetui.cli.serve import view; view()"
 """What a viewer's process runs: like the command, it imports nothing from the working directory."""
-
-FONT_OF_ANOTHER_SITE = re.compile(r"<link[^>]*//fonts\.googleapis\.com[^>]*>")
-"""In textual-serve's page: it would tell another site of every view, and stall where there is no network."""
-BUNDLED_FONT = (
-    '<style>@font-face { font-family: "Roboto Mono"; '
-    'src: url("/static/fonts/RobotoMono-VariableFont_wght.ttf"); }</style>'
-)
-
-FOCUS = """<script>
-  addEventListener("DOMContentLoaded", () => {
-    const focus = () => document.querySelector(".xterm-helper-textarea")?.focus();
-    new MutationObserver(focus).observe(document.body, { attributeFilter: ["class"] });
-  });
-</script></head>"""
-"""Keys go to the viewer from the start, not only after a click."""
+OFTEN = 0.2
+"""Seconds from one look whether the server is still there to the next."""
 
 
 @click.command("serve")
 @click.argument("trace", type=click.Path())
-@click.option("--host", default=LOCAL[0], show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Port to use.")
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="Another name by which browsers know this machine, as behind a proxy. May be repeated.",
+)
+@click.option("--no-token", is_flag=True, help="Let in everyone who can connect.")
 @cache_option
 @looks
-def serve_command(trace: str, host: str, port: int, theme: str | None, ascii: bool) -> None:
+def serve_command(
+    trace: str,
+    host: str,
+    port: int,
+    allow_host: tuple[str, ...],
+    no_token: bool,
+    theme: str | None,
+    ascii: bool,
+) -> None:
     """Show TRACE in a browser: for a class, or a machine without a good terminal.
 
     Viewers can look at this trace and download its tables and pictures. They cannot open other files,
     capture, or write anything on this machine; their marks and notes are not saved.
 
-    There is no password. By default only this machine can connect (any of its users); from elsewhere, use
-    ssh -L 8000:localhost:8000. With --host 0.0.0.0, anyone who can reach the machine can read the trace.
+    Open the address that it prints: it ends in a token, new at each start, which is the password. By default
+    only this machine can connect; from elsewhere, use ssh -L 8000:localhost:8000. With --host 0.0.0.0,
+    everyone who can reach the machine and has the token can read the trace, and whoever can listen to the
+    network between, as nothing is encrypted.
 
     Needs textual-serve: pip install 'tracetui[serve]'.
     """
@@ -74,77 +67,46 @@ def serve_command(trace: str, host: str, port: int, theme: str | None, ascii: bo
     check(trace)
     if find_spec("textual_serve") is None:
         fail(f"serve needs textual-serve. Install it: {sys.executable} -m pip install textual-serve")
-    if host not in LOCAL:
-        where = f"{plain(host)}:{port}"
+    import secrets
+
+    from tracetui.cli.server import LOCAL, Server, host_name, own_names
+
+    for name in allow_host:
+        if not host_name(name):
+            fail(f"--allow-host {name!r}: is no name of a machine", 2)
+    where = f"{plain(host)}:{port}"
+    if host not in LOCAL and no_token:
         click.echo(f"tracetui: warning: anyone who can reach {where} can read this trace", err=True)
-    os.environ["TRACETUI_SERVED"] = "1"
     given = [*(["--theme", theme] if theme else []), *(["--ascii"] if ascii else [])]
-    command = [sys.executable, "-c", VIEWER, "open", *given, "--", os.path.abspath(trace)]
-    server = make_server(command, host, port, plain(Path(trace).name, 80))
-    click.echo(f"Serving {plain(trace)} on {plain(server.public_url)}  (Ctrl+C stops it)")
+    command = [sys.executable, "-c", VIEWER, str(os.getpid()), "open", *given, "--", os.path.abspath(trace)]
+    token = None if no_token else secrets.token_urlsafe()
+    names = own_names(host) | set(map(host_name, allow_host))
+    server = Server(command, plain(Path(trace).name, 80), host, port, names, token)
+
+    def listening() -> None:
+        emit(f"Serving {plain(trace)} on {plain(server.address, 400)}  (Ctrl+C stops it)")
+
     try:
-        server.serve()
+        number = server.run(listening)
+    except KeyboardInterrupt:  # Windows
+        sys.exit(INTERRUPTED)
     except OSError as error:
-        fail(f"cannot listen on {host}:{port}: {error.strerror or error}")
+        why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        fail(f"cannot listen on {where}: {why}")
+    sys.exit(128 + number)
 
 
-def allowed(host: str, origin: str | None, local: bool) -> bool:
-    """Whether a request may be answered, by its Host and Origin headers.
+def view() -> None:
+    """What a viewer's process does: `tracetui`, until the server that started it is gone, in whatever way."""
+    server = int(sys.argv.pop(1))
 
-    A browser lets any page open a WebSocket to any address: not here, unless we served the page. And a page's
-    own name may be made to lead here: a server for this machine alone goes by local names only.
-    """
-    try:
-        if local and urlsplit(f"//{host}").hostname not in LOCAL:
-            return False
-        return origin is None or urlsplit(origin).netloc == host
-    except ValueError:
-        return False
+    def watch() -> None:
+        while os.getppid() == server:
+            time.sleep(OFTEN)
+        os.killpg(0, signal.SIGKILL)  # with what it has started
 
+    if sys.platform != "win32":  # there, the end of standard input has to do
+        threading.Thread(target=watch, daemon=True).start()
+    from tracetui.cli import main
 
-def make_server(command: Sequence[str], host: str, port: int, title: str) -> Server:
-    """A server that shows what `command` draws, to `MOST_VIEWERS` at a time."""
-    from aiohttp import web
-    from textual_serve import server
-
-    viewers: set[asyncio.Task[Any]] = set()
-
-    def check(request: web.Request) -> None:
-        if not allowed(request.host, request.headers.get("Origin"), host in LOCAL):
-            raise web.HTTPForbidden(text="this page belongs to another site")
-
-    class OneTrace(server.Server):  # type: ignore[misc]
-        def initialize_logging(self) -> None:
-            logging.basicConfig(level=logging.WARNING)
-
-        async def on_startup(self, app: web.Application) -> None:
-            """Print nothing: textual-serve would print the command, as markup."""
-
-        async def on_shutdown(self, app: web.Application) -> None:
-            for viewer in viewers:
-                viewer.cancel()
-
-        async def handle_index(self, request: web.Request) -> web.Response:
-            check(request)
-            # As the browser knows us: through a tunnel, or by another name of this machine.
-            self.public_url = f"{request.scheme}://{request.host}"
-            page: web.Response = await super().handle_index(request)
-            text = FONT_OF_ANOTHER_SITE.sub(BUNDLED_FONT, page.text or "")
-            page.text = text.replace("</head>", FOCUS, 1)
-            return page
-
-        async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-            check(request)
-            if len(viewers) >= MOST_VIEWERS:
-                raise web.HTTPServiceUnavailable(text=f"{MOST_VIEWERS} are looking at this trace already")
-            viewer = asyncio.current_task()
-            assert viewer is not None
-            viewers.add(viewer)
-            try:
-                return await super().handle_websocket(request)
-            finally:
-                viewers.discard(viewer)
-
-    line = subprocess.list2cmdline(command) if sys.platform == "win32" else shlex.join(command)
-    name = f"[{host}]" if ":" in host else host
-    return OneTrace(line, host, port, title, public_url=f"http://{name}:{port}")
+    main()

@@ -24,6 +24,8 @@ ARENAS = "MALLOC_ARENA_MAX"
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 NEEDED = 350
 """Bytes per slice of a trace in the viewer, with all results, at the most."""
+MARGIN = 400 << 20
+"""Bytes that a viewer in a browser may take besides: for screens of any size, threads, exports."""
 PART = 1 << 18
 """Rows of a column per thread: threads are not worth it for fewer."""
 THREADS = 8
@@ -108,6 +110,21 @@ def memory_for_events() -> int:
 def is_short_of_memory(slices: int) -> bool:
     """Whether a trace of so many slices and all that is found out about it may not fit in the memory."""
     return slices * NEEDED > memory()
+
+
+def limit_memory(slices: int) -> None:
+    """Let this process take no more memory, from now on, than a trace of so many slices and all that is found
+    out about it need, and a margin. Only Linux can; beyond, there is a MemoryError."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    with suppress(OSError, ValueError):
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        pages = int(Path("/proc/self/statm").read_text().split()[5])
+        limit = pages * resource.getpagesize() + slices * NEEDED + MARGIN
+        if most == resource.RLIM_INFINITY or limit < most:
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
 
 
 def give_back(size: int) -> None:

@@ -234,6 +234,8 @@ class TracetuiApp(App):
             pane = "compare"
         if any(len(recording.trace) > LARGE for recording in recordings):
             machine.give_way = self._wait_for_keys
+        if self.served:
+            machine.limit_memory(sum(len(recording.trace) for recording in recordings))
         self.traces.append(TraceScreen(recordings, pane, self.palette))
         self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
         self._set_pace(self.traces[-1].timeline)
