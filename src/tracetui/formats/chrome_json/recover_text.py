@@ -97,7 +97,7 @@ def is_event(text: bytes | memoryview) -> bool:
 
 
 def _is_event(event: _Event) -> bool:
-    return len(event.ph) <= 2 and bool(bytes(event.ts) or bytes(event.pid) or bytes(event.name))
+    return bool(bytes(event.ts) or bytes(event.pid) or bytes(event.name))
 
 
 def recover_text(text: bytes, end: str) -> Recovered:
