@@ -30,7 +30,7 @@ def test_a_field_of_the_wrong_type(tmp_path: Path, fields: dict[str, Any], slice
     assert "good" in [trace.name_of(i) for i in range(len(trace))]
 
 
-@pytest.mark.parametrize("phase", [7, ["X"], {"a": 1}, True, None, "XYZ"])
+@pytest.mark.parametrize("phase", [7, ["X"], {"a": 1}, True, None])
 @pytest.mark.parametrize("ways", [{}, {"name": 7}])
 def test_what_has_no_phase_cannot_be_read(tmp_path: Path, phase: Any, ways: dict[str, Any]) -> None:
     trace = trace_of(tmp_path, cpu("good", 0, 5), cpu("odd", 1, 2) | {"ph": phase}, cpu("last", 9, 2) | ways)

@@ -229,7 +229,7 @@ def test_instants_and_counters(trace_of: Load, event: Make) -> None:
         ("m 4", 2000, 8.0),
     ]  # fmt: skip
     assert counters.series_process == (0, 0, 0, 0)
-    assert notices(trace) == {"no_time": 1}
+    assert notices(trace) == {"no_time": 1, "wrong_type": 3}
 
 
 def test_a_trace_of_counters_begins_with_the_first(trace_of: Load) -> None:

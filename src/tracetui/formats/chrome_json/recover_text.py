@@ -97,7 +97,7 @@ def is_event(text: bytes | memoryview) -> bool:
 
 
 def _is_event(event: _Event) -> bool:
-    return len(event.ph) <= 2 and bool(bytes(event.ts) or bytes(event.pid) or bytes(event.name))
+    return bool(bytes(event.ts) or bytes(event.pid) or bytes(event.name))
 
 
 def recover_text(text: bytes, end: str) -> Recovered:
@@ -343,7 +343,8 @@ def _broken(text: bytes, begin: int, end: int, hopeless: set[int], out: Recovere
         last, cost = first, 0
         if phase < start and (phase := text.find(b'"ph"', start, end)) < 0:
             # No event is left in this: only to be counted.
-            out.notes += [("broken_event", start), *(("broken_event", cut) for cut in cuts[first:-1])]
+            for begun, ended in itertools.pairwise([start, *cuts[first:]]):
+                _dropped(text, begun, ended, out)
             return
         if start in hopeless:
             _dropped(text, start, cuts[first], out)
@@ -369,7 +370,11 @@ def _broken(text: bytes, begin: int, end: int, hopeless: set[int], out: Recovere
 
 
 def _dropped(text: bytes, begin: int, end: int, out: Recovered) -> None:
-    """Count what is dropped: at least one event, and each that begins in it."""
+    """Count what is dropped: at least one event, and each that begins in it. Without any text, it is none: as
+    if it stood alone between two others."""
+    if text.find(b'"', begin, end) < 0:
+        out.notes.append(("separator", _after_gap(text, begin, end)))
+        return
     begun = [match.start() for match in _BEGUN.finditer(text, begin, end)]
     out.notes += [("broken_event", at) for at in [begin, *begun[1:]]]
 

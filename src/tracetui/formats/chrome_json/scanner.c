@@ -608,7 +608,7 @@ static int is_text(Token t, const char *word) {
 
 /* Whether it is what `is_event` in recover_text.py takes for one. */
 static int is_event(const Event *e) {
-    return e->ph.from && e->ph.to - e->ph.from <= 4 && (e->start != NO_TIME || e->pid.from || e->name.from);
+    return e->ph.from && (e->start != NO_TIME || e->pid.from || e->name.from);
 }
 
 /* What an event becomes: see intake.py. */

@@ -26,7 +26,6 @@ Id = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """An id that fits into a column."""
 
 
-Phase = Annotated[str, msgspec.Meta(max_length=2)]
 Time = Annotated[int, msgspec.Meta(gt=NO_TIME)]
 
 
@@ -62,7 +61,7 @@ def decoder(mode: Mode) -> msgspec.json.Decoder[list[Any]]:
     event = msgspec.defstruct(
         "Event",
         [
-            ("ph", Literal[_PHASES] if mode.known else Phase),
+            ("ph", Literal[_PHASES] if mode.known else str),
             ("cat", Literal[_CATEGORIES] if mode.known else str, ""),
             ("name", str, ""),
             ("pid", int | str, ""),
