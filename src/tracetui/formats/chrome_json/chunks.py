@@ -159,7 +159,8 @@ class Reader:
                 raise Holds(0)
             if shape.close >= 0 and not final:
                 return Ending("lost", window.offset)
-            if shape.close >= 0 and self._passed is None and self._try(window, shape.close):
+            closed = window.buffer[shape.close + 1] == ord("]")
+            if shape.close >= 0 and closed and self._passed is None and self._try(window, shape.close):
                 want = self.size
                 if self._next_array(window, shape.close):
                     continue

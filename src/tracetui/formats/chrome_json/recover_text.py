@@ -158,8 +158,10 @@ def recover_text(text: bytes, end: str) -> Recovered:
             if last >= 0 and text[last + 1 : at].strip(_SPACES) == b'"':
                 at = last
     if end == "more":
-        following = _OPENING.search(text, done)
-        out.rest = following.start() if following else len(text)
+        begun = [match.start() for match in _OPENING.finditer(text, done)]
+        # What follows a colon is within an event, and does not begin one.
+        outer = (begin for begin in begun if text[max(0, begin - 8) : begin].rstrip(_SPACES)[-1:] != b":")
+        out.rest = next(outer, done) if begun else len(text)
         # Broken events before the last border need not be read again, with more of the text.
         last = open_ if open_ >= 0 else opening.end() if opening else len(text)
         border = last_boundary(text, done, last, None)[1]
