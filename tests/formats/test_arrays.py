@@ -113,3 +113,16 @@ def test_many_small_ones_take_no_longer_each(
     found = made(path, "at once")
     assert len(found["names"]) == 7000
     assert looked < 60 * path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    "text", ["[{{}},{0},{1}]", "[{0},{{ }},{{}},{1}]", "[{0},{1},{{}}\n]", "[{0},{{}},x,{1},{{}}]"]
+)
+def test_an_object_without_fields_is_nothing(text: str, tmp_path: Path) -> None:
+    """JAX ends its arrays with one."""
+    path = tmp_path / "t.json"
+    path.write_text(text.format(*map(json.dumps, events("a", 2))))
+    assert differences(path) == []
+    found = made(path, "at once")
+    assert (len(found["start"]), sum(found["phases"].values())) == (2, 2)
+    assert [notice.kind for notice in found["notices"]] == (["separator"] if "x" in text else [])

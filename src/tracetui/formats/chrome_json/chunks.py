@@ -17,7 +17,14 @@ from msgspec import Struct, field
 
 from tracetui.formats.chrome_json.arrays import close_before_next, enter, next_array
 from tracetui.formats.chrome_json.intake import OTHERS, Chunk, Intake
-from tracetui.formats.chrome_json.recover_text import SPACE, Recovered, is_event, is_incomplete, recover_text
+from tracetui.formats.chrome_json.recover_text import (
+    SPACE,
+    Recovered,
+    is_event,
+    is_incomplete,
+    is_nothing,
+    recover_text,
+)
 from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
 from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
 from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
@@ -31,6 +38,8 @@ _GROWTH = 8
 """A window grows to this many chunks before its text is assumed to be broken rather than one long event."""
 _LONGEST = 1 << 26
 """Bytes of the longest event (64 MB), and of what may follow the events: a window grows no further."""
+NOTHING = "nothing"
+"""What is not noted: see `is_nothing`."""
 _OVERLAP = 1 << 10
 """How long a border between two events may be where one is looked for after an event that is too long."""
 _ARRAYS = 1 << 12
@@ -308,7 +317,7 @@ class Reader:
         except (msgspec.DecodeError, RecursionError):
             raise Broken from None
         if len(numbers) < len(texts) and not chunk.apart:
-            for kind in set(kinds) - {""}:
+            for kind in set(kinds) - {"", NOTHING}:
                 self.intake.store.diagnostics.note(kind, offset_of(kinds.index(kind)), kinds.count(kind))
             chunk = Chunk(chunk.offset, chunk.length, OTHERS)
         self.intake.add(
@@ -451,9 +460,11 @@ class Reader:
 
 
 def _kind(element: bytes) -> str:
-    """What an element of an array is noted as; "" for an event."""
+    """What an element of an array is noted as; "" for an event, `NOTHING` for what is not noted."""
     if element[:1] != b"{":
         return "not_an_event"
+    if is_nothing(element):
+        return NOTHING
     return "" if is_event(element) else "broken_event"
 
 

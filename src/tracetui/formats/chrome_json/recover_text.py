@@ -28,6 +28,8 @@ from tracetui.patterns import pattern
 _SPACES = b" \t\r\n"
 SPACE = pattern(rb"[ \t\r\n]*")
 _GAP = pattern(rb"[, \t\r\n]*")
+_NOTHING = pattern(rb"\{[ \t\r\n]*\}")
+_NOTHINGS = pattern(_NOTHING.pattern + rb"[ \t\r\n]*,?")
 _OPENING = pattern(rb'\{\s*"')
 _AFTER_CLOSING = pattern(rb'[}\]]\s*(?:,\s*)?(?=\{\s*")')
 _BETWEEN = pattern(rb"\}\s*,\s*(?=\{)")
@@ -98,6 +100,12 @@ def is_event(text: bytes | memoryview) -> bool:
 
 def _is_event(event: _Event) -> bool:
     return bool(bytes(event.ts) or bytes(event.pid) or bytes(event.name))
+
+
+def is_nothing(text: bytes | memoryview) -> bool:
+    """Whether this is an object without fields. Some writers (JAX) end their arrays with one, for the comma
+    before it."""
+    return len(text) < 64 and _NOTHING.fullmatch(text) is not None
 
 
 def recover_text(text: bytes, end: str) -> Recovered:
@@ -195,7 +203,7 @@ def _together(text: bytes, out: Recovered, final: bool) -> int:
             out.places.append((begin, end))
             out.notes += [(kind, begin) for kind in found.notes.get(i, ())]
         elif _holds_none(text, begin, end):
-            out.notes.append(("broken_event", begin))
+            out.notes += [] if is_nothing(text[begin:end]) else [("broken_event", begin)]
         else:
             break
         done = end
@@ -322,7 +330,7 @@ def _between(
 ) -> None:
     """Check the text between two sound events: usually a comma; otherwise repair or drop it. Nothing that
     begins in `hopeless` can be repaired."""
-    junk = text[begin:end].strip(_SPACES)
+    junk = _NOTHINGS.sub(b"", text[begin:end]).strip(_SPACES)
     if junk in (b",", b""):
         if not junk and begin and not last:
             out.notes.append(("separator", begin))
