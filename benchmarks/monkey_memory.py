@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from monkey_acts import KEYS, MORE_KEYS, ODD, OPENERS, SIZES, WORDS, Act
 from monkey_terminal import Hand
+from tracetui.tui.app import let_go_of_closed
 
 ALLOWED = 0.1
 """By which share memory may grow."""
@@ -85,9 +86,9 @@ async def settle(hand: Hand, size: tuple[int, int]) -> None:
 
 
 async def sample(hand: Hand, events: int, size: tuple[int, int]) -> Sample:
-    """Measure, after the app has come to rest."""
+    """Measure, after the app has come to rest, without what was let go but not given back to the system."""
     await settle(hand, size)
-    gc.collect()
+    let_go_of_closed()
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[1])
     return Sample(events, pages * os.sysconf("SC_PAGE_SIZE"), len(gc.get_objects()))

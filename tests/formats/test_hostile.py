@@ -139,7 +139,7 @@ def test_ids_as_text_still_link(trace_of: Callable[..., Trace], event: Callable[
 
 
 def test_elements_that_are_no_events(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
-    trace = trace_of([event(), 5, None, "x", [1], event(ts=4), {}])  # type: ignore[list-item]
+    trace = trace_of([event(), 5, None, "x", [1], event(ts=4), {"a": 1}])  # type: ignore[list-item]
     assert (len(trace), trace.phases) == (2, {"X": 2})
     assert (notices(trace)["not_an_event"], notices(trace)["broken_event"]) == (4, 1)
 

@@ -31,6 +31,7 @@ from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
 from tracetui.formats.chrome_json.top_level import fits_end
 from tracetui.formats.window import Window
+from tracetui.patterns import pattern
 
 CHUNK = 1 << 19
 """Bytes to decode at once: small enough that the events of a chunk fit in a core's cache."""
@@ -40,6 +41,8 @@ _LONGEST = 1 << 26
 """Bytes of the longest event (64 MB), and of what may follow the events: a window grows no further."""
 NOTHING = "nothing"
 """What is not noted: see `is_nothing`."""
+_STRAY = pattern(rb"[, \t\r\n]*(\}[}, \t\r\n]*,[ \t\r\n]*)(?=\{)")
+"""Braces that close nothing, before an event that is cut off."""
 _OVERLAP = 1 << 10
 """How long a border between two events may be where one is looked for after an event that is too long."""
 _ARRAYS = 1 << 12
@@ -439,7 +442,9 @@ class Reader:
             return Ending("closed", self._passed[0] + 1, text[1:])
         if found.close >= 0:
             return Ending("closed", offset + found.close + 1, text[found.close + 1 :])
-        left = text[found.cut :].lstrip(b", \t\r\n\x00")
+        if stray := _STRAY.match(text, found.cut):
+            self.intake.store.diagnostics.note("separator", offset + stray.start(1))
+        left = text[stray.end() if stray else found.cut :].lstrip(b", \t\r\n\x00")
         at = offset + len(text) - len(left)
         if left[:1] == b"]":  # what follows the events is broken
             return Ending("closed", at + 1, left[1:])
