@@ -76,7 +76,8 @@ def test_braces_before_a_cut_event_are_noted_however_the_text_is_cut(tmp_path: P
     path = tmp_path / "trace.json"
     event = '{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}'
     broken = event.replace('"pid": 1', '"pid": ,1')
-    path.write_text('{"traceEvents": [' + ",\n".join([event] * 9 + [broken] + [event] * 40) + ',\n},\n{"ph": "X')
+    events = ",\n".join([event] * 9 + [broken] + [event] * 40)
+    path.write_text(f'{{"traceEvents": [{events},\n}},\n{{"ph": "X')
     assert not differences(path)
     kinds = {notice.kind: notice.count for notice in made(path, "at once")["notices"]}
     assert kinds == {"broken_event": 1, "separator": 1, "truncated": 1}
