@@ -21,26 +21,43 @@ SOURCES = tuple(
     f"src/tracetui/{name}.c" for name in ("formats/chrome_json/scanner", "trace/nesting", "analysis/calls")
 )
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+PATIENCE = 100
+"""Seconds for one library, which takes a second."""
 FLAGS = ["-O3", "-shared", "-fvisibility=hidden", "-ffp-contract=off"]
 
 
-def compile_library(source: Path, folder: Path) -> Path:
+def compile_library(compiler: list[str], source: Path, folder: Path) -> Path:
     """The library made from `source`, in `folder`. Raises OSError, which says why there is none."""
     library = folder / f"{source.stem}.native{SUFFIX}"
-    named = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
     flags = [*FLAGS, *([] if sys.platform == "win32" else ["-fPIC"])]
     flags.append(f"-DSOURCE={zlib.crc32(source.read_bytes())}u")
+    command = [*compiler, *flags, "-o", str(library), str(source), "-lm"]
+    nothing = subprocess.DEVNULL
+    try:
+        made = subprocess.run(
+            command, stdin=nothing, capture_output=True, text=True, errors="replace", timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        raise OSError(f"took more than {PATIENCE} s") from None
+    if made.returncode == 0 and library.is_file() and library.stat().st_size:
+        return library
+    lines = [line for line in (made.stderr + made.stdout).splitlines() if line.strip()]
+    said = next((line for line in lines if "error" in line.lower()), *lines[:1] or ["no reason given"])
+    raise OSError(said.strip()[:300])
+
+
+def compile_libraries(sources: list[Path], folder: Path) -> list[Path]:
+    """The libraries made from `sources` by the first compiler that makes all of them. Raises OSError, which
+    says why there are none."""
+    named = os.environ.get("CC") or sysconfig.get_config_var("CC") or ""
     why = []
     for compiler in (named.split(), ["cc"], ["gcc"], ["clang"]):
         if not compiler or not shutil.which(compiler[0]):
             continue
-        command = [*compiler, *flags, "-o", str(library), str(source), "-lm"]
-        made = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        if made.returncode == 0:
-            return library
-        lines = [line for line in (made.stderr + made.stdout).splitlines() if line.strip()]
-        said = next((line for line in lines if "error" in line.lower()), *lines[:1] or ["no reason given"])
-        why.append(f"{compiler[0]} failed: {said.strip()[:300]}")
+        try:
+            return [compile_library(compiler, source, folder) for source in sources]
+        except OSError as error:
+            why.append(f"{compiler[0]} failed: {error.strerror or error}")
     raise OSError(why[0] if why else "there is no C compiler")
 
 
@@ -70,7 +87,7 @@ class Hook(BuildHookInterface[Any]):
         root = Path(self.root)
         try:
             self.scratch = tempfile.TemporaryDirectory(prefix="tracetui-build-")
-            made = [compile_library(root / source, Path(self.scratch.name)) for source in SOURCES]
+            made = compile_libraries([root / source for source in SOURCES], Path(self.scratch.name))
             if version == "editable":
                 for library, source in zip(made, SOURCES, strict=True):
                     put_beside(library, root / source)

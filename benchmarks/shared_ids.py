@@ -1,11 +1,12 @@
 """Events that share one id, beside as many that have one each: the time of both, and the ratio.
 
-    python benchmarks/shared_ids.py [--events 40000] [--kinds correlation flow ...] [--commands check ...]
+    python benchmarks/shared_ids.py [--events 40000] [--growth] [--kinds flow ...] [--commands check ...]
 
 Each row is a kind of id, and each column a command, run in this process: seconds of CPU with an id each, with
 one for all, and how many times as long that takes. More than twice as long is marked: time should grow with
-the number of events, whatever their ids are. `names` has a name for each event, the other one on each side of
-`compare`, beside names that all come on both sides.
+the number of events, whatever their ids are. With `--growth`, the two are a quarter of the events and all of
+them, with an id each; more than six times as long is marked. `names` has a name for each event, the other one
+on each side of `compare`, beside names that all come on both sides.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tracetui.cli import main as run
 
 COMMANDS = ("check", "summary", "findings", "table", "gaps", "steps", "efficiency", "compare")
 RAW = argparse.RawDescriptionHelpFormatter
-MUCH = 2.0
+MUCH, GROWN = 2.0, 6.0
 Event = dict[str, Any]
 
 
@@ -125,6 +126,40 @@ def _names(i: int, own: int) -> Iterator[Event]:
     yield host(f"aten::op{own}", 10 * i, 8, "cpu_op", **{"External id": i + 1})
 
 
+def _threads(i: int, own: int) -> Iterator[Event]:
+    yield host("aten::mm", 10 * i, 8, "cpu_op", **{"External id": i + 1}) | {"tid": own}
+
+
+def _thread_steps(i: int, own: int) -> Iterator[Event]:
+    yield host(f"ProfilerStep#{i}", 100 * i, 90, "user_annotation") | {"tid": own}
+    yield host("aten::mm", 100 * i + 1, 5, "cpu_op") | {"tid": own}
+
+
+def _streams(i: int, own: int) -> Iterator[Event]:
+    yield host("cudaLaunchKernel", 10 * i, 4, "cuda_runtime", correlation=i + 1)
+    yield device(10 * i + 5, correlation=i + 1, stream=own) | {"tid": own, "dur": 1000}
+
+
+def _devices(i: int, own: int) -> Iterator[Event]:
+    yield host("cudaLaunchKernel", 10 * i, 4, "cuda_runtime", correlation=i + 1)
+    yield device(10 * i + 5, correlation=i + 1, device=own) | {"pid": own}
+
+
+def _counters(i: int, own: int) -> Iterator[Event]:
+    yield host("aten::mm", 10 * i, 8, "cpu_op")
+    yield {"ph": "C", "name": f"c{own}", "pid": 9, "ts": 10 * i, "args": {"v": i}}
+
+
+def _annotations(i: int, own: int) -> Iterator[Event]:
+    yield host(f"part {own}", i, 10_000_000 - 2 * i, "user_annotation")
+    yield host("aten::mm", i + 0.1, 0.5, "cpu_op", **{"External id": i + 1})
+
+
+def _instant(i: int, own: int) -> Iterator[Event]:
+    """All at one time, and of no length."""
+    yield host(f"op{own}", 5, 0, "cpu_op", **{"External id": i + 1})
+
+
 KINDS: dict[str, Callable[[int, int], Iterator[Event]]] = {
     "correlation": _correlation,
     "kernels_first": _kernels_first,
@@ -140,6 +175,13 @@ KINDS: dict[str, Callable[[int, int], Iterator[Event]]] = {
     "memory": _memory,
     "time": _time,
     "names": _names,
+    "threads": _threads,
+    "thread_steps": _thread_steps,
+    "streams": _streams,
+    "devices": _devices,
+    "counters": _counters,
+    "annotations": _annotations,
+    "instant": _instant,
 }
 
 
@@ -174,6 +216,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--events", type=int, default=40_000)
+    parser.add_argument("--growth", action="store_true")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     options = parser.parse_args()
@@ -182,13 +225,14 @@ def main() -> None:
             for kind in options.kinds if number else options.kinds[:1]:
                 cells = []
                 files: dict[bool, list[Path]] = {}
-                for shared in (False, True):
-                    paths = [Path(folder, f"{shared}_{side}.json") for side in (0, 1)]
-                    files[shared] = [write(p, kind, count, shared, side) for side, p in enumerate(paths)]
+                for last in (False, True):
+                    paths = [Path(folder, f"{last}_{side}.json") for side in (0, 1)]
+                    some, shared = (count if last else count // 4, False) if options.growth else (count, last)
+                    files[last] = [write(p, kind, some, shared, side) for side, p in enumerate(paths)]
                 for command in options.commands:
-                    own, one = (seconds(command, files[shared]) for shared in (False, True))
-                    mark = " !" if one > MUCH * own else ""
-                    cells.append(f"{command} {own:.2f} {one:.2f} {one / own:.1f}x{mark}")
+                    first, second = (seconds(command, files[last]) for last in (False, True))
+                    mark = " !" if second > (GROWN if options.growth else MUCH) * first else ""
+                    cells.append(f"{command} {first:.2f} {second:.2f} {second / first:.1f}x{mark}")
                 if number:
                     print(f"{kind:14}" + "  ".join(f"{cell:26}" for cell in cells), flush=True)
 

@@ -107,6 +107,43 @@ def test_a_source_that_cannot_be_written_to_is_said(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a compiler of our own")
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("#!/bin/sh\nexec sleep 100", "took more than 0.5 s"),
+        ("#!/bin/sh\ncat; exit 1", "no reason given"),
+        ("#!/bin/sh\nexit 0", "no reason given"),
+        ("#!/bin/sh\nwhile [ $1 != -o ]; do shift; done; : > $2", "no reason given"),
+        ("\x7fELF", "Exec format error"),
+        ("#!/nowhere", "No such file or directory"),
+    ],
+    ids=["hangs", "waits for input", "makes nothing", "makes an empty file", "cannot be run", "has no shell"],
+)
+def test_what_is_wrong_with_a_compiler(
+    script: str, why: str, build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tree / "broken"
+    compiler.write_text(script)
+    compiler.chmod(0o755)
+    monkeypatch.setattr(build, "PATIENCE", 0.5)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setattr(shutil, "which", lambda name: name if name == str(compiler) else None)
+    _, data, (warned,) = built(build, tree, "standard")
+    assert warned.endswith(f"more slowly: {compiler} failed: {why}")
+    assert (data["pure_python"], data["force_include"]) == (True, {})
+
+
+@has_compiler
+def test_where_one_compiler_is_broken_another_is_taken(
+    build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for broken in ("false", "true", str(tree)):
+        monkeypatch.setenv("CC", broken)
+        _, data, warned = built(build, tree, "standard")
+        assert (warned, len(data["force_include"])) == ([], len(build.SOURCES))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a compiler of our own")
 def test_why_there_are_none(build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tree))
     monkeypatch.setenv("CC", "nothing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -200,6 +202,62 @@ def test_a_file_that_cannot_be_replaced_is_overwritten(
     with pytest.raises(OSError, match="busy"):
         put(tmp_path / "y")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_all_names_of_a_file_keep_naming_it(tmp_path: Path) -> None:
+    file, other = tmp_path / "x", tmp_path / "other"
+    file.write_bytes(b"what was there was longer")
+    file.chmod(0o640)
+    other.hardlink_to(file)
+    put(file)
+    assert (other.read_bytes(), mode(other), other.samefile(file)) == (b"new", 0o640, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "x"]
+
+
+def test_an_overwriting_that_is_interrupted_is_brought_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, file, copy = tmp_path / "source", tmp_path / "x", writing._copy
+    source.write_bytes(b"new" * 1000)
+    file.write_bytes(b"old" * 2000)
+
+    def interrupted(whole: IO[bytes], out: IO[bytes]) -> None:
+        monkeypatch.setattr(writing, "_copy", copy)
+        out.write(whole.read(100))
+        out.flush()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writing, "_copy", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        writing._overwrite(source, file)
+    assert file.read_bytes() == b"new" * 1000
+
+
+def test_a_signal_at_any_moment_leaves_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def stopped(path: str, *how: int) -> int:
+        os.close(opened(path, *how))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        put(tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_can_only_be_a_folder_s(tmp_path: Path) -> None:
+    for name in ("", f"{tmp_path}/x.json/"):
+        with pytest.raises(IsADirectoryError):
+            put(name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_copy_to_standard_output_is_all_that_is_written_there() -> None:
+    for name in ("-", "/dev/stdout"):
+        done = check(name)
+        assert len(json.loads(done.stdout)["traceEvents"]) == 243
+        assert (done.returncode, "243 events written" in done.stderr) == (0, True)
 
 
 def test_an_overwriting_that_fails_says_what_it_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,8 @@ def written(
 
     A symbolic link stays, and what it leads to is written. A file that is replaced keeps its mode and owner;
     a new one gets the mode that the umask says. A file that can be written but not replaced (its folder takes
-    no new files, or it is another user's) is overwritten once all is there. Pipes, devices and descriptors
+    no new files, or it is another user's), or that has several names (hard links), is overwritten once all is
+    there. Pipes, devices and descriptors
     (/dev/stdout, /dev/fd/N) are written to as it goes.
 
     `new`: there may be no such file. `private`: only its owner may read it (0600). `wait`: for somebody who
@@ -44,6 +45,8 @@ def written(
         with open(stream, "wb") as out:
             yield out
         return
+    if not os.path.basename(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     where = os.path.realpath(path)
     there = os.path.exists(where)
     if there and new:
@@ -56,13 +59,13 @@ def written(
 
         folder = tempfile.gettempdir()
     part = os.path.join(folder, f".tracetui-{os.urandom(8).hex()}.part")
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
-        descriptor = os.open(part, flags, 0o600 if there or private else 0o666)
-    except OSError as error:
-        error.filename = path
-        raise
-    try:
+    try:  # from here on, or a signal between two lines would leave it
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+            descriptor = os.open(part, flags, 0o600 if there or private else 0o666)
+        except OSError as error:
+            error.filename = path
+            raise
         with open(descriptor, "wb") as out:
             yield out
         if new:
@@ -94,7 +97,7 @@ def move(source: Name, target: Name, private: bool = False) -> None:
     target = os.path.realpath(target)
     old = os.stat(target) if os.path.exists(target) else None
     try:
-        if old is None or private or _made_alike(source, old):
+        if old is None or private or (old.st_nlink == 1 and _made_alike(source, old)):
             os.replace(source, target)
             return
     except OSError:  # the target is a mount, or its folder takes no new files
@@ -203,3 +206,9 @@ def _overwrite(source: Name, target: Name) -> None:
             out.truncate()
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror}, and it is no longer whole", target) from None
+        except BaseException:  # Ctrl+C: it is written to its end before that
+            for file in whole, out:
+                file.seek(0)
+            _copy(whole, out)
+            out.truncate()
+            raise

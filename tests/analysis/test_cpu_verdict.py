@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.kineto import Event, cpu, launch, run, step, trace_of
 from tests.recorded import load
@@ -175,3 +177,41 @@ def test_ops_of_a_hundred_thousand_levels(tmp_path: Path) -> None:
     assert found is not None
     assert found.ops == found.span == 4 * deep * 1000
     assert time.process_time() - begun < 5
+
+
+def test_threads_in_any_window_are_those_that_a_search_of_each_finds(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    ops = [
+        other(cpu("aten::mm", rng.randrange(60), rng.choice((0, 1, 3, 30))), rng.randrange(8))
+        for _ in range(40)
+    ]
+    trace = trace_of(tmp_path, *ops)
+    work = cpu_work(trace)
+    assert work is not None
+    ends = trace.start + trace.duration
+    spans = list(zip(trace.lane.tolist(), trace.start.tolist(), ends.tolist(), strict=True))
+    for _ in range(300):
+        borders = sorted(rng.randrange(0, 80_000, 500) for _ in range(rng.choice((2, 2, 2, 4, 6))))
+        windows = list(zip(borders[::2], borders[1::2], strict=True))
+        busy = {
+            (lane, at)
+            for lane, start, end in spans
+            for low, high in windows
+            for at in range(max(start, low), min(end, high), 500)
+        }
+        time = work.times(*(np.array(side, dtype=np.int64) for side in zip(*windows, strict=True)))
+        assert (time.threads, time.thread_ops) == (len({lane for lane, _ in busy}), 500 * len(busy))
+
+
+def test_steps_on_many_threads_take_no_longer_for_their_number(tmp_path: Path) -> None:
+    """Each step was compared with every thread: a minute for these."""
+    events = [
+        other(event, thread)
+        for thread in range(1500)
+        for event in (step(thread, 100 * thread, 90), cpu("aten::mm", 100 * thread + 1, 5))
+    ]
+    trace = trace_of(tmp_path, *events)
+    begun = time.process_time()
+    verdicts = [row.verdict.cpu for row in summarize_steps(trace).rows]
+    assert [one.threads if one else 0 for one in verdicts] == [1] * 1500
+    assert time.process_time() - begun < 10

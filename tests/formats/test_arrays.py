@@ -44,6 +44,21 @@ FILES: dict[str, tuple[str, int, dict[str, int]]] = {
     "objects": (text(OBJECT, OTHER, between=""), 307, {"second_array": 1}),
     "objects, one a line": (text(OBJECT, OTHER, OBJECT) + "\n", 314, {"second_array": 2}),
     "objects with commas": (text(OBJECT, OTHER, between=", "), 307, {"second_array": 1}),
+    "byte order marks between": (
+        "\ufeff" + text(OBJECT, OTHER, ARRAY, between="\n\ufeff"),
+        312,
+        {"second_array": 2, "separator": 2},
+    ),
+    "comments between": (
+        text(ARRAY, OBJECT, OTHER, between="// rank 1\n"),
+        312,
+        {"second_array": 2, "separator": 2},
+    ),
+    "record separators between": (
+        text(OBJECT, OTHER, ARRAY, between="\x1e"),
+        312,
+        {"second_array": 2, "separator": 2},
+    ),
     "a list of one": (text([OTHER]), 300, {"listed": 1}),
     "a list": (text([OBJECT, OTHER, OBJECT]), 314, {"listed": 3}),
     "an indented list": (json.dumps([OBJECT, OTHER], indent=2), 307, {"listed": 2}),

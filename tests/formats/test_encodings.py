@@ -130,6 +130,29 @@ def test_a_wrong_checksum_costs_nothing(library: str, text: bytes, trace_of: Cal
 def test_garbage_behind_the_end(library: str, text: bytes, trace_of: Callable[..., Trace]) -> None:
     trace = trace_of(gzip.compress(text) + b"and now for something else")
     assert (len(trace), kinds(trace)) == (5000, {"trailing": 1})
+    assert trace.notices[0].level == "lost"
+
+
+@pytest.mark.parametrize("behind", ["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("first", ["gzip", "zstd"])
+def test_a_trace_behind_one_that_is_compressed_in_another_way_is_not_left_out_in_silence(
+    first: str, behind: str, text: bytes, trace_of: Callable[..., Trace]
+) -> None:
+    ways: dict[str, Callable[[bytes], bytes]] = {"plain": bytes, "gzip": gzip.compress, "zstd": framed}
+    trace = trace_of(ways[first](text) + ways[behind](text))
+    levels = {notice.kind: notice.level for notice in trace.notices}
+    if first == behind:
+        assert (len(trace), levels) == (10_000, {"second_array": "repaired"})
+    else:
+        assert (len(trace), levels) == (5000, {"trailing": "lost"})
+
+
+def test_padding_between_two_members_is_passed_over(
+    library: str, text: bytes, trace_of: Callable[..., Trace]
+) -> None:
+    for way in (gzip.compress, framed):
+        trace = trace_of(way(text[:9000]) + b"\0" * 600_000 + way(text[9000:]) + b"\0" * 600_000)
+        assert (len(trace), kinds(trace)) == (5000, {})
 
 
 def test_damage_in_the_middle(library: str, text: bytes, trace_of: Callable[..., Trace]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tracetui.formats.chrome_json import layout
 from tracetui.formats.errors import NOT_A_TRACE
 from tracetui.trace import Cancelled, Trace, TraceError, load
 
@@ -221,3 +222,14 @@ def test_an_empty_trace_opens(tmp_path: Path) -> None:
     assert (len(trace), trace.events, trace.lanes, trace.notices) == (0, 0, (), ())
     assert trace.info.properties == {"displayTimeUnit": "ns"}
     assert trace.span == (0, 0)
+
+
+def test_a_header_that_is_too_long_is_what_is_told(
+    trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "_SEARCHED", 1 << 16)
+    event = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}'
+    whole = b'{"note":"%s","traceEvents":[' + event + b"]}"
+    assert len(trace_of(whole % (b"x" * 60_000))) == 1
+    with pytest.raises(TraceError, match="has no traceEvents in its first 64 MB: tracetui looks for them no"):
+        trace_of(whole % (b"x" * 70_000))

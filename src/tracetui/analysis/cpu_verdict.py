@@ -21,9 +21,9 @@ from tracetui.analysis.gaps import elsewhere_text
 from tracetui.analysis.select import named, op_names, plausible
 from tracetui.analysis.sums import sum_into
 from tracetui.analysis.verdict import OF_RECORDING, CpuTime, Verdict
-from tracetui.formats.columns import counted
+from tracetui.formats.columns import counted, repeated, unique
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import Union, sum_of, union
 from tracetui.trace.model import I64, Bool
 from tracetui.units import duration, plural, share
 
@@ -66,7 +66,7 @@ class CpuWork:
         self.talking = self._union(talks)
         self.any = self._union(np.concatenate([self.ops, loads, talks]))
         borders = np.flatnonzero(np.diff(trace.lane[self.ops])) + 1
-        self.by_thread = [self._union(ops) for ops in np.split(self.ops, borders)]
+        self.by_thread = _Threads([self._union(ops) for ops in np.split(self.ops, borders)])
         self.by_start = self.ops[np.argsort(trace.start[self.ops], kind="stable")]
         inner = np.flatnonzero(trace.parent >= 0)
         below = sum_into(trace.parent[inner].astype(np.int64), trace.duration[inner], len(trace))
@@ -96,7 +96,6 @@ class CpuWork:
         top = int(np.argmax(own)) if len(names) else -1
         ops, loaded, everything = (within(one) for one in (self.in_ops, self.in_ops_or_loading, self.any))
         span = int(np.maximum(high - low, 0).sum())
-        threads = [within(one) for one in self.by_thread]
         return CpuTime(
             span=span,
             ops=ops,
@@ -104,8 +103,8 @@ class CpuWork:
             communication=within(self.talking),
             exposed_communication=everything - loaded,
             outside=span - everything,
-            threads=sum(time > 0 for time in threads),
-            thread_ops=sum(threads),
+            threads=self.by_thread.busy(low, high),
+            thread_ops=int(self.by_thread.time.within(low, high).sum()),
             top=self.trace.names[int(names[top])] if top >= 0 else "",
             top_self=int(own[top]) if top >= 0 else 0,
             top_calls=int(np.count_nonzero(~self._within_alike(at[which == top]))) if top >= 0 else 0,
@@ -133,6 +132,35 @@ class CpuWork:
             base=base,
             cpu=time,
         )
+
+
+class _Threads:
+    """What each of many threads does, asked for any window without looking at all of them."""
+
+    def __init__(self, threads: Sequence[Union]) -> None:
+        self.time = sum_of([(one.start, one.end) for one in threads])
+        none = np.zeros(0, np.int64)
+        start, end = (np.concatenate([none, *(getattr(t, of) for t in threads)]) for of in ("start", "end"))
+        thread = repeated(np.arange(len(threads)), np.array([len(one) for one in threads], dtype=np.int64))
+        start, end, thread = (column[end > start] for column in (start, end, thread))
+        again = thread[1:] == thread[:-1]
+        before = np.append(np.iinfo(np.int64).min, np.where(again, end[:-1], np.iinfo(np.int64).min))
+        order = np.argsort(start, kind="stable")
+        self.start, self.end, self.thread = start[order], end[order], thread[order]
+        self.before = before[order]
+        """When the same thread was last in an op before that."""
+        self.ends = np.sort(self.end)
+
+    def busy(self, low: I64, high: I64) -> int:
+        """How many threads are in an op at some time of windows [low, high), which must not overlap."""
+        if len(low) != 1:
+            within = union(low, np.maximum(low, high)).within(self.start, self.end) > 0
+            return len(unique(self.thread[within]))
+        if high[0] <= low[0]:
+            return 0
+        first, last = np.searchsorted(self.start, (low[0], high[0]))
+        over = np.searchsorted(self.ends, low[0], side="right")
+        return int(first - over + np.count_nonzero(self.before[first:last] <= low[0]))
 
 
 def cpu_work(trace: Trace) -> CpuWork | None:

@@ -28,7 +28,8 @@ LOST = 1
     "out",
     metavar="OUT.json.gz",
     type=click.Path(path_type=str, dir_okay=False),
-    help="Write a clean copy: every event that could be read, as JSON that other viewers can open.",
+    help="Write a clean copy: every event that could be read, as JSON that other viewers can open. "
+    "- is standard output.",
 )
 @command_errors
 def check_command(trace: str, out: str | None) -> None:
@@ -49,6 +50,8 @@ def check_command(trace: str, out: str | None) -> None:
     for notice in found.notices:
         place = f", first at byte {notice.offset:,}" if notice.offset >= 0 else ""
         lines.append(f"{notice.level:9}{notice.count:>9,}  {notice.text}{place}")
+    if out == "-":
+        out = "/dev/stdout"
     if out is not None:
         try:
             with stop_signals():

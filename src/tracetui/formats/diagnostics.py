@@ -40,8 +40,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "no_time": ("lost", "an event without a readable time"),
     "bad_gzip": ("lost", "the compressed data is damaged: the rest cannot be read"),
     "bad_zstd": ("lost", "the compressed data is damaged: the rest cannot be read"),
+    "trailing": ("lost", "what follows the compressed data is not compressed like it: not read"),
     "bad_checksum": ("odd", "the compressed data does not match its checksum"),
-    "trailing": ("odd", "bytes after the end of the JSON"),
     "other_base": (
         "odd",
         "another baseTimeNanoseconds than that of the event array before: its times are not moved",

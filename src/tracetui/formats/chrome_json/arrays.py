@@ -21,8 +21,10 @@ _REACH = 1 << 16
 """Bytes between the two."""
 _OBJECT = b'{"":0'
 """An object whose events have been read."""
-_GAP = pattern(rb"[ \t\r\n]*,?[ \t\r\n]*")
-_ARRAY = pattern(rb"[ \t\r\n]*,?[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
+_SPACE = pattern(rb"[ \t\r\n]*,?[ \t\r\n]*")
+_GAP = pattern(rb"[^\[\]{}]{0,4096}")
+"""Between a trace and the next: white space, but also a byte order mark or a comment."""
+_ARRAY = pattern(rb"\[[ \t\r\n]*(?=\{)")
 _IN_LIST = pattern(rb"[ \t\r\n]*(?:,[ \t\r\n]*(?=\{)|(?=\]))")
 """After an element of a list: another one, or its end."""
 _CLOSING = pattern(rb'\][ \t\r\n]*(?:,[ \t\r\n]*["{\[]|[}{\[])')
@@ -38,6 +40,8 @@ class Next(Struct, frozen=True):
     """Where its first event begins."""
     keys: Mapping[str, Any]
     """The top-level keys up to there."""
+    odd: int = -1
+    """Where something begins that is between the two but does not belong there; -1 if nothing does."""
 
 
 def enter(text: bytes) -> tuple[int, dict[str, Any]] | None:
@@ -72,11 +76,13 @@ def next_array(text: bytes, bare: bool, listed: bool) -> Next | None:
             return Next("element", match.end() + found[0], keys | found[1])
         return Next("list", match.end(), keys)
     gap = _GAP.match(text, at)
-    begin = gap.end() if gap else at
+    assert gap is not None
+    begin = gap.end()
+    odd = -1 if _SPACE.fullmatch(text, at, begin) else at
     if text[begin : begin + 1] == b"{" and (found := enter(text[begin:])):
-        return Next("object", begin + found[0], keys | found[1])
-    match = _ARRAY.match(text, at)
-    return Next("array", match.end(), keys) if match else None
+        return Next("object", begin + found[0], keys | found[1], odd)
+    match = _ARRAY.match(text, begin)
+    return Next("array", match.end(), keys, odd) if match else None
 
 
 def _without_mark(keys: dict[str, Any]) -> dict[str, Any]:

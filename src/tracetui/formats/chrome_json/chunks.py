@@ -365,6 +365,8 @@ class Reader:
             found = next_array(window.text()[close + 1 :], self.bare, len(self.arrays) > 1)
             if found is not None:
                 self._further += 1
+                if found.odd >= 0:
+                    self.intake.store.diagnostics.note("separator", window.offset + close + 1 + found.odd)
                 window.skip(close + 1 + found.at)
                 self._note_keys(found.keys, window.offset)
                 if found.kind == "list":

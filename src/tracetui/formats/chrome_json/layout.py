@@ -18,6 +18,7 @@ from tracetui.formats.window import Window
 
 _SEARCHED = 1 << 26
 """How far into a file to look for events."""
+_TOO_FAR = "has no traceEvents in its first 64 MB: tracetui looks for them no further"
 _SALVAGED = re.compile(
     rb'"(baseTimeNanoseconds|displayTimeUnit|schemaVersion|traceName|record_shapes|with_stack|profile_memory)"'
     rb'\s*:\s*(-?\d{1,19}(?!\d)|"[^"\\\x00-\x1f]{0,1000}")'
@@ -69,7 +70,8 @@ def _damaged_beginning(window: Window, text: bytes, diagnostics: Diagnostics) ->
         return Beginning((False,), salvage(text[: match.start()]))
     found = recover_text(text, "more")
     if not found.events:
-        raise TraceError(_verdict(text) if window.ended else NOT_A_TRACE)
+        begun = text.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{"
+        raise TraceError(_verdict(text) if window.ended else _TOO_FAR if begun else NOT_A_TRACE)
     begin = found.places[0][0]
     head = text[:begin]
     if head.strip(b"\xef\xbb\xbf \t\r\n"):  # else events alone, such as one a line

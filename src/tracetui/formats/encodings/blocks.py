@@ -123,10 +123,11 @@ class Blocks:
         return bool(data)
 
     def _open_piece(self) -> None:
+        self._input = self._input.lstrip(b"\x00")  # padding, as on tapes
         while len(self._input) < 18 and self._more():
-            pass
-        if not self._input.strip(b"\x00"):
-            self._over = True  # the end, or padding
+            self._input = self._input.lstrip(b"\x00")
+        if not self._input:
+            self._over = True
             return
         while (length := self._codec.header(self._input)) is None:
             if len(self._input) > 1 << 20 or not self._more():
