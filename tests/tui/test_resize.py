@@ -91,6 +91,18 @@ async def test_the_app_may_close_right_after() -> None:
         app.exit()
 
 
+@pytest.mark.parametrize("opened", ["question_mark", None])
+async def test_a_screen_that_missed_a_new_size_is_laid_out_for_it(opened: str | None) -> None:
+    app = app_of(DATA / "mlp_eager.json.gz")
+    async with app.run_test(size=(WIDE.width, WIDE.height)) as pilot:
+        if opened:
+            await pilot.press(opened)
+        for screen in app.screen_stack:
+            screen._refresh_layout(NARROW)
+        app.action_redraw()  # as after each change
+        await until(pilot, lambda: all(screen._compositor.size == WIDE for screen in app.screen_stack))
+
+
 def test_the_same_place_in_a_text_that_is_broken_anew() -> None:
     texts = ["one two three four", "", "five six seven"]
     wide, narrow = ([line for text in texts for line in wrap(text, width)] for width in (30, 8))

@@ -26,7 +26,7 @@ from tracetui.tui.loading import LoadTask
 from tracetui.tui.requests import EndComparison, OpenTrace
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.settings import Settings
-from tracetui.tui.textual_private import App, filters, forget_places, mode_of
+from tracetui.tui.textual_private import App, filters, fit, forget_places, mode_of
 from tracetui.tui.themes import NONE, SIXTEEN, THEMES, default_theme, palette_of
 from tracetui.tui.threads import Threads
 
@@ -303,6 +303,8 @@ class TracetuiApp(App):
         """Send every line: another program wrote to the terminal, or we were suspended."""
         self.sent.forget()
         if self.screen_stack:  # empty while the app closes
+            for screen in self.screen_stack:
+                fit(screen)
             self.screen.refresh(layout=True)
 
     # Traces

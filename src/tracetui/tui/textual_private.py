@@ -11,6 +11,7 @@ exists and does what we rely on: run it first when a new version of Textual brea
 - `LazyStrip`, `draw_less`: strips and screens that do less for a key.
 - `_LazyStylesheet`: the parts of a widget (`COMPONENT_CLASSES`) get their styles when they are first drawn,
   and CSS is parsed once.
+- `fit`: lays out a screen that has missed a change of the terminal's size.
 - `forget_drawn`, `forget_places`: clear caches that keep closed widgets alive.
 
 Two parts of the program keep track of what the terminal shows. `SentLines` keeps whole lines of the screen
@@ -337,6 +338,13 @@ def mode_of(app: textual.app.App[Any], screen: Screen[Any]) -> str:
     """The mode of a screen; the current mode if it has none."""
     modes = (mode for mode, stack in app._screen_stacks.items() if screen in stack)
     return next(modes, app.current_mode)
+
+
+def fit(screen: Screen[Any]) -> None:
+    """Lay a screen out for the size of the terminal, if it was laid out for another one: a screen
+    that is opened while the terminal changes its size may miss that."""
+    if screen._compositor.size != screen.app.size:
+        screen._screen_resized(screen.app.size)
 
 
 def lines_of(screen: Screen[Any]) -> list[Strip]:
