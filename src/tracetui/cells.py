@@ -8,6 +8,9 @@ from rich.cells import cell_len, set_cell_size
 
 from tracetui.units import BEFORE_UNIT
 
+WIDEST, TALLEST = 1000, 500
+"""Columns and lines of a screen at most, whatever the terminal says: a small trace then takes 130 MB, and
+70 MB at 80 x 24."""
 SHORTEST_CLAUSE = 5
 """A shorter beginning of a sentence (in cells) says nothing."""
 

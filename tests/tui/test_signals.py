@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -47,6 +47,14 @@ class Terminal:
             if pid:
                 return os.waitstatus_to_exitcode(status)
         raise AssertionError("it did not end")
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except FileNotFoundError:
+        pytest.skip("needs /proc")
 
 
 @contextmanager
@@ -137,6 +145,75 @@ def test_keys_after_the_last_one(keys: bytes) -> None:
         assert b"Error" not in terminal.written
         for sequence in LEFT:
             assert sequence in terminal.written
+
+
+@pytest.mark.parametrize("sizes", [(0, 0), (65535, 65535), (0, 99999)])
+def test_a_terminal_of_any_size_at_the_start_takes_little_memory(sizes: tuple[int, int]) -> None:
+    """What the terminal says, and the environment."""
+    of_terminal, told = sizes
+    size = {"columns": of_terminal, "rows": of_terminal}
+    env = {"COLUMNS": str(told), "LINES": str(told)} if told != of_terminal else {"COLUMNS": "", "LINES": ""}
+    pid, descriptor = on_terminal("open", str(SAMPLE), **size, **env)
+    terminal = Terminal(pid, descriptor)
+    try:
+        terminal.read_until_quiet(20)
+        assert SAMPLE.name.encode() in terminal.written
+        assert resident(pid) < 300 << 20
+        os.write(descriptor, b"\x03")
+        assert terminal.wait() == 0
+    finally:
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os.close(descriptor)
+
+
+def test_a_terminal_of_any_size_takes_little_memory() -> None:
+    with viewer("open", str(SAMPLE)) as terminal:
+        terminal.read_until_quiet()
+        resize(terminal.descriptor, 65535, 65535)
+        terminal.read_until_quiet(5)
+        os.write(terminal.descriptor, b"\x1b[?2048;2$y" + b"\x1b[48;99999999;99999999;9;9t" * 2)
+        terminal.read_until_quiet(5)
+        assert resident(terminal.pid) < 400 << 20
+        resize(terminal.descriptor, 120, 36)
+        os.write(terminal.descriptor, b"\x1b[48;36;120;720;1200t")
+        terminal.read_until_quiet()
+        os.write(terminal.descriptor, b"\x03")
+        assert terminal.wait() == 0
+        assert b"\x1b[?1016h" in terminal.written
+        assert b"\x1b[?1016l" in terminal.written, "the mouse is in cells again"
+
+
+def test_a_program_that_was_stopped_without_being_told_goes_on() -> None:
+    """SIGSTOP, or SIGCONT alone."""
+    with viewer("open", str(SAMPLE)) as terminal:
+        terminal.read_until_quiet()
+        for number in (signal.SIGCONT, signal.SIGSTOP, signal.SIGCONT):
+            os.kill(terminal.pid, number)
+            terminal.read_until_quiet(1)
+        terminal.written = b""
+        os.write(terminal.descriptor, b"?")
+        terminal.read_until_quiet(2)
+        assert b"Moving" in terminal.written, "each key is one key"
+        os.write(terminal.descriptor, b"\x03")
+        assert terminal.wait() == 0
+        for sequence in LEFT:
+            assert sequence in terminal.written
+
+
+def test_a_terminal_that_takes_nothing_holds_up_no_signal() -> None:
+    with viewer("open", str(SAMPLE)) as terminal:
+        terminal.read_until_quiet()
+        for _ in range(20):
+            os.write(terminal.descriptor, b"wwwwssss" * 20 + b"?\x1b[B\x1b[B")
+            time.sleep(0.1)
+        os.kill(terminal.pid, signal.SIGTERM)
+        end = time.monotonic() + 20
+        while not (ended := os.waitpid(terminal.pid, os.WNOHANG))[0]:
+            assert time.monotonic() < end, "it did not end"
+            time.sleep(0.1)
+        assert os.waitstatus_to_exitcode(ended[1]) == 128 + signal.SIGTERM
 
 
 def test_bytes_that_are_no_text_and_no_key_are_ignored() -> None:

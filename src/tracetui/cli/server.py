@@ -33,6 +33,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from tracetui.cells import TALLEST, WIDEST
 from tracetui.cli.common import warn
 from tracetui.safe_text import plain
 
@@ -40,8 +41,6 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 ANY = ("0.0.0.0", "::", "")
 MOST_VIEWERS = 40
 """At a time, as each is a process that holds the trace."""
-WIDEST, TALLEST = 1000, 500
-"""Columns and lines of a screen at most: the small trace then takes 130 MB, and 70 MB at 80 x 24."""
 MOST_INPUT = 1 << 20
 """Bytes of one message, and of what a viewer has not yet read. A pasted text is one message."""
 PIECE = 1 << 14

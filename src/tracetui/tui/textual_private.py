@@ -51,6 +51,7 @@ from textual.css.styles import RenderStyles
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
 from textual.driver import Driver
+from textual.events import Resize
 from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.message import Message
@@ -58,6 +59,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracetui.cells import TALLEST, WIDEST
 from tracetui.safe_text import plain
 from tracetui.tui.ansi_lines import change
 
@@ -218,6 +220,10 @@ class App(textual.app.App[None]):
             self._catch_signals()
         return super()._build_driver(headless, *args, **kwargs)
 
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        return _terminal_driver() if found.__name__ == "LinuxDriver" else found
+
     def _catch_signals(self) -> None:
         """Let SIGTERM, SIGHUP and SIGQUIT end the app like `q`, with exit code 128 + n."""
         loop = asyncio.get_running_loop()
@@ -237,6 +243,12 @@ class App(textual.app.App[None]):
                 signal.signal(getattr(signal, name), stop)
 
     def _end(self, code: int, said: str = "") -> None:
+        leaving = threading.Thread(target=self._leave, args=(said,), daemon=True)
+        leaving.start()
+        leaving.join(PATIENCE / 3)  # it lasts where the terminal takes nothing
+        os._exit(code)
+
+    def _leave(self, said: str) -> None:
         with suppress(Exception):
             if self._driver is not None:
                 # In a thread, Textual fails to switch off the mouse reports.
@@ -245,7 +257,6 @@ class App(textual.app.App[None]):
                 self._driver.close()  # its thread writes what is left
             if said and sys.__stderr__ is not None:
                 print(said, file=sys.__stderr__, flush=True)
-        os._exit(code)
 
     def _handle_exception(self, error: Exception) -> None:
         """End the program even if it waits for something that will never come, such as the mounting of a
@@ -279,6 +290,40 @@ class App(textual.app.App[None]):
         if not priority and self.take_key(key):
             return True
         return await super()._check_bindings(key, priority)
+
+
+def _terminal_driver() -> type[Driver]:
+    """Textual's driver for a terminal, but for sizes beyond all screens, and it goes on after any SIGCONT."""
+    from textual.drivers.linux_driver import LinuxDriver
+
+    class TerminalDriver(LinuxDriver):
+        def __init__(self, app: textual.app.App[Any], **options: Any) -> None:
+            super().__init__(app, **options)
+            self._size = self._size or self._get_terminal_size()
+
+        def _get_terminal_size(self) -> tuple[int, int]:
+            width, height = super()._get_terminal_size()
+            return min(width, WIDEST), min(height, TALLEST)
+
+        def process_message(self, message: Message) -> None:
+            if isinstance(message, Resize):  # the terminal says its size itself
+                width, height = message.size
+                size = max(1, min(width, WIDEST)), max(1, min(height, TALLEST))
+                message = Resize.from_dimensions(size, message.pixel_size)
+            super().process_message(message)
+
+        def stop_application_mode(self) -> None:
+            if self._mouse_pixels:
+                self.write("\x1b[?1016l")
+            super().stop_application_mode()
+
+        def _sigcont_application(self, *given: Any) -> None:
+            if self._auto_restart and self._key_thread is not None and self._key_thread.is_alive():
+                self.suspend_application_mode()  # after SIGSTOP, of which nobody was told
+                self._must_signal_resume = True
+            super()._sigcont_application(*given)
+
+    return TerminalDriver
 
 
 def _ignore_invalid_input() -> None:
