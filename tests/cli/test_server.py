@@ -524,6 +524,13 @@ def test_beyond_its_bound_there_is_no_memory() -> None:
     assert (done.stdout, done.stderr) == ("enough\n", "")
 
 
+async def test_input_that_is_no_key_is_ignored(shared: Served) -> None:
+    async with shared.viewer() as browser:
+        for text in ("", "\x1b[97;1:3u", "c"):
+            await browser.send_json(["stdin", text])
+        await read(browser, b"off in a browser")
+
+
 # Who leaves, and how
 
 

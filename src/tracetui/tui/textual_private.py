@@ -337,7 +337,7 @@ def _ignore_invalid_input() -> None:
 
     class Lenient(XTermParser):
         def feed(self, data: str) -> Iterable[Message]:
-            for character in data or [""]:  # "" is the end
+            for character in data:  # nothing may come from a browser: Textual would take it for the end
                 yield from self._tried(super().feed(character))
 
         def tick(self) -> Iterable[Message]:
@@ -360,7 +360,9 @@ def _ignore_invalid_input() -> None:
         return functools.partial(Decoder, errors="ignore")
 
     linux_driver.getincrementaldecoder = decoder  # type: ignore[attr-defined]
-    linux_driver.XTermParser = Lenient  # type: ignore[attr-defined]
+    for driver in (linux_driver, sys.modules.get("textual.drivers.web_driver")):
+        if driver is not None:
+            driver.XTermParser = Lenient  # type: ignore[attr-defined]
 
 
 def filters(app: textual.app.App[Any]) -> list[LineFilter]:
