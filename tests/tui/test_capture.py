@@ -290,8 +290,13 @@ async def test_arguments_by_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert "-- --lr 0.1 '-q?' 'a  b'" in text(app)
         screen.form.post_message(Paste(" --data x \\\r\n\t--amp\n"))
         await pilot.pause()
-        assert "a  b' --data x --amp" in " ".join(text(app).split("\n")[-3:])
-        assert "--amp▏" in text(app), "the end of a long line is what is seen"
+        shown = '--lr 0.1 -q? "a  b" --data x   --amp'
+        assert f"arguments      {shown}▏" in text(app), "all of it"
+        screen.form.post_message(Paste(" word" * 20 + " end"))
+        await pilot.pause()
+        assert "word end▏" in text(app), "of a longer one its end"
+        await pilot.press(*["backspace"] * 104)
+        assert f"{shown}▏" in text(app)
         await pilot.press(*["backspace"] * 4, "enter")
     assert results[0] is not None
     assert results[0].script_args == ("--lr", "0.1", "-q?", "a  b", "--data", "x", "-")

@@ -9,7 +9,7 @@ from textual.strip import Strip
 
 from tracetui.capture.catalog import WORKLOADS, Option
 from tracetui.capture.options import CaptureOptions
-from tracetui.cells import cell, middle, wrap
+from tracetui.cells import cell, fits, middle, wrap
 from tracetui.safe_text import plain
 from tracetui.tables.model import scrolled
 from tracetui.tui.bindings import bind
@@ -129,13 +129,14 @@ class Form(Drawn, can_focus=True):
         shown = plain(text_of(self.options, field))
         if here and field.kind == "text":
             shown += "▏"
-        arrows = ("◂ ", " ▸") if here else ("  ", "  ")
-        value = cell(f"{arrows[0]}{middle(shown, VALUE - 4)}{arrows[1]}", VALUE)
+        arrows = ("◂ ", " ▸") if here and (field.choices or field.kind != "text") else ("  ", "  ")
+        size = width - LABEL - 1 if here and not fits(shown, VALUE - 4) else VALUE
+        value = cell(f"{arrows[0]}{middle(shown, size - 4)}{arrows[1]}", size)
         label = cell(f" {field.label or field.name.replace('_', ' ')}", LABEL)
         style = self.look("cursor" if here else "text")
         faint = self.look("dim")
         text_beside = field.help if width >= WIDE else ""
-        help = cell(f"  {text_beside}", max(0, width - LABEL - VALUE - 1))
+        help = cell(f"  {text_beside}", max(0, width - LABEL - size - 1))
         strip = Strip([Segment(" ", faint), Segment(label + value, style), Segment(help, faint)])
         return strip.adjust_cell_length(width)
 
