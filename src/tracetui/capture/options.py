@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tracetui.capture.catalog import WORKLOADS, Option, Value
+from tracetui.capture.naming import program_stem
 
 DTYPES = ("auto", "bf16", "fp16", "fp32")
 MODES = ("default", "reduce-overhead", "max-autotune")
@@ -268,16 +269,18 @@ class CaptureOptions:
 
     @property
     def stem(self) -> str:
-        """The files' name without suffix, as in the series: "64x128x768x3072_bf16_warm_compile".
+        """The files' name without suffix: "64x128x768x3072_bf16_warm_compile" as in the series, or
+        "train-lr=0.1" for a script, to which `_cold`, `_compile` and a mode are added.
 
         Under torchrun it ends with the rank: each rank makes its own capture.
         """
-        parts = []
         if self.kind == "workload":
-            parts += [WORKLOADS[self.target].tag(self.params), self.dtype]
-        parts.append("warm" if self.warmup else "cold")
-        if self.kind not in PROGRAMS:
-            parts.append("compile" if self.compile else "eager")
+            parts = [WORKLOADS[self.target].tag(self.params), self.dtype]
+            parts += ["warm" if self.warmup else "cold", "compile" if self.compile else "eager"]
+        else:
+            parts = [program_stem(self.target, self.script_args, module=self.module)]
+            parts += [] if self.warmup else ["cold"]
+            parts += ["compile"] if self.compile else []
         if self.compile and self.mode != "default":
             parts.append(self.mode)
         rank = launched_rank()
