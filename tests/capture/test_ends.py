@@ -77,15 +77,39 @@ def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.S
 
 @torch
 @linux
-def test_a_killed_parent_takes_everything_along(sleeper: str, tmp_path: Path) -> None:
-    process = cli(sleeper, cwd=tmp_path)
+def test_a_killed_parent_leaves_the_program_alone(tmp_path: Path) -> None:
+    """It goes on to its own end, as if nobody recorded; a workload of ours ends."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, time, torch\n"
+        "model = torch.nn.Linear(4, 4)\n"
+        "optimizer = torch.optim.SGD(model.parameters())\n"
+        "print('pids', os.getpid(), flush=True)\n"
+        "while not os.path.exists('go'): time.sleep(0.01)\n"
+        "for _ in range(30): model(torch.ones(4)).sum().backward(); optimizer.step()\n"
+        "open('ended', 'w').close()\n"
+    )
+    process = cli(str(script), cwd=tmp_path)
     assert process.stdout is not None
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if line.startswith("pids "):
-            break
-    pids = pids_told(lines)
+    pids = pids_told([process.stdout.readline()])
+    process.kill()
+    assert wait_until(lambda: not list(tmp_path.glob("traces/*/.capture-*")))
+    (tmp_path / "go").touch()
+    assert wait_until((tmp_path / "ended").exists)
+    process.communicate(timeout=300)
+    assert wait_until(lambda: not any(map(alive, pids)))
+    assert not list(tmp_path.glob("traces/*/*"))
+
+
+@torch
+@linux
+def test_a_killed_parent_takes_a_callable_along(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(
+        "import os, time\ndef step():\n    print('pids', os.getpid(), flush=True)\n    time.sleep(300)\n"
+    )
+    process = cli("endless:step", cwd=tmp_path)
+    assert process.stdout is not None
+    pids = pids_told([process.stdout.readline()])
     process.kill()
     process.communicate(timeout=300)
     assert wait_until(lambda: not any(map(alive, pids)))
@@ -136,7 +160,7 @@ def test_a_killed_child(sleeper: str, options: Make, tmp_path: Path) -> None:
             os.kill(told[0], signal.SIGKILL)
     end = capture.end
     assert isinstance(end, Failed)
-    assert (end.kind, end.message) == ("killed", "the capture process was killed (SIGKILL; out of memory?)")
+    assert (end.kind, end.message) == ("killed", f"{sleeper} was killed (SIGKILL; out of memory?)")
     assert not any(map(alive, told))  # nor what the child had started
     assert not (tmp_path / "out").exists()
 
@@ -149,7 +173,7 @@ def test_a_crash(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch)
     script.write_text("import ctypes\nprint('soon')\nctypes.string_at(0)\n")
     end = start(options(str(script))).wait()
     assert isinstance(end, Failed)
-    assert end.message == "the capture process was killed (SIGSEGV)"
+    assert end.message == f"{script} was killed (SIGSEGV)"
     assert end.tail[0] == "soon"
     assert any("crash.py" in line for line in end.tail)  # where it crashed
 
@@ -169,7 +193,7 @@ def test_a_forked_process_that_holds_the_pipes(tmp_path: Path, options: Make) ->
     capture = start(options(str(script)))
     end = capture.wait()
     assert isinstance(end, Failed)
-    assert end.message == "the capture process ended unexpectedly, with exit status 7"
+    assert end.message == f"{script} ended with exit status 7"
     assert end.elapsed < 600, "not until that ends"
     told = pids_told([event.text for event in capture.events if isinstance(event, Output)])
     assert len(told) == 1

@@ -126,7 +126,7 @@ def test_the_commands(tmp_path: Path) -> None:
     sizes = [word for name, value in SMALL["mlp"].items() for word in (f"--{name}", str(value))]
     ran = tracetui("capture", "mlp", *sizes, "--device", "cpu", "--no-open", "--output", str(out))
     files = [out / "mlp" / f"8x8x8x8_fp32_warm_eager{suffix}" for suffix in (".json", ".txt", ".meta.json")]
-    assert ran.stderr == "note: capturing on the CPU: the trace has no GPU lane\n"
+    assert ran.stderr == "note: capturing on the CPU, so the trace has no GPU lane\n"
     assert ran.stdout.splitlines()[-3:] == [str(path) for path in files]
     assert ran.stdout.startswith(tracetui("summary", str(files[0])).stdout)
     assert "PyTorch's own table is the .txt" in ran.stdout.splitlines()[-4]

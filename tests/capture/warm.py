@@ -20,7 +20,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +94,11 @@ class Fork(Popen):
             warnings.simplefilter("ignore")  # that PyTorch has threads
             pid = os.fork()
         if pid == 0:
-            kept = {*streams, *self._passed}
-            for fd in map(int, os.listdir("/proc/self/fd")):
-                if fd > 2 and fd not in kept:
-                    with suppress(OSError):
-                        os.close(fd)
+            for fd in ours:
+                os.close(fd)
+            if self._passed:  # the other ends of these pipes lie between them
+                for fd in {*range(*self._passed)} - {*self._passed, *streams}:
+                    os.close(fd)
             become(job, streams)
         return pid
 

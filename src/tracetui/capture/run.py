@@ -295,7 +295,7 @@ class Capture:
             ended = "ending" in self._said and (status < 0 or status == 128 + signal.SIGINT)
             if status and program and not ended:
                 how = _how_it_left(self._said, status)
-                text = f"{self.options.target} {how}, after what it did was recorded"
+                text = f"{self.options.target} {how}; what it did until then is recorded"
                 self._emit(Note(self._now(), "script_failed", _safe(text)))
             seconds = {phase.value: round(s, 3) for phase, s in phase_times(self.events, self._now())}
             info: dict[str, Any] = {"seconds": seconds}
@@ -311,7 +311,7 @@ class Capture:
         if "theirs" in self._said:
             return self._theirs(self._said["theirs"]["traces"], status)
         code = (status if status > 0 else 128 - status) if program and status else None
-        if "failed" in self._said:
+        if "failed" in self._said and not (code and self._said["failed"]["kind"] == "nothing"):
             last = self._said["failed"]
             kind = str(last["kind"])
             tail = self._safe_tail() if kind in ("workload", "out_of_memory") else ()
@@ -324,10 +324,8 @@ class Capture:
         if program and (status >= 0 or "left" in self._said):
             text = f"{self.options.target} {_how_it_left(self._said, status)}"
             return Failed(self._now(), "workload", _safe(text), self._safe_tail(), code)
-        what = self.options.target if program else "the capture"
-        return Failed(
-            self._now(), "killed", _safe(f"{what} {_how_it_ended(status)}"), self._safe_tail(), code
-        )
+        text = f"{self.options.target if program else 'the capture process'} {_how_it_ended(status)}"
+        return Failed(self._now(), "killed", _safe(text), self._safe_tail(), code)
 
     def _theirs(self, traces: list[str], status: int) -> Done | Failed:
         """What the program's own profilers recorded."""
@@ -363,14 +361,14 @@ def _how_it_left(said: dict[str, dict[str, Any]], status: int) -> str:
 
 def _how_it_ended(status: int) -> str:
     if status >= 0:
-        return f"process ended unexpectedly, with exit status {status}"
+        return f"ended unexpectedly, with exit status {status}"
     try:
         name = signal.Signals(-status).name
     except ValueError:
         name = f"signal {-status}"
     if name == "SIGKILL":
         name += "; out of memory?"
-    return f"process was killed ({name})"
+    return f"was killed ({name})"
 
 
 def _disk_message(output: str, error: OSError) -> str:

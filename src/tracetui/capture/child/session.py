@@ -31,10 +31,12 @@ def main(arguments: list[str]) -> None:
     channel = Channel([int(word) for word in arguments])
     job = channel.read_job()
     job["inherits"] = bool(arguments)
-    if job["kind"] in ("script", "module"):
+    program = job["kind"] in ("script", "module")
+    if not (program and arguments):  # a program that has our streams says what it would say without us
+        faulthandler.enable(all_threads=False)
+    if program:
         run_program(job, channel)
         return
-    faulthandler.enable(all_threads=False)
     try:
         capture(job, channel)
     except Failure as failure:
