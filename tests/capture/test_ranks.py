@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -30,3 +31,28 @@ def test_each_rank_has_a_trace_with_its_communication(
         trace = load(tmp_path / "ddp" / f"ddp-dim=16,layers=1,batch=4_rank{rank}.json")
         assert "gloo:all_reduce" in trace.names
         assert trace.info.path.endswith(f"rank{rank}.json")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands in for torchrun")
+def test_ranks_are_started_by_torchrun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with the same options, and with a file for the path of its trace; torchrun's exit code is ours."""
+    (tmp_path / "train.py").touch()
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n[ -w "$TRACETUI_REPORT" ] && exit 5\n')
+    python.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    words = ["capture", "train.py", "--ranks", "2", "--gzip", "--python", str(python), "--", "--lr", "1"]
+    command = [sys.executable, "-m", "tracetui", *words]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 5
+    told = ended.stdout.splitlines()
+    assert told[:6] == ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
+    rest = ["train.py", "--no-open", "--gzip", "--python", str(python), "--", "--lr", "1"]
+    assert told[told.index("capture") + 1 :] == rest
+
+
+def test_only_a_script_has_ranks() -> None:
+    command = [sys.executable, "-m", "tracetui", "capture", "mlp", "--ranks", "2"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == "tracetui: --ranks applies only to a script.py or -m MODULE\n"

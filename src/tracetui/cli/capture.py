@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
+import subprocess
 import sys
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -22,12 +26,17 @@ from tracetui.capture.events import (
     Phase,
     Progress,
 )
-from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError, launched_rank
+from tracetui.capture.interpreter import find_python
+from tracetui.capture.options import OPTIONS, PROGRAMS, CaptureOptions, OptionError, launched_rank
+from tracetui.capture.process import StartError
 from tracetui.capture.run import Capture, start
 from tracetui.cli.attach import Span
-from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, looks, stop_signals
+from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, looks, stop_signals, warn
 from tracetui.cli.completion import words_or_files
 from tracetui.safe_text import plain
+
+REPORT = "TRACETUI_REPORT"
+"""Environment variable of a rank: the file to which it adds the path of its trace."""
 
 
 def _flags(workload: Workload) -> str:
@@ -98,10 +107,21 @@ def common_option(o: Option) -> click.Parameter:
     metavar="TARGET [-- SCRIPT_ARGS]...",
     shell_complete=lambda ctx, param, typed: words_or_files(WORKLOADS, typed),
 )
+@click.option(
+    "--ranks",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Start N of it through torchrun, as for one per GPU; each records itself.",
+)
 @click.option("--open/--no-open", "open_app", default=True, help="Open the trace afterwards (on a terminal).")
 @looks
 def capture_command(
-    words: tuple[str, ...], open_app: bool, theme: str | None, ascii: bool, **given: Any
+    words: tuple[str, ...],
+    ranks: int | None,
+    open_app: bool,
+    theme: str | None,
+    ascii: bool,
+    **given: Any,
 ) -> None:
     """Profile TARGET under torch.profiler, in a separate process, and open the trace.
 
@@ -115,7 +135,7 @@ def capture_command(
     The files go into a folder inside DIR: the trace (.json), PyTorch's table (.txt), and the versions and
     options used (.meta.json). Without a terminal, a summary of the trace is printed.
 
-    Under torchrun (torchrun --nproc-per-node 2 --no-python tracetui capture script.py) every rank captures
+    --ranks N, or torchrun --nproc-per-node N --no-python tracetui capture script.py: every rank captures
     itself, into files whose names end with its rank.
     """
     names = {p.name for w in WORKLOADS.values() for p in w.params}
@@ -126,6 +146,9 @@ def capture_command(
         if words[0].endswith(".py") and not given["module"]:
             check_exists(words[0], 2)
         options = CaptureOptions(target=words[0], params=params, script_args=words[1:], **given)
+        if ranks is not None:
+            options.check()
+            _capture_ranks(options, ranks, open_app, theme, ascii)
         result = _capture(options)
     except OptionError as error:
         unknown = words and words[0] not in WORKLOADS and ":" not in words[0] and not given["module"]
@@ -141,9 +164,50 @@ def capture_command(
             emit("\nFiles written (PyTorch's own table is the .txt):")
     for path in result.files:
         click.echo(plain(str(path)), err=app)
+    if report := os.environ.get(REPORT):
+        with open(report, "a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(str(result.trace.absolute()) + "\n")
     if app:
         open_trace(str(result.trace), theme, ascii)
     sys.exit(result.info.get("exit_status", 0))
+
+
+def _capture_ranks(
+    options: CaptureOptions, ranks: int, open_app: bool, theme: str | None, ascii: bool
+) -> NoReturn:
+    """Start captures of a script through torchrun, open what they recorded, and exit as torchrun does."""
+    if options.kind not in PROGRAMS:
+        raise OptionError("--ranks applies only to a script.py or -m MODULE")
+    try:
+        python, said = find_python(options.python)
+    except StartError as error:
+        fail(str(error))
+    if said:
+        warn(said)
+    own = os.path.abspath(sys.argv[0])
+    started = os.path.basename(own).startswith("tracetui") and os.access(own, os.X_OK)
+    target, *rest = options.to_argv()
+    command = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    command += ["--no-python", *([own] if started else [sys.executable, "-m", "tracetui"])]
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8", errors="surrogateescape") as report:
+        torchrun = subprocess.Popen(
+            [*command, "capture", target, "--no-open", *rest], env={**os.environ, REPORT: report.name}
+        )
+        while True:
+            try:
+                with stop_signals():
+                    status = torchrun.wait()
+                break
+            except Stopped as stop:  # each rank keeps what there is; Ctrl+C has reached them by itself
+                if stop.signal != signal.SIGINT:
+                    torchrun.send_signal(stop.signal)
+        paths = sorted(report.read().splitlines())
+    if paths and open_app and sys.stdout.isatty() and sys.stdin.isatty():
+        from tracetui.cli.open import start as start_app
+        from tracetui.session.folder import found_at
+
+        start_app(theme, ascii, [found_at(Path(path)) for path in paths])
+    sys.exit(status if status >= 0 else 128 - status)
 
 
 def _capture(options: CaptureOptions) -> CaptureResult:
@@ -159,7 +223,7 @@ def _capture(options: CaptureOptions) -> CaptureResult:
             break
         except Stopped as stop:
             # A program may clean up as it would without us. Who asks twice wants it to end now.
-            if stopped:
+            if stopped == stop.signal:
                 capture.cancel()
             else:
                 capture.stop(stop.signal)
