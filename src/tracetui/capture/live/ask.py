@@ -368,7 +368,7 @@ class _Once:
                     if one.written >= 0:
                         why = "its file was never finished, as happens with a quota or a file size limit"
                     why = "the disk is full" if _full(one.here) else why
-                    one.lost = f"process {pid} wrote no trace: {why}"
+                    one.lost = f"process {pid} {hindrance(one.process) or f'wrote no trace: {why}'}"
 
     def _find_hindrance(self, one: _Asked, now: float) -> None:
         """Look, once a second, what keeps a process from recording."""
