@@ -300,6 +300,7 @@ class _Once:
             or knock.recording
             or started(one.process.pid) != one.process.ticks
             or (one.at is not None and (one.again or not self._dropped(one)))
+            or self._written(one) > 0  # it did record, and could not write: the disk is full
         ):
             here.answer(knock)
             return
