@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tracetui.capture.live import ask, processes
+from tracetui.capture.live import ask, places, processes
 from tracetui.capture.live.model import AttachError, News, Stage, Wanted, seconds
 from tracetui.cli.main import main
 from tracetui.trace import load
@@ -127,6 +127,8 @@ def test_stopped_in_the_middle_and_with_its_descriptors_closed(
     assert loop != LOOP
     (folder / "loop.py").write_text(loop)
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1.5)
+    recordings = places.private(folder / "recordings")
+    monkeypatch.setenv("KINETO_ONDEMAND_TRACE_DIR", str(recordings))
     with started_by_run(folder, sys.executable) as job:
         wait_until_it_trains(job, 1)
         one = processes.find(job.pid)
@@ -138,6 +140,7 @@ def test_stopped_in_the_middle_and_with_its_descriptors_closed(
         job.send_signal(signal.SIGSTOP)
         with pytest.raises(AttachError, match=r"is stopped \(SIGSTOP\)"):
             list(events)
+        assert len(list(recordings.iterdir())) == 1, "it will write there"
         job.send_signal(signal.SIGCONT)
         attach(folder, str(job.pid), "--duration", "100ms")
         (folder / "close").touch()
