@@ -1030,7 +1030,12 @@ def test_one_that_has_closed_its_socket_is_said(meeting: Path, monkeypatch: pyte
         closed.kill()
     for result in results:
         assert (result.exit_code, result.stdout) == (1, "")
-        assert f"tracetui: process {closed.pid} has closed the socket" in result.stderr
+    first, last = results[0].stderr.splitlines()
+    assert first == f"tracetui: waiting for process {closed.pid} to open a socket on which it asks"
+    assert last.startswith(f"tracetui: process {closed.pid} has closed the socket on which PyTorch asks")
+    assert results[1].stderr.endswith(
+        f"process {closed.pid} has no socket on which it asks, at least not now\n"
+    )
 
 
 def only(monkeypatch: pytest.MonkeyPatch, *those: subprocess.Popen[str]) -> None:

@@ -212,12 +212,14 @@ def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEve
             reason = why_not(int(target))
             if reason:
                 raise AttachError(reason)
-            if _has_torch(int(target)):  # about to have a socket, or no longer
-                patience = patience or time.monotonic() + SOCKET_SECONDS
-                if no_wait or time.monotonic() > patience:
-                    raise AttachError(f"process {target} {CLOSED}")
-                what = f"for process {target} to be ready to be asked"
             what, lacks = f"for process {target} to import PyTorch", ""
+            if _has_torch(int(target)):  # about to have a socket, or no longer
+                what = f"for process {target} to open a socket on which it asks"
+                patience = patience or time.monotonic() + SOCKET_SECONDS
+                if no_wait:
+                    raise AttachError(f"process {target} has no socket on which it asks, at least not now")
+                if time.monotonic() > patience:
+                    raise AttachError(f"process {target} {CLOSED}")
         elif target is not None:
             name = plain(target, 60)
             what = f"for a process with {name} in its command"
