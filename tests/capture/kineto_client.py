@@ -5,7 +5,7 @@ with EXIT from it. Switches: "empty" (the first recording has no event), "always
 request is dropped), "late" (so it is, with its file opened), "never" (none is answered), "slow" (its file is
 empty for three seconds), "unfinished" (its file keeps the name of an unfinished one), "die" (ends while it
 records), "busy" (says that it records already), "fork" (has a child, as a DataLoader's worker, with its
-socket).
+socket), "exec" (becomes another program when it is told to record), "close" (closes its socket then).
 """
 
 import contextlib
@@ -90,6 +90,11 @@ class Client:
 
     def record(self, wanted):
         self.recording = True
+        if "exec" in SWITCHES:
+            os.execv("/bin/sleep", ["sleep", "600"])
+        if "close" in SWITCHES:
+            self.socket.close()
+            return
         start = float(wanted.get("PROFILE_START_TIME", 0)) / 1000 or time.time()
         seconds = float(wanted.get("ACTIVITIES_DURATION_MSECS", 100)) / 1000
         time.sleep(max(0.0, start - time.time()))

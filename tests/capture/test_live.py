@@ -28,6 +28,7 @@ from click.testing import CliRunner, Result
 from tracetui.capture.live import ask, launch, listener, places, processes, procfs
 from tracetui.capture.live.listener import Listener, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted, seconds
+from tracetui.cli import attach
 from tracetui.cli.main import main
 from tracetui.tables.jobs import jobs_table
 from tracetui.trace import load
@@ -470,6 +471,8 @@ def test_of_several_those_in_which_nothing_ran_are_named(job: Start, tmp_path: P
         ("die", 30, 30, "ended before its recording was complete"),
         ("never", 30, 0.2, "wrote no trace: it may be running under a profiler already"),
         ("unfinished", 30, 0.2, "wrote no trace: its file was never finished"),
+        ("exec", 30, 0.2, r"runs another program now \(exec\)"),
+        ("close", 30, 0.2, "has closed the socket on which PyTorch asks"),
         ("busy", 0, 1, "is already recording, for another profiler or an earlier request"),
     ],
 )
@@ -572,11 +575,56 @@ def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pyt
     process.send_signal(signal.SIGSTOP)
     with monkeypatch.context() as patch:
         patch.setattr(ask, "PATIENCE_SECONDS", 0.2)
-        with pytest.raises(AttachError, match="is not asking: it is stopped"):
+        with pytest.raises(AttachError, match=r"is stopped \(SIGSTOP\): it cannot record until it goes on"):
             follow(ask.record([replace(one, interval=0)], SHORT, tmp_path))
     process.send_signal(signal.SIGCONT)
     recorded, _ = follow(ask.record([one], SHORT, tmp_path))
     assert len(recorded.paths) == 1
+
+
+@pytest.mark.parametrize("wanted", [Wanted(duration=0.5), Wanted(steps=10**5)])
+def test_stopped_while_it_records(
+    wanted: Wanted, job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is bounded, and the folder stays: without it, PyTorch would print an error later."""
+    monkeypatch.setattr(ask, "DROPPED_SECONDS", 30)
+    process = job("600", "0.05", "slow")
+    events = ask.record([found(process)], wanted, tmp_path)
+    while next(events).stage is not Stage.RECORDING:  # type: ignore[union-attr]
+        pass
+    wait_for(lambda: list(places.recording_root().rglob("*.tmp")))
+    process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.2)
+    with pytest.raises(AttachError, match=r"is stopped \(SIGSTOP\)"):
+        follow(events)
+    process.send_signal(signal.SIGCONT)
+    wait_for(lambda: list(places.recording_root().rglob("trace_*.json")))
+    assert process.poll() is None
+
+
+def test_the_folder_of_a_recording_that_is_removed_is_named(job: Start, tmp_path: Path) -> None:
+    events = ask.record([found(job("600"))], Wanted(duration=60), tmp_path)
+    while next(events).stage is not Stage.RECORDING:  # type: ignore[union-attr]
+        pass
+    (folder,) = places.recording_root().iterdir()
+    shutil.rmtree(folder)
+    with pytest.raises(AttachError, match=f"wrote no trace: {folder} was removed"):
+        follow(events)
+
+
+def test_what_is_left_of_a_job_that_forked_and_ended_is_not_asked(job: Start) -> None:
+    """As a daemon does: its child has the socket, but nothing that asks."""
+    parent = job("600", "0.05", "fork")
+    child = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
+    assert processes.forked_by(parent.pid) == [child]
+    os.kill(child, signal.SIGSTOP)  # else it ends with its parent
+    parent.kill()
+    parent.wait()
+    try:
+        assert child not in {one.pid for one in processes.processes()}
+        assert "was forked by one that has ended, and cannot be asked" in processes.why_not(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_job_that_has_ended_is_not_asked_for_ever(job: Start, tmp_path: Path) -> None:
@@ -771,6 +819,7 @@ def test_run_is_the_command_itself(meetings: Path) -> None:
     bare = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": str(meetings), "A": "b=c"}
     with started_by_run("env", env=bare) as job:
         found = dict(line.split("=", 1) for line in job.communicate()[0].decode().splitlines())
+    assert found.pop("TRACETUI_RUN") == str(job.pid)
     assert {name: value for name, value in found.items() if not name.startswith("KINETO_")} == bare
     assert len(found) == len(bare) + 5
     with started_by_run("sleep", "30") as job:
@@ -971,6 +1020,83 @@ def test_one_that_has_not_imported_pytorch_is_said(meeting: Path) -> None:
     assert result.stderr == f"tracetui: process {early.pid} has not imported PyTorch, at least not yet\n"
 
 
+def test_one_that_has_closed_its_socket_is_said(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = {**os.environ, **launch.environment(meeting, {})}
+    monkeypatch.setattr(procfs, "has_torch", lambda pid: True)
+    monkeypatch.setattr("tracetui.cli.attach.SOCKET_SECONDS", 0.1)
+    with subprocess.Popen(["sleep", "600"], env=env) as closed:
+        wait_for(lambda: procfs.arguments(closed.pid) == ["sleep", "600"])
+        results = [run("attach", str(closed.pid), *words) for words in ([], ["--no-wait"])]
+        closed.kill()
+    for result in results:
+        assert (result.exit_code, result.stdout) == (1, "")
+    first, last = results[0].stderr.splitlines()
+    assert first == f"tracetui: waiting for process {closed.pid} to open a socket on which it asks"
+    assert last.startswith(f"tracetui: process {closed.pid} has closed the socket on which PyTorch asks")
+    assert results[1].stderr.endswith(
+        f"process {closed.pid} has no socket on which it asks, at least not now\n"
+    )
+
+
+def only(monkeypatch: pytest.MonkeyPatch, *those: subprocess.Popen[str]) -> None:
+    """Other tests' jobs are not seen."""
+    every = {one.pid for one in those}
+    monkeypatch.setattr(
+        "tracetui.cli.attach._jobs",
+        lambda: processes.jobs([one for one in processes.processes() if one.pid in every]),
+    )
+
+
+def test_the_only_job_is_named_and_taken_if_run_started_it(
+    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "attach", "--no-open", "--duration", "50ms", "-o", str(tmp_path)
+    one = job("600")
+    only(monkeypatch, one)
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"tracetui: the only job is {one.pid} python")
+    assert result.stderr.endswith(
+        f'not started by "tracetui run": to record it, name it: tracetui attach {one.pid}\n'
+    )
+    assert list(tmp_path.glob("*.json")) == []
+    two = job("600", TRACETUI_RUN="1")
+    only(monkeypatch, two)
+    result = run(*words)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.startswith(f"tracetui: the only job is {two.pid} python")
+    assert re.search(r"\(runs for \d+ s\)\n$", result.stderr)
+    only(monkeypatch, one, two)
+    assert run(*words).exit_code == 2, "one of two is never picked"
+
+
+def test_a_job_that_nobody_named_is_asked_about(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = job("600")
+    only(monkeypatch, one)
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr("tracetui.cli.attach.sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+    asked = list[str]()
+    monkeypatch.setattr("click.confirm", lambda text, **_: asked.append(text))
+    with pytest.raises(AttachError, match="nothing was recorded"):
+        attach._confirm(attach._jobs()[0])
+    assert re.fullmatch(rf"Record {one.pid} python.* \(runs for \d+ s\)\?", asked[0])
+
+
+def test_another_job_is_not_the_same_started_again(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = job("600"), job("601")
+    before = found(one)
+    only(monkeypatch, other)
+    with pytest.raises(AttachError, match=f"process {one.pid} has ended") as said:
+        attach._started_again(None, False, before)
+    assert said.value.gone
+    same, third = job("600"), job("600")
+    only(monkeypatch, same, other)
+    assert [found.pid for found in attach._started_again(None, False, before)] == [same.pid]
+    only(monkeypatch, same, third)
+    with pytest.raises(AttachError, match="several jobs could be meant now"):
+        attach._started_again(None, False, before)
+
+
 def test_others_processes_and_folders_are_said(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     one = job("600")
     with monkeypatch.context() as patch:
@@ -1105,6 +1231,7 @@ def test_it_asks_before_anything_slow_is_imported() -> None:
 def test_env_for_each_way_to_start_a_job(meetings: Path) -> None:
     plain = dict(line.split("=", 1) for line in run("env", "--format", "plain").stdout.splitlines())
     assert plain == json.loads(run("env", "--format", "json").stdout)
+    assert "TRACETUI_RUN" not in plain
     assert plain["KINETO_IPC_SOCKET_DIR"] == str(meetings / "tracetui" / "shared")
     told = subprocess.run(
         ["sh", "-c", 'eval "$1"; env', "sh", run("env").stdout], capture_output=True, text=True, check=True

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +16,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tracetui.capture.live import ask
-from tracetui.capture.live.model import seconds
+from tracetui.capture.live import ask, places, processes
+from tracetui.capture.live.model import AttachError, News, Stage, Wanted, seconds
 from tracetui.cli.main import main
 from tracetui.trace import load
 
@@ -56,6 +58,12 @@ if ranks:
     dist.destroy_process_group()
 print("done", *sys.argv[2:])
 sys.exit(0 if ranks else 6)
+"""
+
+
+CLOSE = """
+    if os.path.exists(os.path.dirname(sys.argv[1]) + "/close"):
+        os.closerange(3, 4096)
 """
 
 
@@ -109,6 +117,40 @@ def test_a_training_loop_that_runs(folder: Path) -> None:
     assert sum(e.get("name") == "Optimizer.step#SGD.step" for e in events) in (2, 3, 4)
     assert any("Input Dims" in e.get("args", {}) for e in events)
     assert any(e.get("cat") == "python_function" for e in events)
+
+
+def test_stopped_in_the_middle_and_with_its_descriptors_closed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so, and the job goes on as without us."""
+    loop = LOOP.replace("    time.sleep(0.005)\n", "    time.sleep(0.005)\n" + CLOSE)
+    assert loop != LOOP
+    (folder / "loop.py").write_text(loop)
+    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1.5)
+    recordings = places.private(folder / "recordings")
+    monkeypatch.setenv("KINETO_ONDEMAND_TRACE_DIR", str(recordings))
+    with started_by_run(folder, sys.executable) as job:
+        wait_until_it_trains(job, 1)
+        one = processes.find(job.pid)
+        assert one is not None
+        events = ask.record([one], Wanted(steps=10), folder)
+        for event in events:
+            if isinstance(event, News) and event.stage is Stage.RECORDING:
+                break
+        job.send_signal(signal.SIGSTOP)
+        with pytest.raises(AttachError, match=r"is stopped \(SIGSTOP\)"):
+            list(events)
+        assert len(list(recordings.iterdir())) == 1, "it will write there"
+        job.send_signal(signal.SIGCONT)
+        attach(folder, str(job.pid), "--duration", "100ms")
+        (folder / "close").touch()
+        while processes.find(job.pid) is not None:
+            time.sleep(0.02)
+        refused = CliRunner().invoke(main, ["attach", str(job.pid), "--no-wait", "-o", str(folder)])
+        assert f"process {job.pid} has no socket on which it asks" in refused.stderr
+        (folder / "stop").touch()
+        out, err = job.communicate(timeout=300)
+    assert (out, err, job.returncode) == ("done\n", "", 6)
 
 
 def test_two_ranks_at_one_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,26 @@ async def test_a_failure_is_shown_and_can_be_tried_again(
         await until(pilot, lambda: broken.line.text == "internal error: ValueError: a fault of ours")
 
 
+async def test_enter_after_a_failure_records_no_other_job(job: subprocess.Popen[bytes]) -> None:
+    """It repeats what failed, as the sheet says, though the list shows another job."""
+    made = list[int]()
+
+    def make() -> Iterator[LiveEvent]:
+        made.append(1)
+        yield News(Stage.ASKING, "it")
+        raise AttachError("process 4711 has ended")
+
+    app = TracetuiApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        sheet = AttachSheet(Again("python train.py", make))
+        app.push_screen(sheet)
+        await until(pilot, lambda: len(sheet.found) == 1 and sheet.line.role == "bad")
+        assert sheet.found[0].first.pid == job.pid
+        await pilot.press("enter")
+        await until(pilot, lambda: len(made) == 2 and sheet.recorder is None)
+        assert sheet.head.title == "python train.py"
+
+
 async def test_several_traces_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)

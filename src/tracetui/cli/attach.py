@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.5
 """How often we look for a process while there is none."""
+SOCKET_SECONDS = 10.0
+"""How long after PyTorch's library a process may get the socket that it asks through."""
 PICTURE = ("tui.app", "tui.screens.trace", "tui.panes.overview", "session.recording", "report.overview")
 """What the first picture needs: imported while a process records, not before it has been asked."""
 
@@ -92,8 +94,8 @@ def attach_command(
     """Record what a running process does, and open the trace.
 
     PID: a process, or one that started others; all ranks of a job are recorded at the same time. NAME: part
-    of a command line. URL: a vLLM or SGLang server. Without a target: the only job, or a list to choose
-    from. If there is none, wait for one.
+    of a command line. URL: a vLLM or SGLang server. Without a target: the only job, if "tracetui run" started
+    it; otherwise you are asked which one. If there is none, wait for one.
 
     A process can be recorded if it was started by "tracetui run COMMAND", or with the variables that
     "tracetui env" prints. --no-open prints the paths of the traces, one per line.
@@ -181,16 +183,11 @@ def _recorder(
     def make() -> Iterator[LiveEvent]:
         from tracetui.capture.live.ask import record
         from tracetui.capture.live.listener import started
-        from tracetui.capture.live.model import AttachError
 
-        gone = bool(chosen) and not any(started(one.pid) == one.ticks for one in chosen)
-        if gone or not chosen:
-            try:  # what has ended may have been started again
-                chosen[:] = yield from _choose(target, no_wait or gone, ranks)
-            except AttachError as error:
-                if not gone or error.code == 2:
-                    raise
-                raise AttachError(f"process {chosen[0].pid} has ended", gone=True) from error
+        if not chosen:
+            chosen[:] = yield from _choose(target, no_wait, ranks)
+        elif not any(started(one.pid) == one.ticks for one in chosen):
+            chosen[:] = _started_again(target, ranks, chosen[0])
         yield from record(chosen, wanted, output)
 
     return make
@@ -199,20 +196,30 @@ def _recorder(
 def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEvent, None, Sequence[Process]]:
     """The processes of the job that `target` names, when there is one. Raises AttachError."""
     from tracetui.capture.live.model import AttachError, News, Stage
-    from tracetui.capture.live.processes import named, why_not
+    from tracetui.capture.live.processes import CLOSED, named, why_not
 
+    patience = 0.0
     while True:
         found = named(_jobs(), target, ranks)
-        if len(found) == 1:
-            return found[0].processes
-        if found:
+        if len(found) > 1:
             return _picked(found).processes
+        if found:
+            if target is None:
+                _confirm(found[0])
+            return found[0].processes
         what, lacks = "for a process started with: tracetui run COMMAND", "no process can be recorded"
         if target is not None and target.isdecimal():
             reason = why_not(int(target))
             if reason:
                 raise AttachError(reason)
             what, lacks = f"for process {target} to import PyTorch", ""
+            if _has_torch(int(target)):  # about to have a socket, or no longer
+                what = f"for process {target} to open a socket on which it asks"
+                patience = patience or time.monotonic() + SOCKET_SECONDS
+                if no_wait:
+                    raise AttachError(f"process {target} has no socket on which it asks, at least not now")
+                if time.monotonic() > patience:
+                    raise AttachError(f"process {target} {CLOSED}")
         elif target is not None:
             name = plain(target, 60)
             what = f"for a process with {name} in its command"
@@ -225,6 +232,54 @@ def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEve
         time.sleep(LOOK_SECONDS)
 
 
+def _has_torch(pid: int) -> bool:
+    from tracetui.capture.live.procfs import has_torch
+
+    try:
+        return has_torch(pid)
+    except OSError:
+        return False
+
+
+def _started_again(target: str | None, ranks: bool, before: Process) -> Sequence[Process]:
+    """The processes of a job that was started again: with the same text in its command, or else with the same
+    command. Nobody is asked: this may be hours later, or in the app. Raises AttachError."""
+    from tracetui.capture.live.model import AttachError
+    from tracetui.capture.live.processes import named
+
+    found = named(_jobs(), target, ranks)
+    if target is None or target.isdecimal():
+        found = [job for job in found if job.first.command == before.command]
+    if len(found) == 1:
+        return found[0].processes
+    several = "; several jobs could be meant now" if found else ""
+    raise AttachError(f"process {before.pid} has ended{several}", gone=True)
+
+
+def _confirm(job: Job) -> None:
+    """Say which job will be recorded, which nobody has named; ask, unless `tracetui run` started it to be
+    recorded. Raises AttachError."""
+    from tracetui.capture.live.model import AttachError
+    from tracetui.tables.jobs import gpu_text
+    from tracetui.units import age
+
+    first, count = job.first, len(job.processes)
+    facts = [f"{count} processes"] * (count > 1) + [f"runs for {age(time.time() - first.since)}"]
+    facts += [f"GPU {gpu_text(job)}"] * (gpu_text(job) not in "-?")
+    what = f"{first.pid} {plain(first.name, 200)}"
+    told = f"{what} ({', '.join(facts)})"
+    if all(one.by_run for one in job.processes):
+        write(sys.stderr, f"tracetui: the only job is {told}\n")
+    elif not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise AttachError(
+            f'the only job is {what}, not started by "tracetui run": to record it, name it: '
+            f"tracetui attach {first.pid}",
+            2,
+        )
+    elif not click.confirm(f"Record {told}?", err=True):
+        raise AttachError("nothing was recorded")
+
+
 def _picked(found: Sequence[Job]) -> Job:
     """The job that the user picks by its number. Raises AttachError without a terminal."""
     from tracetui.capture.live.model import AttachError
@@ -232,7 +287,8 @@ def _picked(found: Sequence[Job]) -> Job:
     lines = _listing(found, False).splitlines()
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         pids = ", ".join(str(job.first.pid) for job in found[:8])
-        raise AttachError(f"several jobs can be recorded: name one ({pids}); see tracetui attach --list", 2)
+        command = f"tracetui attach {found[0].first.pid}"
+        raise AttachError(f"several jobs can be recorded ({pids}): name one, as in {command}", 2)
     write(sys.stderr, f"      {lines[0]}\n")
     for number, line in enumerate(lines[1:], 1):
         write(sys.stderr, f"{number:>4}  {line}\n")

@@ -40,7 +40,7 @@ def jobs_table(found: Sequence[Job], now: float) -> Table:
         column("ranks", "Ranks", 6, lambda r: _ranks(found[r]), 1, True).filed(
             ranks=of(lambda job: [one.rank for one in job.processes])
         ),
-        column("gpu", "GPU", 8, lambda r: _gpu_text(found[r]), 1).filed(gpus=of(_gpus)),
+        column("gpu", "GPU", 8, lambda r: gpu_text(found[r]), 1).filed(gpus=of(_gpus)),
         column("command", "Command", 0, lambda r: plain(found[r].first.name, 500)).filed(
             command=of(lambda job: job.first.name)
         ),
@@ -52,7 +52,7 @@ def _gpus(job: Job) -> list[int]:
     return sorted({gpu.index for one in job.processes for gpu in one.gpus or ()})
 
 
-def _gpu_text(job: Job) -> str:
+def gpu_text(job: Job) -> str:
     """Their numbers; `-` without any, `?` where nothing tells (nvidia-ml-py is not installed, say)."""
     none = "?" if any(one.gpus is None for one in job.processes) else "-"
     return ",".join(map(str, _gpus(job))) or none

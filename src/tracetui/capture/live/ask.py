@@ -24,7 +24,7 @@ from tracetui.capture.live.dynolog import ask_daemon
 from tracetui.capture.live.listener import Knock, Listener, foreign, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
 from tracetui.capture.live.places import is_guarded, new_recording, recording_root_of, sweep
-from tracetui.capture.live.processes import Process
+from tracetui.capture.live.processes import Process, forked_by, hindrance
 from tracetui.copying import replace
 from tracetui.safe_text import plain
 
@@ -84,6 +84,13 @@ class _Asked:
     """Size of the unfinished file in bytes, when we last looked."""
     news: float = 0.0
     """When that last changed."""
+    idle: float = 0.0
+    """When it last asked without recording, in seconds since the epoch."""
+    hindrance: str = ""
+    """What keeps it from recording, as of the last look."""
+    since: float = 0.0
+    """Since when, by the monotonic clock."""
+    next_look: float = 0.0
 
 
 def configuration(wanted: Wanted, file: Path, start: float | None) -> str:
@@ -141,10 +148,14 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
             return
         why = f"process {late[0]} missed the common start" if again else "nothing ran in that time"
         yield News(Stage.ASKING, f"{why}: once more")
-    raise AttachError(
-        f"nothing ran in {TRIES} recordings of {_length(wanted)}: the process is waiting, or busy outside "
-        "PyTorch; try a longer --duration"
-    )
+    nothing = f"nothing ran in {TRIES} recordings of {_length(wanted)}: "
+    for one in targets:
+        if forked := ", ".join(map(str, forked_by(one.pid)[:8])):
+            raise AttachError(
+                f"{nothing}the work may be done by what process {one.pid} has forked ({forked}), which "
+                "cannot be recorded; processes that it spawns can"
+            )
+    raise AttachError(f"{nothing}the process is waiting, or busy outside PyTorch; try a longer --duration")
 
 
 def _length(wanted: Wanted) -> str:
@@ -195,10 +206,16 @@ class _Once:
             one.close()
         for descriptor in self.locks:
             os.close(descriptor)
-        # What was told to record will write here: `places.sweep` removes it.
-        if all(one.at is None or one.done is not None or one.lost for one in self.asked):
+        # What was told to record, and goes on, will write here: without the folder, PyTorch says so on the
+        # job's standard error, whatever its log level. `places.sweep` removes it.
+        if not any(self._may_write(one) for one in self.asked):
             for folder in self.folders:
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def _may_write(self, one: _Asked) -> bool:
+        if one.at is None or one.done is not None or self._dropped(one):
+            return False
+        return started(one.process.pid) == one.process.ticks
 
     def events(self) -> Iterator[LiveEvent]:
         yield from self._listen()
@@ -220,7 +237,8 @@ class _Once:
                 return
             stage = self._stage(waiting)
             details = {Stage.ASKING: whom, Stage.RECORDING: _length(self.wanted)}
-            yield News(stage, details.get(stage, ""))
+            hindered = [f"process {one.process.pid} {one.hindrance}" for one in waiting if one.hindrance]
+            yield News(stage, "; ".join([details.get(stage, ""), *hindered[:1]]).removeprefix("; "))
 
     def _listen(self) -> Iterator[LiveEvent]:
         """Become the one whom the processes ask."""
@@ -271,6 +289,8 @@ class _Once:
             one.silent = "is already recording, for another profiler or an earlier request"
             if one.written >= 0:
                 one.news = time.monotonic()  # it makes the trace, however long the file stays as it is
+        if one is not None and not knock.recording:
+            one.idle = knock.sent
         timed = self.wanted.steps is None
         wait = not timed and time.monotonic() - self.begun < self.wanted.start_in
         if (
@@ -279,7 +299,8 @@ class _Once:
             or wait  # steps are counted from when it is told
             or knock.recording
             or started(one.process.pid) != one.process.ticks
-            or (one.at is not None and (one.again or not self._dropped(one, knock.sent)))
+            or (one.at is not None and (one.again or not self._dropped(one)))
+            or self._written(one) > 0  # it did record, and could not write: the disk is full
         ):
             here.answer(knock)
             return
@@ -302,12 +323,12 @@ class _Once:
             pids = {knock.own_pid, one.process.own_pid, knock.pid}
             one.names = tuple(f"trace_{pid}.json" for pid in pids)
 
-    def _dropped(self, one: _Asked, idle: float) -> bool:
-        """Whether it was idle, at that time since the epoch, when it should record or have done so."""
+    def _dropped(self, one: _Asked) -> bool:
+        """Whether it was idle, when it last asked, though it should record or have done so."""
         return (
             one.at is not None
             and time.monotonic() - one.at > DROPPED_SECONDS
-            and idle > self.start
+            and one.idle > self.start
             and self._file(one, "") is None
         )
 
@@ -315,6 +336,7 @@ class _Once:
         """Find out how far each process is."""
         now = time.monotonic()
         over = self.start + self.wanted.duration if self.wanted.steps is None else float("inf")
+        due = over if self.wanted.steps is None else self.start
         for one in self.asked:
             if one.done is not None or one.lost:
                 continue
@@ -325,11 +347,17 @@ class _Once:
                 continue
             if not alive:
                 one.lost = f"process {pid} ended before its recording was complete"
-                if one.written >= 0 or self._written(one) >= 0:
+                if not one.hindrance and (one.written >= 0 or self._written(one) >= 0):
                     one.lost += " (PyTorch can crash a program that ends then)"
-            elif one.at is None:
+                continue
+            self._find_hindrance(one, now)
+            if one.at is None:
                 if impatient:
-                    one.lost = f"process {pid} {one.silent}"
+                    one.lost = f"process {pid} {one.hindrance or one.silent}"
+            elif not one.here.is_dir():
+                one.lost = f"process {pid} wrote no trace: {plain(str(one.here), 200)} was removed"
+            elif one.hindrance and now - one.since > PATIENCE_SECONDS and time.time() > due:
+                one.lost = f"process {pid} {one.hindrance}"
             elif time.time() > over or one.again:
                 size = self._written(one)
                 if size >= 0 and self.wanted.steps is not None:
@@ -341,7 +369,15 @@ class _Once:
                     if one.written >= 0:
                         why = "its file was never finished, as happens with a quota or a file size limit"
                     why = "the disk is full" if _full(one.here) else why
-                    one.lost = f"process {pid} wrote no trace: {why}"
+                    one.lost = f"process {pid} {hindrance(one.process) or f'wrote no trace: {why}'}"
+
+    def _find_hindrance(self, one: _Asked, now: float) -> None:
+        """Look, once a second, what keeps a process from recording."""
+        if now >= one.next_look:
+            one.next_look = now + 1.0
+            why = hindrance(one.process)
+            if why != one.hindrance:
+                one.hindrance, one.since = why, now
 
     def _file(self, one: _Asked, suffix: str) -> Path | None:
         for name in one.names:

@@ -8,7 +8,6 @@ Tried on live processes with Python 3.14.8 and PyTorch 2.14.1 on a CPU; not yet 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -153,7 +152,7 @@ def _check(pid: int) -> None:
         environment = procfs.environment(pid)
         arguments = procfs.arguments(pid)
         same_files = procfs.sees_our_files(pid)
-        maps = (procfs.PROC / str(pid) / "maps").read_text(errors="replace")
+        has_torch = procfs.has_torch(pid)
     except OSError as error:
         raise AttachError(f"process {pid} cannot be inspected: {reason(error)}") from None
     if not procfs.is_python(pid):
@@ -174,7 +173,7 @@ def _check(pid: int) -> None:
             f"process {pid} was started with remote debugging disabled (PYTHON_DISABLE_REMOTE_DEBUG or "
             f"-X disable_remote_debug): {_NEXT_TIME}"
         )
-    if re.search(r"/libtorch\w*\.so", maps) is None:
+    if not has_torch:
         raise AttachError(f"process {pid} has not imported PyTorch, at least not yet")
 
 

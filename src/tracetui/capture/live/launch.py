@@ -32,6 +32,8 @@ from tracetui.capture.live.places import (
 ASKING_SECONDS = 1
 """How often a process asks; Kineto's own default is 5."""
 INTERVAL = "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS"
+STARTED = "TRACETUI_RUN"
+"""Says in a job's environment that it was started by `tracetui run`: the id of that process."""
 SILENT = "5"
 """A KINETO_LOG_LEVEL above "error". Kineto prints a line when it learns of a daemon, and errors while nobody
 answers, but a job's output should be what it is without us."""
@@ -85,6 +87,8 @@ def run(command: Sequence[str], warn: Callable[[str], None]) -> NoReturn:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
             folder, variables = None, procfs.environment(os.getpid())
+    if "KINETO_USE_DAEMON" in variables:
+        variables[STARTED] = str(os.getpid())
     # Python ignores these, and what is ignored stays so in the command.
     for name in ("SIGPIPE", "SIGXFSZ"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)

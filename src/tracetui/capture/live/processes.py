@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracetui.capture.live import procfs
-from tracetui.capture.live.launch import INTERVAL
+from tracetui.capture.live.launch import INTERVAL, STARTED
 from tracetui.capture.live.listener import started
 from tracetui.copying import replace
 
 KINETO_SECONDS = 5
 """How often a process asks if nothing else is set: Kineto's default."""
 CLIENT = "dynoconfigclient"
+CLOSED = "has closed the socket on which PyTorch asks (os.closerange): it cannot be recorded any more"
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/dri/renderD128")
 """NVIDIA's, AMD's, that of Windows for Linux, and the first of any kind: without them there is no GPU."""
 
@@ -63,6 +64,8 @@ class Process:
     """None: not known."""
     socket: str = ""
     """Where it waits for answers. A forked child has its parent's socket, but no thread that asks."""
+    by_run: bool = False
+    """Whether it was started by `tracetui run`."""
 
     @property
     def since(self) -> float:
@@ -127,6 +130,8 @@ def find(pid: int) -> Process | None:
             for line in (place / "status").read_text(errors="replace").splitlines()
             if ":" in line
         )
+        if status.get("Threads", "").strip() == "1":
+            return None  # forked, by one that has ended since: a process that asks has a thread for that
         command = procfs.arguments(pid)
         folder = None if socket.startswith("@") else socket[: socket.rindex("/")]
         if folder is not None and not _same(pid, folder):
@@ -153,7 +158,39 @@ def find(pid: int) -> Process | None:
         world=world,
         launch="|".join(launch) if rank is not None else "",
         socket=socket,
+        by_run=STARTED in variables,
     )
+
+
+def forked_by(pid: int) -> list[int]:
+    """What a process has forked: it shares the socket, and cannot be asked itself."""
+    found = list[int]()
+    with contextlib.suppress(OSError):
+        own = _own_socket(pid)
+        for name in os.listdir("/proc") if own is not None else ():
+            if name.isdecimal() and pid in procfs.with_ancestors(int(name))[1:]:
+                with contextlib.suppress(OSError):
+                    found += [int(name)] if _own_socket(int(name)) == own else []
+    return sorted(found)
+
+
+def hindrance(process: Process) -> str:
+    """Why a process that could be asked cannot record now, or any more; "" if nothing shows."""
+    pid = process.pid
+    if procfs.is_stopped(pid):
+        return "is stopped (SIGSTOP): it cannot record until it goes on"
+    try:
+        if procfs.owner(pid) != os.getuid():
+            return "has become another user's: it cannot be recorded any more"
+        if process.folder is not None and not _same(pid, process.folder):
+            return "sees other folders now (chroot): it cannot be recorded any more"
+        if _own_socket(pid) is None:
+            if procfs.arguments(pid) != list(process.command):
+                return "runs another program now (exec)"
+            return CLOSED
+    except OSError:  # it has ended
+        pass
+    return ""
 
 
 def _same(pid: int, folder: str) -> bool:
@@ -259,6 +296,8 @@ def why_not(pid: int) -> str:
                 with contextlib.suppress(OSError):
                     if _own_socket(above) == own:
                         return f"process {pid} was forked by {above} and cannot be asked itself: ask {above}"
+            if own is not None and find(pid) is None and started(pid) is not None:
+                return f"process {pid} was forked by one that has ended, and cannot be asked itself"
             return ""
     except FileNotFoundError:
         return f"there is no process {pid}"

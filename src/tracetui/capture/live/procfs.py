@@ -41,6 +41,21 @@ def is_python(pid: int) -> bool:
     return re.fullmatch(r"python[\d.]*[td]*", name) is not None
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a signal or a debugger has stopped it."""
+    try:
+        stat = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] in "Tt"
+
+
+def has_torch(pid: int) -> bool:
+    """Whether PyTorch's library is loaded. Raises OSError."""
+    maps = (PROC / str(pid) / "maps").read_text(errors="replace")
+    return re.search(r"/libtorch\w*\.so", maps) is not None
+
+
 def sees_our_files(pid: int) -> bool:
     """Whether a path means the same to it as to us: not in a container. Raises OSError."""
     there, here = PROC / str(pid), PROC / "self"

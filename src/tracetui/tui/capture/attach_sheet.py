@@ -31,6 +31,7 @@ from tracetui.tui.tables.view import TableView
 
 N = TypeVar("N", int, float)
 
+TITLE = "Record a running job"
 LOOK_SECONDS = 1.0
 FOLDER = Path("traces")
 """Where traces go, the same folder as for a capture."""
@@ -93,13 +94,15 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
 
     def __init__(self, again: Again | None = None) -> None:
         """`again`: make this recording at once."""
-        super().__init__("Record a running job", CHOOSING)
+        super().__init__(TITLE, CHOOSING)
         self.again = again
         self.wanted = Wanted()
         self.found: list[Job] = []
         self.table = TableView()
         self.line = Line()
         self.recorder: Recorder | None = None
+        self.failed = False
+        """Whether Enter repeats what failed, until another job is chosen."""
         self.begun = 0.0
 
     def body(self) -> Iterator[Widget]:
@@ -187,10 +190,16 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
         job, wanted = self._chosen, self.wanted
         if self.recorder is not None:
             return
-        if job is not None:
-            self._start(Again(plain(job.first.name, 80), lambda: record(job.processes, wanted, FOLDER)))
-        elif self.again is not None:
+        if self.failed and self.again is not None:
             self._start(self.again)
+        elif job is not None:
+            self._start(Again(plain(job.first.name, 80), lambda: record(job.processes, wanted, FOLDER)))
+
+    def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
+        if self.failed:
+            self.failed = False
+            self.head.title, self.head.hints = TITLE, CHOOSING
+            self._describe()
 
     def _start(self, again: Again) -> None:
         try:
@@ -198,7 +207,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
         except OSError as error:
             self.line.show(f"cannot write to {FOLDER}: {error.strerror or error}", "bad")
             return
-        self.again, self.begun = again, time.monotonic()
+        self.again, self.begun, self.failed = again, time.monotonic(), False
         self.head.title, self.head.hints = again.label, RECORDING
         self.recorder = Recorder(again, self)
 
@@ -209,7 +218,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
         if isinstance(event, Recorded):
             self.dismiss((self.again, event))
         elif isinstance(event, AttachError):
-            self.recorder = None
+            self.recorder, self.failed = None, True
             self.line.show(plain(str(event)), "bad")
             self.head.hints = FAILED
         else:
