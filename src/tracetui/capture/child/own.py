@@ -120,7 +120,7 @@ class OwnProfilers:
             finally:
                 self._calls.inside = False
             if not self._off and os.getpid() == self._pid and os.path.isfile(target):
-                self.traces.append(target)
+                self.traces = [*(path for path in self.traces if path != target), target]
             return result
 
         return export

@@ -180,9 +180,9 @@ class Recorder:
                 self.job["after"] = 0.0
                 self.whole = self._start((0, 0, 1))
                 return
-            self._started = time.monotonic()
             self.channel.phase("recording", f"{self.job['duration']:g} s")
             self.whole = self._start(None)
+            self._started = time.monotonic()  # with a GPU, to start takes seconds
         time.sleep(self.job["duration"])
         self._write()
         if self._written and not self.job["run_to_end"]:
