@@ -35,3 +35,10 @@ with profile(activities=[ProfilerActivity.CPU]) if recorded else contextlib.null
         print(said, flush=True)
         os._exit(0)
     os.waitpid(pid, 0)
+END
+plain=$("$work/venv/bin/python" -W ignore fork.py plain)
+recorded=$("$work/venv/bin/python" -W ignore fork.py recorded 2> /dev/null)
+echo "not recorded: $plain"
+echo "recorded on the CPU alone: $recorded"
+[ "$plain" = works ]
+[[ $recorded == *"initialization error"* ]]
