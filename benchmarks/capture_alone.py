@@ -147,16 +147,28 @@ class Trace:
 
 
 def processes(mark: str) -> Iterator[tuple[int, str]]:
-    """Process id and command line of each process of the run with this mark."""
+    """Process id and command line of each process of the run in this folder."""
     wanted = f"{MARK}={mark}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):  # empty for a zombie
+        with suppress(OSError):  # one that has ended, or is somebody else's
+            marked = wanted in (folder / "environ").read_bytes().split(b"\0")
+            if marked or Path(os.readlink(folder / "cwd")).is_relative_to(mark):
                 command = (folder / "cmdline").read_bytes().decode("utf-8", "replace")
                 yield int(folder.name), command.rstrip("\0").replace("\0", " ")
 
 
-def run(command: list[str], way: Way, source: Path, folder: Path, steps: int, limit: float) -> Run:
+Start = Callable[..., "subprocess.Popen[Any]"]
+
+
+def run(
+    command: list[str],
+    way: Way,
+    source: Path,
+    folder: Path,
+    steps: int,
+    limit: float,
+    start: Start = subprocess.Popen,
+) -> Run:
     """Run the command in a fresh copy of the program at `folder`, for at most `limit` seconds."""
     shutil.rmtree(folder, ignore_errors=True)
     if source.is_dir():
@@ -171,8 +183,9 @@ def run(command: list[str], way: Way, source: Path, folder: Path, steps: int, li
     began = time.monotonic()
     with open(beside / "in") as given, open(beside / "out", "wb") as out, open(beside / "err", "wb") as err:
         streams: dict[str, Any] = {"stdin": given, "stdout": out, "stderr": err}
-        start = on_terminal if way.terminal else subprocess.Popen
-        process = start(command, cwd=folder, env=env, start_new_session=True, **streams)
+        process = (on_terminal if way.terminal else start)(
+            command, cwd=folder, env=env, start_new_session=True, **streams
+        )
         try:
             code = process.wait(limit)
             status = code if code >= 0 else 128 - code
@@ -320,7 +333,9 @@ def of_the_output(alone: Run, under: Run) -> list[str]:
     """What differs in the script's output. On standard output, capture's summary comes after it."""
     old, new = normalized(alone.out), normalized(under.out)
     if not new.startswith(old):
-        return changes("stdout", old, new)
+        lines = new.splitlines()
+        operation, _, _, begin, _ = difflib.SequenceMatcher(None, old.splitlines(), lines).get_opcodes()[-1]
+        return changes("stdout", old, "\n".join(lines[:begin] if operation == "insert" else lines))
     rest = new[len(old) :].splitlines()
     own = {line for line in old.splitlines() if line.strip()}
     found = [f"stdout: this line of the script comes again: {line}" for line in rest if line in own]
@@ -409,14 +424,16 @@ def commands(name: str, way: Way, capture: list[str]) -> tuple[Path, list[str], 
     return source, [sys.executable, *target, *way.args], [*under, *(("--", *way.args) if way.args else ())]
 
 
-def try_program(name: str, capture: list[str], top: Path, stop: bool) -> tuple[list[str], str]:
+def try_program(
+    name: str, capture: list[str], top: Path, stop: bool = True, start: Start = subprocess.Popen
+) -> tuple[list[str], str]:
     """What is wrong with captures of a program, and how long all took."""
     way = WAYS.get(name, Way())
     source, by_itself, stopping = commands(name, way, capture)
     folder, found, times = top / name, [], []
 
     def one(command: list[str], kind: str, steps: int, limit: Callable[[], float]) -> Run:
-        done = run(command, way, source, folder, steps, limit())
+        done = run(command, way, source, folder, steps, limit(), start)
         for end in ("", ".streams"):
             shutil.rmtree(top / kind / (name + end), ignore_errors=True)
             shutil.move(f"{folder}{end}", top / kind / (name + end))
