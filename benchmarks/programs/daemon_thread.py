@@ -1,4 +1,4 @@
-"""A daemon thread trains until the main thread ends, which says when; nobody waits for the thread."""
+"""A daemon thread trains, and waits for more until the main thread ends."""
 
 import os
 import threading
@@ -21,11 +21,12 @@ def train_step():
 
 
 def train():
-    for step in range(1_000_000):
+    for step in range(STEPS + 1):
         train_step()
         time.sleep(0.001)
         if step == STEPS:
             enough.set()
+            threading.Event().wait()  # PyTorch aborts at exit where a daemon thread is in its code
 
 
 enough = threading.Event()
