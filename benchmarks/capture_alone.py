@@ -57,6 +57,8 @@ class Way:
     module: str = ""
     stdin: str = ""
     terminal: bool = False
+    signal: str = ""
+    """What it gets once it has printed "ready": a signal for its "group" or its "process", or a "key"."""
     options: tuple[str, ...] = ()
     steps: int = 0
     """STEPS, where it is not its default."""
@@ -94,6 +96,10 @@ WAYS = {
     "few_steps": ANY,
     "hogwild": ANY,
     "import_error": ANY,
+    "interrupted": Way(signal="group INT"),
+    "interrupted_by_key": Way("interrupted", terminal=True, signal="key \x03"),
+    "interrupted_unexpectedly": Way(signal="group INT"),
+    "interrupted_unexpectedly_by_key": Way("interrupted_unexpectedly", terminal=True, signal="key \x03"),
     "marks_step_on": Way("marks", options=("--step-on", "iteration")),
     "module": Way(module="package.train", args=("--x",)),
     "no_torch": NOTHING,
@@ -115,6 +121,9 @@ WAYS = {
     "standard_input": Way(stdin=INPUT),
     "subprocess_trains": ANY,
     "syntax_error": NOTHING,
+    "terminated": Way(signal="process TERM"),
+    "terminated_by_group": Way("terminated", signal="group TERM"),
+    "terminated_unexpectedly": Way(signal="process TERM"),
     "terminal": Way(stdin="12\nmore\n", terminal=True),
 }  # fmt: skip
 """Those that are not simply run."""
@@ -190,6 +199,8 @@ def run(
             command, cwd=folder, env=env, start_new_session=True, **streams
         )
         try:
+            if way.signal:
+                send_when_ready(process, way.signal, beside / "out", began + limit)
             code = process.wait(limit)
             status = code if code >= 0 else 128 - code
         except subprocess.TimeoutExpired:
@@ -203,14 +214,37 @@ def run(
     return Run(status, *texts, files, left, seconds, traces, wrong + more)
 
 
+def send_when_ready(process: subprocess.Popen[Any], what: str, out: Path, end: float) -> None:
+    while process.poll() is None and time.monotonic() < end:
+        if "ready" in out.read_text("utf-8", "replace"):
+            time.sleep(0.5)
+            to, name = what.split()
+            if to == "key":
+                process.press(name)  # type: ignore[attr-defined]
+            else:
+                (os.killpg if to == "group" else os.kill)(process.pid, signal.Signals["SIG" + name])
+            return
+        time.sleep(0.1)
+
+
 def on_terminal(command: list[str], stdin: Any, stdout: Any, **how: Any) -> subprocess.Popen[bytes]:
-    """The same with standard input and output on a terminal, whose screen is copied to the file."""
+    """A process with standard input and output on its own terminal, whose text is copied to the file."""
+    import fcntl
     import pty
+    import termios
+
+    def make_it_ours() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, **how)
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, preexec_fn=make_it_ours, **how)
     os.close(theirs)
-    os.write(ours, stdin.read().encode())
+
+    def press(keys: str) -> None:
+        os.write(ours, keys.encode())
+
+    process.press = press  # type: ignore[attr-defined]
+    press(stdin.read())
     copy = os.dup(stdout.fileno())
 
     def follow() -> None:
