@@ -168,7 +168,7 @@ def samples(out: Path, device: str, names: list[str]) -> bool:
         good &= report(options, done, error, out)
         if done is not None:
             for path in done.result.files:
-                shutil.copyfile(path, out / (name + "." + path.name.split(".", 1)[1]))
+                shutil.copyfile(path, out / (name + "." + path.name.partition("_rank0.")[2]))
             portable(out / (name + ".meta.json"), sample)
     return good
 
@@ -191,7 +191,7 @@ def ranks(out: Path, device: str) -> bool:
         return False
     good = True
     for rank in (0, 1):
-        path = folder / "ddp" / f"warm_rank{rank}.json.gz"
+        (path,) = (folder / "ddp").glob(f"ddp*_rank{rank}.json.gz")
         events = [e for e in read(path) if e.get("ph") == "X"]
         own = {e["args"]["device"] for e in events if e["cat"] == "kernel"}
         words = "nccl" if device == "cuda" else "gloo"
@@ -203,8 +203,8 @@ def ranks(out: Path, device: str) -> bool:
         print(
             f"{'ok' if right else 'NOT ok'}  rank {rank}: kernels of GPU {own}, {len(shared)} x communication"
         )
-    for path in (folder / "ddp").glob("warm_rank0.*"):
-        shutil.copyfile(path, out / ("train_ddp." + path.name.split(".", 1)[1]))
+    for path in (folder / "ddp").glob("ddp*_rank0.*"):
+        shutil.copyfile(path, out / ("train_ddp." + path.name.partition("_rank0.")[2]))
     meta = out / "train_ddp.meta.json"
     values = json.loads(meta.read_text())
     command = "torchrun --nproc-per-node 2 --no-python tracetui capture examples/ddp.py --record-shapes"

@@ -70,11 +70,15 @@ def test_a_place_that_cannot_be_is_an_error_of_the_disk(
             CaptureOptions("linear", compile=True, mode="max-autotune"),
             "1024x32x64_bf16_warm_compile_max-autotune",
         ),
-        (CaptureOptions("pkg.mod:Class.run"), "warm_eager"),
-        (CaptureOptions("dir/train.py", warmup=False), "cold"),
+        (CaptureOptions("pkg.mod:Class.run"), "Class.run"),
+        (CaptureOptions("pkg.mod:run", warmup=False), "run_cold"),
+        (CaptureOptions("pkg.mod:run", compile=True), "run_compile"),
+        (CaptureOptions("pkg.mod:run", compile=True, mode="max-autotune"), "run_compile_max-autotune"),
+        (CaptureOptions("dir/train.py"), "train"),
+        (CaptureOptions("dir/train.py", script_args=("--lr", "0.1"), warmup=False), "train-lr=0.1_cold"),
     ],
 )
-def test_names_of_the_series(options: CaptureOptions, stem: str) -> None:
+def test_names_of_files(options: CaptureOptions, stem: str) -> None:
     assert options.on("cuda").stem == stem
     assert options.on("cpu").stem == stem.replace("_bf16_", "_fp32_")
 
@@ -183,8 +187,8 @@ def test_help_names_every_option_of_every_workload() -> None:
 def test_the_rank_of_a_launcher_is_in_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     options = CaptureOptions("train.py")
     monkeypatch.setenv("RANK", "3")
-    for world, stem in (("1", "warm"), ("", "warm"), ("4", "warm_rank3")):
+    for world, stem in (("1", "train"), ("", "train"), ("4", "train_rank3")):
         monkeypatch.setenv("WORLD_SIZE", world)
         assert options.stem == stem
     monkeypatch.setenv("RANK", "../x")
-    assert options.stem == "warm"
+    assert options.stem == "train"

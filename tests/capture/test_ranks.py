@@ -27,6 +27,6 @@ def test_each_rank_has_a_trace_with_its_communication(
     assert ended.returncode == 0, err[-2000:]
     assert out.count("CPU-only") == 1, "the summary of rank 0 alone"
     for rank in (0, 1):
-        trace = load(tmp_path / "ddp" / f"warm_rank{rank}.json")
+        trace = load(tmp_path / "ddp" / f"ddp-dim=16,layers=1,batch=4_rank{rank}.json")
         assert "gloo:all_reduce" in trace.names
         assert trace.info.path.endswith(f"rank{rank}.json")

@@ -80,7 +80,7 @@ def test_a_script_is_stepped_by_its_optimizer(script: Path, options: Make) -> No
         "stopped after step 8: the 3 wanted steps are recorded (--run-to-end lets the script finish)"
     )
     assert not any("net" in line or "Warning" in line for line in lines)
-    assert end.result.trace.name == "warm.json"
+    assert end.result.trace.name == "train-50.json"
     assert end.result.trace.parent.name == "train"
     assert end.result.averages is not None
     same_rows(end.result.trace, end.result.averages)
@@ -148,8 +148,8 @@ def test_the_command_ends_like_the_script_that_ran_to_its_end(script: Path, tmp_
     ran = warm.tracetui(*words)
     out, err = ran.communicate()
     assert ran.returncode == 7, err
-    assert out.startswith("warm.json ")
-    assert out.splitlines()[-3] == str(tmp_path / "out" / "train" / "warm.json")
+    assert out.startswith("train-9.json ")
+    assert out.splitlines()[-3] == str(tmp_path / "out" / "train" / "train-9.json")
 
 
 def test_the_first_step_of_a_script(script: Path, options: Make) -> None:
@@ -193,7 +193,7 @@ def test_a_callable(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     end = start(options("events:Model.run")).wait()
     assert isinstance(end, Done), end
-    assert end.result.trace.parts[-2:] == ("events.Model.run", "warm_eager.json")
+    assert end.result.trace.parts[-2:] == ("events.Model.run", "Model.run.json")
     assert [e["name"] for e in events_of(end.result.trace)].count("aten::cos") == 3
 
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shlex
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from textual.events import Paste
 
 from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.events import Cancelled, Failed, Note, Output, Phase, Progress
 from tracetui.capture.options import OPTIONS, CaptureOptions
+from tracetui.copying import replace
 from tracetui.session.recent import ago, recent_traces, remember
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form import (
+    asked,
+    draft,
     earlier_options,
     form_fields,
     problem,
@@ -95,7 +101,7 @@ def test_another_target_keeps_the_options_that_it_has() -> None:
     [
         ("linear", "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device"),
         ("module:function", "workload, compile, mode, warm-up, device"),
-        ("train.py", "workload, warm-up, device"),
+        ("train.py", "workload, arguments, warm-up, device"),
     ],
 )
 def test_every_option_that_has_a_label_is_in_the_form(target: str, first: str) -> None:
@@ -112,8 +118,6 @@ def test_every_option_that_has_a_label_is_in_the_form(target: str, first: str) -
 
 
 def test_options_come_back_from_an_earlier_capture(tmp_path: Path) -> None:
-    from dataclasses import asdict
-
     def earlier(meta: object) -> CaptureOptions | None:
         (tmp_path / "a.meta.json").write_text(json.dumps(meta))
         return earlier_options(str(tmp_path / "a.json.gz"))
@@ -128,6 +132,41 @@ def test_options_come_back_from_an_earlier_capture(tmp_path: Path) -> None:
     assert earlier({"options": {"target": "mlp", "params": {"batch": "many"}}}) is None
     (tmp_path / "a.meta.json").write_text("{" * 100_000)
     assert earlier_options(str(tmp_path / "a.json")) is None
+
+
+def test_a_script_comes_back_with_its_arguments_from_wherever_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = CaptureOptions("train.py", script_args=("--name", "a b"))
+    meta = {"options": asdict(options), "cwd": str(tmp_path / "project")}
+    (tmp_path / "a.meta.json").write_text(json.dumps(meta))
+    gone = earlier_options("a.json")
+    assert gone == options
+    assert "no such script: train.py" in problem(gone)
+    there = tmp_path / "project" / "train.py"
+    there.parent.mkdir()
+    there.touch()
+    assert earlier_options("a.json") == replace(options, target=str(there))
+    (tmp_path / "train.py").touch()
+    assert earlier_options("a.json") == options
+
+
+def test_arguments_are_a_line_of_a_shell() -> None:
+    options = CaptureOptions(__file__, script_args=("--name", "it's a b", ""))
+    form: CaptureOptions = draft(options)
+    line = field(form, "line")
+    assert shlex.split(text_of(form, line)) == list(options.script_args)
+    assert asked(form) == options
+    for character in " 'x":
+        form = typed(form, line, character, False)
+    assert problem(form) == "arguments: a quote is not closed"
+    assert asked(typed(form, line, "'", False)).script_args == (*options.script_args, "x")
+    assert problem(typed(draft(options), line, "\\", True)) == "arguments: nothing follows the backslash"
+    elsewhere = with_value(form, field(form, "target"), "mlp")
+    assert problem(elsewhere) == "", "a workload has no arguments"
+    assert asked(elsewhere) == CaptureOptions("mlp")
+    assert text_of(with_value(elsewhere, field(form, "target"), __file__), line) == text_of(form, line)
 
 
 def test_phases_show_their_seconds_and_the_steps_of_the_one_that_runs() -> None:
@@ -231,6 +270,36 @@ async def test_the_form_by_keys() -> None:
         assert isinstance(app.screen, FormScreen)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
+
+
+async def test_arguments_by_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").touch()
+    app = TracetuiApp()
+    results: list[CaptureOptions | None] = []
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = FormScreen(CaptureOptions("train.py", script_args=("--lr", "0.1")))
+        await app.push_screen(screen, results.append)
+        await pilot.press("down")
+        assert "--lr 0.1" in text(app)
+        await pilot.press("space", *"-q?", "space", "quotation_mark", "a", "space", "space", "b")
+        assert "arguments: a quote is not closed" in text(app)
+        await pilot.press("enter")
+        assert app.screen is screen
+        await pilot.press("quotation_mark")
+        assert "-- --lr 0.1 '-q?' 'a  b'" in text(app)
+        screen.form.post_message(Paste(" --data x \\\r\n\t--amp\n"))
+        await pilot.pause()
+        shown = '--lr 0.1 -q? "a  b" --data x   --amp'
+        assert f"arguments      {shown}▏" in text(app), "all of it"
+        screen.form.post_message(Paste(" word" * 20 + " end"))
+        await pilot.pause()
+        assert "word end▏" in text(app), "of a longer one its end"
+        await pilot.press(*["backspace"] * 104)
+        assert f"{shown}▏" in text(app)
+        await pilot.press(*["backspace"] * 4, "enter")
+    assert results[0] is not None
+    assert results[0].script_args == ("--lr", "0.1", "-q?", "a  b", "--data", "x", "-")
 
 
 def fake_python(folder: Path, body: str) -> str:

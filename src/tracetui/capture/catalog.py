@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-Value: TypeAlias = int | str | bool | None
+Value: TypeAlias = int | float | str | bool | None
 """The value of a workload's option. None means "not given" (only if the default is None)."""
 
 
@@ -30,7 +30,7 @@ class Option:
     # Of the options of every capture:
     least: int | None = None
     """The smallest number. Sizes of workloads are always above 0."""
-    targets: tuple[str, ...] = ("workload", "callable", "script")
+    targets: tuple[str, ...] = ("workload", "callable", "script", "module")
     """The kinds of target that it applies to; the form omits it for others."""
     label: str = ""
     """Its label in the form; "": not in the form."""
@@ -38,6 +38,8 @@ class Option:
     """For `--help`; None: `help` as a sentence."""
     names: tuple[str, ...] = ()
     """Its spellings on the command line, if not `--name`."""
+    seconds: bool = False
+    """A time, such as 500ms or 2s."""
     metavar: str | None = None
     envvar: str | None = None
 
@@ -47,9 +49,11 @@ class Option:
 
     @property
     def kind(self) -> str:
-        """ "flag", "text", "choice" or "number"."""
+        """ "flag", "time", "text", "choice" or "number"."""
         if isinstance(self.default, bool):
             return "flag"
+        if self.seconds:
+            return "time"
         return "text" if self.free else "choice" if self.choices else "number"
 
 

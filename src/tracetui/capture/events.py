@@ -21,6 +21,7 @@ class Phase(str, Enum):
     COMPILING = "compiling"  # detail: torch.compile's mode
     WARMING_UP = "warming up"  # step k of n
     RUNNING = "running"  # a script, before its first step
+    RECORDING = "recording"  # a script for a time; detail: how long
     PROFILING = "profiling"  # step k of n; detail: wait, warm-up or active
     FINISHING = "finishing"  # a script whose steps are recorded, if it is to run to its end
     EXPORTING = "exporting"  # detail: the file
@@ -66,8 +67,8 @@ class Note:
 
     elapsed: float
     kind: str
-    """A stable word: "python", "no_gpu", "no_kernels", "few_steps", "one_step", "stopped", or
-    "script_failed"."""
+    """A stable word: "python", "no_gpu", "no_kernels", "few_steps", "one_step", "stopped", "steps", "timed",
+    "limited", "own_profiler", or "script_failed"."""
     text: str
 
 
@@ -85,10 +86,10 @@ class CaptureResult:
 
     trace: Path
     """.json or .json.gz."""
-    table: Path
-    """.txt: PyTorch's own table."""
-    meta: Path
-    """.meta.json: versions, device, options, the command to repeat it."""
+    table: Path | None
+    """.txt: PyTorch's own table. None for a trace that a script recorded itself."""
+    meta: Path | None
+    """.meta.json: versions, device, options, the command to repeat it; or None likewise."""
     averages: Path | None
     """.averages.json, if requested."""
     info: dict[str, Any]
@@ -115,11 +116,13 @@ class Failed:
     elapsed: float
     kind: str
     """A stable word: "no_python", "no_torch", "old_torch", "no_device", "usage", "out_of_memory", "workload",
-    "killed", "disk", "torch", "few_steps", "internal"."""
+    "killed", "disk", "torch", "few_steps", "nothing", "threads", "own_profiler", "internal"."""
     message: str
     """One line, safe to show."""
     tail: tuple[str, ...] = ()
     """The last lines that the child printed, safe to show; empty if `message` says it all."""
+    exit_status: int | None = None
+    """A script's own, as a shell gives it, if it is not 0."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from tracetui import __version__
 from tracetui.capture.events import CaptureResult, Note
 from tracetui.capture.options import CaptureOptions
-from tracetui.writing import check_writable, link_new, move
+from tracetui.writing import check_writable, link_new, move, written
 
 SUFFIXES = (".json", ".json.gz", ".txt", ".averages.json", ".meta.json")
 
@@ -99,6 +99,18 @@ def publish(
         info=meta,
         notes=notes,
     )
+
+
+def amend(result: CaptureResult, info: Mapping[str, Any], notes: tuple[Note, ...]) -> CaptureResult:
+    """The same result with what was learned after its files were written, in its .meta.json, too.
+
+    Raises OSError.
+    """
+    meta = {**result.info, **info, "notes": [note.text for note in notes]}
+    if result.meta is not None:
+        with written(result.meta) as file:
+            file.write(json.dumps(meta, indent=2).encode() + b"\n")
+    return replace(result, info=meta, notes=notes)
 
 
 def _numbered(stem: str, number: int) -> str:

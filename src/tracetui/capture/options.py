@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from tracetui.capture.catalog import WORKLOADS, Option, Value
+from tracetui.capture.naming import program_stem
 
 DTYPES = ("auto", "bf16", "fp16", "fp32")
 MODES = ("default", "reduce-overhead", "max-autotune")
+PROGRAMS = ("script", "module")
+"""The kinds of target that are a program of the user's own, with steps of its own."""
 COMPILED = ("workload", "callable")
 """The kinds of target for torch.compile: a script compiles by itself."""
 WARMUP_STEPS = 3
 """Steps run before the profiler starts if `CaptureOptions.warmup` is set."""
 
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
@@ -45,11 +49,18 @@ class CaptureOptions:
     """Everything that defines a capture. `check()` validates it, `command()` repeats it."""
 
     target: str
-    """A name in `WORKLOADS`, "module:function", or the path of a script that ends in .py."""
+    """A name in `WORKLOADS`, "module:function", the path of a script that ends in .py, or, with `module`, a
+    module's name."""
     params: Mapping[str, Value] = field(default_factory=dict)
     """The workload's own options (`WORKLOADS[target].params`); missing ones have their defaults."""
     script_args: tuple[str, ...] = ()
-    """`sys.argv[1:]` of a script."""
+    """`sys.argv[1:]` of a script or a module."""
+    module: bool = option(
+        False,
+        "run a module, as python -m does",
+        sentence="TARGET is a module, run as python -m does.",
+        names=("--module", "-m"),
+    )
     dtype: str = option(
         "auto",
         "data type of tensors and weights",
@@ -87,7 +98,7 @@ class CaptureOptions:
         free=True,
     )
     """"auto" is the first GPU, else the CPU with a notice."""
-    seed: int = option(0, "seed for torch.manual_seed", "seed")
+    seed: int = option(0, "seed for torch.manual_seed", "seed", targets=COMPILED)
     output: str = option(
         "traces",
         "folder for the files",
@@ -98,12 +109,47 @@ class CaptureOptions:
         metavar="DIR",
     )
     """The files go into a folder of it, named after the target. Made if its parent exists."""
+    duration: float | None = option(
+        None,
+        "record for so long, instead of steps",
+        "",
+        "Record a script for this long (5s, 500ms, 2m) instead of its steps.",
+        targets=PROGRAMS,
+        seconds=True,
+    )
+    """Seconds."""
+    after: float = option(
+        0.0,
+        "begin so long after the start",
+        "",
+        "Begin so long after the script's start.",
+        targets=PROGRAMS,
+        seconds=True,
+    )
+    """Seconds."""
+    step_on: str | None = option(
+        None,
+        "a step ends where this annotation does",
+        "step on",
+        "A step of a script ends where each record_function of this name does. Default: at optimizer.step().",
+        targets=PROGRAMS,
+        free=True,
+        metavar="NAME",
+    )
     run_to_end: bool = option(
         False,
-        "let the script finish after its steps are recorded",
+        "let the script finish after it is recorded",
         "run to end",
-        "Let a script.py finish; otherwise it is stopped as soon as its steps are recorded.",
-        targets=("script",),
+        "Let a script finish; otherwise it is ended as soon as it is recorded.",
+        targets=PROGRAMS,
+    )
+    ours: bool = option(
+        False,
+        "switch off the profilers that the script itself starts",
+        "ours",
+        "Switch off the profilers that the script itself starts; otherwise they are left alone, and the trace "
+        "that they write is opened.",
+        targets=PROGRAMS,
     )
     gzip: bool = option(False, "write .json.gz", "gzip")
     force: bool = option(False, "overwrite a capture of the same name; otherwise a number is added")
@@ -121,7 +167,9 @@ class CaptureOptions:
 
     @property
     def kind(self) -> str:
-        """ "workload", "callable" or "script"."""
+        """ "workload", "callable", "script" or "module"."""
+        if self.module:
+            return "module"
         if self.target in WORKLOADS:
             return "workload"
         if self.target.endswith(".py"):
@@ -156,14 +204,25 @@ class CaptureOptions:
         elif self.params:
             flags = ", ".join("--" + name.replace("_", "-") for name in self.params)
             raise OptionError(f"{flags}: only built-in workloads have this option")
-        if self.kind == "script" and self.compile:
+        if self.kind == "module" and not _MODULE.fullmatch(self.target):
+            raise OptionError(f"-m takes the name of a module; got {self.target!r}")
+        program = self.kind in PROGRAMS
+        if program and self.compile:
             raise OptionError("--compile does not apply to scripts: call torch.compile in the script")
+        if program and self.seed:
+            raise OptionError("--seed does not apply to scripts: call torch.manual_seed in the script")
         if self.kind == "script" and not os.path.isfile(self.target):
             raise OptionError(f"no such script: {self.target}")
-        if self.run_to_end and self.kind != "script":
-            raise OptionError("--run-to-end applies only to a script.py")
-        if self.script_args and self.kind != "script":
-            raise OptionError(f"{self.script_args[0]}: only a script.py takes arguments")
+        if self.script_args and not program:
+            raise OptionError(f"{self.script_args[0]}: only a script takes arguments")
+        for o in OPTIONS:
+            if o.targets == PROGRAMS and not program and getattr(self, o.name) != o.default:
+                raise OptionError(f"{o.flag} applies only to a script.py or -m MODULE")
+        for flag, value in (("--duration", self.duration), ("--after", self.after or None)):
+            if value is not None and not 0.001 <= value <= 86400:
+                raise OptionError(f"{flag} must be between 1ms and 24h")
+        if self.duration is not None and self.step_on is not None:
+            raise OptionError("--duration records time, --step-on steps: choose one")
         for o in OPTIONS:
             value = getattr(self, o.name)
             if o.kind == "choice" and value not in o.choices:
@@ -210,16 +269,18 @@ class CaptureOptions:
 
     @property
     def stem(self) -> str:
-        """The files' name without suffix, as in the series: "64x128x768x3072_bf16_warm_compile".
+        """The files' name without suffix: "64x128x768x3072_bf16_warm_compile" as in the series, or
+        "train-lr=0.1" for a script, to which `_cold`, `_compile` and a mode are added.
 
         Under torchrun it ends with the rank: each rank makes its own capture.
         """
-        parts = []
         if self.kind == "workload":
-            parts += [WORKLOADS[self.target].tag(self.params), self.dtype]
-        parts.append("warm" if self.warmup else "cold")
-        if self.kind != "script":
-            parts.append("compile" if self.compile else "eager")
+            parts = [WORKLOADS[self.target].tag(self.params), self.dtype]
+            parts += ["warm" if self.warmup else "cold", "compile" if self.compile else "eager"]
+        else:
+            parts = [program_stem(self.target, self.script_args, module=self.module)]
+            parts += [] if self.warmup else ["cold"]
+            parts += ["compile"] if self.compile else []
         if self.compile and self.mode != "default":
             parts.append(self.mode)
         rank = launched_rank()
@@ -239,6 +300,8 @@ class CaptureOptions:
                 continue
             if isinstance(value, bool):
                 argv.append(o.flag if value else o.flag.replace("--", "--no-"))
+            elif o.seconds:
+                argv += [o.flag, f"{value:g}s"]
             else:
                 argv += [o.flag, str(value)]
         if self.script_args:

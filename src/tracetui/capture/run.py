@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
@@ -10,11 +11,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import IO, Any
 
 from tracetui.capture.events import (
     Cancelled,
     CaptureEvent,
+    CaptureResult,
     Done,
     Failed,
     Note,
@@ -23,9 +26,9 @@ from tracetui.capture.events import (
     Progress,
     phase_times,
 )
-from tracetui.capture.files import Scratch, make_scratch, publish
+from tracetui.capture.files import Scratch, amend, make_scratch, publish
 from tracetui.capture.interpreter import find_python
-from tracetui.capture.options import WARMUP_STEPS, CaptureOptions
+from tracetui.capture.options import PROGRAMS, WARMUP_STEPS, CaptureOptions
 from tracetui.capture.process import Child, StartError
 
 TAIL_LINES = 20
@@ -37,25 +40,41 @@ KEPT_LINES = 10_000
 GRACE_SECONDS = 2.0
 """From SIGTERM to SIGKILL."""
 EXIT_SECONDS = 15.0
-"""How long a child may take to exit after its last event (exit handlers of user code)."""
+"""How long a workload or a callable may take to exit after its last event."""
+STOP_SECONDS = 30.0
+"""How long the child may take to write what there is once it is to stop."""
+LAST_SECONDS = 120.0
+"""How long a program may take to end after its recording is written: see child/ending.py."""
 
 
-def start(options: CaptureOptions, on_event: Callable[[CaptureEvent], object] | None = None) -> Capture:
+def start(
+    options: CaptureOptions,
+    on_event: Callable[[CaptureEvent], object] | None = None,
+    inherit: bool = False,
+) -> Capture:
     """Start a capture in a child process and return at once.
 
     Raises `OptionError` for invalid options; everything else that goes wrong is a `Failed` event.
     `on_event` is called from background threads, one call at a time, and must not raise.
-    The last event is `Done`, `Failed` or `Cancelled`; the child and everything it started have ended by then.
+    The last event is `Done`, `Failed` or `Cancelled`; the child has ended by then, and all that it started,
+    except for what a program of the user's own leaves running. `inherit`: the program gets this process's
+    standard streams, so that there is no `Output`.
     """
     options.check()
-    return Capture(options, on_event)
+    return Capture(options, on_event, inherit)
 
 
 class Capture:
     """A running capture. Iterate over it for its events (from the first one, as often as you like)."""
 
-    def __init__(self, options: CaptureOptions, on_event: Callable[[CaptureEvent], object] | None) -> None:
+    def __init__(
+        self,
+        options: CaptureOptions,
+        on_event: Callable[[CaptureEvent], object] | None,
+        inherit: bool = False,
+    ) -> None:
         self.options = options
+        self._inherit = inherit
         self._on_event = on_event
         self._events: list[CaptureEvent] = []
         self._printed = 0
@@ -64,7 +83,10 @@ class Capture:
         self._began = time.monotonic()
         self._child: Child | None = None
         self._cancelled = False
-        self._last: dict[str, Any] | None = None  # the child's "done" or "failed"
+        self._said: dict[str, dict[str, Any]] = {}  # the child's last words, by kind
+        self._result: CaptureResult | None = None
+        self._publishing: OSError | None = None  # why the files could not be moved to their names
+        self._stopping = threading.Event()
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         # A daemon: if the program ends without waiting, so does the capture, through the child's stdin.
         threading.Thread(target=self._run, name="capture", daemon=True).start()
@@ -112,9 +134,9 @@ class Capture:
         return end
 
     def cancel(self) -> None:
-        """End the child and everything that it started. Returns at once; `Cancelled` follows within seconds.
+        """End the child and everything that it started. Returns at once; the last event follows in seconds.
 
-        Does nothing if the capture has ended.
+        That is `Cancelled`, or `Done` if the files had been written. Does nothing if the capture has ended.
         """
         with self._news:
             self._cancelled = True
@@ -122,6 +144,26 @@ class Capture:
         if child is not None and not child.reaped:
             child.terminate()
             self._kill_after(GRACE_SECONDS, child)
+
+    def stop(self, number: int) -> None:
+        """Have a program's recording end with what there is, then send it this signal. Returns at once.
+
+        In a terminal, the signals that its keys send have reached the program by themselves.
+        """
+        child = self._child
+        if child is None or self.options.kind not in PROGRAMS:
+            self.cancel()
+            return
+        child.send(b"stop\n")
+
+        def forward() -> None:
+            if number == signal.SIGINT and child.shares_terminal:
+                return
+            self._stopping.wait(STOP_SECONDS)
+            if not child.reaped:
+                child.signal(number)
+
+        threading.Thread(target=forward, daemon=True).start()
 
     def _kill_after(self, seconds: float, child: Child) -> None:
         def kill() -> None:
@@ -152,7 +194,7 @@ class Capture:
         try:
             scratch = make_scratch(self.options)
             status = self._follow(scratch)
-            end = self._conclude(scratch, status)
+            end = self._conclude(status)
         except StartError as error:
             end = Failed(self._now(), error.kind, str(error))
         except OSError as error:
@@ -170,7 +212,7 @@ class Capture:
         python, said = find_python(self.options.python)
         if said:
             self._emit(Note(self._now(), "python", _safe(said)))
-        child = Child(python)
+        child = Child(python, self._inherit and self.options.kind != "workload")
         with self._news:
             self._child = child
             cancelled = self._cancelled
@@ -188,33 +230,52 @@ class Capture:
             "directory": str(scratch.directory),
         }
         child.send(json.dumps(job).encode("ascii") + b"\n")
-        events, output = child.process.stdout, child.process.stderr
-        assert events is not None
-        assert output is not None
-        readers = [
-            threading.Thread(target=self._read_events, args=(events, child), daemon=True),
-            threading.Thread(target=self._read_output, args=(output,), daemon=True),
-        ]
+        readers = [threading.Thread(target=self._read_events, args=(child, scratch), daemon=True)]
+        if child.output is not None:
+            readers.append(threading.Thread(target=self._read_output, args=(child.output,), daemon=True))
         for reader in readers:
             reader.start()
-        status = child.wait()
+        # What a program of the user's own leaves running, it would have left without us.
+        program = self.options.kind in PROGRAMS and child.inherits
+        status = child.wait(lambda status: self._cancelled or not program)
         for reader in readers:
             reader.join(5.0)  # the pipes close with the last process that has them open
         return status
 
-    def _read_events(self, pipe: IO[bytes], child: Child) -> None:
-        for line in pipe:
+    def _read_events(self, child: Child, scratch: Scratch) -> None:
+        for line in child.events:
             with suppress(ValueError, KeyError):  # only the child writes here; skip truncated lines
                 message = json.loads(line)
-                if message["event"] == "phase":
+                kind = message["event"]
+                if kind == "phase":
                     phase = Phase(message["phase"])
                     counts = int(message["step"]), int(message["steps"])
                     self._emit(Progress(self._now(), phase, _safe(message["detail"]), *counts))
-                elif message["event"] == "note":
+                elif kind == "note":
                     self._emit(Note(self._now(), message["kind"], _safe(message["text"])))
                 else:
-                    self._last = message
-                    self._kill_after(EXIT_SECONDS, child)
+                    self._said[kind] = message
+                    if kind == "written":
+                        child.send(b"published\n" if self._publish(scratch, message) else b"failed\n")
+                    if kind in ("written", "failed"):
+                        self._stopping.set()
+                    if self.options.kind not in PROGRAMS:
+                        self._kill_after(EXIT_SECONDS, child)
+                    elif kind == "ending":
+                        self._kill_after(LAST_SECONDS, child)
+
+    def _publish(self, scratch: Scratch, message: dict[str, Any]) -> bool:
+        """Move the child's files to their names, with the .meta.json as far as it is known."""
+        seconds = {phase.value: round(s, 3) for phase, s in phase_times(self.events, self._now())}
+        info = {**message["info"], "seconds": seconds}
+        try:
+            self._result = publish(self.options, scratch, message["files"], info, self._notes())
+        except OSError as error:
+            self._publishing = error
+        return self._result is not None
+
+    def _notes(self) -> tuple[Note, ...]:
+        return tuple(event for event in self.events if isinstance(event, Note))
 
     def _read_output(self, pipe: IO[bytes]) -> None:
         for raw in pipe:
@@ -225,26 +286,62 @@ class Capture:
             self._tail.append(text)
             self._emit(Output(self._now(), text))
 
-    def _conclude(self, scratch: Scratch, status: int) -> Done | Failed | Cancelled:
-        last = self._last or {}
+    def _conclude(self, status: int) -> Done | Failed | Cancelled:
+        program = self.options.kind in PROGRAMS
+        if self._result is not None:
+            # A program that we ended, by whatever it took, ends well.
+            ended = "ending" in self._said and (status < 0 or status == 128 + signal.SIGINT)
+            if status and program and not ended:
+                how = _how_it_left(self._said, status)
+                text = f"{self.options.target} {how}, after what it did was recorded"
+                self._emit(Note(self._now(), "script_failed", _safe(text)))
+            seconds = {phase.value: round(s, 3) for phase, s in phase_times(self.events, self._now())}
+            info: dict[str, Any] = {"seconds": seconds}
+            if status and program and not ended:
+                info["exit_status"] = status if status > 0 else 128 - status
+            with suppress(OSError):  # what was written before stands
+                return Done(self._now(), amend(self._result, info, self._notes()))
+            return Done(self._now(), self._result)
         if self._cancelled:
             return Cancelled(self._now())
-        notes = tuple(event for event in self.events if isinstance(event, Note))
-        if last.get("event") == "done":
-            seconds = {phase.value: round(s, 3) for phase, s in phase_times(self.events, self._now())}
-            info = {**last["info"], "seconds": seconds}
-            result = publish(self.options, scratch, last["files"], info, notes)
-            return Done(self._now(), result)
-        if last.get("event") == "failed":
+        if self._publishing is not None:
+            return Failed(self._now(), "disk", _disk_message(self.options.output, self._publishing))
+        if "theirs" in self._said:
+            return self._theirs(self._said["theirs"]["traces"], status)
+        code = (status if status > 0 else 128 - status) if program and status else None
+        if "failed" in self._said:
+            last = self._said["failed"]
             kind = str(last["kind"])
             tail = self._safe_tail() if kind in ("workload", "out_of_memory") else ()
-            return Failed(self._now(), kind, _safe(str(last["message"])), tail)
+            return Failed(self._now(), kind, _safe(str(last["message"])), tail, code)
         if status >= 0 and not any(
             isinstance(e, Progress) and e.phase is not Phase.STARTING for e in self.events
         ):
             text = f"{self.options.python or 'Python'} did not run the capture (exit status {status})"
             return Failed(self._now(), "no_python", text, self._safe_tail())
-        return Failed(self._now(), "killed", f"the capture {_how_it_ended(status)}", self._safe_tail())
+        if program and (status >= 0 or "left" in self._said):
+            text = f"{self.options.target} {_how_it_left(self._said, status)}"
+            return Failed(self._now(), "workload", _safe(text), self._safe_tail(), code)
+        what = self.options.target if program else "the capture"
+        return Failed(
+            self._now(), "killed", _safe(f"{what} {_how_it_ended(status)}"), self._safe_tail(), code
+        )
+
+    def _theirs(self, traces: list[str], status: int) -> Done | Failed:
+        """What the program's own profilers recorded."""
+        there = [Path(trace) for trace in traces if os.path.isfile(trace)]
+        code = (status if status > 0 else 128 - status) if status else None
+        if not there:
+            text = "the script profiles itself and wrote no trace, and nothing else was recorded "
+            text += "(--ours switches its profilers off)"
+            return Failed(self._now(), "own_profiler", text, (), code)
+        name = _safe(there[-1].name)
+        rest = f" (the last of {len(there)})" if len(there) > 1 else ""
+        self._emit(
+            Note(self._now(), "own_profiler", f"the script recorded {name} itself{rest}: opening that")
+        )
+        info = {"exit_status": code} if code is not None else {}
+        return Done(self._now(), CaptureResult(there[-1], None, None, None, info, self._notes()))
 
     def _safe_tail(self) -> tuple[str, ...]:
         return tuple(_safe(line) for line in self._tail if line.strip())
@@ -254,6 +351,12 @@ def _safe(text: str) -> str:
     from tracetui.safe_text import plain
 
     return plain(text.replace("\t", "    "))
+
+
+def _how_it_left(said: dict[str, dict[str, Any]], status: int) -> str:
+    if "left" in said:
+        return str(said["left"]["message"])
+    return f"ended with exit status {status}" if status >= 0 else _how_it_ended(status)
 
 
 def _how_it_ended(status: int) -> str:

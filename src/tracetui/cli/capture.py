@@ -24,6 +24,7 @@ from tracetui.capture.events import (
 )
 from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError, launched_rank
 from tracetui.capture.run import Capture, start
+from tracetui.cli.attach import Span
 from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, looks, stop_signals
 from tracetui.cli.completion import words_or_files
 from tracetui.safe_text import plain
@@ -80,10 +81,10 @@ def common_option(o: Option) -> click.Parameter:
     return click.Option(
         [*(o.names or [o.flag]), o.name],
         # None for a flag: click 8.2.0 inverts flags of type bool.
-        type={"choice": click.Choice(o.choices), "number": int, "text": text}.get(o.kind),
+        type={"choice": click.Choice(o.choices), "number": int, "text": text, "time": Span()}.get(o.kind),
         is_flag=o.kind == "flag",
         default=o.default,
-        show_default=o.default is not None and o.default is not False,
+        show_default=o.default is not None and o.default is not False and o.kind != "time",
         help=f"{o.help[0].upper()}{o.help[1:]}." if o.sentence is None else o.sentence,
         metavar=o.metavar,
         envvar=o.envvar,
@@ -104,11 +105,12 @@ def capture_command(
 ) -> None:
     """Profile TARGET under torch.profiler, in a separate process, and open the trace.
 
-    TARGET is a built-in workload (below), module:function (each call is one step) or a script.py (each
-    optimizer.step() is one step; a script without an optimizer is a single step).
+    TARGET is a built-in workload (below), module:function (each call is one step), a script.py or, with -m, a
+    module. Of a program, each optimizer.step() is one step; --step-on names an annotation instead, and
+    --duration records for a time. A program without steps is one step as a whole; Ctrl+C keeps what there is.
 
-    A script is stopped as soon as its steps are recorded; --run-to-end lets it finish, and its exit
-    code becomes this command's.
+    A program is ended as soon as it is recorded; --run-to-end lets it finish. If it fails, its exit code
+    becomes this command's. If it starts a profiler of its own, that is left alone, and its trace is opened.
 
     The files go into a folder inside DIR: the trace (.json), PyTorch's table (.txt), and the versions and
     options used (.meta.json). Without a terminal, a summary of the trace is printed.
@@ -121,12 +123,12 @@ def capture_command(
     try:
         if not words:
             raise OptionError(f"name what to capture: {', '.join(WORKLOADS)}, module:function or a script.py")
-        if words[0].endswith(".py"):
+        if words[0].endswith(".py") and not given["module"]:
             check_exists(words[0], 2)
         options = CaptureOptions(target=words[0], params=params, script_args=words[1:], **given)
         result = _capture(options)
     except OptionError as error:
-        unknown = words and words[0] not in WORKLOADS and ":" not in words[0]
+        unknown = words and words[0] not in WORKLOADS and ":" not in words[0] and not given["module"]
         fail(f"{error}{did_you_mean(words[0], WORKLOADS) if unknown else ''}", 2)
     rank = launched_rank()  # several ranks share one terminal: none may take it over
     app = open_app and rank is None and sys.stdout.isatty() and sys.stdin.isatty()
@@ -135,7 +137,8 @@ def capture_command(
     if not app and not rank:
         with suppress(SystemExit):  # the files are there, even if this cannot be read
             print_summary(str(result.trace), ascii)
-        emit("\nFiles written (PyTorch's own table is the .txt):")
+        if result.table is not None:
+            emit("\nFiles written (PyTorch's own table is the .txt):")
     for path in result.files:
         click.echo(plain(str(path)), err=app)
     if app:
@@ -146,32 +149,38 @@ def capture_command(
 def _capture(options: CaptureOptions) -> CaptureResult:
     """Run the capture, with its progress on stderr; exits if there is no result."""
     news: queue.Queue[CaptureEvent] = queue.Queue()
-    with stop_signals():
-        capture = start(options, news.put)
+    capture = start(options, news.put, inherit=True)
+    line = StatusLine(options.kind == "workload" and sys.stderr.isatty())
+    stopped = 0
+    while True:
         try:
-            end = _follow(capture, news)
+            with stop_signals():
+                end = _follow(capture, news, line)
+            break
         except Stopped as stop:
-            capture.cancel()
-            capture.wait()
-            fail("capture canceled; no file was written", 128 + stop.signal)
+            # A program may clean up as it would without us. Who asks twice wants it to end now.
+            if stopped:
+                capture.cancel()
+            else:
+                capture.stop(stop.signal)
+            stopped = stopped or stop.signal
     if not isinstance(end, Done):
-        _give_up(options, end)
+        _give_up(options, end, stopped)
     return end.result
 
 
-def _give_up(options: CaptureOptions, end: Failed | Cancelled) -> NoReturn:
-    if isinstance(end, Cancelled):
-        fail("capture canceled; no file was written")
+def _give_up(options: CaptureOptions, end: Failed | Cancelled, stopped: int) -> NoReturn:
+    """Say why there is no result. `stopped`: the signal that ended it, if one did."""
+    if isinstance(end, Cancelled) or (stopped and end.kind in ("killed", "workload", "nothing")):
+        fail("capture canceled; no file was written", 128 + stopped if stopped else 1)
     if options.kind == "workload":  # the output of user code has been shown already
-        for line in end.tail:
-            click.echo("  " + line, err=True)
-    fail(end.message, 2 if end.kind == "usage" else 1)
+        for text in end.tail:
+            click.echo("  " + text, err=True)
+    fail(end.message, end.exit_status or (2 if end.kind == "usage" else 1))
 
 
-def _follow(capture: Capture, news: queue.Queue[CaptureEvent]) -> Done | Failed | Cancelled:
-    """Show events until the end. On a terminal that includes a line for each phase."""
-    line = StatusLine(sys.stderr.isatty())
-    user_code = capture.options.kind != "workload"
+def _follow(capture: Capture, news: queue.Queue[CaptureEvent], line: StatusLine) -> Done | Failed | Cancelled:
+    """Show events until the end. On a terminal that includes a line for each phase of a workload."""
     while True:
         try:
             event = news.get(timeout=0.1)
@@ -181,10 +190,12 @@ def _follow(capture: Capture, news: queue.Queue[CaptureEvent]) -> Done | Failed 
         if isinstance(event, Progress):
             line.update(event)
         elif isinstance(event, Note):
-            line.say(f"note: {event.text}")
+            line.say(
+                f"note: {event.text}" if capture.options.kind == "workload" else f"tracetui: {event.text}"
+            )
         elif isinstance(event, Output):
-            if user_code:
-                line.say(event.text)  # as it would look without us
+            if capture.options.kind != "workload":
+                line.say(event.text)  # where a program cannot have our streams: as it would look without us
         else:
             line.finish(event.elapsed)
             return event

@@ -1,4 +1,4 @@
-"""The child's side of the two pipes: it sends events to the parent, and ends when the parent is gone."""
+"""The child's side of the two pipes: it sends events to the parent, and hears when the parent is gone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ..marked import MARK, kill_marked
 
 STEP_INTERVAL = 0.1
 """Seconds between two progress events in a loop: often enough for eyes, too seldom to show in the trace."""
+ANSWER_SECONDS = 60.0
+"""How long the parent may take to move the files to their names."""
 
 
 class Failure(Exception):
@@ -27,22 +30,39 @@ class Failure(Exception):
 
 
 class Channel:
-    """Sends events as JSON lines, and ends this process and all it started when the parent is gone."""
+    """Sends events as JSON lines; a thread reads what the parent says.
 
-    def __init__(self) -> None:
-        # The pipes arrive as stdin and stdout, the way that works on every system. They move to descriptors
-        # that are not inherited, so that what the workload prints, and its subprocesses, cannot touch them.
-        self._events = os.dup(1)
-        self._parent = os.dup(0)
-        os.dup2(2, 1)
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.close(null)
+    `streams`: the two descriptors, to read and to write. Without them they are stdin and stdout, and the
+    program then gets an empty stdin, and prints on stderr.
+    """
+
+    def __init__(self, streams: list[int]) -> None:
+        if streams:
+            self._parent, self._events = streams
+            for fd in streams:
+                os.set_inheritable(fd, False)
+        else:
+            # They move to descriptors that are not inherited, so that what the workload prints, and its
+            # subprocesses, cannot touch them.
+            self._events = os.dup(1)
+            self._parent = os.dup(0)
+            os.dup2(2, 1)
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.close(null)
         self._last = 0.0
         self._lock = threading.Lock()
+        self._answered = threading.Event()
+        self._published = False
+        self.gone = False
+        """Whether the parent has ended."""
+        self.asked: Callable[[], object] = lambda: None
+        """Called by the reading thread when the parent wants the recording to end."""
+        self.left: Callable[[], object] | None = None
+        """Called by it when the parent is gone; None: this process and all that it started then end, too."""
 
     def read_job(self) -> dict[str, Any]:
-        """The first line from the parent: what to capture. From then on the parent is watched."""
+        """The first line from the parent: what to capture. From then on a thread listens to the parent."""
         data = b""
         while not data.endswith(b"\n"):
             chunk = os.read(self._parent, 65536)
@@ -50,23 +70,49 @@ class Channel:
                 os._exit(1)
             data += chunk
         job: dict[str, Any] = json.loads(data)
-        threading.Thread(target=self._watch, args=(job["directory"],), daemon=True).start()
+        threading.Thread(target=self._listen, args=(job["directory"],), daemon=True).start()
         return job
 
-    def _watch(self, directory: str) -> None:
-        while os.read(self._parent, 65536):
-            pass
+    def _listen(self, directory: str) -> None:
+        rest = b""
+        while chunk := os.read(self._parent, 65536):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                if line == b"stop":
+                    # Not here: this thread has to hear the answer about the files.
+                    threading.Thread(target=self.asked, daemon=True).start()
+                else:
+                    self._published = line == b"published"
+                    self._answered.set()
+        self.gone = True
+        self._answered.set()
+        if self.left is not None:
+            self.left()
+            shutil.rmtree(directory, ignore_errors=True)
+            return
         shutil.rmtree(directory, ignore_errors=True)
         kill_marked(os.environ.get(MARK, ""), spare=os.getpid())
         if sys.platform != "win32" and os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)
         os._exit(1)
 
+    def close(self) -> None:
+        """Close both ends, in a process that was forked: the parent must not wait for it."""
+        for fd in (self._events, self._parent):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
     def send(self, event: str, **fields: Any) -> None:
         line = json.dumps(dict(fields, event=event)).encode("ascii") + b"\n"
-        with self._lock:
+        with self._lock, contextlib.suppress(OSError):  # the parent is gone: the reading thread says so
             while line:
                 line = line[os.write(self._events, line) :]
+
+    def publish(self, info: dict[str, Any], files: dict[str, str]) -> bool:
+        """Have the parent move these files to their names, and wait for it; False if it could not."""
+        self._answered.clear()
+        self.send("written", info=info, files=files)
+        return not self.gone and self._answered.wait(ANSWER_SECONDS) and self._published
 
     def phase(self, phase: str, detail: str = "", step: int = 0, steps: int = 0) -> None:
         self.send("phase", phase=phase, detail=detail, step=step, steps=steps)
@@ -84,5 +130,5 @@ class Channel:
 def flush() -> None:
     """Push out what the workload printed, so that it reaches the parent before the next event does."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -50,13 +51,9 @@ def choose(wanted: str, channel: Channel) -> torch.device:
             wanted = "cuda"
         elif torch.xpu.is_available():
             wanted = "xpu"
-        else:
-            built = torch.version.cuda or torch.version.hip
-            why = "torch sees no GPU" if built else f"torch {torch.__version__} is built without GPU support"
-            channel.note("no_gpu", f"{why}: capturing on the CPU, so the trace has no GPU lane")
-            wanted = "cpu"
-    elif wanted == "cpu":
-        channel.note("no_gpu", "capturing on the CPU: the trace has no GPU lane")
+    if wanted in ("auto", "cpu"):
+        tell_no_gpu(wanted, channel)
+        wanted = "cpu"
     device = torch.device(wanted)
     backend = _backend(device)
     if backend is None:
@@ -69,6 +66,44 @@ def choose(wanted: str, channel: Channel) -> torch.device:
     if index >= count:
         raise Failure("no_device", f"no device {device}: torch sees {count}, counted from 0")
     return torch.device(device.type, index)
+
+
+def tell_no_gpu(wanted: str, channel: Channel) -> None:
+    """Say that the trace will have no GPU lane, and why. `wanted`: "cpu", or "auto" if no GPU was found."""
+    import torch
+
+    why = ""
+    if wanted == "auto":
+        built = torch.version.cuda or torch.version.hip
+        why = "torch sees no GPU: " if built else f"torch {torch.__version__} is built without GPU support: "
+    channel.note("no_gpu", f"{why}capturing on the CPU, so the trace has no GPU lane")
+
+
+def gpu_backends() -> list[Any]:
+    """torch.cuda and torch.xpu, as far as this machine may have such a GPU. Touches none of them.
+
+    To ask PyTorch would start CUDA in this process, and a process that it forks could no longer use it.
+    """
+    import torch
+
+    found = []
+    files = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+    if torch.backends.cuda.is_built() and (sys.platform != "linux" or any(map(os.path.exists, files))):
+        found.append(torch.cuda)
+    if torch.xpu._is_compiled() and (sys.platform != "linux" or os.path.exists("/dev/dri")):
+        found.append(torch.xpu)
+    return found
+
+
+def in_use() -> torch.device:
+    """The device that the program has started: its current GPU, else the CPU."""
+    import torch
+
+    for kind in ("cuda", "xpu"):
+        backend = getattr(torch, kind)
+        if backend.is_initialized():
+            return torch.device(kind, backend.current_device())
+    return torch.device("cpu")
 
 
 def _backend(device: torch.device) -> Any:
@@ -94,6 +129,18 @@ def name(device: torch.device) -> str:
     """The device's own name, e.g. "NVIDIA H200"."""
     backend = _backend(device)
     return str(backend.get_device_name(device)) if backend else _cpu_name()
+
+
+def machine(device: torch.device) -> dict[str, Any]:
+    """What the .meta.json says about PyTorch, Python and the device."""
+    import torch
+
+    return {
+        "torch": str(torch.__version__),
+        "python": sys.version.split()[0],
+        "executable": sys.executable,
+        "device": describe(device),
+    }
 
 
 def describe(device: torch.device) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import gzip
 import json
 import os
 import shutil
+import traceback
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .channel import Channel, Failure
@@ -17,10 +19,20 @@ NAME_WIDTH = 200
 """Longest name in the table: kernels of one template differ far to the right."""
 
 
-def write_files(
-    prof: torch.profiler.profile, job: dict[str, Any], kind: str, channel: Channel
-) -> dict[str, str]:
-    """Write all files into the scratch directory; returns suffix -> path.
+@dataclass(frozen=True)
+class Written:
+    """The files of a recording, and what is in it."""
+
+    files: dict[str, str]
+    """Suffix to path."""
+    steps: int
+    """How many `ProfilerStep`s the trace has."""
+    ops: int
+    """How many other rows PyTorch's table has: 0 where nothing was recorded."""
+
+
+def write_files(prof: torch.profiler.profile, job: dict[str, Any], kind: str, channel: Channel) -> Written:
+    """Write all files into the scratch directory.
 
     Raises `Failure("disk", ...)` if one cannot be written completely.
     """
@@ -33,7 +45,12 @@ def write_files(
             files = {".json.gz": _compress(files[".json"])}
         channel.phase("exporting", f"{stem}.txt")
         averages = prof.key_averages()
-        if kind != "cpu" and not any(row.self_device_time_total for row in averages):
+        steps = [row for row in averages if row.key.startswith("ProfilerStep")]
+        if (
+            len(steps) < len(averages)
+            and kind != "cpu"
+            and not any(r.self_device_time_total for r in averages)
+        ):
             channel.note("no_kernels", "no GPU work was recorded: the trace has no GPU lane")
         order = "self_cpu_time_total" if kind == "cpu" else "self_device_time_total"
         table = averages.table(sort_by=order, row_limit=-1, max_name_column_width=NAME_WIDTH)
@@ -43,29 +60,38 @@ def write_files(
             files[".averages.json"] = _write_text(job["directory"], stem + ".averages.json", text)
     except OSError as error:
         raise Failure("disk", f"cannot write the capture: {error.strerror or error}") from error
-    return files
+    count = max((row.count for row in steps), default=0)
+    return Written(files, count, len(averages) - len(steps))
+
+
+def failed_reading(error: BaseException) -> bool:
+    """Whether PyTorch could not read the names in its own recording: torch 2.13 with stacks, now and then."""
+    frames = traceback.extract_tb(error.__traceback__)
+    name = frames[-1].filename.replace("\\", "/") if frames else ""
+    ours = name.endswith(("torch/autograd/profiler.py", "torch/autograd/profiler_util.py"))
+    return isinstance(error, UnicodeDecodeError) and ours
 
 
 def _write_trace(prof: torch.profiler.profile, directory: str, stem: str) -> str:
-    name = stem + ".json"
-    # Kineto writes the given path into the file: inside the directory, that is just the name.
-    before = os.getcwd()
-    os.chdir(directory)
+    path = os.path.join(directory, stem + ".json")
+    prof.export_chrome_trace(path)
+    # Kineto does not report failed writes, so check the end of the file. It also writes the given path there,
+    # with no regard to JSON: only the name is to stay.
     try:
-        prof.export_chrome_trace(name)
-    finally:
-        os.chdir(before)
-    path = os.path.join(directory, name)
-    # Kineto does not report failed writes, so check the end of the file.
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.path.getsize(path) - 4096))
+        with open(path, "r+b") as file:
+            begin = max(0, os.path.getsize(path) - 4096 - 2 * len(os.fsencode(path)))
+            file.seek(begin)
             tail = file.read()
+            if tail.rstrip().endswith(b"}") and b'"traceName"' in tail:
+                given = os.fsencode(path).join([b'"traceName": "', b'"'])
+                named = b'"traceName": ' + json.dumps(stem + ".json").encode("ascii")
+                file.seek(begin)
+                file.write(tail.replace(given, named))
+                file.truncate()
+                return path
     except FileNotFoundError:
-        tail = b""
-    if not tail.rstrip().endswith(b"}") or b'"traceName"' not in tail:
-        raise Failure("disk", f"the trace could not be written in full: is the disk with {directory} full?")
-    return path
+        pass
+    raise Failure("disk", f"the trace could not be written in full: is the disk with {directory} full?")
 
 
 def _compress(path: str) -> str:

@@ -3,44 +3,107 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import device as devices
-from .channel import STEP_INTERVAL, Channel
+from .channel import STEP_INTERVAL, Channel, flush
 
 if TYPE_CHECKING:
     import torch
 
 Job = dict[str, Any]
+NOISE = re.compile(rb"USDT:|ERROR: External init callback")
+"""What torch 2.13 itself prints when a profiler starts or stops."""
 
 
 def make_profiler(
-    job: Job, device: torch.device, wait: int, warmup: int, active: int
+    job: Job, kind: str, steps: tuple[int, int, int] | None, all_threads: bool = False
 ) -> torch.profiler.profile:
-    """A profiler with the capture's options, not started."""
+    """A profiler with the capture's options, not started.
+
+    `kind`: the device's ("cuda", "xpu", "cpu"); `steps`: to wait, to warm up, to record; None: no steps.
+    `all_threads`: records what all threads do, and any of them may step and stop it; see `can_all_threads`.
+    """
     from torch.profiler import ProfilerActivity, profile, schedule
 
     activities = [ProfilerActivity.CPU]
-    if device.type == "cuda":
+    if kind == "cuda":
         activities.append(ProfilerActivity.CUDA)
-    elif device.type == "xpu":
+    elif kind == "xpu":
         activities.append(ProfilerActivity.XPU)
-    # Some versions say so at every start; there is one cycle, and nothing of it is lost.
+    more = {}
+    if all_threads:
+        from torch._C._profiler import _ExperimentalConfig
+
+        more["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
+    # Some versions say so at every start; there is one cycle, and nothing of it is lost. To ignore them for a
+    # while only would make Python repeat the program's own warnings.
     warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
-    with warnings.catch_warnings():
-        # With --schedule-warmup 0 the user wants to see the very first call.
-        warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
-        return profile(
-            activities=activities,
-            schedule=schedule(wait=wait, warmup=warmup, active=active, repeat=1),
-            record_shapes=job["record_shapes"],
-            profile_memory=job["profile_memory"],
-            with_stack=job["with_stack"],
-            with_flops=job["with_flops"],
-        )
+    # With --schedule-warmup 0 the user wants to see the very first call.
+    warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
+    plan = None if steps is None else schedule(wait=steps[0], warmup=steps[1], active=steps[2], repeat=1)
+    return profile(
+        activities=activities,
+        schedule=plan,
+        record_shapes=job["record_shapes"],
+        profile_memory=job["profile_memory"],
+        with_stack=job["with_stack"],
+        with_flops=job["with_flops"],
+        **more,
+    )
+
+
+class Quiet:
+    """A context that leaves out what PyTorch says about its own profiler. Other lines come at its end."""
+
+    def __init__(self) -> None:
+        self._file: Any = None
+        self._stderr = -1
+
+    def __enter__(self) -> None:
+        if self._file is None:  # kept: the profiler may already record
+            self._file = tempfile.TemporaryFile(buffering=0)
+        try:
+            self._stderr = os.dup(2)
+        except OSError:  # the program has closed it
+            return
+        flush()
+        os.dup2(self._file.fileno(), 2)
+
+    def __exit__(self, *error: object) -> None:
+        if self._stderr < 0:
+            return
+        flush()
+        os.dup2(self._stderr, 2)
+        os.close(self._stderr)
+        self._stderr = -1
+        if self._file.tell():
+            self._file.seek(0)
+            for line in self._file.read().splitlines(keepends=True):
+                if not NOISE.match(line):
+                    with contextlib.suppress(OSError):
+                        os.write(2, line)
+            self._file.seek(0)
+            self._file.truncate()
+
+
+def can_all_threads(job: Job) -> bool:
+    """Whether a profiler of all threads records what is wanted. It sees no allocations."""
+    from torch._C._profiler import _ExperimentalConfig
+
+    if job["profile_memory"]:
+        return False
+    try:
+        _ExperimentalConfig(profile_all_threads=True)
+    except TypeError:  # older than torch 2.8 or so
+        return False
+    return True
 
 
 def stage(step: int, wait: int, warmup: int) -> str:
@@ -101,17 +164,23 @@ def record_steps(
     total = wait + warmup + active
     if job["warmup"] or compiled is None:
         channel.phase("profiling", stage(0, wait, warmup), 0, total)
-    prof = make_profiler(job, device, wait, warmup, active)
+    users = job["kind"] == "callable"  # it may work in threads of its own, and has our standard error
+    prof = make_profiler(job, device.type, (wait, warmup, active), users and can_all_threads(job))
+    quiet = Quiet() if users else contextlib.nullcontext()
     reporter = StepReporter(channel, total, wait, warmup)
     # Stacks are recorded for all threads: the reporter would be in the trace.
     stacks = job["with_stack"]
-    with prof, contextlib.nullcontext() if stacks else reporter:
+    with quiet:
+        prof.start()
+    with contextlib.nullcontext() if stacks else reporter:
         for i in range(total):
             reporter.done = i
             if stacks and i < wait + warmup:
                 channel.step("profiling", stage(i, wait, warmup), i, total)
             step()
-            prof.step()
+            with quiet if i + 1 in (wait, wait + warmup, total) else contextlib.nullcontext():
+                prof.step()
+    prof.stop()
     devices.synchronize(device)
     channel.phase("profiling", "active", total, total)
     return prof

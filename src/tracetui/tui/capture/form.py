@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from dataclasses import dataclass, fields
 from typing import Any
 
 import msgspec
@@ -13,14 +16,46 @@ from tracetui.session.paths import meta_file
 
 CHOOSE = "← → choose one; or type module:function or script.py"
 TARGET = Option("target", "", CHOOSE, tuple(WORKLOADS), free=True, label="workload")
+ARGUMENTS = Option("line", "", "the script's arguments, quoted as in a shell", free=True, label="arguments")
 FIRST = ("dtype", "compile", "mode", "warmup", "device")
 """Options of how the program runs: they come before those of what is recorded."""
+
+
+@dataclass(frozen=True)
+class Draft(CaptureOptions):
+    """Options as they stand in the form: what is typed need not be complete."""
+
+    line: str = ""
+    """The arguments of a script. `script_args` follow with `asked`."""
+
+
+def draft(options: CaptureOptions) -> Draft:
+    """The options, to be changed in the form."""
+    if isinstance(options, Draft):
+        return options
+    return Draft(**_values(options), line=shlex.join(options.script_args))
+
+
+def asked(options: CaptureOptions) -> CaptureOptions:
+    """The options to capture with. Raises `OptionError` while a quote in the arguments is open."""
+    if not isinstance(options, Draft):
+        return options
+    try:
+        args = shlex.split(options.line) if options.kind == "script" else []
+    except ValueError as error:
+        wrong = "a quote is not closed" if "quot" in str(error) else "nothing follows the backslash"
+        raise OptionError(f"arguments: {wrong}") from None
+    return CaptureOptions(**_values(options) | {"script_args": tuple(args)})
+
+
+def _values(options: CaptureOptions) -> dict[str, Any]:
+    return {f.name: getattr(options, f.name) for f in fields(CaptureOptions)}
 
 
 def form_fields(options: CaptureOptions) -> list[Option]:
     """The fields of the form: the target, its own options, then the options of every capture."""
     workload = WORKLOADS.get(options.target)
-    own = workload.params if workload is not None else ()
+    own = workload.params if workload is not None else (ARGUMENTS,) if options.kind == "script" else ()
     common = [o for o in OPTIONS if o.label and options.kind in o.targets]
     return [TARGET, *own, *sorted(common, key=lambda o: o.name not in FIRST)]
 
@@ -82,7 +117,8 @@ def stepped(options: CaptureOptions, field: Option, step: int) -> CaptureOptions
 
 
 def typed(options: CaptureOptions, field: Option, character: str, fresh: bool) -> CaptureOptions:
-    """The options after a typed character. `fresh`: it is the first in this field and replaces the value."""
+    """The options after a typed character (in a text, several). `fresh`: the first in this field, which
+    replaces the value."""
     value = value_of(options, field)
     if field.kind == "text":
         return with_value(options, field, ("" if fresh and field.choices else str(value or "")) + character)
@@ -110,7 +146,7 @@ def rubbed(options: CaptureOptions, field: Option) -> CaptureOptions:
 def problem(options: CaptureOptions) -> str:
     """Why these options cannot be captured, in one line; "" if they can."""
     try:
-        options.check()
+        asked(options).check()
     except OptionError as error:
         return str(error)
     return ""
@@ -120,17 +156,28 @@ class Meta(msgspec.Struct):
     """The fields of a .meta.json that are read."""
 
     options: CaptureOptions
+    cwd: str = ""
 
 
 def earlier_options(trace: str) -> CaptureOptions | None:
-    """The options that a trace was captured with, from the .meta.json beside it; None if there is none."""
+    """The options that a trace was captured with, from the .meta.json beside it; None if there is none.
+
+    A script is looked for in the folder of that time, too. One that is nowhere is still named: the form says
+    that it is missing.
+    """
     try:
-        options = msgspec.json.decode(meta_file(trace).read_bytes(), type=Meta).options
+        meta = msgspec.json.decode(meta_file(trace).read_bytes(), type=Meta)
+        options = meta.options
         workload = WORKLOADS.get(options.target)
         usual = workload.defaults() if workload is not None else {}
         # The file has all options, including defaults: leave the defaults out of the command.
         params = {k: v for k, v in options.params.items() if k not in usual or v != usual[k]}
         options = replace(options, params=params)
+        if options.kind == "script" and not os.path.isfile(options.target):
+            there = os.path.join(meta.cwd, options.target)
+            if not os.path.isfile(there):
+                return options
+            options = replace(options, target=there)
         options.check()
     except (OSError, OptionError, msgspec.DecodeError, RecursionError):
         return None

@@ -9,11 +9,21 @@ from textual.strip import Strip
 
 from tracetui.capture.catalog import WORKLOADS, Option
 from tracetui.capture.options import CaptureOptions
-from tracetui.cells import cell, clip, wrap
+from tracetui.cells import cell, fits, middle, wrap
 from tracetui.safe_text import plain
 from tracetui.tables.model import scrolled
 from tracetui.tui.bindings import bind
-from tracetui.tui.capture.form import form_fields, problem, rubbed, stepped, text_of, typed
+from tracetui.tui.capture.form import (
+    ARGUMENTS,
+    asked,
+    draft,
+    form_fields,
+    problem,
+    rubbed,
+    stepped,
+    text_of,
+    typed,
+)
 from tracetui.tui.drawn import Drawn
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
@@ -34,7 +44,7 @@ class Form(Drawn, can_focus=True):
 
     def __init__(self, options: CaptureOptions) -> None:
         super().__init__()
-        self.options = options
+        self.options: CaptureOptions = draft(options)
         self.cursor = 0
         self.top = 0
         self.fresh = True
@@ -54,7 +64,7 @@ class Form(Drawn, can_focus=True):
         self.refresh()
 
     def set_options(self, options: CaptureOptions, fresh: bool) -> None:
-        self.options, self.fresh = options, fresh
+        self.options, self.fresh = draft(options), fresh
         self.refresh()
 
     def on_key(self, event: events.Key) -> None:
@@ -74,9 +84,13 @@ class Form(Drawn, can_focus=True):
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
-        if self.field.kind == "text":
-            for character in plain(event.text.split("\n")[0].strip()):
-                self.set_options(typed(self.options, self.field, character, self.fresh), False)
+        lines = event.text.splitlines()
+        if self.field is ARGUMENTS:  # a command may go over several lines
+            text = " ".join(line.removesuffix("\\") for line in lines).replace("\t", " ")
+        else:
+            text = lines[0].strip() if lines else ""
+        if self.field.kind == "text" and text:
+            self.set_options(typed(self.options, self.field, plain(text), self.fresh), False)
 
     def on_click(self, event: events.Click) -> None:
         at = self.top + event.y - 2
@@ -87,7 +101,7 @@ class Form(Drawn, can_focus=True):
 
     def command(self) -> list[str]:
         """The equivalent command, as up to three lines."""
-        return wrap(plain(self.options.command()), max(20, self.size.width - 4), 3)
+        return wrap(plain(asked(self.options).command()), max(20, self.size.width - 4), 3)
 
     def render_line(self, y: int) -> Strip:
         width, height = self.size
@@ -115,13 +129,14 @@ class Form(Drawn, can_focus=True):
         shown = plain(text_of(self.options, field))
         if here and field.kind == "text":
             shown += "▏"
-        arrows = ("◂ ", " ▸") if here else ("  ", "  ")
-        value = cell(f"{arrows[0]}{clip(shown, VALUE - 4)}{arrows[1]}", VALUE)
+        arrows = ("◂ ", " ▸") if here and (field.choices or field.kind != "text") else ("  ", "  ")
+        size = width - LABEL - 1 if here and not fits(shown, VALUE - 4) else VALUE
+        value = cell(f"{arrows[0]}{middle(shown, size - 4)}{arrows[1]}", size)
         label = cell(f" {field.label or field.name.replace('_', ' ')}", LABEL)
         style = self.look("cursor" if here else "text")
         faint = self.look("dim")
         text_beside = field.help if width >= WIDE else ""
-        help = cell(f"  {text_beside}", max(0, width - LABEL - VALUE - 1))
+        help = cell(f"  {text_beside}", max(0, width - LABEL - size - 1))
         strip = Strip([Segment(" ", faint), Segment(label + value, style), Segment(help, faint)])
         return strip.adjust_cell_length(width)
 
@@ -156,4 +171,4 @@ class FormScreen(LeaveOnce[CaptureOptions]):
         if wrong:
             self.footer.say(wrong)
         else:
-            self.dismiss(self.form.options)
+            self.dismiss(asked(self.form.options))

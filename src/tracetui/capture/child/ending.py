@@ -1,0 +1,103 @@
+"""How a program is ended once its recording is written: so that its own cleanup runs, and yet it ends."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from .channel import Channel, flush
+
+PATIENCE = 15.0
+"""Seconds for a program to clean up and end before it is asked again."""
+SOON = 1.0
+"""Seconds before a main thread hears that the thread that trained has ended."""
+
+
+class Recorded(SystemExit):
+    """Unwinds a program whose recording is written; its `finally` and `with` do their work.
+
+    A `SystemExit`, since asyncio, thread pools and frameworks let that through, and threads end by it.
+    """
+
+
+class Ender:
+    """Ends this program, gently first."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._raised = 0
+        self._begun = False
+        self.exit = os._exit
+        """What ends the process at once."""
+
+    @property
+    def begun(self) -> bool:
+        return self._begun
+
+    def raise_here(self) -> None:
+        """Called between two steps, in the thread that trains: raises `Recorded`.
+
+        Called again: the program caught it and goes on, so it is asked as by Ctrl+C, then it ends here.
+        """
+        self._raised += 1
+        main = threading.current_thread() is threading.main_thread()
+        if self._raised > 3:
+            self.leave()
+        self._begin(PATIENCE if main and self._raised == 1 else SOON)
+        if loops := sys.modules.get("asyncio.base_events"):
+            _say_nothing_of_it(loops)
+        raise Recorded(0)
+
+    def interrupt(self) -> None:
+        """Called in a thread of ours: the program is asked to end as by Ctrl+C."""
+        self._begin(0.0)
+
+    def _begin(self, seconds: float) -> None:
+        if not self._begun:
+            self._begun = True
+            self._channel.send("ending")
+            threading.Thread(target=self._insist, args=(seconds,), daemon=True).start()
+
+    def _insist(self, seconds: float) -> None:
+        time.sleep(seconds)
+        for wait in (PATIENCE, PATIENCE):
+            self._interrupt_main()
+            time.sleep(wait)
+        if hasattr(signal, "SIGTERM") and callable(signal.getsignal(signal.SIGTERM)):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(PATIENCE)
+        self.leave()
+
+    def _interrupt_main(self) -> None:
+        if sys.platform == "win32":
+            import _thread
+
+            _thread.interrupt_main()
+        else:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def leave(self) -> None:
+        """End now: what is registered to run at exit runs, what is printed comes out."""
+        with contextlib.suppress(BaseException):
+            atexit._run_exitfuncs()
+        flush()
+        self.exit(0)
+
+
+def _say_nothing_of_it(loops: Any) -> None:
+    """An event loop reports a task that ended by an error that nobody asked for."""
+    kind = loops.BaseEventLoop
+    original = kind.call_exception_handler
+
+    def call(loop: Any, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), Recorded):
+            original(loop, context)
+
+    if original.__name__ != call.__name__:
+        kind.call_exception_handler = call

@@ -1,0 +1,126 @@
+"""Profilers that a program starts by itself: seen where all of them begin, and left alone or switched off."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class Nothing:
+    """The results of a profiler that was switched off: no events."""
+
+    def events(self) -> list[object]:
+        return []
+
+    def experimental_event_tree(self) -> list[object]:
+        return []
+
+    def trace_start_ns(self) -> int:
+        return 0
+
+    def save(self, path: str) -> None:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": []}, file)
+
+
+class OwnProfilers:
+    """Watches the two functions in which every profiler of PyTorch begins.
+
+    `before` is called when one of the program's own is about to; with `off` it records nothing instead.
+    """
+
+    def __init__(self, before: Callable[[], object], off: bool) -> None:
+        self._before, self._off = before, off
+        self._calls = threading.local()
+        self._pid = os.getpid()
+        self.seen = False
+        """Whether one has begun."""
+        self.traces: list[str] = []
+        """Absolute paths of the traces that they wrote, in order."""
+
+    @contextlib.contextmanager
+    def ours(self) -> Iterator[None]:
+        """What this thread starts and stops in here is our own profiler."""
+        before, self._calls.ours = self._ours, True
+        try:
+            yield
+        finally:
+            self._calls.ours = before
+
+    @property
+    def _ours(self) -> bool:
+        return getattr(self._calls, "ours", False)
+
+    def install(self) -> None:
+        """Begin to watch. PyTorch has been imported."""
+        from torch.autograd import profiler
+        from torch.profiler import profile
+
+        modules = [profiler, sys.modules.get("torch.autograd.profiler_legacy")]
+        for module in modules:
+            for name in ("_prepare_profiler", "_enable_profiler", "_enable_profiler_legacy"):
+                if hasattr(module, name):
+                    setattr(module, name, self._begin(getattr(module, name)))
+        if self._off:
+            profiler._disable_profiler = self._end(profiler._disable_profiler)
+            self._without_steps(profile)
+        for kind in (profiler.profile, profile.__mro__[1]):
+            kind.export_chrome_trace = self._exported(kind.export_chrome_trace)
+        if cuspy := getattr(sys.modules["torch.profiler"], "CuspyConfig", None):
+            # Where Kineto has recorded CUDA, Cuspy cannot: it has to be seen before we begin.
+            cuspy.__init__ = self._begin(cuspy.__init__)
+
+    def _begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def begin(*args: Any, **kwargs: Any) -> Any:
+            if not self._ours and os.getpid() == self._pid:
+                self.seen = True
+                if self._off and original.__name__ != "__init__":
+                    return None
+                if not self._off:
+                    self._before()
+            return original(*args, **kwargs)
+
+        return begin
+
+    def _end(self, original: Callable[[], Any]) -> Callable[[], Any]:
+        @functools.wraps(original)
+        def end() -> Any:
+            return original() if self._ours or os.getpid() != self._pid else Nothing()
+
+        return end
+
+    def _without_steps(self, kind: Any) -> None:
+        """A switched-off profiler's `ProfilerStep#N` would be in our recording."""
+        original = kind.__init__
+
+        @functools.wraps(original)
+        def init(profiler: Any, *args: Any, **kwargs: Any) -> None:
+            original(profiler, *args, **kwargs)
+            if not self._ours:
+                profiler.record_steps = False
+
+        kind.__init__ = init
+
+    def _exported(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def export(profiler: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
+            target = os.path.abspath(path)
+            if self._ours or getattr(self._calls, "inside", False):
+                return original(profiler, path, *args, **kwargs)
+            self._calls.inside = True
+            try:
+                result = original(profiler, path, *args, **kwargs)
+            finally:
+                self._calls.inside = False
+            if not self._off and os.getpid() == self._pid and os.path.isfile(target):
+                self.traces.append(target)
+            return result
+
+        return export
