@@ -124,13 +124,14 @@ WAYS = {
     "terminated": Way(signal="process TERM"),
     "terminated_by_group": Way("terminated", signal="group TERM"),
     "terminated_unexpectedly": Way(signal="process TERM"),
+    "two_steps": Way(recorded=-1, stops=False),
     "terminal": Way(stdin="12\nmore\n", terminal=True),
 }  # fmt: skip
 """Those that are not simply run."""
 
 
 def names() -> list[str]:
-    return sorted({p.stem for p in PROGRAMS.iterdir() if p.name != "__pycache__"} | set(WAYS))
+    return sorted({p.stem for p in PROGRAMS.iterdir() if p.name[0] not in "_."} | set(WAYS))
 
 
 @dataclass

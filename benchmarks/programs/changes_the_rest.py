@@ -1,7 +1,6 @@
-"""Changes what others may rely on: working directory, variables, modules, streams, print, time."""
+"""Changes what others may rely on: working directory, variables, path, arguments, print, time."""
 
 import builtins
-import json
 import os
 import sys
 import time
@@ -23,8 +22,7 @@ def train_step():
 
 
 time.time = time.monotonic = time.perf_counter = lambda: 0.0
-json.dumps = json.dump = None
-builtins.open = None
+builtins.print = lambda *words, to=print: to(*words, flush=True)
 os.environ.clear()
 os.makedirs("elsewhere")
 os.chdir("elsewhere")
