@@ -83,13 +83,9 @@ WAYS = {
     "arguments": Way(args=DASHES),
     "bad_arguments": Way(args=("--wrong",), recorded=-1, stops=False),
     "by_hand": ANY,
-    "changes_the_rest": Way(),
     "ddp": Way(varying=("store",)),
     "emits_itt": ANY,
     "evaluation": ANY,
-    "evaluation_by_time": Way(
-        "evaluation", options=("--duration", "1s", "--after", "1s"), steps=300_000, recorded=0
-    ),
     "exception_while_recording": ANY,
     "execs_itself": Way(recorded=None),
     "exit_early": ANY,
@@ -112,8 +108,11 @@ WAYS = {
     "own_profile_ours": Way("own_profile", options=("--ours",), same=False),
     "own_profile_table": ANY,
     "package_main": Way(module="package", args=("-m", "--", "x")),
-    "plain_by_time": Way("plain", options=("--duration", "1s"), steps=30_000, recorded=0),
-    "segfault": Way(),
+    "plain_by_time": Way("plain", options=("--duration", "200ms", "--after", "2s"), steps=30_000, recorded=0),
+    "request_loop": ANY,
+    "request_loop_by_time": Way(
+        "request_loop", options=("--duration", "1s", "--after", "1s"), steps=3000, recorded=0
+    ),
     "session_of_its_own": ANY,
     "server": ANY,
     "sigkill_while_recording": ANY,
@@ -509,6 +508,10 @@ def main() -> None:
         parser.error(f"no program {', '.join(sorted(unknown))}: there are {', '.join(names())}")
     capture = shlex.split(given.capture) if given.capture else CAPTURE
     capture[0] = os.path.abspath(shutil.which(capture[0]) or parser.error(f"no command {capture[0]}"))
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(
+            number, signal.default_int_handler
+        )  # programs would inherit that it is ignored, as by "&"
     wanted, good = given.names or names(), 0
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(given.jobs) as pool:
         top = Path(given.keep or temporary).resolve()
