@@ -58,8 +58,8 @@ def pids_told(lines: list[str]) -> list[int]:
 def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.Signals) -> None:
     process = cli(sleeper, cwd=tmp_path)
     lines = []
-    assert process.stderr is not None
-    for line in process.stderr:
+    assert process.stdout is not None
+    for line in process.stdout:
         lines.append(line)
         if line.startswith("pids "):
             break
@@ -79,9 +79,9 @@ def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.S
 @linux
 def test_a_killed_parent_takes_everything_along(sleeper: str, tmp_path: Path) -> None:
     process = cli(sleeper, cwd=tmp_path)
-    assert process.stderr is not None
+    assert process.stdout is not None
     lines = []
-    for line in process.stderr:
+    for line in process.stdout:
         lines.append(line)
         if line.startswith("pids "):
             break

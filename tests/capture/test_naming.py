@@ -75,6 +75,8 @@ def test_a_module_is_called_by_its_last_two_names() -> None:
         "--client-secret-value hunter2",
         "-H 'Authorization: Bearer hunter2'",
         "+auth.token=hunter2",
+        "--set lr=1,hf_token=hunter2",
+        '--extra \'{"api_key": "hunter2"}\'',
         "--slack-webhook https://host/services/hunter2",
         "--db postgres://me:hunter2@host",
         "ftp://me:hunter2@host/x?y=hunter2",

@@ -33,7 +33,7 @@ from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
         (CaptureOptions("mlp", wait=-1), "cannot be negative"),
         (CaptureOptions("mlp", device="gpu"), "--device must be cuda, cuda:N, cpu or xpu"),
         (CaptureOptions("mlp", dtype="int8"), "--dtype must be one of auto, bf16, fp16, fp32"),
-        (CaptureOptions("mlp", script_args=("x",)), "x: only a script.py takes arguments"),
+        (CaptureOptions("mlp", script_args=("x",)), "x: only a script takes arguments"),
         (CaptureOptions("nothing_here.py"), "no such script: nothing_here.py"),
         (CaptureOptions("x" * 300 + ".py"), "no such script: xxx"),
         (CaptureOptions(__file__, compile=True), "call torch.compile in the script"),

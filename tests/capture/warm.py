@@ -8,6 +8,7 @@ parent of processes whose own has ended. `command_line` is tracetui's, in such a
 from __future__ import annotations
 
 import array
+import atexit
 import ctypes
 import gc
 import inspect
@@ -17,7 +18,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +69,13 @@ def job_of(argv: list[str], env: dict[str, str] | None = None, cwd: object = Non
 
 
 class Popen(subprocess.Popen[Any]):
-    """A child that runs `[python, "-u", PATH, *arguments]` in a session of its own."""
+    """A child that runs `[python, "-u", PATH, *arguments]`, or without "-u", in a session of its own."""
 
     def _execute_child(self, *args: Any, **more: Any) -> None:
         given = inspect.signature(super()._execute_child).bind(*args, **more).arguments
-        _, _, *argv = given["args"]
+        argv = [word for word in given["args"][1:] if word != "-u"]
         names = ("p2cread", "c2pwrite", "errwrite")
+        self._passed = given["pass_fds"]
         streams = [os.dup(i) if given[name] == -1 else given[name] for i, name in enumerate(names)]
         ours = [given[name] for name in ("p2cwrite", "c2pread", "errread") if given[name] != -1]
         self.pid = self._start(job_of(argv, given["env"], given["cwd"]), streams, ours)
@@ -91,8 +95,11 @@ class Fork(Popen):
             warnings.simplefilter("ignore")  # that PyTorch has threads
             pid = os.fork()
         if pid == 0:
-            for fd in ours:
-                os.close(fd)
+            kept = {*streams, *self._passed}
+            for fd in map(int, os.listdir("/proc/self/fd")):
+                if fd > 2 and fd not in kept:
+                    with suppress(OSError):
+                        os.close(fd)
             become(job, streams)
         return pid
 
@@ -198,6 +205,8 @@ def become(job: dict[str, Any], streams: list[int]) -> None:
     except BaseException:
         sys.excepthook(*sys.exc_info())
         status = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status if isinstance(status, int) else 0 if status is None else 1)

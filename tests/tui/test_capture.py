@@ -138,7 +138,7 @@ def test_a_script_comes_back_with_its_arguments_from_wherever_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    options = CaptureOptions("train.py", script_args=("--name", "a b"))
+    options = CaptureOptions("train.py", script_args=("--name", "a b", "\udcff"))
     meta = {"options": asdict(options), "cwd": str(tmp_path / "project")}
     (tmp_path / "a.meta.json").write_text(json.dumps(meta))
     gone = earlier_options("a.json")

@@ -82,18 +82,17 @@ def _is_value(word: str, secret: bool) -> bool:
 def _shown(name: str, value: str) -> str | None:
     """What may be shown of a value: of a path the last part, of a URL neither user nor query.
 
-    None if it is a secret: of this option, or of a header such as "Authorization: Bearer x".
+    None if it is a secret: of this option, or named in the value, as in "Authorization: Bearer x".
     """
-    header, colon, _ = value.partition(":")
-    if _is_secret(name) or (colon and _is_secret(header)):
-        return None
     if "://" in value:
         value = re.split("[?#]", value.partition("://")[2])[0].rpartition("@")[2]
+    if any(map(_is_secret, (name, *re.split("[:=]", value)[:-1]))):
+        return None
     return re.split(r"[/\\]", value.rstrip("/\\"))[-1]
 
 
 def _is_secret(name: str) -> bool:
-    snake = re.sub(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    snake = re.sub(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])", "_", name).strip("_")
     return _SECRET.search(snake.lower()) is not None
 
 
@@ -101,6 +100,5 @@ def _legal(text: str) -> str:
     """The text as the beginning of a file's name, on any system."""
     text = re.sub(r"[^\w.=+,@-]", "_", plain(normalize("NFC", text)))
     text = re.sub(r"^[.-]", "_", text) or "_"
-    return re.sub(
-        r"\.(meta|averages)$", r"_\1", text, flags=re.IGNORECASE
-    )  # the ends of files beside a trace
+    # Otherwise it would be taken for a file beside a trace.
+    return re.sub(r"\.(meta|averages)$", r"_\1", text, flags=re.IGNORECASE)

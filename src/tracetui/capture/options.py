@@ -147,7 +147,7 @@ class CaptureOptions:
         False,
         "switch off the profilers that the script itself starts",
         "ours",
-        "Switch off the profilers that the script itself starts; otherwise they are left alone, and the trace "
+        "Switch off the profilers that the script itself starts. Else they are left alone, and the trace "
         "that they write is opened.",
         targets=PROGRAMS,
     )

@@ -86,6 +86,7 @@ class Capture:
         self._said: dict[str, dict[str, Any]] = {}  # the child's last words, by kind
         self._result: CaptureResult | None = None
         self._publishing: OSError | None = None  # why the files could not be moved to their names
+        self._signaled = False
         self._stopping = threading.Event()
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         # A daemon: if the program ends without waiting, so does the capture, through the child's stdin.
@@ -154,6 +155,7 @@ class Capture:
         if child is None or self.options.kind not in PROGRAMS:
             self.cancel()
             return
+        self._signaled = True
         child.send(b"stop\n")
 
         def forward() -> None:
@@ -235,9 +237,9 @@ class Capture:
             readers.append(threading.Thread(target=self._read_output, args=(child.output,), daemon=True))
         for reader in readers:
             reader.start()
-        # What a program of the user's own leaves running, it would have left without us.
+        # What a program that ends by itself leaves running, it would have left without us.
         program = self.options.kind in PROGRAMS and child.inherits
-        status = child.wait(lambda status: self._cancelled or not program)
+        status = child.wait(lambda status: self._signaled or self._cancelled or not program)
         for reader in readers:
             reader.join(5.0)  # the pipes close with the last process that has them open
         return status

@@ -19,11 +19,14 @@ SOON = 1.0
 """Seconds before a main thread hears that the thread that trained has ended."""
 
 
-class Recorded(SystemExit):
-    """Unwinds a program whose recording is written; its `finally` and `with` do their work.
+def recorded() -> SystemExit:
+    """What unwinds a program whose recording is written; its `finally` and `with` do their work.
 
     A `SystemExit`, since asyncio, thread pools and frameworks let that through, and threads end by it.
     """
+    error = SystemExit(0)
+    error.tracetui = True  # type: ignore[attr-defined]
+    return error
 
 
 class Ender:
@@ -41,7 +44,7 @@ class Ender:
         return self._begun
 
     def raise_here(self) -> None:
-        """Called between two steps, in the thread that trains: raises `Recorded`.
+        """Called between two steps, in the thread that trains: raises `recorded`.
 
         Called again: the program caught it and goes on, so it is asked as by Ctrl+C, then it ends here.
         """
@@ -52,7 +55,7 @@ class Ender:
         self._begin(PATIENCE if main and self._raised == 1 else SOON)
         if loops := sys.modules.get("asyncio.base_events"):
             _say_nothing_of_it(loops)
-        raise Recorded(0)
+        raise recorded()
 
     def interrupt(self) -> None:
         """Called in a thread of ours: the program is asked to end as by Ctrl+C."""
@@ -96,7 +99,7 @@ def _say_nothing_of_it(loops: Any) -> None:
     original = kind.call_exception_handler
 
     def call(loop: Any, context: dict[str, Any]) -> None:
-        if not isinstance(context.get("exception"), Recorded):
+        if not hasattr(context.get("exception"), "tracetui"):
             original(loop, context)
 
     if original.__name__ != call.__name__:

@@ -29,7 +29,7 @@ def clean(error: BaseException) -> None:
         seen.add(id(error))
         error.__traceback__ = without_ours(error.__traceback__)
         before = error.__context__
-        while before is not None and type(before).__module__.startswith("_tracetui_capture."):
+        while before is not None and hasattr(before, "tracetui"):
             before = before.__context__
         error.__context__ = before
         error = error.__cause__ or before  # type: ignore[assignment]

@@ -84,6 +84,7 @@ class Recorder:
         self._refused = False
         self._pid = os.getpid()
         self._began = self._started = time.monotonic()
+        self._recorded = 0.0
         self._device = "cpu"
         self._stopped = False  # whether the profiler that runs has been stopped already
         self._all_threads = False
@@ -293,6 +294,7 @@ class Recorder:
             if not self._stopped:
                 if complete or (self.seen == 0 and not self.timed):
                     prof.step()
+                self._recorded = time.monotonic() - self._started
                 prof.stop()
         first = self.begin + self.job["wait"] + self.job["schedule_warmup"]
         if 0 < self.seen <= first:
@@ -318,7 +320,7 @@ class Recorder:
         """The note about a recording: its kind and text. `whole_steps`: that came to their end."""
         active = self.job["active"]
         if self.timed:
-            return "timed", f"recorded {time.monotonic() - self._started:.1f} s"
+            return "timed", f"recorded {self._recorded:.1f} s"
         if self.seen == 0:
             text = "no optimizer step was seen: the whole run is one step of the trace"
             if self.job["step_on"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from dataclasses import dataclass, fields
@@ -16,8 +17,15 @@ from tracetui.session.paths import meta_file
 
 CHOOSE = "← → choose one; or type module:function or script.py"
 TARGET = Option("target", "", CHOOSE, tuple(WORKLOADS), free=True, label="workload")
-ARGUMENTS = Option("line", "", "the script's arguments, quoted as in a shell", free=True, label="arguments")
-FIRST = ("dtype", "compile", "mode", "warmup", "device")
+ARGUMENTS = Option(
+    "line",
+    "",
+    "the script's arguments, quoted as in a shell",
+    free=True,
+    targets=("script",),
+    label="arguments",
+)
+FIRST = ("line", "dtype", "compile", "mode", "warmup", "device")
 """Options of how the program runs: they come before those of what is recorded."""
 
 
@@ -41,7 +49,7 @@ def asked(options: CaptureOptions) -> CaptureOptions:
     if not isinstance(options, Draft):
         return options
     try:
-        args = shlex.split(options.line) if options.kind == "script" else []
+        args = shlex.split(options.line) if options.kind in ARGUMENTS.targets else []
     except ValueError as error:
         wrong = "a quote is not closed" if "quot" in str(error) else "nothing follows the backslash"
         raise OptionError(f"arguments: {wrong}") from None
@@ -55,8 +63,8 @@ def _values(options: CaptureOptions) -> dict[str, Any]:
 def form_fields(options: CaptureOptions) -> list[Option]:
     """The fields of the form: the target, its own options, then the options of every capture."""
     workload = WORKLOADS.get(options.target)
-    own = workload.params if workload is not None else (ARGUMENTS,) if options.kind == "script" else ()
-    common = [o for o in OPTIONS if o.label and options.kind in o.targets]
+    own = workload.params if workload is not None else ()
+    common = [o for o in (ARGUMENTS, *OPTIONS) if o.label and options.kind in o.targets]
     return [TARGET, *own, *sorted(common, key=lambda o: o.name not in FIRST)]
 
 
@@ -166,7 +174,8 @@ def earlier_options(trace: str) -> CaptureOptions | None:
     that it is missing.
     """
     try:
-        meta = msgspec.json.decode(meta_file(trace).read_bytes(), type=Meta)
+        # Not msgspec's decoder: it refuses arguments that were not UTF-8, which are surrogates here.
+        meta = msgspec.convert(json.loads(meta_file(trace).read_bytes()), type=Meta)
         options = meta.options
         workload = WORKLOADS.get(options.target)
         usual = workload.defaults() if workload is not None else {}
@@ -179,6 +188,6 @@ def earlier_options(trace: str) -> CaptureOptions | None:
                 return options
             options = replace(options, target=there)
         options.check()
-    except (OSError, OptionError, msgspec.DecodeError, RecursionError):
+    except (OSError, ValueError, msgspec.ValidationError, RecursionError):
         return None
     return options
