@@ -343,6 +343,7 @@ def traces_of(folder: Path) -> tuple[list[Trace], list[str]]:
 
 VARYING = [
     (re.compile(r"(tracetui: |^USDT:).*\n?", re.M), ""),  # ours; PyTorch 2.13 prints the other for a profiler
+    (re.compile(r"^TRACETUI_CAPTURE=.*\n", re.M), ""),  # the mark that capture finds its processes by
     (re.compile(r"0x[0-9a-f]+"), "0x"),
     (re.compile(r"\b[IWEF]\d{4} [\d:.]+ +\d+"), "W"),
     (re.compile(r"\b[\d-]{10}[ T]\d\d:\d\d:\d\d[.,\d]*"), "TIME"),

@@ -26,6 +26,6 @@ for step in range(STEPS):
         optimizer = copy.deepcopy(optimizer)
         optimizer.param_groups[0]["params"] = list(model.parameters())
     if step == 12:
-        print(len(pickle.dumps(optimizer)), sorted(vars(optimizer)))
+        print(sorted(vars(pickle.loads(pickle.dumps(optimizer)))), sorted(vars(optimizer)))
 torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "checkpoint.pt")
 print("trained", optimizer.step.__name__)
