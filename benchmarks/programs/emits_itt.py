@@ -1,0 +1,28 @@
+"""torch.autograd.profiler.emit_itt, and emit_nvtx, which fails without CUDA."""
+
+import os
+
+import torch
+
+STEPS = int(os.environ.get("STEPS", "30"))
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def train_step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+for emit in (torch.autograd.profiler.emit_itt, torch.autograd.profiler.emit_nvtx):
+    try:
+        with emit():
+            for step in range(STEPS):
+                train_step()
+        print("trained", emit.__name__)
+    except RuntimeError as error:
+        print(emit.__name__, str(error).splitlines()[0])

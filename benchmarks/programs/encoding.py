@@ -1,0 +1,30 @@
+# -*- coding: latin-1 -*-
+"""An encoding line, and a future import: annotations are texts."""
+from __future__ import annotations
+
+
+import os
+
+import torch
+
+STEPS = int(os.environ.get("STEPS", "30"))
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+
+def train_step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+def with_annotation(size: int) -> str:
+    return "größe"
+
+
+for step in range(STEPS):
+    train_step()
+print("trained", with_annotation.__annotations__, ascii(with_annotation(1)))

@@ -1,0 +1,6 @@
+"""What main.py imports."""
+
+
+def numbers(path):
+    with open(path) as file:
+        return [float(line) for line in file]

@@ -1,0 +1,6 @@
+"""Never imports PyTorch, and fails."""
+
+import sys
+
+print("no training here")
+sys.exit(7)

@@ -1,0 +1,35 @@
+"""Saves its state and exits with a code of its own when it gets SIGTERM, as under a scheduler."""
+
+import os
+import signal
+import sys
+import time
+
+import torch
+
+STEPS = int(os.environ.get("STEPS", "30"))
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def train_step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def save(number, frame):
+    torch.save(model.state_dict(), "state.pt")
+    print("saved after signal", number)
+    sys.exit(9)
+
+
+signal.signal(signal.SIGTERM, save)
+for step in range(STEPS):
+    train_step()
+print("trained")
+print("ready", flush=True)
+time.sleep(1000)

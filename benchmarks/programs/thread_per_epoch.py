@@ -1,0 +1,32 @@
+"""A new thread for each epoch."""
+
+import os
+import threading
+
+import torch
+
+STEPS = int(os.environ.get("STEPS", "30"))
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def train_step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def epoch():
+    for step in range(STEPS // 5):
+        train_step()
+
+
+for number in range(5):
+    thread = threading.Thread(target=epoch)
+    thread.start()
+    thread.join()
+    print("epoch", number)
+print("trained")

@@ -1,0 +1,31 @@
+"""Trains in a thread; the main thread waits for it."""
+
+import os
+import threading
+
+import torch
+
+STEPS = int(os.environ.get("STEPS", "30"))
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def train_step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def train():
+    for step in range(STEPS):
+        train_step()
+    print("trained")
+
+
+thread = threading.Thread(target=train)
+thread.start()
+thread.join()
+print("joined")

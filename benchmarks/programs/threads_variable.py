@@ -1,0 +1,30 @@
+"""Sets variables before it imports PyTorch, which reads them then."""
+
+import os
+import sys
+
+print("torch" in sys.modules, "numpy" in sys.modules)
+os.environ["OMP_NUM_THREADS"] = "3"
+os.environ["MKL_NUM_THREADS"] = "3"
+
+import os
+
+import torch
+
+STEPS = int(os.environ.get("STEPS", "30"))
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def train_step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+for step in range(STEPS):
+    train_step()
+print("trained", torch.get_num_threads())

@@ -1,0 +1,23 @@
+"""Makes fewer steps than are made before the recording begins."""
+
+import os
+
+import torch
+
+STEPS = int(os.environ.get("STEPS", "30"))
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def train_step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+for step in range(2):
+    train_step()
+print("trained")
