@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from tracetui.capture.marked import MARK, kill_marked
 
-CHILD = Path(__file__).parent / "child"
+CHILD = Path(__file__).parent / "child" / "__main__.py"
 
 
 class StartError(Exception):

@@ -239,7 +239,9 @@ class Capture:
             reader.start()
         # What a program that ends by itself leaves running, it would have left without us.
         program = self.options.kind in PROGRAMS and child.inherits
-        status = child.wait(lambda status: self._signaled or self._cancelled or not program)
+        status = child.wait(
+            lambda status: self._signaled or self._cancelled or not program or "ending" in self._said
+        )
         for reader in readers:
             reader.join(5.0)  # the pipes close with the last process that has them open
         return status
@@ -323,6 +325,8 @@ class Capture:
             return Failed(self._now(), "no_python", text, self._safe_tail())
         if program and (status >= 0 or "left" in self._said):
             text = f"{self.options.target} {_how_it_left(self._said, status)}"
+            if not status:
+                text += " and did not say what was recorded: it closed files that are not its own"
             return Failed(self._now(), "workload", _safe(text), self._safe_tail(), code)
         text = f"{self.options.target if program else 'the capture process'} {_how_it_ended(status)}"
         return Failed(self._now(), "killed", _safe(text), self._safe_tail(), code)

@@ -306,6 +306,8 @@ def stop_signals() -> Iterator[None]:
         raise Stopped(number)
 
     names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+    # What is ignored (nohup, a job in the background) stays so, here and in what we start.
+    names = [name for name in names if signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN]
     before = {name: signal.signal(getattr(signal, name), stop) for name in names}
     try:
         yield

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from json import dumps, loads  # names of our own: a program may replace what is in these modules
+from os import fstat, read, write
+from time import monotonic
 from typing import Any
 
 from ..marked import MARK, kill_marked
@@ -50,6 +51,7 @@ class Channel:
             null = os.open(os.devnull, os.O_RDONLY)
             os.dup2(null, 0)
             os.close(null)
+        self._pipes = {fd: _file(fd) for fd in (self._parent, self._events)}
         self._last = 0.0
         self._lock = threading.Lock()
         self._answered = threading.Event()
@@ -65,22 +67,22 @@ class Channel:
         """The first line from the parent: what to capture. From then on a thread listens to the parent."""
         data = b""
         while not data.endswith(b"\n"):
-            chunk = os.read(self._parent, 65536)
+            chunk = read(self._parent, 65536)
             if not chunk:
                 os._exit(1)
             data += chunk
-        job: dict[str, Any] = json.loads(data)
-        threading.Thread(target=self._listen, args=(job["directory"],), daemon=True).start()
+        job: dict[str, Any] = loads(data)
+        aside(self._listen, job["directory"])
         return job
 
     def _listen(self, directory: str) -> None:
         rest = b""
-        while chunk := os.read(self._parent, 65536):
+        while self._is_ours(self._parent) and (chunk := read(self._parent, 65536)):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 if line == b"stop":
                     # Not here: this thread has to hear the answer about the files.
-                    threading.Thread(target=self.asked, daemon=True).start()
+                    aside(self.asked)
                 else:
                     self._published = line == b"published"
                     self._answered.set()
@@ -96,17 +98,20 @@ class Channel:
             os.killpg(0, signal.SIGKILL)
         os._exit(1)
 
+    def _is_ours(self, fd: int) -> bool:
+        """Whether this is still our pipe: a program may close all files, and open others in their places."""
+        return _file(fd) == self._pipes[fd]
+
     def close(self) -> None:
         """Close both ends, in a process that was forked: the parent must not wait for it."""
-        for fd in (self._events, self._parent):
-            with contextlib.suppress(OSError):
-                os.close(fd)
+        for fd in filter(self._is_ours, self._pipes):
+            os.close(fd)
 
     def send(self, event: str, **fields: Any) -> None:
-        line = json.dumps(dict(fields, event=event)).encode("ascii") + b"\n"
+        line = dumps(dict(fields, event=event)).encode("ascii") + b"\n"
         with self._lock, contextlib.suppress(OSError):  # the parent is gone: the reading thread says so
-            while line:
-                line = line[os.write(self._events, line) :]
+            while line and self._is_ours(self._events):
+                line = line[write(self._events, line) :]
 
     def publish(self, info: dict[str, Any], files: dict[str, str]) -> bool:
         """Have the parent move these files to their names, and wait for it; False if it could not."""
@@ -116,15 +121,43 @@ class Channel:
 
     def phase(self, phase: str, detail: str = "", step: int = 0, steps: int = 0) -> None:
         self.send("phase", phase=phase, detail=detail, step=step, steps=steps)
-        self._last = time.monotonic()
+        self._last = monotonic()
 
     def step(self, phase: str, detail: str, step: int, steps: int) -> None:
         """Like `phase`, for a loop: sends nothing if the last event is newer than `STEP_INTERVAL`."""
-        if time.monotonic() - self._last > STEP_INTERVAL:
+        if monotonic() - self._last > STEP_INTERVAL:
             self.phase(phase, detail, step, steps)
 
     def note(self, kind: str, text: str) -> None:
         self.send("note", kind=kind, text=text)
+
+
+def _file(fd: int) -> tuple[int, int] | None:
+    """What a descriptor leads to; None if it is closed."""
+    try:
+        status = fstat(fd)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+@contextlib.contextmanager
+def no_signals() -> Iterator[None]:
+    """Threads that are started in here get no signals: those are for the program's main thread."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def aside(target: Callable[..., object], *arguments: object) -> None:
+    """Run it in a thread of ours, which does not hold up the program's end."""
+    with no_signals():
+        threading.Thread(target=target, args=arguments, daemon=True).start()
 
 
 def flush() -> None:

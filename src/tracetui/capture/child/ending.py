@@ -8,10 +8,10 @@ import os
 import signal
 import sys
 import threading
-import time
+from time import sleep
 from typing import Any
 
-from .channel import Channel, flush
+from .channel import Channel, aside, flush
 
 PATIENCE = 15.0
 """Seconds for a program to clean up and end before it is asked again."""
@@ -65,16 +65,16 @@ class Ender:
         if not self._begun:
             self._begun = True
             self._channel.send("ending")
-            threading.Thread(target=self._insist, args=(seconds,), daemon=True).start()
+            aside(self._insist, seconds)
 
     def _insist(self, seconds: float) -> None:
-        time.sleep(seconds)
+        sleep(seconds)
         for wait in (PATIENCE, PATIENCE):
             self._interrupt_main()
-            time.sleep(wait)
+            sleep(wait)
         if hasattr(signal, "SIGTERM") and callable(signal.getsignal(signal.SIGTERM)):
             os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(PATIENCE)
+            sleep(PATIENCE)
         self.leave()
 
     def _interrupt_main(self) -> None:

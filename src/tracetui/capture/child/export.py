@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import shutil
 import traceback
 from dataclasses import dataclass
+from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from .channel import Channel, Failure
@@ -56,7 +56,7 @@ def write_files(prof: torch.profiler.profile, job: dict[str, Any], kind: str, ch
         table = averages.table(sort_by=order, row_limit=-1, max_name_column_width=NAME_WIDTH)
         files[".txt"] = _write_text(job["directory"], stem + ".txt", table)
         if job["averages_json"]:
-            text = json.dumps([_row(row) for row in averages])
+            text = dumps([_row(row) for row in averages])
             files[".averages.json"] = _write_text(job["directory"], stem + ".averages.json", text)
     except OSError as error:
         raise Failure("disk", f"cannot write the capture: {error.strerror or error}") from error
@@ -84,7 +84,7 @@ def _write_trace(prof: torch.profiler.profile, directory: str, stem: str) -> str
             tail = file.read()
             if tail.rstrip().endswith(b"}") and b'"traceName"' in tail:
                 given = os.fsencode(path).join([b'"traceName": "', b'"'])
-                named = b'"traceName": ' + json.dumps(stem + ".json").encode("ascii")
+                named = b'"traceName": ' + dumps(stem + ".json").encode("ascii")
                 file.seek(begin)
                 file.write(tail.replace(given, named))
                 file.truncate()

@@ -56,6 +56,8 @@ def run_program(job: Job, channel: Channel) -> None:
     when_imported("torch", recorder.torch_imported)
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = sys.modules["builtins"]
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
     sys.modules["__main__"] = main
     try:
         if job["kind"] == "module":

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import functools
 import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from . import device as devices
-from .channel import Channel, Failure, flush
+from .channel import Channel, Failure, aside, flush, no_signals
 from .ending import Ender
 from .export import failed_reading, write_files
 from .own import OwnProfilers
@@ -82,11 +83,13 @@ class Recorder:
         self.over = False  # nothing more is to be recorded
         self._written = False
         self._refused = False
+        self._became = ""  # the program that this one is about to run in its place
         self._pid = os.getpid()
-        self._began = self._started = time.monotonic()
+        self._began = self._started = monotonic()
         self._recorded = 0.0
         self._device = "cpu"
         self._stopped = False  # whether the profiler that runs has been stopped already
+        self._has_run = False  # whether PyTorch's profiler has ever been started
         self._all_threads = False
         self._owner = 0  # the thread that a profiler of one thread belongs to
 
@@ -119,6 +122,11 @@ class Recorder:
             self.ender.exit(1)
         self._all_threads = can_all_threads(self.job)
         self.own.install()
+        if self.timed or self.job["after"]:
+            # A thread of ours will start the profiler, which imports this, and imports in two threads at once
+            # can see modules that are not complete.
+            import torch._dynamo
+            import torch._inductor.config  # noqa: F401
         if not self.timed:
             self.steps.install()
         gpus = devices.gpu_backends()
@@ -148,19 +156,19 @@ class Recorder:
         if self.over or self.whole is not None or self.prof is not None or self._forked_off():
             return
         if self.timed or self.job["after"]:
-            threading.Thread(target=self._record_time, daemon=True).start()
+            aside(self._record_time)
             return
         with self._alone() as free:
             if free:
                 recorder = self._start((0, 0, self.job["active"] if self.at_once else 1), kind)
                 self.prof, self.whole = (recorder, None) if self.at_once else (None, recorder)
         if self.whole is not None and self._all_threads:
-            threading.Thread(target=self._limit_whole, daemon=True).start()
+            aside(self._limit_whole)
 
     @harmless
     def _limit_whole(self) -> None:
         """A thread that keeps the recording of a program without steps from filling the memory."""
-        time.sleep(LONGEST_WHOLE)
+        sleep(LONGEST_WHOLE)
         with self._alone() as free:
             if free and self.whole is not None and self.seen == 0:
                 with self._quiet:
@@ -172,7 +180,7 @@ class Recorder:
     @harmless
     def _record_time(self) -> None:
         """A thread that records from `after` seconds on for `duration` seconds; or from then on the steps."""
-        time.sleep(max(0.0, self._began + self.job["after"] - time.monotonic()))
+        sleep(max(0.0, self._began + self.job["after"] - monotonic()))
         with self._alone() as free:
             if not free or self.over:
                 return
@@ -182,8 +190,8 @@ class Recorder:
                 return
             self.channel.phase("recording", f"{self.job['duration']:g} s")
             self.whole = self._start(None)
-            self._started = time.monotonic()  # with a GPU, to start takes seconds
-        time.sleep(self.job["duration"])
+            self._started = monotonic()  # with a GPU, to start takes seconds
+        sleep(self.job["duration"])
         self._write()
         if self._written and not self.job["run_to_end"]:
             self.ender.interrupt()
@@ -265,8 +273,9 @@ class Recorder:
         self._owner = threading.get_ident()
         self._stopped = False
         prof = make_profiler(self.job, self._device, steps, self._all_threads)
-        with self._quiet:
+        with self._quiet, no_signals():
             prof.start()
+        self._has_run = True
         return prof
 
     def _drop(self, prof: torch.profiler.profile) -> None:
@@ -294,15 +303,11 @@ class Recorder:
             if not self._stopped:
                 if complete or (self.seen == 0 and not self.timed):
                     prof.step()
-                self._recorded = time.monotonic() - self._started
+                self._recorded = monotonic() - self._started
                 prof.stop()
         first = self.begin + self.job["wait"] + self.job["schedule_warmup"]
         if 0 < self.seen <= first:
-            raise Failure(
-                "few_steps",
-                f"the script made {self.seen} steps ({self._counted}), but recording starts after {first}: "
-                "try --no-warmup, a smaller --wait, or more steps",
-            )
+            raise Failure("few_steps", self._too_few())
         device = devices.in_use()
         self.job |= self.job["by_device"][device.type]
         with self._quiet:
@@ -316,13 +321,22 @@ class Recorder:
         if self._written and complete:
             self.channel.phase("finishing", os.path.basename(self.job["target"]))
 
+    def _too_few(self) -> str:
+        first = self.begin + self.job["wait"] + self.job["schedule_warmup"]
+        steps = "1 step" if self.seen == 1 else f"{self.seen} steps"
+        return (
+            f"the script made {steps} ({self._counted}), but recording starts after {first}: "
+            "try --no-warmup, a smaller --wait, or more steps"
+        )
+
     def _what_is_there(self, complete: bool, whole_steps: int, in_trace: int) -> tuple[str, str]:
         """The note about a recording: its kind and text. `whole_steps`: that came to their end."""
         active = self.job["active"]
         if self.timed:
             return "timed", f"recorded {self._recorded:.1f} s"
         if self.seen == 0:
-            text = "no optimizer step was seen: the whole run is one step of the trace"
+            text = "no optimizer step was seen: the whole run is one step of the trace "
+            text += "(--step-on NAME: steps by an annotation; --duration: a time)"
             if self.job["step_on"]:
                 seen = ", ".join(self.steps.annotations) or "none"
                 text = f"no annotation {self.job['step_on']!r} was seen (but {seen}): "
@@ -376,7 +390,12 @@ class Recorder:
 
     def _tell_nothing(self) -> None:
         """Say why there is no recording."""
-        if "torch" not in sys.modules:
+        if self._became:
+            text = f"the script became another program ({self._became})"
+        elif self.seen:
+            self.channel.send("failed", kind="few_steps", message=self._too_few())
+            return
+        elif "torch" not in sys.modules:
             text = self._children() or "the script never imported PyTorch"
         elif self.timed:
             text = f"the script ended before --after {self.job['after']:g}s, or never used the GPU"
@@ -390,6 +409,8 @@ class Recorder:
         """`os._exit` and its kind, which end the program without a word: what there is is written first."""
 
         def leave(*arguments: Any) -> Any:
+            if original.__name__ != "_exit":
+                self._became = os.path.basename(os.fsdecode(arguments[0]))
             self._at_exit()
             return original(*arguments)
 
@@ -441,6 +462,8 @@ class Recorder:
             torch._C._autograd._clear_callbacks()
             if self.job["with_stack"]:
                 sys.setprofile(None)
+        if self._has_run:
+            _end_without_destructors()
 
 
 @contextlib.contextmanager
@@ -457,6 +480,18 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
         if pressed:
             signal.raise_signal(signal.SIGINT)
+
+
+def _end_without_destructors() -> None:
+    """Have this forked process end as by `_exit` when Python itself has ended.
+
+    Kineto waits at exit for threads of its own, which are not in a forked process. (glibc)
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None)
+        on_exit, flush_all = libc.on_exit, libc.__cxa_atexit
+        on_exit(libc._exit, None)
+        flush_all(libc.fflush, None, None)  # before that
 
 
 def how_it_left(stop: SystemExit) -> str:
