@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tracetui.capture.catalog import WORKLOADS, Option
-from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
+from tracetui.capture.options import OPTIONS, PROGRAMS, CaptureOptions, OptionError
 from tracetui.copying import replace
 from tracetui.session.paths import meta_file
 
@@ -22,7 +22,7 @@ ARGUMENTS = Option(
     "",
     "the script's arguments, quoted as in a shell",
     free=True,
-    targets=("script",),
+    targets=PROGRAMS,
     label="arguments",
 )
 FIRST = ("line", "dtype", "compile", "mode", "warmup", "device")
@@ -91,7 +91,9 @@ def with_value(options: CaptureOptions, field: Option, value: Any) -> CaptureOpt
     if field is TARGET:
         workload = WORKLOADS.get(value)
         own = {p.name for p in workload.params} if workload else set()
-        return replace(options, target=value, params={k: v for k, v in options.params.items() if k in own})
+        module = options.module and not (workload or ":" in value or value.endswith(".py"))
+        params = {k: v for k, v in options.params.items() if k in own}
+        return replace(options, target=value, module=module, params=params)
     if is_own(options, field):
         return replace(options, params={**options.params, field.name: value})
     changed = replace(options, **{field.name: value})
