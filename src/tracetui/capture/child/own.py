@@ -69,22 +69,32 @@ class OwnProfilers:
                     setattr(module, name, self._begin(getattr(module, name)))
         if self._off:
             profiler._disable_profiler = self._end(profiler._disable_profiler)
-            self._without_steps(profile)
-        for kind in (profiler.profile, profile.__mro__[1]):
+        base = profile.__mro__[1]
+        base.__init__ = self._made(base.__init__)
+        profile.__init__ = self._made(profile.__init__)
+        for kind in (profiler.profile, base):
             kind.export_chrome_trace = self._exported(kind.export_chrome_trace)
-        if cuspy := getattr(sys.modules["torch.profiler"], "CuspyConfig", None):
-            # Where Kineto has recorded CUDA, Cuspy cannot: it has to be seen before we begin.
-            cuspy.__init__ = self._begin(cuspy.__init__)
+
+    def takes_the_gpu(self) -> bool:
+        """Whether the program seems to use Cuspy, PyTorch 2.15's second profiler, at some time.
+
+        It cannot record a GPU that Kineto has recorded before in the same process.
+        """
+        if self._off or not hasattr(sys.modules["torch.profiler"], "CuspyConfig"):
+            return False
+        own = os.path.dirname(sys.modules["torch"].__file__ or "")
+        files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+        self.seen |= any(map(_names_cuspy, (f for f in files if f.endswith(".py") and not f.startswith(own))))
+        return self.seen
 
     def _begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def begin(*args: Any, **kwargs: Any) -> Any:
             if not self._ours and os.getpid() == self._pid:
                 self.seen = True
-                if self._off and original.__name__ != "__init__":
+                if self._off:
                     return None
-                if not self._off:
-                    self._before()
+                self._before()
             return original(*args, **kwargs)
 
         return begin
@@ -96,17 +106,21 @@ class OwnProfilers:
 
         return end
 
-    def _without_steps(self, kind: Any) -> None:
-        """A switched-off profiler's `ProfilerStep#N` would be in our recording."""
-        original = kind.__init__
-
+    def _made(self, original: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(original)
         def init(profiler: Any, *args: Any, **kwargs: Any) -> None:
             original(profiler, *args, **kwargs)
-            if not self._ours:
-                profiler.record_steps = False
+            if self._ours or os.getpid() != self._pid:
+                return
+            cuspy = getattr(profiler, "_use_cuspy", False)
+            if self._off:
+                profiler.record_steps = False  # its ProfilerStep#N would be in our recording
+                profiler._use_cuspy, profiler._cuspy_config = False, None
+            elif cuspy:
+                self.seen = True
+                self._before()
 
-        kind.__init__ = init
+        return init
 
     def _exported(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -124,3 +138,11 @@ class OwnProfilers:
             return result
 
         return export
+
+
+def _names_cuspy(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b"CuspyConfig" in file.read(1 << 20)
+    except OSError:
+        return False

@@ -155,6 +155,9 @@ class Recorder:
         """
         if self.over or self.whole is not None or self.prof is not None or self._forked_off():
             return
+        if kind == "cuda" and self.own.takes_the_gpu():
+            self._give_way()
+            return
         if self.timed or self.job["after"]:
             aside(self._record_time)
             return
