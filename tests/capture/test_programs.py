@@ -153,7 +153,8 @@ print("end")
 
 
 def test_threads_need_a_profiler_of_all_threads(run: Callable[..., Any]) -> None:
-    text = "import threading\nt = threading.Thread(target=lambda: [one() for _ in range(20)])\nt.start(); t.join()"
+    text = "import threading\nt = threading.Thread(target=lambda: [one() for _ in range(20)])\n"
+    text += "t.start(); t.join()"
     end, _ = run(text, profile_memory=True)
     assert isinstance(end, Failed)
     assert end.kind == "threads"
