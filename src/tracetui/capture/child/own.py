@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .frames import OWN_CODE
+
 
 class Nothing:
     """The results of a profiler that was switched off: no events."""
@@ -82,9 +84,10 @@ class OwnProfilers:
         """
         if self._off or not hasattr(sys.modules["torch.profiler"], "CuspyConfig"):
             return False
-        own = os.path.dirname(sys.modules["torch"].__file__ or "")
+        others = (os.path.dirname(sys.modules["torch"].__file__ or ""), OWN_CODE)
         files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
-        self.seen |= any(map(_names_cuspy, (f for f in files if f.endswith(".py") and not f.startswith(own))))
+        theirs = [name for name in files if name.endswith(".py") and not name.startswith(others)]
+        self.seen = self.seen or any(map(_names_cuspy, theirs))
         return self.seen
 
     def _begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
