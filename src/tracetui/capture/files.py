@@ -85,7 +85,8 @@ def publish(
     }
     path = scratch.directory / "meta"
     path.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
-    sources = {suffix: Path(source) for suffix, source in files.items()} | {".meta.json": path}
+    # The trace comes last: where there is one, all that belongs to it is there, whatever happens in between.
+    sources = {".meta.json": path} | {suffix: Path(files[suffix]) for suffix in reversed([*files])}
     number = 1
     while not _move_all(sources, scratch.folder, _numbered(made.stem, number), options.force):
         number += 1

@@ -159,7 +159,7 @@ class Capture:
         child.send(b"stop\n")
 
         def forward() -> None:
-            if number == signal.SIGINT and child.shares_terminal:
+            if child.shares_terminal and number in (signal.SIGINT, getattr(signal, "SIGQUIT", None)):
                 return
             self._stopping.wait(STOP_SECONDS)
             if not child.reaped:
@@ -194,8 +194,14 @@ class Capture:
         scratch: Scratch | None = None
         self._emit(Progress(0.0, Phase.STARTING))
         try:
-            scratch = make_scratch(self.options)
-            status = self._follow(scratch)
+            child = self._start_child()
+            try:
+                scratch = make_scratch(self.options)  # as late as can be: the child removes it, too
+            except OSError:
+                child.kill()
+                child.wait()
+                raise
+            status = self._follow(child, scratch)
             end = self._conclude(status)
         except StartError as error:
             end = Failed(self._now(), error.kind, str(error))
@@ -209,8 +215,7 @@ class Capture:
             end = Cancelled(self._now())
         self._emit(end)
 
-    def _follow(self, scratch: Scratch) -> int:
-        """Run the child to its end and pass on its events; returns its exit status."""
+    def _start_child(self) -> Child:
         python, said = find_python(self.options.python)
         if said:
             self._emit(Note(self._now(), "python", _safe(said)))
@@ -220,6 +225,10 @@ class Capture:
             cancelled = self._cancelled
         if cancelled:
             child.kill()
+        return child
+
+    def _follow(self, child: Child, scratch: Scratch) -> int:
+        """Give the child its job and pass on its events until it ends; returns its exit status."""
         job = asdict(self.options) | {
             "kind": self.options.kind,
             "params": self.options.values(),
@@ -230,6 +239,7 @@ class Capture:
                 for options in (self.options.on(device),)
             },
             "directory": str(scratch.directory),
+            "made": [str(path.absolute()) for path in scratch.made],
         }
         child.send(json.dumps(job).encode("ascii") + b"\n")
         readers = [threading.Thread(target=self._read_events, args=(child, scratch), daemon=True)]
@@ -274,7 +284,9 @@ class Capture:
             self._result = publish(self.options, scratch, message["files"], info, self._notes())
         except OSError as error:
             self._publishing = error
-        return self._result is not None
+            return False
+        scratch.remove()  # the program may run on for hours, and nobody may be there at its end
+        return True
 
     def _notes(self) -> tuple[Note, ...]:
         return tuple(event for event in self.events if isinstance(event, Note))

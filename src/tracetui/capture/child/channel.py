@@ -53,7 +53,10 @@ class Channel:
         self._last = 0.0
         self._lock = threading.Lock()
         self._answered = threading.Event()
+        self._answered.set()
         self._published = False
+        self._inherits = bool(streams)
+        self._folders: list[str] = []
         self.gone = False
         """Whether the parent has ended."""
         self.asked: Callable[[], object] = lambda: None
@@ -70,10 +73,26 @@ class Channel:
                 os._exit(1)
             data += chunk
         job: dict[str, Any] = json.loads(data)
-        threading.Thread(target=self._listen, args=(job["directory"],), daemon=True).start()
+        self._folders = [*job["made"], job["directory"]]
+        job["inherits"] = self._inherits
+        if self._inherits and job["kind"] in ("script", "module"):  # a program with nowhere to print to ends
+            self.left = lambda: None
+        threading.Thread(target=self._listen, daemon=True).start()
         return job
 
-    def _listen(self, directory: str) -> None:
+    def clean(self) -> None:
+        """Remove the folders that were made for this capture, unless there are files at their names.
+
+        Not while the parent may be moving the files.
+        """
+        if self.gone or self._answered.is_set():
+            *made, scratch = self._folders
+            shutil.rmtree(scratch, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                for folder in reversed(made):
+                    os.rmdir(folder)
+
+    def _listen(self) -> None:
         rest = b""
         while chunk := os.read(self._parent, 65536):
             *lines, rest = (rest + chunk).split(b"\n")
@@ -88,9 +107,9 @@ class Channel:
         self._answered.set()
         if self.left is not None:
             self.left()
-            shutil.rmtree(directory, ignore_errors=True)
+        self.clean()
+        if self.left is not None:
             return
-        shutil.rmtree(directory, ignore_errors=True)
         kill_marked(os.environ.get(MARK, ""), spare=os.getpid())
         if sys.platform != "win32" and os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)
@@ -103,6 +122,8 @@ class Channel:
                 os.close(fd)
 
     def send(self, event: str, **fields: Any) -> None:
+        if self.gone:
+            return
         line = json.dumps(dict(fields, event=event)).encode("ascii") + b"\n"
         with self._lock, contextlib.suppress(OSError):  # the parent is gone: the reading thread says so
             while line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import importlib
 import os
 import signal
 import sys
@@ -98,6 +99,8 @@ class Recorder:
         self.channel.asked = self._asked
         if self.job["inherits"]:  # else what it prints has nowhere to go
             self.channel.left = self._abandoned
+            if self.channel.gone:
+                self._abandoned()
         for name in ("_exit", "execv", "execve"):
             if original := getattr(os, name, None):
                 setattr(os, name, self._ending_by(original))
@@ -107,6 +110,8 @@ class Recorder:
 
     def torch_imported(self) -> None:
         """PyTorch is there, and the program has not used it yet."""
+        if self.over:
+            return
         try:
             version = devices.import_torch()
             self.channel.phase("imported torch", f"torch {version}")
@@ -148,6 +153,10 @@ class Recorder:
         if self.over or self.whole is not None or self.prof is not None or self._forked_off():
             return
         if self.timed or self.job["after"]:
+            # The profiler imports it when it starts. In a thread of ours that would meet the program's own
+            # imports, and one of the two would see half a module.
+            with contextlib.suppress(Exception):
+                importlib.import_module("torch._inductor.config")
             threading.Thread(target=self._record_time, daemon=True).start()
             return
         with self._alone() as free:
@@ -373,6 +382,7 @@ class Recorder:
             self.channel.send("theirs", traces=self.own.traces)
         elif not over and self.prof is None and self.whole is None:
             self._tell_nothing()
+        self.channel.clean()  # here, since whoever kills the parent now would leave them
 
     def _tell_nothing(self) -> None:
         """Say why there is no recording."""
