@@ -27,7 +27,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -77,10 +77,19 @@ SPREAD = [0.6, 1.5, 0.15, 0.1, 0.03, 0.0005, 0.6, 0.4]
 class Run:
     """A captured program in a folder of its own."""
 
-    def __init__(self, folder: Path, kind: str, place: str, to_end: bool, code: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        place: str,
+        to_end: bool,
+        code: int,
+        script: str = SCRIPT,
+        more: Sequence[str] = (),
+    ) -> None:
         self.folder, self.place, self.to_end, self.code = folder, place, to_end, code
-        (folder / "train.py").write_text(SCRIPT)
-        how = ["--duration", "300ms"] if kind == "duration" else []
+        (folder / "train.py").write_text(script)
+        how = [*more, *(["--duration", "300ms"] if kind == "duration" else [])]
         how += ["--run-to-end"] * to_end + ["--device", "cpu", "--no-open"]
         command = [sys.executable, "-m", "tracetui", "capture", *how, "train.py", "--", kind, str(code)]
         self._seen = b""

@@ -26,7 +26,7 @@ from tracetui.capture.events import (
     Progress,
     phase_times,
 )
-from tracetui.capture.files import Scratch, amend, make_scratch, publish
+from tracetui.capture.files import Scratch, amend, publish, scratch_of
 from tracetui.capture.interpreter import find_python
 from tracetui.capture.options import PROGRAMS, WARMUP_STEPS, CaptureOptions
 from tracetui.capture.process import Child, StartError
@@ -194,13 +194,8 @@ class Capture:
         scratch: Scratch | None = None
         self._emit(Progress(0.0, Phase.STARTING))
         try:
+            scratch = scratch_of(self.options)
             child = self._start_child()
-            try:
-                scratch = make_scratch(self.options)  # as late as can be: the child removes it, too
-            except OSError:
-                child.kill()
-                child.wait()
-                raise
             status = self._follow(child, scratch)
             end = self._conclude(status)
         except StartError as error:
@@ -242,6 +237,13 @@ class Capture:
             "made": [str(path.absolute()) for path in scratch.made],
         }
         child.send(json.dumps(job).encode("ascii") + b"\n")
+        try:
+            scratch.make()  # from here on the child knows what to remove if this process is killed
+        except OSError:
+            child.kill()
+            child.wait()
+            raise
+        child.send(b"begin\n")
         readers = [threading.Thread(target=self._read_events, args=(child, scratch), daemon=True)]
         if child.output is not None:
             readers.append(threading.Thread(target=self._read_output, args=(child.output,), daemon=True))
@@ -269,7 +271,7 @@ class Capture:
                     self._said[kind] = message
                     if kind == "written":
                         child.send(b"published\n" if self._publish(scratch, message) else b"failed\n")
-                    if kind in ("written", "failed"):
+                    if kind in ("written", "failed", "stopped"):
                         self._stopping.set()
                     if self.options.kind not in PROGRAMS:
                         self._kill_after(EXIT_SECONDS, child)

@@ -53,7 +53,6 @@ class Channel:
         self._last = 0.0
         self._lock = threading.Lock()
         self._answered = threading.Event()
-        self._answered.set()
         self._published = False
         self._inherits = bool(streams)
         self._folders: list[str] = []
@@ -65,19 +64,24 @@ class Channel:
         """Called by it when the parent is gone; None: this process and all that it started then end, too."""
 
     def read_job(self) -> dict[str, Any]:
-        """The first line from the parent: what to capture. From then on a thread listens to the parent."""
+        """The first line from the parent: what to capture. From then on a thread listens to the parent.
+
+        Returns once the folders are made, or the parent is gone.
+        """
         data = b""
-        while not data.endswith(b"\n"):
+        while b"\n" not in data:
             chunk = os.read(self._parent, 65536)
             if not chunk:
                 os._exit(1)
             data += chunk
-        job: dict[str, Any] = json.loads(data)
+        job: dict[str, Any] = json.loads(data.partition(b"\n")[0])
         self._folders = [*job["made"], job["directory"]]
         job["inherits"] = self._inherits
         if self._inherits and job["kind"] in ("script", "module"):  # a program with nowhere to print to ends
             self.left = lambda: None
-        threading.Thread(target=self._listen, daemon=True).start()
+        rest = data.partition(b"\n")[2]
+        threading.Thread(target=self._listen, args=(rest,), daemon=True).start()
+        self._answered.wait()
         return job
 
     def clean(self) -> None:
@@ -92,17 +96,20 @@ class Channel:
                 for folder in reversed(made):
                     os.rmdir(folder)
 
-    def _listen(self) -> None:
-        rest = b""
-        while chunk := os.read(self._parent, 65536):
-            *lines, rest = (rest + chunk).split(b"\n")
+    def _listen(self, rest: bytes) -> None:
+        while True:
+            *lines, rest = rest.split(b"\n")
             for line in lines:
                 if line == b"stop":
                     # Not here: this thread has to hear the answer about the files.
-                    threading.Thread(target=self.asked, daemon=True).start()
+                    threading.Thread(target=self._stop, daemon=True).start()
                 else:
                     self._published = line == b"published"
                     self._answered.set()
+            chunk = os.read(self._parent, 65536)
+            if not chunk:
+                break
+            rest += chunk
         self.gone = True
         self._answered.set()
         if self.left is not None:
@@ -114,6 +121,10 @@ class Channel:
         if sys.platform != "win32" and os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)
         os._exit(1)
+
+    def _stop(self) -> None:
+        self.asked()
+        self.send("stopped")  # there may have been nothing to write
 
     def close(self) -> None:
         """Close both ends, in a process that was forked: the parent must not wait for it."""
