@@ -17,6 +17,7 @@ from tests.capture.conftest import alive, wait_until
 from tracetui.capture.events import Cancelled, Done, Failed, Output, Phase, Progress
 from tracetui.capture.options import CaptureOptions
 from tracetui.capture.run import start
+from tracetui.writing import link_new
 
 from . import warm
 
@@ -98,7 +99,69 @@ def test_a_killed_parent_leaves_the_program_alone(tmp_path: Path) -> None:
     assert wait_until((tmp_path / "ended").exists)
     process.communicate(timeout=300)
     assert wait_until(lambda: not any(map(alive, pids)))
-    assert not list(tmp_path.glob("traces/*/*"))
+    assert not (tmp_path / "traces").exists()
+
+
+KILLER = """
+import atexit, os, signal
+def kill(moment):
+    if moment == MOMENT:
+        os.kill(os.getppid(), signal.SIGKILL)
+atexit.register(kill, "exit")
+kill("start")
+import torch
+kill("imported")
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters())
+for step in range(12):
+    model(torch.ones(4)).sum().backward()
+    optimizer.step()
+    kill(step)
+kill("end")
+os.close(os.open("ended", os.O_CREAT))
+"""
+
+
+@torch
+@linux
+@pytest.mark.parametrize("moment", ["start", "imported", 0, 5, "end", "exit"])
+def test_a_parent_killed_in_any_moment_leaves_nothing(moment: object, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(KILLER.replace("MOMENT", repr(moment)))
+    many = ["--active", "30"]  # never complete, so it is written when the program ends
+    process = cli("train.py", *many, cwd=tmp_path)
+    out, err = process.communicate(timeout=300)  # they close with the program
+    assert process.returncode == -signal.SIGKILL
+    assert (tmp_path / "ended").exists()
+    assert wait_until(lambda: not (tmp_path / "traces").exists()), list(tmp_path.glob("traces/*/*"))
+    assert [line for line in (out + err).splitlines() if not line.startswith("tracetui: capturing on")] == []
+
+
+@pytest.mark.usefixtures("warm_start")
+@torch
+def test_a_trace_comes_after_all_that_belongs_to_it(options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    linked: list[str] = []
+
+    def link(source: Path, target: Path) -> None:
+        linked.append("".join(target.suffixes[-2:]))
+        link_new(source, target)
+
+    monkeypatch.setattr("tracetui.capture.files.link_new", link)
+    assert isinstance(start(options(averages_json=True)).wait(), Done)
+    assert linked == [".meta.json", ".averages.json", ".txt", ".json"]
+
+
+@torch
+def test_what_a_thread_of_ours_imports_is_there_before_the_program_goes_on(
+    options: Make, tmp_path: Path
+) -> None:
+    """Otherwise both import the same modules at once, and one of them sees half of one."""
+    (tmp_path / "train.py").write_text(
+        "import sys, time\nassert 'torch' not in sys.modules\n"
+        "import torch\nprint('torch._inductor.config' in sys.modules)\n"
+    )
+    capture = start(options(str(tmp_path / "train.py"), duration=0.2))
+    capture.wait()
+    assert [event.text for event in capture.events if isinstance(event, Output)] == ["True"]
 
 
 @torch

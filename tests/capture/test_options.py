@@ -14,7 +14,7 @@ import pytest
 
 import tracetui.cli.capture as cli
 from tracetui.capture.catalog import WORKLOADS, Option, Workload
-from tracetui.capture.files import make_scratch
+from tracetui.capture.files import scratch_of
 from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
 
 
@@ -55,7 +55,7 @@ def test_a_place_that_cannot_be_is_an_error_of_the_disk(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OSError):
-        make_scratch(CaptureOptions(**{"target": "mlp", **options}))
+        scratch_of(CaptureOptions(**{"target": "mlp", **options})).make()
     assert list(tmp_path.iterdir()) == []
 
 

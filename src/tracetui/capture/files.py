@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -30,6 +29,20 @@ class Scratch:
     made: tuple[Path, ...]
     """Directories created for this capture, outermost first."""
 
+    def make(self) -> None:
+        """Create the output directory, its folder, and the scratch directory in that.
+
+        Raises OSError: FileNotFoundError if the parent of the output directory does not exist (most likely a
+        typo), others if it is not writable.
+        """
+        try:
+            for path in (self.folder.parent, self.folder):
+                path.mkdir(exist_ok=True)
+            self.directory.mkdir(0o700)
+        except OSError:
+            _remove_empty(self.made)
+            raise
+
     def remove(self) -> None:
         """Delete the scratch directory, and the directories created for it if they are empty."""
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -42,23 +55,12 @@ def _remove_empty(made: Sequence[Path]) -> None:
             path.rmdir()
 
 
-def make_scratch(options: CaptureOptions) -> Scratch:
-    """Create the output directory, its folder, and a scratch directory in that.
-
-    Raises OSError: FileNotFoundError if the parent of the output directory does not exist (most likely a
-    typo), others if it is not writable.
-    """
+def scratch_of(options: CaptureOptions) -> Scratch:
+    """The directories that a capture needs; none is made yet."""
     output = Path(os.path.expanduser(options.output))  # an unknown "~user" stays as it is, and does not exist
     folder = output / options.folder
     made = [path for path in (output, folder) if not path.exists()]
-    try:
-        for path in (output, folder):
-            path.mkdir(exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".capture-", dir=folder)).absolute()
-    except OSError:
-        _remove_empty(made)
-        raise
-    return Scratch(scratch, folder, tuple(made))
+    return Scratch((folder / f".capture-{os.urandom(8).hex()}").absolute(), folder, tuple(made))
 
 
 def publish(
@@ -85,7 +87,8 @@ def publish(
     }
     path = scratch.directory / "meta"
     path.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
-    sources = {suffix: Path(source) for suffix, source in files.items()} | {".meta.json": path}
+    # The trace comes last: where there is one, all that belongs to it is there, whatever happens in between.
+    sources = {".meta.json": path} | {suffix: Path(files[suffix]) for suffix in reversed([*files])}
     number = 1
     while not _move_all(sources, scratch.folder, _numbered(made.stem, number), options.force):
         number += 1

@@ -26,7 +26,7 @@ from tracetui.capture.events import (
     Progress,
     phase_times,
 )
-from tracetui.capture.files import Scratch, amend, make_scratch, publish
+from tracetui.capture.files import Scratch, amend, publish, scratch_of
 from tracetui.capture.interpreter import find_python
 from tracetui.capture.options import PROGRAMS, WARMUP_STEPS, CaptureOptions
 from tracetui.capture.process import Child, StartError
@@ -159,7 +159,7 @@ class Capture:
         child.send(b"stop\n")
 
         def forward() -> None:
-            if number == signal.SIGINT and child.shares_terminal:
+            if child.shares_terminal and number in (signal.SIGINT, getattr(signal, "SIGQUIT", None)):
                 return
             self._stopping.wait(STOP_SECONDS)
             if not child.reaped:
@@ -194,8 +194,9 @@ class Capture:
         scratch: Scratch | None = None
         self._emit(Progress(0.0, Phase.STARTING))
         try:
-            scratch = make_scratch(self.options)
-            status = self._follow(scratch)
+            scratch = scratch_of(self.options)
+            child = self._start_child()
+            status = self._follow(child, scratch)
             end = self._conclude(status)
         except StartError as error:
             end = Failed(self._now(), error.kind, str(error))
@@ -209,8 +210,7 @@ class Capture:
             end = Cancelled(self._now())
         self._emit(end)
 
-    def _follow(self, scratch: Scratch) -> int:
-        """Run the child to its end and pass on its events; returns its exit status."""
+    def _start_child(self) -> Child:
         python, said = find_python(self.options.python)
         if said:
             self._emit(Note(self._now(), "python", _safe(said)))
@@ -220,6 +220,10 @@ class Capture:
             cancelled = self._cancelled
         if cancelled:
             child.kill()
+        return child
+
+    def _follow(self, child: Child, scratch: Scratch) -> int:
+        """Give the child its job and pass on its events until it ends; returns its exit status."""
         job = asdict(self.options) | {
             "kind": self.options.kind,
             "params": self.options.values(),
@@ -230,8 +234,16 @@ class Capture:
                 for options in (self.options.on(device),)
             },
             "directory": str(scratch.directory),
+            "made": [str(path.absolute()) for path in scratch.made],
         }
         child.send(json.dumps(job).encode("ascii") + b"\n")
+        try:
+            scratch.make()  # from here on the child knows what to remove if this process is killed
+        except OSError:
+            child.kill()
+            child.wait()
+            raise
+        child.send(b"begin\n")
         readers = [threading.Thread(target=self._read_events, args=(child, scratch), daemon=True)]
         if child.output is not None:
             readers.append(threading.Thread(target=self._read_output, args=(child.output,), daemon=True))
@@ -261,7 +273,7 @@ class Capture:
                     self._said[kind] = message
                     if kind == "written":
                         child.send(b"published\n" if self._publish(scratch, message) else b"failed\n")
-                    if kind in ("written", "failed"):
+                    if kind in ("written", "failed", "stopped"):
                         self._stopping.set()
                     if self.options.kind not in PROGRAMS:
                         self._kill_after(EXIT_SECONDS, child)
@@ -276,7 +288,9 @@ class Capture:
             self._result = publish(self.options, scratch, message["files"], info, self._notes())
         except OSError as error:
             self._publishing = error
-        return self._result is not None
+            return False
+        scratch.remove()  # the program may run on for hours, and nobody may be there at its end
+        return True
 
     def _notes(self) -> tuple[Note, ...]:
         return tuple(event for event in self.events if isinstance(event, Note))

@@ -56,6 +56,8 @@ class Channel:
         self._lock = threading.Lock()
         self._answered = threading.Event()
         self._published = False
+        self._inherits = bool(streams)
+        self._folders: list[str] = []
         self.gone = False
         """Whether the parent has ended."""
         self.asked: Callable[[], object] = lambda: None
@@ -64,35 +66,59 @@ class Channel:
         """Called by it when the parent is gone; None: this process and all that it started then end, too."""
 
     def read_job(self) -> dict[str, Any]:
-        """The first line from the parent: what to capture. From then on a thread listens to the parent."""
+        """The first line from the parent: what to capture. From then on a thread listens to the parent.
+
+        Returns once the folders are made, or the parent is gone.
+        """
         data = b""
-        while not data.endswith(b"\n"):
+        while b"\n" not in data:
             chunk = read(self._parent, 65536)
             if not chunk:
                 os._exit(1)
             data += chunk
-        job: dict[str, Any] = loads(data)
-        aside(self._listen, job["directory"])
+        line, _, rest = data.partition(b"\n")
+        job: dict[str, Any] = loads(line)
+        self._folders = [*job["made"], job["directory"]]
+        job["inherits"] = self._inherits
+        if self._inherits and job["kind"] in ("script", "module"):  # a program with nowhere to print to ends
+            self.left = lambda: None
+        aside(self._listen, rest)
+        self._answered.wait()
         return job
 
-    def _listen(self, directory: str) -> None:
-        rest = b""
-        while self._is_ours(self._parent) and (chunk := read(self._parent, 65536)):
-            *lines, rest = (rest + chunk).split(b"\n")
+    def clean(self) -> None:
+        """Remove the folders that were made for this capture, unless there are files at their names.
+
+        Not while the parent may be moving the files.
+        """
+        if self.gone or self._answered.is_set():
+            *made, scratch = self._folders
+            shutil.rmtree(scratch, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                for folder in reversed(made):
+                    os.rmdir(folder)
+
+    def _listen(self, rest: bytes) -> None:
+        while True:
+            *lines, rest = rest.split(b"\n")
             for line in lines:
                 if line == b"stop":
                     # Not here: this thread has to hear the answer about the files.
-                    aside(self.asked)
+                    aside(self._stop)
                 else:
                     self._published = line == b"published"
                     self._answered.set()
+            chunk = read(self._parent, 65536) if self._is_ours(self._parent) else b""
+            if not chunk:
+                break
+            rest += chunk
         self.gone = True
         self._answered.set()
         if self.left is not None:
             self.left()
-            shutil.rmtree(directory, ignore_errors=True)
+        self.clean()
+        if self.left is not None:
             return
-        shutil.rmtree(directory, ignore_errors=True)
         kill_marked(os.environ.get(MARK, ""), spare=os.getpid())
         if sys.platform != "win32" and os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)
@@ -102,12 +128,18 @@ class Channel:
         """Whether this is still our pipe: a program may close all files, and open others in their places."""
         return _file(fd) == self._pipes[fd]
 
+    def _stop(self) -> None:
+        self.asked()
+        self.send("stopped")  # there may have been nothing to write
+
     def close(self) -> None:
         """Close both ends, in a process that was forked: the parent must not wait for it."""
         for fd in filter(self._is_ours, self._pipes):
             os.close(fd)
 
     def send(self, event: str, **fields: Any) -> None:
+        if self.gone:
+            return
         line = dumps(dict(fields, event=event)).encode("ascii") + b"\n"
         with self._lock, contextlib.suppress(OSError):  # the parent is gone: the reading thread says so
             while line and self._is_ours(self._events):

@@ -101,6 +101,8 @@ class Recorder:
         self.channel.asked = self._asked
         if self.job["inherits"]:  # else what it prints has nowhere to go
             self.channel.left = self._abandoned
+            if self.channel.gone:
+                self._abandoned()
         for name in ("_exit", "execv", "execve"):
             if original := getattr(os, name, None):
                 setattr(os, name, self._ending_by(original))
@@ -110,6 +112,8 @@ class Recorder:
 
     def torch_imported(self) -> None:
         """PyTorch is there, and the program has not used it yet."""
+        if self.over:
+            return
         try:
             version = devices.import_torch()
             self.channel.phase("imported torch", f"torch {version}")
@@ -125,8 +129,9 @@ class Recorder:
         if self.timed or self.job["after"]:
             # A thread of ours will start the profiler, which imports this, and imports in two threads at once
             # can see modules that are not complete.
-            import torch._dynamo
-            import torch._inductor.config  # noqa: F401
+            with contextlib.suppress(Exception):
+                import torch._dynamo
+                import torch._inductor.config  # noqa: F401
         if not self.timed:
             self.steps.install()
         gpus = devices.gpu_backends()
@@ -390,6 +395,7 @@ class Recorder:
             self.channel.send("theirs", traces=self.own.traces)
         elif not over and self.prof is None and self.whole is None:
             self._tell_nothing()
+        self.channel.clean()  # here, since whoever kills the parent now would leave them
 
     def _tell_nothing(self) -> None:
         """Say why there is no recording."""

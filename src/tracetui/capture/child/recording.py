@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import torch
 
 Job = dict[str, Any]
-NOISE = re.compile(rb"USDT:|ERROR: External init callback")
-"""What torch 2.13 itself prints when a profiler starts or stops."""
+NOISE = re.compile(rb"USDT:|ERROR: External init callback|\[W\d+ [^]]* collection\.cpp:")
+"""What torch 2.13 itself prints when a profiler starts or stops; the last in the middle of an operator."""
 
 
 def make_profiler(

@@ -30,7 +30,6 @@ def main(arguments: list[str]) -> None:
     """
     channel = Channel([int(word) for word in arguments])
     job = channel.read_job()
-    job["inherits"] = bool(arguments)
     program = job["kind"] in ("script", "module")
     if not (program and arguments):  # a program that has our streams says what it would say without us
         faulthandler.enable(all_threads=False)
