@@ -213,6 +213,29 @@ def test_what_counts_as_a_step(loop: str, counted: list[str], each: int, run: Ca
         assert len(inside) == each
 
 
+def test_a_step_that_ends_in_a_backward_pass(run: Callable[..., Any]) -> None:
+    text = """
+each = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+for p in each: p.register_post_accumulate_grad_hook(lambda p: each[p].step())
+try:
+    while True: model(torch.ones(8)).sum().backward()
+finally: print("cleanup")
+"""
+    end, printed = run(text)
+    assert steps_of(end) == THREE
+    assert "cleanup" in printed
+    assert not any("Warning" in line or "Traceback" in line for line in printed), printed
+
+
+def test_a_compiled_step_is_not_seen(run: Callable[..., Any]) -> None:
+    text = "optimizer.step = torch.compile(optimizer.step, backend='eager')\nfor i in range(12): one()"
+    end, _ = run(text)
+    assert steps_of(end) == ["ProfilerStep#0"]
+    assert "no optimizer step was seen (torch.compile hides those" in end.result.notes[-1].text
+    end, _ = run(text, step_on="Optimizer.zero_grad#SGD.zero_grad")
+    assert steps_of(end) == THREE
+
+
 def test_a_step_by_an_annotation(run: Callable[..., Any]) -> None:
     text = """
 for i in range(12):

@@ -343,7 +343,8 @@ class Recorder:
         if self.timed:
             return "timed", f"recorded {self._recorded:.1f} s"
         if self.seen == 0:
-            text = "no optimizer step was seen: the whole run is one step of the trace "
+            hidden = " (torch.compile hides those that it compiles)" if _compiles() else ""
+            text = f"no optimizer step was seen{hidden}: the whole run is one step of the trace "
             text += "(--step-on NAME: steps by an annotation; --duration: a time)"
             if self.job["step_on"]:
                 seen = ", ".join(self.steps.annotations) or "none"
@@ -501,6 +502,12 @@ def _end_without_destructors() -> None:
         on_exit, flush_all = libc.on_exit, libc.__cxa_atexit
         on_exit(libc._exit, None)
         flush_all(libc.fflush, None, None)  # before that
+
+
+def _compiles() -> bool:
+    """Whether torch.compile was at work: it leaves out the annotations in what it compiles."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return dynamo is not None and bool(dynamo.counters.get("frames"))
 
 
 def how_it_left(stop: SystemExit) -> str:

@@ -45,6 +45,8 @@ def make_profiler(
     # Some versions say so at every start; there is one cycle, and nothing of it is lost. To ignore them for a
     # while only would make Python repeat the program's own warnings.
     warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
+    # Where the last step ends in a backward pass, whose own annotation is then open, autograd warns so.
+    warnings.filterwarnings("ignore", message=r".* \(Triggered internally at .*profiler/collection\.cpp")
     # With --schedule-warmup 0 the user wants to see the very first call.
     warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
     plan = None if steps is None else schedule(wait=steps[0], warmup=steps[1], active=steps[2], repeat=1)
