@@ -5,8 +5,8 @@
 Needs PyTorch, bash and Linux; takes about 2 minutes. The captured loop either leaves signals alone or counts
 them and ends by itself. Signals go to the recorder, which is the tracetui process; keys to a terminal with an
 interactive shell in between, where the program shares the recorder's process group. There the recorder
-takes every SIGINT and SIGQUIT for a key, which the program got, too: sent by `kill` to the recorder alone, they
-end the recording and not the program.
+takes every SIGINT and SIGQUIT for a key, which the program got, too: sent by `kill` to the recorder alone,
+they end the recording and not the program.
 """
 
 from __future__ import annotations

@@ -37,10 +37,10 @@ def harmless(method: Callable[..., None]) -> Callable[..., None]:
         try:
             method(self, *arguments)
         except Failure as failure:
-            self.over = True
+            self.over = self.refused = True
             self.channel.send("failed", kind=failure.kind, message=str(failure))
         except Exception as error:
-            self.over = True
+            self.over = self.refused = True
             text = f"PyTorch's profiler failed: {type(error).__name__}: {error}"
             if failed_reading(error):
                 text = "PyTorch could not read the names in its own recording (it happens): capture again"
@@ -82,7 +82,7 @@ class Recorder:
         self._busy = threading.local()
         self.over = False  # nothing more is to be recorded
         self._written = False
-        self._refused = False
+        self.refused = False  # nothing can be recorded: the program need not go on for our sake
         self._became = ""  # the program that this one is about to run in its place
         self._pid = os.getpid()
         self._began = self._started = monotonic()
@@ -217,7 +217,7 @@ class Recorder:
                 self._count()
         if self._complete():
             self._write()
-        if (self._written or self._refused) and not self.job["run_to_end"]:
+        if (self._written or self.refused) and not self.job["run_to_end"]:
             self.ender.raise_here()
 
     def _complete(self) -> bool:
@@ -254,7 +254,7 @@ class Recorder:
         if self._all_threads or not running or self._owner == threading.get_ident():
             return True
         if self.whole is not None:
-            self.over = self._refused = True
+            self.over = self.refused = True
             text = "the script trains in a thread of its own, which this PyTorch can record only "
             text += "without --profile-memory" if self.job["profile_memory"] else "from version 2.11 on"
             self.channel.send("failed", kind="threads", message=text)

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from . import device as devices
@@ -37,14 +38,16 @@ def make_profiler(
         activities.append(ProfilerActivity.CUDA)
     elif kind == "xpu":
         activities.append(ProfilerActivity.XPU)
-    more = {}
+    more: dict[str, Any] = {}
     if all_threads:
         from torch._C._profiler import _ExperimentalConfig
 
         more["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
-    # Some versions say so at every start; there is one cycle, and nothing of it is lost. To ignore them for a
-    # while only would make Python repeat the program's own warnings.
-    warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
+    # Some versions warn, once in a process, that events are cleared after a cycle. There is one cycle: they
+    # need not be, and the warning is left for a profiler of the program's own.
+    if "acc_events" in signature(profile.__init__).parameters:
+        more["acc_events"] = True
+    # To ignore these for a while only would make Python repeat the program's own warnings.
     # Where the last step ends in a backward pass, whose own annotation is then open, autograd warns so.
     warnings.filterwarnings("ignore", message=r".* \(Triggered internally at .*profiler/collection\.cpp")
     # With --schedule-warmup 0 the user wants to see the very first call.
