@@ -13,7 +13,7 @@ import pytest
 from textual.events import Paste
 
 from tracetui.capture.catalog import WORKLOADS
-from tracetui.capture.events import Cancelled, Failed, Note, Output, Phase, Progress
+from tracetui.capture.events import Cancelled, CaptureResult, Failed, Note, Output, Phase, Progress
 from tracetui.capture.options import OPTIONS, CaptureOptions
 from tracetui.copying import replace
 from tracetui.session.recent import ago, recent_traces, remember
@@ -338,6 +338,27 @@ async def test_a_capture_that_fails_says_why_and_leads_back(tmp_path: Path) -> N
         await until(pilot, lambda: "[bold]cannot work[/]" in text(app))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, StartScreen))
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("warm_start")
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
+async def test_s_stops_a_program_and_keeps_what_is_recorded(tmp_path: Path) -> None:
+    script = tmp_path / "serve.py"
+    script.write_text(
+        "import torch, time\nwhile True: torch.ones(2).cos(); time.sleep(0.01); print('served')\n"
+    )
+    app = TracetuiApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        screen = CaptureScreen(CaptureOptions(str(script), device="cpu", output=str(tmp_path / "out")))
+        results: list[object] = []
+        await app.push_screen(screen, results.append)
+        await until(pilot, lambda: "served" in text(app), seconds=60)
+        await pilot.press("s")
+        await until(pilot, lambda: results, seconds=60)
+    (result,) = results
+    assert isinstance(result, CaptureResult)
+    assert result.trace == tmp_path / "out" / "serve" / "serve.json"
 
 
 @pytest.mark.torch

@@ -1,7 +1,8 @@
-"""The screen of a running capture: its phases with their seconds, its output, and Esc to cancel it."""
+"""The screen of a running capture: its phases with their seconds, its output, and keys to end it."""
 
 from __future__ import annotations
 
+import signal
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -9,7 +10,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from tracetui.capture.events import Cancelled, CaptureEvent, CaptureResult, Done, Failed
-from tracetui.capture.options import CaptureOptions
+from tracetui.capture.options import PROGRAMS, CaptureOptions
 from tracetui.capture.run import start
 from tracetui.tui.bindings import bind
 from tracetui.tui.capture.progress import Line, capture_lines
@@ -18,6 +19,7 @@ from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 
 RUNNING = (("Esc", "cancel", "cancel"),)
+PROGRAM = (("s", "stop it, keep what is recorded", "keep"), *RUNNING)
 FAILED = (("Enter", "change and try again", "again"), ("Esc", "back", "cancel"), ("↑↓", "scroll", ""))
 LOOKS = {
     "title": "accent", "done": "text", "now": "accent", "note": "warn", "output": "dim", "error": "bad"
@@ -40,7 +42,7 @@ class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bind("escape,ctrl+c cancel", priority=True),
-        *bind("enter again  q leave  up read(-1)  down read(1)  pageup read(-10)  pagedown read(10)"),
+        *bind("enter again  q leave  s keep  up read(-1)  down read(1)  pageup read(-10)  pagedown read(10)"),
     ]
 
     class News(Message):
@@ -54,7 +56,8 @@ class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):
         super().__init__()
         self.options = options
         self.view = CaptureView()
-        self.footer = Footer(RUNNING)
+        self.program = options.kind in PROGRAMS
+        self.footer = Footer(PROGRAM if self.program else RUNNING)
         self.cancelling = False
 
     def compose(self) -> ComposeResult:
@@ -95,6 +98,11 @@ class CaptureScreen(LeaveOnce[CaptureResult | CaptureOptions]):
             self.cancelling = True
             self.capture.cancel()
             self.footer.say("ending the capture and everything it started …")
+
+    def action_keep(self) -> None:
+        if self.program and self.capture.end is None:
+            self.capture.stop(signal.SIGINT)
+            self.footer.say("keeping what is recorded, and ending the program …")
 
     def action_again(self) -> None:
         """Back to the form, filled in as before."""
