@@ -215,6 +215,7 @@ def test_what_counts_as_a_step(loop: str, counted: list[str], each: int, run: Ca
 
 def test_a_step_that_ends_in_a_backward_pass(run: Callable[..., Any]) -> None:
     text = """
+import warnings; warnings.simplefilter("error")
 each = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
 for p in each: p.register_post_accumulate_grad_hook(lambda p: each[p].step())
 try:
@@ -225,6 +226,13 @@ finally: print("cleanup")
     assert steps_of(end) == THREE
     assert "cleanup" in printed
     assert not any("Warning" in line or "Traceback" in line for line in printed), printed
+
+
+def test_a_warning_of_the_program_comes_as_often_as_without_us(run: Callable[..., Any]) -> None:
+    text = "import warnings\nfor i in range(12): warnings.warn('the program says'); one()"
+    end, printed = run(text, run_to_end=True)
+    assert steps_of(end) == THREE
+    assert sum("UserWarning: the program says" in line for line in printed) == 1
 
 
 def test_a_compiled_step_is_not_seen(run: Callable[..., Any]) -> None:

@@ -20,6 +20,26 @@ if TYPE_CHECKING:
 Job = dict[str, Any]
 NOISE = re.compile(rb"USDT:|ERROR: External init callback")
 """What torch 2.13 itself prints when a profiler starts or stops."""
+IGNORED = [
+    ("ignore", re.compile(text, re.IGNORECASE), Warning, None, 0)
+    for text in (
+        # Some versions say so at every start; there is one cycle, and nothing of it is lost.
+        "Warning: Profiler clears events",
+        # With --schedule-warmup 0 the user wants to see the very first call.
+        "Profiler won't be using warmup",
+        # Where a step ends in a backward pass, autograd says which annotation of its own is then open.
+        r".* \(Triggered internally at .*profiler/collection\.cpp",
+    )
+]
+"""Filters of `warnings` for what PyTorch says about our profiler."""
+
+
+def _ignore() -> None:
+    """Put these filters first, whatever the program has set since.
+
+    `warnings.filterwarnings` would do so, too, and make Python repeat the program's own warnings.
+    """
+    warnings.filters[:] = [*IGNORED, *(item for item in warnings.filters if item not in IGNORED)]  # type: ignore[index]
 
 
 def make_profiler(
@@ -42,13 +62,7 @@ def make_profiler(
         from torch._C._profiler import _ExperimentalConfig
 
         more["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
-    # Some versions say so at every start; there is one cycle, and nothing of it is lost. To ignore them for a
-    # while only would make Python repeat the program's own warnings.
-    warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
-    # Where the last step ends in a backward pass, whose own annotation is then open, autograd warns so.
-    warnings.filterwarnings("ignore", message=r".* \(Triggered internally at .*profiler/collection\.cpp")
-    # With --schedule-warmup 0 the user wants to see the very first call.
-    warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
+    _ignore()
     plan = None if steps is None else schedule(wait=steps[0], warmup=steps[1], active=steps[2], repeat=1)
     return profile(
         activities=activities,
@@ -69,6 +83,7 @@ class Quiet:
         self._stderr = -1
 
     def __enter__(self) -> None:
+        _ignore()
         if self._file is None:  # kept: the profiler may already record
             self._file = tempfile.TemporaryFile(buffering=0)
         try:
