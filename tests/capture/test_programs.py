@@ -291,6 +291,7 @@ class Kineto(torch.profiler._KinetoProfile):
 def test_a_profiler_of_its_own_is_left_alone(which: str, run: Callable[..., Any], tmp_path: Path) -> None:
     text = f"""
 {KINETO}
+torch.profiler.schedule(wait=0, warmup=0, active=2)
 with {OWN[which]} as prof:
     for i in range(12): one()
 prof.export_chrome_trace({str(tmp_path / "own.json")!r})
@@ -299,6 +300,7 @@ print("rows", sum(row.count for row in prof.key_averages() if row.key == "aten::
     end, printed = run(text)
     assert isinstance(end, Done), end
     assert "rows 12" in printed
+    assert any("this can skew profiler results" in line for line in printed), "said by PyTorch without us"
     assert end.result.trace == tmp_path / "own.json"
     assert end.result.table is None
     assert end.result.notes[-1].text == "the script recorded own.json itself: opening that"

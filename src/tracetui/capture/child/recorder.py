@@ -275,8 +275,8 @@ class Recorder:
         self._device = kind or devices.in_use().type
         self._owner = threading.get_ident()
         self._stopped = False
-        prof = make_profiler(self.job, self._device, steps, self._all_threads)
         with self._quiet, no_signals():
+            prof = make_profiler(self.job, self._device, steps, self._all_threads)
             prof.start()
         self._has_run = True
         return prof
