@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from tests.capture.conftest import events_of
 from tracetui.capture.events import Done, Failed, Output
 from tracetui.capture.options import CaptureOptions
 from tracetui.capture.run import start
+
+from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
 
@@ -215,6 +218,7 @@ def test_what_counts_as_a_step(loop: str, counted: list[str], each: int, run: Ca
 
 def test_a_step_that_ends_in_a_backward_pass(run: Callable[..., Any]) -> None:
     text = """
+import warnings; warnings.simplefilter("error")
 each = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
 for p in each: p.register_post_accumulate_grad_hook(lambda p: each[p].step())
 try:
@@ -225,6 +229,13 @@ finally: print("cleanup")
     assert steps_of(end) == THREE
     assert "cleanup" in printed
     assert not any("Warning" in line or "Traceback" in line for line in printed), printed
+
+
+def test_a_warning_of_the_program_comes_as_often_as_without_us(run: Callable[..., Any]) -> None:
+    text = "import warnings\nfor i in range(12): warnings.warn('the program says'); one()"
+    end, printed = run(text, run_to_end=True)
+    assert steps_of(end) == THREE
+    assert sum("UserWarning: the program says" in line for line in printed) == 1
 
 
 def test_a_compiled_step_is_not_seen(run: Callable[..., Any]) -> None:
@@ -283,6 +294,7 @@ class Kineto(torch.profiler._KinetoProfile):
 def test_a_profiler_of_its_own_is_left_alone(which: str, run: Callable[..., Any], tmp_path: Path) -> None:
     text = f"""
 {KINETO}
+torch.profiler.schedule(wait=0, warmup=0, active=2)
 with {OWN[which]} as prof:
     for i in range(12): one()
 prof.export_chrome_trace({str(tmp_path / "own.json")!r})
@@ -291,6 +303,7 @@ print("rows", sum(row.count for row in prof.key_averages() if row.key == "aten::
     end, printed = run(text)
     assert isinstance(end, Done), end
     assert "rows 12" in printed
+    assert any("this can skew profiler results" in line for line in printed), "said by PyTorch without us"
     assert end.result.trace == tmp_path / "own.json"
     assert end.result.table is None
     assert end.result.notes[-1].text == "the script recorded own.json itself: opening that"
@@ -330,3 +343,19 @@ def test_an_async_function(tmp_path: Path, options: Make, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     end = start(options("served:step")).wait()
     assert steps_of(end) == THREE
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program cannot take another one's place")
+def test_a_program_that_starts_itself_anew_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "anew.py").write_text(
+        "import os, sys\nif 'ANEW' not in os.environ:\n    os.environ['ANEW'] = '1'\n"
+        f"    os.execv(sys.executable, [sys.executable, *sys.argv])\n{TRAINS}\n"
+        "print(sys.argv, os.environ['ANEW'])\nfor i in range(12): one()\nprint('end')\n"
+    )
+    words = ["capture", "anew.py", "--device", "cpu", "--run-to-end", "--no-open", "--", "x"]
+    with warm.tracetui(*words, cwd=tmp_path) as ran:
+        out, err = ran.communicate(timeout=300)
+    assert ran.returncode == 0, err
+    assert out.startswith("['anew.py', 'x'] 1\nend\n")
+    trace = tmp_path / "traces" / "anew" / "anew-x.json"
+    assert sum(e["name"].startswith("ProfilerStep#") for e in events_of(trace)) == 3

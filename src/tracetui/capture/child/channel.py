@@ -33,13 +33,14 @@ class Failure(Exception):
 class Channel:
     """Sends events as JSON lines; a thread reads what the parent says.
 
-    `streams`: the two descriptors, to read and to write. Without them they are stdin and stdout, and the
-    program then gets an empty stdin, and prints on stderr.
+    `streams`: the two descriptors, to read and to write, and a third with the job if another program was here
+    before. Without them they are stdin and stdout, and the program gets an empty stdin, and prints on stderr.
     """
 
     def __init__(self, streams: list[int]) -> None:
+        self._handed = streams[2:]
         if streams:
-            self._parent, self._events = streams
+            self._parent, self._events = streams[:2]
             for fd in streams:
                 os.set_inheritable(fd, False)
         else:
@@ -72,10 +73,13 @@ class Channel:
         """
         data = b""
         while b"\n" not in data:
-            chunk = read(self._parent, 65536)
+            chunk = read(self._handed[0] if self._handed else self._parent, 65536)
             if not chunk:
                 os._exit(1)
             data += chunk
+        for fd in self._handed:
+            os.close(fd)
+            self._answered.set()  # the folders are made
         line, _, rest = data.partition(b"\n")
         job: dict[str, Any] = loads(line)
         self._folders = [*job["made"], job["directory"]]
@@ -85,6 +89,19 @@ class Channel:
         aside(self._listen, rest)
         self._answered.wait()
         return job
+
+    def hand_over(self, job: dict[str, Any]) -> list[str] | None:
+        """What `main` needs to go on with this job in a program in this one's place; None: it cannot."""
+        line = dumps(job).encode("ascii") + b"\n"
+        if not self._inherits or self.gone or len(line) > 60_000:  # a pipe holds that
+            return None
+        source, sink = os.pipe()
+        write(sink, line)
+        os.close(sink)
+        streams = [self._parent, self._events, source]
+        for fd in streams:
+            os.set_inheritable(fd, True)
+        return [str(fd) for fd in streams]
 
     def clean(self) -> None:
         """Remove the folders that were made for this capture, unless there are files at their names.

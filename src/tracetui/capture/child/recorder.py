@@ -25,6 +25,7 @@ from .steps import Steps
 if TYPE_CHECKING:
     import torch
 
+MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
 LONGEST_WHOLE = 120.0
 """Seconds of a program without steps that are recorded, if nothing else is asked for."""
 
@@ -83,6 +84,7 @@ class Recorder:
         self.over = False  # nothing more is to be recorded
         self._written = False
         self.refused = False  # nothing can be recorded: the program need not go on for our sake
+        self._script = os.path.abspath(job["target"])
         self._became = ""  # the program that this one is about to run in its place
         self._pid = os.getpid()
         self._began = self._started = monotonic()
@@ -280,8 +282,8 @@ class Recorder:
         self._device = kind or devices.in_use().type
         self._owner = threading.get_ident()
         self._stopped = False
-        prof = make_profiler(self.job, self._device, steps, self._all_threads)
         with self._quiet, no_signals():
+            prof = make_profiler(self.job, self._device, steps, self._all_threads)
             prof.start()
         self._has_run = True
         return prof
@@ -420,6 +422,8 @@ class Recorder:
 
         def leave(*arguments: Any) -> Any:
             if original.__name__ != "_exit":
+                if again := self._runs_again(*arguments[:2]):
+                    return original(arguments[0], again, *arguments[2:])
                 self._became = os.path.basename(os.fsdecode(arguments[0]))
             self._at_exit()
             return original(*arguments)
@@ -427,6 +431,19 @@ class Recorder:
         leave.__name__ = original.__name__
         leave.__doc__ = original.__doc__
         return leave
+
+    def _runs_again(self, path: Any, arguments: Any) -> list[str] | None:
+        """How to run a program that starts itself anew in its place, so that it is recorded; or None."""
+        try:
+            first, script, *rest = map(os.fsdecode, arguments)
+            python = os.path.realpath(os.fsdecode(path)) == os.path.realpath(sys.executable)
+        except (TypeError, ValueError):  # the program's mistake, or no script
+            return None
+        same = python and self.job["kind"] == "script" and os.path.abspath(script) == self._script
+        if self.over or self._forked_off() or not same:
+            return None
+        streams = self.channel.hand_over({**self.job, "script_args": rest})
+        return [first, MAIN, *streams] if streams else None
 
     def _asked(self) -> None:
         """The user wants what there is."""

@@ -23,6 +23,29 @@ NOISE = re.compile(rb"USDT:|ERROR: External init callback|\[W\d+ [^]]* collectio
 """What torch 2.13 itself prints when a profiler starts or stops; the last in the middle of an operator."""
 
 
+def _ignored(*texts: str) -> list[Any]:
+    """Filters of `warnings`."""
+    return [("ignore", re.compile(text, re.IGNORECASE), Warning, None, 0) for text in texts]
+
+
+IGNORED = _ignored(
+    "Warning: Profiler clears events",  # some versions say so at every start; nothing is lost in one cycle
+    "Profiler won't be using warmup",  # with --schedule-warmup 0 the user wants to see the very first call
+)
+"""What PyTorch says about our profiler while it starts or stops."""
+IGNORED_LATER = _ignored(r".* \(Triggered internally at .*profiler/collection\.cpp")
+"""What it says when a backward pass ends in which ours stopped: which annotation was open then."""
+
+
+def _ignore(first: list[Any]) -> None:
+    """Have these filters first, whatever the program has set, and none of the others above.
+
+    `warnings.filterwarnings` and `catch_warnings` would make Python repeat the program's own warnings.
+    """
+    ours = IGNORED + IGNORED_LATER
+    warnings.filters[:] = [*first, *(item for item in warnings.filters if item not in ours)]  # type: ignore[index]
+
+
 def make_profiler(
     job: Job, kind: str, steps: tuple[int, int, int] | None, all_threads: bool = False
 ) -> torch.profiler.profile:
@@ -47,11 +70,6 @@ def make_profiler(
     # need not be, and the warning is left for a profiler of the program's own.
     if "acc_events" in signature(profile.__init__).parameters:
         more["acc_events"] = True
-    # To ignore these for a while only would make Python repeat the program's own warnings.
-    # Where the last step ends in a backward pass, whose own annotation is then open, autograd warns so.
-    warnings.filterwarnings("ignore", message=r".* \(Triggered internally at .*profiler/collection\.cpp")
-    # With --schedule-warmup 0 the user wants to see the very first call.
-    warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
     plan = None if steps is None else schedule(wait=steps[0], warmup=steps[1], active=steps[2], repeat=1)
     return profile(
         activities=activities,
@@ -72,6 +90,7 @@ class Quiet:
         self._stderr = -1
 
     def __enter__(self) -> None:
+        _ignore(IGNORED + IGNORED_LATER)
         if self._file is None:  # kept: the profiler may already record
             self._file = tempfile.TemporaryFile(buffering=0)
         try:
@@ -82,6 +101,7 @@ class Quiet:
         os.dup2(self._file.fileno(), 2)
 
     def __exit__(self, *error: object) -> None:
+        _ignore(IGNORED_LATER)
         if self._stderr < 0:
             return
         flush()
@@ -170,12 +190,13 @@ def record_steps(
     if job["warmup"] or compiled is None:
         channel.phase("profiling", stage(0, wait, warmup), 0, total)
     users = job["kind"] == "callable"  # it may work in threads of its own, and has our standard error
-    prof = make_profiler(job, device.type, (wait, warmup, active), users and can_all_threads(job))
     quiet = Quiet() if users else contextlib.nullcontext()
+    _ignore(IGNORED)
     reporter = StepReporter(channel, total, wait, warmup)
     # Stacks are recorded for all threads: the reporter would be in the trace.
     stacks = job["with_stack"]
     with quiet:
+        prof = make_profiler(job, device.type, (wait, warmup, active), users and can_all_threads(job))
         prof.start()
     with contextlib.nullcontext() if stacks else reporter:
         for i in range(total):
