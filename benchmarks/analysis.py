@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from msgspec import structs
 
-from tracetui.analysis.averages import averages
-from tracetui.analysis.causes import gap_causes
-from tracetui.analysis.gaps import find_gaps
-from tracetui.analysis.launches import find_launches
-from tracetui.analysis.steps import summarize_steps
+from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.calls.launches import find_launches
+from tracetui.analysis.idle.causes import gap_causes
+from tracetui.analysis.idle.gaps import find_gaps
+from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.trace import Trace, load
 
 DEFAULT = Path(__file__).parent.parent / "tests" / "data" / "llama_train.json.gz"

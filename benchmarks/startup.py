@@ -38,7 +38,7 @@ Bare().run()
 """
 KEEPING = """
 from tracetui.analysis.results import Results
-from tracetui.report.kept import judged, kept_overviews
+from tracetui.views.kept import judged, kept_overviews
 from tracetui.session.recording import Recording
 from tracetui.trace import load, saved
 

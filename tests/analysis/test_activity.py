@@ -10,13 +10,13 @@ import pytest
 from tests.kineto import cpu, kernel, launch, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.activity import activity_text, activity_texts, small_ops
-from tracetui.analysis.causes import CAUSES, gap_causes
-from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.idle.activity import activity_text, activity_texts, small_ops
+from tracetui.analysis.idle.causes import CAUSES, gap_causes
+from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.results import Results
-from tracetui.report.gaps import gaps_json, gaps_lines
-from tracetui.tables.lines import plain_text
 from tracetui.trace import Kind, Trace
+from tracetui.views.gaps_text import gaps_json, gaps_lines
+from tracetui.views.lines import plain_text
 
 DATA = Path(__file__).parent.parent / "data"
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tests.recorded import load
 
-from tracetui.analysis import ancestors
-from tracetui.analysis.ancestors import children_of, deepest_at, first_marked, first_up
-from tracetui.analysis.calls import _totals
-from tracetui.analysis.nesting import top_of
+from tracetui.analysis.calls import ancestors
+from tracetui.analysis.calls.ancestors import children_of, deepest_at, first_marked, first_up
+from tracetui.analysis.calls.calls import _totals
+from tracetui.analysis.calls.nesting import top_of
 from tracetui.trace import Trace
 
 DEEP = 1500

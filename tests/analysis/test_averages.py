@@ -13,10 +13,10 @@ import pytest
 from tests.kineto import cpu, kernel, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.averages import AverageRow, Averages, averages, memory_use
-from tracetui.analysis.calls import build_calls
-from tracetui.analysis.groups import GROUPS
-from tracetui.analysis.scope import find_steps, range_scope, step_of, step_scope
+from tracetui.analysis.calls.averages import AverageRow, Averages, averages, memory_use
+from tracetui.analysis.calls.calls import build_calls
+from tracetui.analysis.calls.groups import GROUPS
+from tracetui.analysis.steps.scope import find_steps, range_scope, step_of, step_scope
 from tracetui.trace import Kind
 from tracetui.trace.memory import memory_records
 

@@ -12,12 +12,12 @@ import pytest
 from tests.kineto import Event, cpu, launch, run, step, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.cpu_verdict import CpuTime, cpu_work, is_collective
+from tracetui.analysis.idle.cpu_verdict import CpuTime, cpu_work, is_collective
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import range_scope
-from tracetui.analysis.steps import summarize_steps
-from tracetui.tables.lines import plain_text
-from tracetui.tables.steps import all_steps_json, steps_lines
+from tracetui.analysis.steps.scope import range_scope
+from tracetui.analysis.steps.steps import summarize_steps
+from tracetui.views.lines import plain_text
+from tracetui.views.steps import all_steps_json, steps_lines
 
 
 def other(event: Event, tid: int = 5) -> Event:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, run, step
 
-from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import range_scope, step_scope
-from tracetui.report.summary import metric, summarize, summary_lines
-from tracetui.tables.lines import plain_text
+from tracetui.analysis.steps.scope import range_scope, step_scope
+from tracetui.rules import find_findings
 from tracetui.trace import Trace, load
+from tracetui.views.lines import plain_text
+from tracetui.views.summary import metric, summarize, summary_lines
 
 LOADER = cpu("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 700, 200, "user_annotation")
 OPS = [event for n in range(4) for event in (step(n, 1000 * n, 990), cpu("aten::mm", 1000 * n + 100, 600))]

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
-from tracetui.analysis.activity import activity_text, activity_texts, small_ops
-from tracetui.analysis.averages import averages
-from tracetui.analysis.calls import build_calls, is_collective
-from tracetui.analysis.cause_words import waits_for_others
-from tracetui.analysis.causes import CAUSES, gap_causes
-from tracetui.analysis.chain import MOST_EVENTS, launch_chain, launched_by
-from tracetui.analysis.findings import Finding, find_findings
-from tracetui.analysis.findings.recording import _what_it_interrupts
-from tracetui.analysis.flow import follow, partner, unfollow
-from tracetui.analysis.gaps import find_gaps
-from tracetui.analysis.groups import shape_text
-from tracetui.analysis.peaks import find_peak
+from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.calls.calls import build_calls, is_collective
+from tracetui.analysis.calls.chain import MOST_EVENTS, launch_chain, launched_by
+from tracetui.analysis.calls.flow import follow, partner, unfollow
+from tracetui.analysis.calls.groups import shape_text
+from tracetui.analysis.idle.activity import activity_text, activity_texts, small_ops
+from tracetui.analysis.idle.causes import CAUSES, gap_causes
+from tracetui.analysis.idle.gaps import find_gaps
+from tracetui.analysis.rates.peaks import find_peak
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import Scope, range_scope
-from tracetui.report.facts import event_facts
+from tracetui.analysis.steps.scope import Scope, range_scope
+from tracetui.rules import Finding, find_findings
+from tracetui.rules.recording import _what_it_interrupts
 from tracetui.trace import Kind, Trace
+from tracetui.views.event import event_facts
+from tracetui.words.cause_words import waits_for_others
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
-from tracetui.analysis import flow
-from tracetui.analysis.ancestors import covering, op_around
-from tracetui.analysis.chain import launch_chain, launched_by
-from tracetui.analysis.explain import explain
+from tracetui.analysis.calls import flow
+from tracetui.analysis.calls.ancestors import covering, op_around
+from tracetui.analysis.calls.chain import launch_chain, launched_by
 from tracetui.analysis.results import Results
-from tracetui.report.facts import event_facts
-from tracetui.tables.gaps import JSON, gap_columns
-from tracetui.tables.model import pick
-from tracetui.tables.writers import records
 from tracetui.timeline.navigate import linked
 from tracetui.trace import Trace
+from tracetui.views.event import event_facts
+from tracetui.views.explain import explain
+from tracetui.views.gaps import JSON, gap_columns
+from tracetui.views.model import pick
+from tracetui.views.writers import records
 
 
 def arrow(number: int, begin: float, end: float, category: str = "fwdbwd") -> list[Event]:

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
-from tracetui.analysis.causes import CAUSES, gap_causes
-from tracetui.analysis.explain import explain
-from tracetui.analysis.findings import Finding, find_findings
-from tracetui.analysis.gaps import find_gaps
-from tracetui.analysis.initialisation import first_calls, first_ops
-from tracetui.analysis.launches import find_launches
+from tracetui.analysis.calls.launches import find_launches
+from tracetui.analysis.idle.causes import CAUSES, gap_causes
+from tracetui.analysis.idle.gaps import find_gaps
+from tracetui.analysis.idle.initialisation import first_calls, first_ops
 from tracetui.analysis.results import Results
-from tracetui.report.summary import metric, summarize, summary_json
+from tracetui.rules import Finding, find_findings
 from tracetui.timeline.busy import busy_of, overall
 from tracetui.trace import Kind, Trace
+from tracetui.views.explain import explain
+from tracetui.views.summary import metric, summarize, summary_json
 
 
 def found(trace: Trace, rule: str) -> list[Finding]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.analysis.flops import counted, work_of
-from tracetui.analysis.peaks import LINKS, find_peak, known_peaks
+from tracetui.analysis.rates.flops import counted, work_of
+from tracetui.analysis.rates.peaks import LINKS, find_peak, known_peaks
 
 BF16 = "c10::BFloat16"
 

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from tests.kineto import cpu, kernel, launch, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.cause_words import CAUSE_TEXT
-from tracetui.analysis.causes import CAUSES, cause_totals, gap_causes, lead_in_causes
-from tracetui.analysis.cpu_time import is_allocation, is_synchronising
-from tracetui.analysis.explain import explain
-from tracetui.analysis.findings import find_findings
-from tracetui.analysis.gaps import clip, find_gaps, without_work_text
+from tracetui.analysis.idle.causes import CAUSES, cause_totals, gap_causes, lead_in_causes
+from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
+from tracetui.analysis.idle.gaps import clip, find_gaps, without_work_text
 from tracetui.analysis.results import Results
-from tracetui.report.gap_words import cause_text
-from tracetui.report.gaps import causes_markdown, gap_report, gaps_lines
-from tracetui.report.summary import summarize, summary_lines
-from tracetui.tables.lines import plain_text
+from tracetui.rules import find_findings
 from tracetui.trace import DEVICE_WORK, Trace
+from tracetui.views.explain import explain
+from tracetui.views.gap_words import cause_text
+from tracetui.views.gaps_text import causes_markdown, gap_report, gaps_lines
+from tracetui.views.lines import plain_text
+from tracetui.views.summary import summarize, summary_lines
+from tracetui.words.cause_words import CAUSE_TEXT
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"

@@ -12,20 +12,20 @@ from tests.conftest import SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.averages import averages
-from tracetui.analysis.chain import launch_chain
-from tracetui.analysis.explain import explain
-from tracetui.analysis.findings import find_findings
-from tracetui.analysis.flow import place_of
-from tracetui.analysis.graphs import TITLE, is_annotated, module_of, with_module_lanes
-from tracetui.analysis.launches import find_launches
+from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.calls.chain import launch_chain
+from tracetui.analysis.calls.flow import place_of
+from tracetui.analysis.calls.graphs import TITLE, is_annotated, module_of, with_module_lanes
+from tracetui.analysis.calls.launches import find_launches
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import range_scope
-from tracetui.report.facts import event_facts
-from tracetui.tables.averages import averages_json
+from tracetui.analysis.steps.scope import range_scope
+from tracetui.rules import find_findings
 from tracetui.timeline.layout import Of, lay_out
 from tracetui.trace import Kind, Trace
 from tracetui.tui.panes.details import args_of
+from tracetui.views.averages import averages_json
+from tracetui.views.event import event_facts
+from tracetui.views.explain import explain
 
 WQ = {"module_kind": "attention", "module_fqn": "layers.0.attention.wq"}
 WO = {"module_kind": "attention", "module_fqn": "layers.0.attention.wo"}

@@ -10,12 +10,12 @@ from importlib.util import find_spec
 
 import pytest
 
-from tracetui.analysis.kernel_names import LONGEST, decode
-from tracetui.analysis.kernels import cxx
-from tracetui.analysis.kernels.communication import is_communication
-from tracetui.analysis.kernels.letters import letters
-from tracetui.analysis.kernels.model import NAMESPACES
-from tracetui.analysis.meanings.kernels import FAMILIES
+from tracetui.analysis.names import cxx
+from tracetui.analysis.names.communication import is_communication
+from tracetui.analysis.names.kernel_names import LONGEST, decode
+from tracetui.analysis.names.letters import letters
+from tracetui.analysis.names.model import NAMESPACES
+from tracetui.words.kernels import FAMILIES
 
 needs_demangler = pytest.mark.skipif(
     find_spec("demangle") is None, reason="the demangler is not installed: it has no version for Python 3.10"

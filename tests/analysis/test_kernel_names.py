@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.analysis.kernel_names import LONGEST, decode, short_name
-from tracetui.analysis.kernels.cxx import LIMIT, parse
+from tracetui.analysis.names.cxx import LIMIT, parse
+from tracetui.analysis.names.kernel_names import LONGEST, decode, short_name
 
 ADD = (
     "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<c10::BFloat16>, "

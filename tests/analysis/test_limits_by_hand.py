@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
-from tracetui.analysis.averages import averages
-from tracetui.analysis.causes import CAUSES, gap_causes
-from tracetui.analysis.efficiency import efficiency
-from tracetui.analysis.flow import partner
-from tracetui.analysis.gaps import find_gaps
-from tracetui.analysis.groups import shape_text
-from tracetui.analysis.initialisation import first_calls, first_ops
+from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.calls.flow import partner
+from tracetui.analysis.calls.groups import shape_text
+from tracetui.analysis.idle.causes import CAUSES, gap_causes
+from tracetui.analysis.idle.gaps import find_gaps
+from tracetui.analysis.idle.initialisation import first_calls, first_ops
+from tracetui.analysis.rates.efficiency import efficiency
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
 

@@ -13,18 +13,18 @@ from msgspec import structs
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
 from tracetui.analysis import devices
-from tracetui.analysis import split as split_module
-from tracetui.analysis.causes import CAUSES, gap_causes
-from tracetui.analysis.exposed_time import alone_within, exposed_communication
-from tracetui.analysis.findings import find_findings, model, start, use
-from tracetui.analysis.gaps import DeviceGaps, busy_union, clip
+from tracetui.analysis.idle import split as split_module
+from tracetui.analysis.idle.causes import CAUSES, gap_causes
+from tracetui.analysis.idle.exposed_time import alone_within, exposed_communication
+from tracetui.analysis.idle.gaps import DeviceGaps, busy_union, clip
+from tracetui.analysis.idle.split import Split
 from tracetui.analysis.results import Results
-from tracetui.analysis.split import Split
-from tracetui.analysis.steps import StepRow
-from tracetui.report.summary import summarize, summary_lines
+from tracetui.analysis.steps.steps import StepRow
+from tracetui.rules import find_findings, model, start, use
 from tracetui.trace import Kind, Trace
 from tracetui.trace.lanes import _device_indices
 from tracetui.trace.model import I64
+from tracetui.views.summary import summarize, summary_lines
 
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 

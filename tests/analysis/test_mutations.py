@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 from tests.recorded import load
 
-from tracetui.analysis.averages import averages
-from tracetui.analysis.calls import build_calls
-from tracetui.analysis.causes import cause_totals, gap_causes, lead_in_causes
-from tracetui.analysis.gaps import find_gaps
-from tracetui.analysis.groups import GROUPS
-from tracetui.analysis.launches import find_launches, short_kernels
-from tracetui.analysis.pytorch_times import pytorch_times
+from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.calls.calls import build_calls
+from tracetui.analysis.calls.groups import GROUPS
+from tracetui.analysis.calls.launches import find_launches, short_kernels
+from tracetui.analysis.calls.pytorch_times import pytorch_times
+from tracetui.analysis.idle.causes import cause_totals, gap_causes, lead_in_causes
+from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.results import Results
-from tracetui.analysis.steps import summarize_steps
-from tracetui.report.gaps import gaps_json, gaps_lines
-from tracetui.report.pytorch_table import pytorch_table, sort_rows
-from tracetui.report.summary import summarize, summary_json, summary_lines, summary_markdown
-from tracetui.tables.jsonable import dumps
+from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.trace.unknown import idle_known
+from tracetui.views.gaps_text import gaps_json, gaps_lines
+from tracetui.views.jsonable import dumps
+from tracetui.views.pytorch_table import pytorch_table, sort_rows
+from tracetui.views.summary import summarize, summary_json, summary_lines, summary_markdown
 
 DATA = Path(__file__).parent.parent / "data"
 SOURCES = ("matmul_add_64_nosched_20", "mlp_compile", "matmul_add_4096_warm_eager")

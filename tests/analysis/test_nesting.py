@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.analysis.nesting import UNKNOWN, order_by_time, parents, top_of
+from tracetui.analysis.calls.nesting import UNKNOWN, order_by_time, parents, top_of
 
 interval = st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 12))
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
-from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.findings import find_findings
-from tracetui.analysis.gaps import without_work_text
+from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.gaps import without_work_text
 from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare
-from tracetui.report.summary import summarize, summary_lines
-from tracetui.tables.lines import plain_text
+from tracetui.rules import find_findings
+from tracetui.views.lines import plain_text
+from tracetui.views.summary import summarize, summary_lines
 
 SYNC = "cudaDeviceSynchronize"
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.kineto import cpu, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.causes import CAUSES, _largest
-from tracetui.analysis.cpu_time import CpuTime
-from tracetui.analysis.findings.model import first_to_end, largest
-from tracetui.analysis.kinds import medians
+from tracetui.analysis.idle.causes import CAUSES, _largest
+from tracetui.analysis.idle.cpu_time import CpuTime
+from tracetui.analysis.idle.kinds import medians
 from tracetui.analysis.select import by_name, called, named, plausible
+from tracetui.rules.model import first_to_end, largest
 from tracetui.session.samples import samples
 from tracetui.trace.model import Kind
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tracetui.analysis.occupancy import residency
-from tracetui.report.device_facts import device_facts
+from tracetui.analysis.rates.occupancy import residency
+from tracetui.views.device_facts import device_facts
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 ESTIMATE = "est. achieved occupancy %"

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from tests.recorded import load
 
-from tracetui.analysis import calls, cpu_time, gaps, split, steps
-from tracetui.analysis.findings import find_findings
+from tracetui.analysis.calls import calls
+from tracetui.analysis.idle import cpu_time, gaps, split
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import WHOLE, range_scope, step_scope
-from tracetui.formats import machine
-from tracetui.report.summary import summarize, summary_json, summary_lines, summary_markdown
+from tracetui.analysis.steps import steps
+from tracetui.analysis.steps.scope import WHOLE, range_scope, step_scope
+from tracetui.core import threads as machine
+from tracetui.rules import find_findings
+from tracetui.views.summary import summarize, summary_json, summary_lines, summary_markdown
 
 DATA = Path(__file__).parent.parent / "data"
 

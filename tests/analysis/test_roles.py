@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 from tests.timeline.conftest import Slice, trace_of
 
-from tracetui.analysis.roles import roles
+from tracetui.analysis.names.roles import roles
 from tracetui.trace.model import Kind, Process, Trace
 
 RING = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
-from tracetui.analysis.findings import Finding, find_findings
 from tracetui.analysis.results import Results
-from tracetui.report.summary import summarize, summary_lines
-from tracetui.tables.lines import plain_text
+from tracetui.rules import Finding, find_findings
 from tracetui.trace import Trace, load
+from tracetui.views.lines import plain_text
+from tracetui.views.summary import summarize, summary_lines
 
 DATA = Path(__file__).parent.parent / "data" / "two_gpus"
 

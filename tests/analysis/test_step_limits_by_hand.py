@@ -8,7 +8,7 @@ import pytest
 from tests.analysis.test_step_sources import found, launched, loop, note, sequence, spans, training, waits
 from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
 
-from tracetui.analysis.step_sources import main_process
+from tracetui.analysis.steps.step_sources import main_process
 
 # Optimizer.step
 

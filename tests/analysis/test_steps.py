@@ -11,14 +11,14 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 from tests.recorded import load
 
-from tracetui.analysis import kinds
-from tracetui.analysis import steps as steps_module
-from tracetui.analysis.gaps import find_gaps
-from tracetui.analysis.kinds import communicates, is_communication
-from tracetui.analysis.launches import find_launches, short_kernels
-from tracetui.analysis.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
-from tracetui.analysis.steps import Steps, step_windows, summarize_steps
-from tracetui.analysis.verdict import Verdict, judge
+from tracetui.analysis.calls.launches import find_launches, short_kernels
+from tracetui.analysis.idle import kinds
+from tracetui.analysis.idle.gaps import find_gaps
+from tracetui.analysis.idle.kinds import communicates, is_communication
+from tracetui.analysis.idle.verdict import Verdict, judge
+from tracetui.analysis.steps import steps as steps_module
+from tracetui.analysis.steps.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
+from tracetui.analysis.steps.steps import Steps, step_windows, summarize_steps
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 
 DATA = Path(__file__).parent.parent / "data"

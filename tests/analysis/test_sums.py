@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.analysis.test_nesting import by_stack, interval
 
-from tracetui.analysis import calls, gaps, sums
-from tracetui.analysis.sums import sum_by, sum_into, tally
+from tracetui.analysis.calls import calls, sums
+from tracetui.analysis.calls.sums import sum_by, sum_into, tally
+from tracetui.analysis.idle import gaps
 from tracetui.session.samples import samples
 from tracetui.trace import load
 

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
-from tracetui.analysis.ancestors import covering, deepest_at
-from tracetui.analysis.causes import CAUSES, gap_causes, lead_in_causes
-from tracetui.analysis.exposed_time import alone_within, exposed_communication
-from tracetui.analysis.gaps import clip, find_gaps
-from tracetui.analysis.launches import find_launches, short_kernels
-from tracetui.analysis.memory import change
+from tracetui.analysis.calls.ancestors import covering, deepest_at
+from tracetui.analysis.calls.launches import find_launches, short_kernels
+from tracetui.analysis.calls.memory import change
+from tracetui.analysis.idle.causes import CAUSES, gap_causes, lead_in_causes
+from tracetui.analysis.idle.exposed_time import alone_within, exposed_communication
+from tracetui.analysis.idle.gaps import clip, find_gaps
+from tracetui.analysis.idle.split import COLUMNS
+from tracetui.analysis.idle.verdict import OF_STEPS, PARTS, VERDICTS, judge
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import (
+from tracetui.analysis.steps.scope import (
     NEVER,
     WHOLE,
     find_steps,
@@ -25,13 +27,11 @@ from tracetui.analysis.scope import (
     step_of,
     step_scope,
 )
-from tracetui.analysis.split import COLUMNS
-from tracetui.analysis.steps import step_windows, summarize_steps
-from tracetui.analysis.verdict import OF_STEPS, PARTS, VERDICTS, judge
-from tracetui.report.parts import time_parts
+from tracetui.analysis.steps.steps import step_windows, summarize_steps
 from tracetui.trace.intervals import union
 from tracetui.trace.memory import memory_records
 from tracetui.trace.model import I64
+from tracetui.views.parts import time_parts
 
 BEFORE = (launch(0, 1), kernel(10, 90, 1))
 """A kernel that ends at 100 us; the gap lasts until the second one begins."""

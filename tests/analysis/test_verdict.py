@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.findings import find_findings
-from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.idle.gaps import find_gaps
+from tracetui.analysis.idle.split import COLUMNS
+from tracetui.analysis.idle.verdict import communication_text, judge
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import range_scope, step_scope
-from tracetui.analysis.split import COLUMNS
-from tracetui.analysis.steps import summarize_steps
-from tracetui.analysis.verdict import communication_text, judge
-from tracetui.report.facts import trace_facts
-from tracetui.report.gaps import gaps_lines, gaps_markdown
-from tracetui.report.summary import summarize, summary_json, summary_lines
-from tracetui.tables.lines import plain_text
-from tracetui.tables.steps import steps_json
+from tracetui.analysis.steps.scope import range_scope, step_scope
+from tracetui.analysis.steps.steps import summarize_steps
+from tracetui.rules import find_findings
 from tracetui.trace import Trace
+from tracetui.views.event import trace_facts
+from tracetui.views.gaps_text import gaps_lines, gaps_markdown
+from tracetui.views.lines import plain_text
+from tracetui.views.steps import steps_json
+from tracetui.views.summary import summarize, summary_json, summary_lines
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 

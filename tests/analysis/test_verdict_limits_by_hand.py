@@ -9,10 +9,10 @@ import pytest
 from tests.analysis.test_times_by_hand import split
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
-from tracetui.analysis.causes import CauseTotal
-from tracetui.analysis.split import COLUMNS, Split
-from tracetui.analysis.steps import StepRow, summarize_steps
-from tracetui.analysis.verdict import Verdict, communication_text, judge
+from tracetui.analysis.idle.causes import CauseTotal
+from tracetui.analysis.idle.split import COLUMNS, Split
+from tracetui.analysis.idle.verdict import Verdict, communication_text, judge
+from tracetui.analysis.steps.steps import StepRow, summarize_steps
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, trace_of
 
-from tracetui.analysis.efficiency import RUN, _spread, _Sum, computing_type, efficiency
-from tracetui.analysis.flops import Work, work_of
-from tracetui.analysis.inputs import broadcast, per_axis, read_inputs
+from tracetui.analysis.rates.efficiency import RUN, _spread, _Sum, computing_type, efficiency
+from tracetui.analysis.rates.flops import Work, work_of
+from tracetui.analysis.rates.inputs import broadcast, per_axis, read_inputs
 
 BF16 = "c10::BFloat16"
 

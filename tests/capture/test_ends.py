@@ -17,7 +17,7 @@ from tests.capture.conftest import alive, wait_until
 from tracetui.capture.events import Cancelled, Done, Failed, Output, Phase, Progress
 from tracetui.capture.options import CaptureOptions
 from tracetui.capture.run import start
-from tracetui.writing import link_new
+from tracetui.core.writing import link_new
 
 from . import warm
 

@@ -30,8 +30,8 @@ from tracetui.capture.live.listener import Listener, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted, seconds
 from tracetui.cli import attach
 from tracetui.cli.main import main
-from tracetui.tables.jobs import jobs_table
 from tracetui.trace import load
+from tracetui.views.jobs import jobs_table
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
 

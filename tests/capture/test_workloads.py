@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.capture.conftest import SMALL, events_of
 
-from tracetui.analysis.averages import averages
+from tracetui.analysis.calls.averages import averages
 from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.events import Cancelled, Done, Failed, Phase, Progress, phase_times
 from tracetui.capture.options import CaptureOptions

@@ -17,9 +17,9 @@ from tests.conftest import COLLECTION, SAMPLES, needed
 from tracetui.cli.compare import GATES, parse_limit
 from tracetui.cli.main import main
 from tracetui.formats.encodings import zstd
-from tracetui.report.limits import METRICS
 from tracetui.session.baselines import LARGEST_META
 from tracetui.session.paths import meta_file
+from tracetui.views.limits import METRICS
 
 PAIRS = Path(__file__).parent.parent / "data" / "pairs"
 EAGER, COMPILED, TRAIN = (str(SAMPLES / f"{name}.json.gz") for name in ("mlp_eager", "mlp_compile", "train"))
@@ -198,7 +198,7 @@ def test_recordings_of_other_kinds(tmp_path: Path) -> None:
 def test_lines_fit_the_terminal(pair: tuple[str, str], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.cells import cell_len
 
-    monkeypatch.setattr("tracetui.report.terminal.terminal_width", lambda: width)
+    monkeypatch.setattr("tracetui.views.terminal.terminal_width", lambda: width)
     out = run(*pair, "--averages", "4", "--fail-over", "step=5%", "--fail-over", "cpu-op=1us").stdout
     assert max(map(cell_len, out.splitlines())) <= width
     for words in ("step time", "launches", "B  "):
@@ -363,7 +363,7 @@ def test_what_the_machine_explains_is_taken_out_of_wall_times() -> None:
 
 def test_what_is_not_known_is_over_its_limit(tmp_path: Path) -> None:
     from tracetui.compare.model import Metric
-    from tracetui.report.limits import Limit, Outcome, failure
+    from tracetui.views.limits import Limit, Outcome, failure
 
     metric = Metric(None, None, True)
     assert metric.change is None

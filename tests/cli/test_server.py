@@ -31,7 +31,7 @@ if sys.platform == "win32":
 from tracetui.cli import server as module  # noqa: E402
 from tracetui.cli.serve import VIEWER  # noqa: E402
 from tracetui.cli.server import Size, host_name, own_names, refusal, within  # noqa: E402
-from tracetui.formats import machine  # noqa: E402
+from tracetui.core import threads as machine  # noqa: E402
 
 LLAMA = Path(__file__).resolve().parent.parent / "data" / "llama_train.json.gz"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

@@ -10,10 +10,10 @@ import pytest
 from tests.compare.conftest import Events, Pair, compared
 from tests.conftest import SAMPLES
 
-from tracetui.report.compare import Report, compare_lines
-from tracetui.tables.lines import plain_text
+from tracetui.core.units import duration
 from tracetui.tui.verdict_line import answer_texts
-from tracetui.units import duration
+from tracetui.views.compare_text import Report, compare_lines
+from tracetui.views.lines import plain_text
 
 ALL = sorted(path.name for path in SAMPLES.glob("*.json.gz"))
 

@@ -16,9 +16,9 @@ from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.sides import side_of
-from tracetui.report.compare_overview import compare_overview
 from tracetui.trace import load
 from tracetui.tui.verdict_line import answer_texts
+from tracetui.views.compare_overview import compare_overview
 
 PAIRS = Path(__file__).resolve().parent.parent / "data" / "pairs"
 

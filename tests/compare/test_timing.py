@@ -9,7 +9,7 @@ from tests.kineto import cpu, step
 
 from tracetui.compare.model import Metric
 from tracetui.compare.timing import drift, general, slower
-from tracetui.tables.compare import _noise
+from tracetui.views.compare import _noise
 
 
 def test_one_call_that_takes_longer_is_not_all_of_them():

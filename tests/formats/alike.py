@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tracetui.core.errors import TraceError
 from tracetui.formats.chrome_json import chunks, intake
 from tracetui.formats.chrome_json.read import read
-from tracetui.formats.errors import TraceError
 from tracetui.formats.source import open_source
 from tracetui.trace.build import build
 

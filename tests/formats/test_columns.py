@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.formats import columns
-from tracetui.formats.columns import blocks, counted, earliest, repeated, unique
+from tracetui.core import columns
+from tracetui.core.columns import blocks, counted, earliest, repeated, unique
 
 INDEX = st.lists(st.integers(0, 9), max_size=40)
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tracetui.core.columns import Columns
 from tracetui.formats import source
 from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.recover_text import decodes, is_event, is_incomplete, lenient, recover_text
 from tracetui.formats.chrome_json.top_level import find_close, fits_end, top_level
-from tracetui.formats.columns import Columns
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.encodings import gzip as gzip_encoding
 from tracetui.formats.encodings import zstd as zstd_encoding

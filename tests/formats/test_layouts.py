@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tracetui.core.errors import NOT_A_TRACE
 from tracetui.formats.chrome_json import layout
-from tracetui.formats.errors import NOT_A_TRACE
 from tracetui.trace import Cancelled, Trace, TraceError, load
 
 if sys.version_info >= (3, 14):

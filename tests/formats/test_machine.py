@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.formats.machine import share_free_memory
+from tracetui.core.threads import share_free_memory
 
 CODE = """
 import os
-from tracetui.formats.machine import import_numpy
+from tracetui.core.threads import import_numpy
 import_numpy()
 import numpy
 print(len(os.listdir("/proc/self/task")), os.environ.get("OPENBLAS_NUM_THREADS"))
 """
 ARENAS = """
 import ctypes, sys, threading
-from tracetui.formats import machine
+from tracetui.core import threads as machine
 if sys.argv[2] == "shared":
     machine.share_free_memory()
 library = ctypes.CDLL(None)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.formats import machine
+from tracetui.core import threads as machine
+from tracetui.core.threads import memory_for_events, usable_cores
 from tracetui.formats.chrome_json import stretches
 from tracetui.formats.chrome_json.stretches import worth
-from tracetui.formats.machine import memory_for_events, usable_cores
 
 MEGABYTE = 1 << 20
 

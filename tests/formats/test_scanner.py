@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from tests.formats.test_fuzz import SEED, assemble, bases, mutate, short, spans_of_lines
 
+from tracetui.core.columns import NO_TIME
+from tracetui.core.errors import TraceError
 from tracetui.formats.chrome_json import intake
 from tracetui.formats.chrome_json.read import read
 from tracetui.formats.chrome_json.scanner import LIBRARY, Scanner
-from tracetui.formats.columns import NO_TIME
-from tracetui.formats.errors import TraceError
 from tracetui.formats.source import open_source
 from tracetui.formats.store import Store, Tables
 

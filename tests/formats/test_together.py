@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tracetui.formats import machine
-from tracetui.formats.machine import in_blocks, together
+from tracetui.core import threads as machine
+from tracetui.core.threads import in_blocks, together
 
 
 @pytest.fixture(params=[1, 2, 5])

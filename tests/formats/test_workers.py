@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.formats import machine
+from tracetui.core import threads as machine
 from tracetui.formats.chrome_json import stretches, workers
 from tracetui.formats.chrome_json.scan import learn_separator
 from tracetui.trace import Cancelled, Trace, load

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from tests.golden.made import write_made
 from tests.recorded import load
 
-from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import WHOLE, find_steps, step_scope
+from tracetui.analysis.steps.scope import WHOLE, find_steps, step_scope
 from tracetui.cli.main import main
+from tracetui.rules import find_findings
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 DATA = Path(__file__).parent.parent / "data"
@@ -152,10 +152,10 @@ def test_the_table_on_terminals(
     name: str, golden: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which columns give way where the terminal is narrow."""
-    monkeypatch.setattr("tracetui.report.terminal.is_terminal", lambda: True)
+    monkeypatch.setattr("tracetui.views.terminal.is_terminal", lambda: True)
     lines = []
     for width in range(40, 260, 10):
-        monkeypatch.setattr("tracetui.report.terminal.terminal_width", lambda width=width: width)
+        monkeypatch.setattr("tracetui.views.terminal.terminal_width", lambda width=width: width)
         result = CliRunner().invoke(main, ["table", str(SAMPLES / f"{name}.json.gz"), "--limit", "1"])
         lines += [f"{width}:", *result.stdout.splitlines()[1:4:2]]
     golden("terminals", name, "\n".join(lines))

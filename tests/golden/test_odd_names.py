@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.analysis.kernel_names import decode
+from tracetui.analysis.names.kernel_names import decode
 
 NAMES = (Path(__file__).parent / "kernel_names.txt").read_text(encoding="utf-8").splitlines()
 WORD = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9]+")

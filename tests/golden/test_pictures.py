@@ -14,7 +14,7 @@ from tests.golden.made import write_made
 from tests.recorded import load
 from tests.timeline.conftest import scene_of
 
-from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.arrangement import devices_of
 from tracetui.timeline.frame import paint

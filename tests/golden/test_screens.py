@@ -14,11 +14,11 @@ from tests.kineto import trace_of
 from tests.recorded import load
 
 from tracetui.analysis.results import Results
-from tracetui.tables.averages import averages_table
-from tracetui.tables.gaps import gaps_table
-from tracetui.tables.model import Table, arrange, fit
-from tracetui.tables.steps import steps_table
-from tracetui.tables.writers import row_count, table_text
+from tracetui.views.averages import averages_table
+from tracetui.views.gaps import gaps_table
+from tracetui.views.model import Table, arrange, fit
+from tracetui.views.steps import steps_table
+from tracetui.views.writers import row_count, table_text
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 ROWS = 6

@@ -12,15 +12,15 @@ from msgspec import structs
 from tests.golden.made import write_made
 from tests.recorded import load
 
-from tracetui.analysis.calls import build_calls
-from tracetui.analysis.efficiency import efficiency
-from tracetui.analysis.explain import explain
-from tracetui.analysis.flops import work_of
-from tracetui.analysis.flow import follow, partner, path, unfollow
-from tracetui.analysis.kernel_names import decode, short_name
-from tracetui.report.facts import Fact, event_facts, trace_facts
+from tracetui.analysis.calls.calls import build_calls
+from tracetui.analysis.calls.flow import follow, partner, path, unfollow
+from tracetui.analysis.names.kernel_names import decode, short_name
+from tracetui.analysis.rates.efficiency import efficiency
+from tracetui.analysis.rates.flops import work_of
 from tracetui.trace import Trace
 from tracetui.trace.memory import memory_records
+from tracetui.views.event import Fact, event_facts, trace_facts
+from tracetui.views.explain import explain
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 

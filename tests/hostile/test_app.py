@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from textual.widgets import Input
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes import PANES, keyed

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from tests.program import READING
 
 from tracetui.cli import main
-from tracetui.report import terminal
+from tracetui.views import terminal
 
 from .texts import KINDS, unsafe, without_colors, write
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tracetui.report import terminal
 from tracetui.session.baselines import INDEX, baselines_folder
+from tracetui.views import terminal
 
 from .test_commands import file_name, markdown
 from .test_commands import run as run_command

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
 
 from .texts import KINDS, PILE, unsafe
 

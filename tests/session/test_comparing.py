@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.session.session import Session
 from tracetui.timeline.frame import paint
 from tracetui.timeline.links import ALONE, THREADS

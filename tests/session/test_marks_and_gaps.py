@@ -11,8 +11,7 @@ import pytest
 from tests.kineto import Event, cpu, run
 from tests.recorded import load
 
-from tracetui.cells import clauses
-from tracetui.report.gap_words import find_told
+from tracetui.core.cells import clauses
 from tracetui.session import baselines, gap_walk, recent, samples
 from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.session.history import LONGEST, History
@@ -23,6 +22,7 @@ from tracetui.session.session import Session
 from tracetui.session.state import read_state, readable_state, resolved, set_aside, state_file, write_state
 from tracetui.session.trace_list import choices
 from tracetui.timeline.viewport import Viewport
+from tracetui.views.gap_words import find_told
 
 
 @pytest.fixture(autouse=True)

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from tests.recorded import load
 
-from tracetui.analysis.averages import averages
+from tracetui.analysis.calls.averages import averages
 from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.session import Session
-from tracetui.tables.averages import averages_table
-from tracetui.tables.gaps import gaps_table
-from tracetui.tables.model import arrange
-from tracetui.tables.writers import table_text
 from tracetui.trace import Kind
+from tracetui.views.averages import averages_table
+from tracetui.views.gaps import gaps_table
+from tracetui.views.model import arrange
+from tracetui.views.writers import table_text
 
 TRAIN = Path(__file__).resolve().parent.parent.parent / "sample_traces" / "train.json.gz"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests import kineto
 
-from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.timeline.busy import IN_OPS, busy_of, overall
 from tracetui.timeline.frame import paint
 from tracetui.timeline.scene import Scene

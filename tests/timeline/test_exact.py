@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tracetui.core.units import as_typed
 from tracetui.timeline import viewport
 from tracetui.timeline.labels import beside, ends, label_width, shortened
 from tracetui.timeline.ruler import step_of, ticks
 from tracetui.timeline.series import BLOCK, brief_of, series, stepped, text_of
 from tracetui.timeline.viewport import FAR, Viewport, clamped
-from tracetui.units import as_typed
 
 VIEW = Viewport(1000.0, 10.0, 20)
 """1,000 to 1,200 ns, ten to a cell."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from tracetui.core.units import parse_time
 from tracetui.timeline.canvas import BOLD, Canvas
 from tracetui.timeline.flows import paint_flows
 from tracetui.timeline.ruler import ticks
@@ -19,7 +20,6 @@ from tracetui.timeline.series import launches
 from tracetui.timeline.themes import DARK
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
-from tracetui.units import parse_time
 
 Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]

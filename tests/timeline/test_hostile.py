@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
 from tracetui.timeline import moves
 from tracetui.timeline.frame import paint
 from tracetui.timeline.layout import lay_out

@@ -274,7 +274,7 @@ def test_names_are_cut_by_cells() -> None:
 
 @given(st.text(max_size=30), st.integers(-5, 30))
 def test_any_text_keeps_the_width(text: str, column: int) -> None:
-    from tracetui.safe_text import plain
+    from tracetui.core.safe_text import plain
 
     canvas = Canvas.blank(20, 1, 7, 0)
     canvas.put(0, column, plain(text))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracetui.core.units import as_typed
 from tracetui.timeline.ruler import ROOM, step_of, ticks
 from tracetui.timeline.viewport import Viewport
-from tracetui.units import as_typed
 
 views = st.builds(
     Viewport, st.integers(0, 10**13).map(float), st.integers(1, 10**9).map(float), st.integers(20, 250)

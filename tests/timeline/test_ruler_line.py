@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tracetui.core.units import duration
 from tracetui.timeline import moves
 from tracetui.timeline.frame import paint
 from tracetui.timeline.palette import Palette
@@ -16,7 +17,6 @@ from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.timeline.themes import DARK, PLAIN
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
-from tracetui.units import duration
 
 from .conftest import scene_of, trace_of
 

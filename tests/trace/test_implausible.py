@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tests.recorded import load
 
-from tracetui.analysis.gaps import find_gaps
+from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.results import Results
-from tracetui.report.facts import event_facts
 from tracetui.trace import DEVICE_WORK, Trace
+from tracetui.views.event import event_facts
 
 Event = dict[str, Any]
 DATA = Path(__file__).resolve().parent.parent / "data"

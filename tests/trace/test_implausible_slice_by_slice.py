@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tracetui.formats.columns import TIME_LIMIT
+from tracetui.core.columns import TIME_LIMIT
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.trace.implausible import LONGEST, first_view, mark_implausible
 from tracetui.trace.model import Kind

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tracetui.formats.columns import blocks
+from tracetui.core.columns import blocks
 from tracetui.trace import flows, links
 from tracetui.trace.flows import FlowEnds, link_flows, pair_flows
 from tracetui.trace.links import count_before_launch

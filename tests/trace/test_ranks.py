@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, step, trace_of
 
-from tracetui.analysis.findings import find_findings
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import find_steps
-from tracetui.report.gaps import gap_report, gaps_json, headline
-from tracetui.report.summary import summarize, summary_json
+from tracetui.analysis.steps.scope import find_steps
+from tracetui.rules import find_findings
 from tracetui.trace import Trace
 from tracetui.trace.build import _flow_ids
 from tracetui.trace.lanes import _device_indices
+from tracetui.views.gaps_text import gap_report, gaps_json, headline
+from tracetui.views.summary import summarize, summary_json
 
 FORWARD = {"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 3}
 

@@ -19,8 +19,8 @@ import pytest
 from click.testing import CliRunner
 from tests.conftest import COLLECTION, needed
 
-from tracetui.analysis.findings import RULES
 from tracetui.cli.main import main
+from tracetui.rules import RULES
 
 from . import plain
 

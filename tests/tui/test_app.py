@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracetui.analysis.gap_list import GapList
+from tracetui.analysis.idle.gap_list import GapList
 from tracetui.analysis.results import Results
+from tracetui.core.units import duration
 from tracetui.session import gap_walk
 from tracetui.session.gap_walk import gap_order
 from tracetui.trace import Trace
@@ -28,7 +29,6 @@ from tracetui.tui.screens.help import HelpScreen
 from tracetui.tui.screens.loading import LoadingScreen, Progress
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.tables.view import TableView
-from tracetui.units import duration
 
 from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, visit, write_trace
 

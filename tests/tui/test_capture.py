@@ -15,7 +15,7 @@ from textual.events import Paste
 from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.events import Cancelled, CaptureResult, Failed, Note, Output, Phase, Progress
 from tracetui.capture.options import OPTIONS, CaptureOptions
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.session.recent import ago, recent_traces, remember
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.capture.capture_screen import CaptureScreen

@@ -10,7 +10,6 @@ from rich.console import Console
 from textual.pilot import Pilot
 
 from tracetui.capture.events import CaptureResult
-from tracetui.report.parts import evidence
 from tracetui.timeline.scene import Event
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
@@ -21,6 +20,7 @@ from tracetui.tui.screens.open import OpenScreen
 from tracetui.tui.screens.step import StepScreen
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
+from tracetui.views.parts import evidence
 
 from .conftest import app_of, pane_of, screen_of, sheet_lines, slice_event, until, write_trace
 from .test_app import text

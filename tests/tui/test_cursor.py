@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tracetui.tables.model import Column, Table
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.tables.view import TableView
+from tracetui.views.model import Column, Table
 
 from .conftest import DATA, app_of, pane_of, screen_of, until
 from .test_app import text

@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from tracetui.capture.events import Failed, Phase, Progress
 from tracetui.capture.options import CaptureOptions
+from tracetui.core.units import capital
 from tracetui.session.samples import ABOUT, samples
 from tracetui.trace.model import Kind
 from tracetui.tui.app import TracetuiApp
@@ -30,7 +31,6 @@ from tracetui.tui.screens.picker import Choice, PickList, fitting
 from tracetui.tui.screens.sheet import SheetHead
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
-from tracetui.units import capital
 
 from .conftest import DATA, app_of, screen_of, sheet_lines, until, write_trace
 from .test_app import text

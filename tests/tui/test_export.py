@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tracetui.analysis.averages import averages
-from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.findings import find_findings
+from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.results import Results
-from tracetui.analysis.steps import summarize_steps
-from tracetui.report.gaps import gaps_json
-from tracetui.tables.averages import averages_table
-from tracetui.tables.findings import findings_json
-from tracetui.tables.gaps import field, gaps_table
-from tracetui.tables.model import Table
-from tracetui.tables.steps import steps_table
-from tracetui.tables.writers import as_csv, as_json, as_markdown
+from tracetui.analysis.steps.steps import summarize_steps
+from tracetui.rules import find_findings
 from tracetui.trace import Trace
 from tracetui.tui.export import ExportError, table_text
 from tracetui.tui.panes.findings import FindingsPane
+from tracetui.views.averages import averages_table
+from tracetui.views.findings import findings_json
+from tracetui.views.gaps import field, gaps_table
+from tracetui.views.gaps_text import gaps_json
+from tracetui.views.model import Table
+from tracetui.views.steps import steps_table
+from tracetui.views.writers import as_csv, as_json, as_markdown
 
 from .conftest import DATA, app_of, pane_of, screen_of, until
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracetui.tables.model import Column, Table
-from tracetui.tables.writers import as_csv, as_json, as_markdown
 from tracetui.tui.export import ExportError, table_text, write_new
 from tracetui.tui.panes.overview import OverviewPane
+from tracetui.views.model import Column, Table
+from tracetui.views.writers import as_csv, as_json, as_markdown
 
 from .conftest import DATA, app_of, screen_of, until
 from .test_app import text

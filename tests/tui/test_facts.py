@@ -12,21 +12,21 @@ import pytest
 from tests.conftest import SAMPLES
 from tests.kineto import cpu, run, trace_of
 
-from tracetui.analysis import flow
-from tracetui.analysis.averages import averages
-from tracetui.analysis.explain import explain
-from tracetui.analysis.findings import find_findings
+from tracetui.analysis.calls import flow
+from tracetui.analysis.calls.averages import averages
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import members, step_scope
-from tracetui.analysis.steps import summarize_steps
-from tracetui.report.device_facts import device_facts
-from tracetui.report.facts import event_facts, histogram, trace_facts, value_text, wrapped
+from tracetui.analysis.steps.scope import members, step_scope
+from tracetui.analysis.steps.steps import summarize_steps
+from tracetui.core.units import exact
+from tracetui.rules import find_findings
 from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.trace import DEVICE_WORK, Kind, Trace, load
 from tracetui.trace.memory import memory_records
 from tracetui.tui.panes.details import args_of
 from tracetui.tui.topline import device_names, warning
-from tracetui.units import exact
+from tracetui.views.device_facts import device_facts
+from tracetui.views.event import event_facts, histogram, trace_facts, value_text, wrapped
+from tracetui.views.explain import explain
 
 from .conftest import slice_event, write_trace
 
@@ -279,7 +279,7 @@ def test_arguments_become_one_safe_line(value: object, shown: str) -> None:
 
 def test_long_arguments_are_cut_and_wrapped() -> None:
     assert len(value_text("x" * 100_000)) == 4000
-    from tracetui.report.facts import Fact
+    from tracetui.views.event import Fact
 
     lines = wrapped([Fact("a", "one two three", 7)], 8)
     assert lines == [Fact("a", "one two", 7), Fact("", "three", 7)]

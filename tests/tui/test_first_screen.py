@@ -15,20 +15,20 @@ import pytest
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from tracetui.analysis.causes import CAUSES
-from tracetui.analysis.findings import find_findings
-from tracetui.analysis.kernel_names import decode
+from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.verdict import Verdict
+from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.results import Results
-from tracetui.analysis.verdict import Verdict
-from tracetui.report.overview import Block, Overview, overviews
-from tracetui.report.overview_lines import TWO_COLUMNS, lay_out
-from tracetui.report.parts import Target, evidence, time_parts
+from tracetui.core.units import duration
+from tracetui.rules import find_findings
 from tracetui.trace import Kind, load
 from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.verdict_line import VerdictLine, bar_cells
-from tracetui.units import duration
+from tracetui.views.overview import Block, Overview, overviews
+from tracetui.views.overview_lines import TWO_COLUMNS, lay_out
+from tracetui.views.parts import Target, evidence, time_parts
 
 from .conftest import app_of, pane_of, screen_of, slice_event, until, write_trace
 from .test_app import text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.analysis.test_graphs import annotated
 
-from tracetui.analysis.graphs import TITLE
+from tracetui.analysis.calls.graphs import TITLE
 
 from .conftest import app_of, screen_of, until
 from .test_app import text

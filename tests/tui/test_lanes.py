@@ -280,7 +280,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     def full(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("tracetui.writing.move", full)
+    monkeypatch.setattr("tracetui.core.writing.move", full)
     assert not save_lanes("t.json", [{"track": "b"}], tmp_path)
     assert load_lanes("t.json", tmp_path) == [{"track": "a"}]
     assert [p.name for p in file.parent.iterdir()] == [file.name]  # nothing half-written lies about

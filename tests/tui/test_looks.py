@@ -11,11 +11,8 @@ from rich.style import Style
 from tests.conftest import SAMPLES
 from textual.theme import Theme
 
-from tracetui.analysis.steps import summarize_steps
-from tracetui.cells import clauses, clip
-from tracetui.tables.model import Column
-from tracetui.tables.steps import steps_table
-from tracetui.tables.times import time_column
+from tracetui.analysis.steps.steps import summarize_steps
+from tracetui.core.cells import clauses, clip
 from tracetui.timeline import themes as palette
 from tracetui.timeline import themes as palettes
 from tracetui.timeline.color import legible, ratio
@@ -27,6 +24,9 @@ from tracetui.tui.themes import SIXTEEN, THEMES, palette_of
 from tracetui.tui.timeline.bar import SelectionBar, describe
 from tracetui.tui.topline import fitting
 from tracetui.tui.verdict_line import VerdictLine
+from tracetui.views.model import Column
+from tracetui.views.steps import steps_table
+from tracetui.views.times import time_column
 
 from .conftest import DATA, app_of, screen_of, sheet_lines, until
 

@@ -22,13 +22,13 @@ from textual.widgets import Input
 
 import tracetui
 from tracetui.analysis.results import Results
-from tracetui.formats import machine
-from tracetui.report.gap_words import FOUND
+from tracetui.core import threads as machine
 from tracetui.session.history import LONGEST, History
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace import Trace
 from tracetui.tui.requests import EndComparison, OpenTrace
 from tracetui.tui.screens.trace import TraceScreen
+from tracetui.views.gap_words import FOUND
 
 from .conftest import DATA, app_of, screen_of, until
 
@@ -224,13 +224,13 @@ def test_what_is_remembered_has_a_bound() -> None:
     found = dict(caches())
     assert len(found) > 8
     few = {
-        "tracetui.analysis.peaks.known_peaks",
-        "tracetui.analysis.glossary._by_name",
-        "tracetui.analysis.glossary._spellings",
+        "tracetui.analysis.rates.peaks.known_peaks",
+        "tracetui.views.glossary._by_name",
+        "tracetui.views.glossary._spellings",
         "tracetui.formats.chrome_json.schema.decoder",
-        "tracetui.formats.machine._quota",
-        "tracetui.formats.machine.memory",
-        "tracetui.formats.machine.share_free_memory",
+        "tracetui.core.threads._quota",
+        "tracetui.core.threads.memory",
+        "tracetui.core.threads.share_free_memory",
     }  # one, and six, at most
     for name, cache in found.items():
         most = cache.cache_parameters()["maxsize"]

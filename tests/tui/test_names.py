@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tracetui.analysis.averages import averages
-from tracetui.tables.averages import averages_table
-from tracetui.tables.model import Column, arrange
-from tracetui.tables.names import differences, short_names, told_apart
+from tracetui.analysis.calls.averages import averages
 from tracetui.trace import load
 from tracetui.tui.tables import drawing
+from tracetui.views.averages import averages_table
+from tracetui.views.model import Column, arrange
+from tracetui.views.names import differences, short_names, told_apart
 
 from .conftest import loaded, slice_event, write_trace
 

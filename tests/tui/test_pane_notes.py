@@ -8,12 +8,12 @@ from pathlib import Path
 from tests.kineto import cpu, kernel, launch, run, trace_of
 
 from tracetui.analysis.results import Results
-from tracetui.cells import wrap
+from tracetui.core.cells import wrap
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
-from tracetui.tables.gaps import gaps_table
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.steps import StepsPane
+from tracetui.views.gaps import gaps_table
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.conftest import SAMPLES
 
-from tracetui.analysis.averages import averages
-from tracetui.analysis.scope import range_scope
+from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.steps.scope import range_scope
 from tracetui.trace import Trace
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.findings import FindingsPane

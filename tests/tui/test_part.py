@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
+from tracetui.core.units import size
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.trace import Trace, load
@@ -29,7 +30,6 @@ from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.screens.part import LATER, PartScreen
 from tracetui.tui.screens.trace import TraceScreen
-from tracetui.units import size
 
 from .conftest import screen_of, sheet_lines, slice_event, until, write_trace
 from .test_app import LLAMA, text

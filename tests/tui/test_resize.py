@@ -10,7 +10,7 @@ from textual import events
 from textual.geometry import Region, Size
 from textual.pilot import Pilot
 
-from tracetui.cells import same_place, wrap
+from tracetui.core.cells import same_place, wrap
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.details import DetailsPane

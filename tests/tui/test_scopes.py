@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracetui.analysis.averages import Averages, averages
-from tracetui.analysis.findings import find_findings
+from tracetui.analysis.calls.averages import Averages, averages
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import Scope, range_scope, step_scope
-from tracetui.analysis.steps import summarize_steps
-from tracetui.tables.averages import part_rows
+from tracetui.analysis.steps.scope import Scope, range_scope, step_scope
+from tracetui.analysis.steps.steps import summarize_steps
+from tracetui.core.units import column_unit, exact, in_unit
+from tracetui.rules import find_findings
 from tracetui.trace import Kind, Trace
 from tracetui.tui.panes import PANES, keyed
 from tracetui.tui.panes.area import PaneTabs
@@ -24,7 +24,7 @@ from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.screens.trace import TraceScreen
-from tracetui.units import column_unit, exact, in_unit
+from tracetui.views.averages import part_rows
 
 from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, visit, write_trace
 from .test_app import text

@@ -25,7 +25,7 @@ OFF = "off in a browser"
 def served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACETUI_SERVED", "1")
     # Here, the limit would stay, for all the tests after these.
-    monkeypatch.setattr("tracetui.formats.machine.limit_memory", lambda slices: None)
+    monkeypatch.setattr("tracetui.core.threads.limit_memory", lambda slices: None)
 
 
 async def test_nothing_else_is_opened_or_captured() -> None:

@@ -14,7 +14,7 @@ from tests.conftest import SAMPLES
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.idle.causes import CAUSES
 from tracetui.session.folder import traces_in
 from tracetui.session.marks import mark_on
 from tracetui.session.recent import remember

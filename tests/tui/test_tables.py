@@ -7,9 +7,9 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from tracetui.cells import cell, clauses, clip, middle, wrap
-from tracetui.tables.model import Column, Table, arrange, fit, next_sort, scrolled
+from tracetui.core.cells import cell, clauses, clip, middle, wrap
 from tracetui.tui.tables.view import TableView
+from tracetui.views.model import Column, Table, arrange, fit, next_sort, scrolled
 
 NUMBERS = np.array([3, 1, 2, 3, 0], dtype=np.int64)
 WORDS = ["delta", "Alpha", "charlie", "bravo", "echo"]

@@ -14,13 +14,13 @@ from textual._compositor import CompositorUpdate
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from tracetui.tables.model import Column, Table
-from tracetui.tables.times import time_column
 from tracetui.timeline.canvas import BOLD, INK, PAPER, unpack
 from tracetui.tui.tables.delta_table import number_of, packed
 from tracetui.tui.tables.view import TableView
 from tracetui.tui.textual_private import SentLines
 from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
+from tracetui.views.model import Column, Table
+from tracetui.views.times import time_column
 
 from .conftest import until
 from .terminal import OnTerminal, Terminal

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tracetui.analysis.ancestors import op_around
+from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.devices import by_start, work_of_devices
-from tracetui.analysis.kernel_names import decode
-from tracetui.analysis.kernels.model import KernelName
+from tracetui.analysis.names.kernel_names import decode
+from tracetui.analysis.names.model import KernelName
 from tracetui.analysis.select import distinct, named, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.analysis.select import plausible
-from tracetui.formats.columns import repeated
+from tracetui.core.columns import repeated
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.trace.intervals import Union, union, union_of
 from tracetui.trace.model import I64, Bool

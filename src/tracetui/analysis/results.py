@@ -13,30 +13,39 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tracetui.analysis.scope import NEVER, WHOLE, Scope, StepTable, find_steps, launch_times, members, step_of
 from tracetui.analysis.select import called, distinct, named, plausible
-from tracetui.copying import replace
-from tracetui.formats import machine
+from tracetui.analysis.steps.scope import (
+    NEVER,
+    WHOLE,
+    Scope,
+    StepTable,
+    find_steps,
+    launch_times,
+    members,
+    step_of,
+)
+from tracetui.core import threads as machine
+from tracetui.core.copying import replace
+from tracetui.core.units import duration
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace
-from tracetui.units import duration
 
 if TYPE_CHECKING:
-    from tracetui.analysis.activity import SmallOps
-    from tracetui.analysis.averages import Averages
-    from tracetui.analysis.calls import Calls
-    from tracetui.analysis.causes import Causes
-    from tracetui.analysis.cpu_time import CpuTime
-    from tracetui.analysis.cpu_verdict import CpuWork
-    from tracetui.analysis.efficiency import EfficiencyTable
-    from tracetui.analysis.gap_list import GapList
-    from tracetui.analysis.gaps import DeviceGaps
-    from tracetui.analysis.kernels.model import KernelName
-    from tracetui.analysis.kinds import TimeByKind
-    from tracetui.analysis.launches import Launches, ShortKernels
-    from tracetui.analysis.memory import MemoryUse
-    from tracetui.analysis.split import Split
-    from tracetui.analysis.steps import Steps
-    from tracetui.analysis.verdict import Verdict
+    from tracetui.analysis.calls.averages import Averages
+    from tracetui.analysis.calls.calls import Calls
+    from tracetui.analysis.calls.launches import Launches, ShortKernels
+    from tracetui.analysis.calls.memory import MemoryUse
+    from tracetui.analysis.idle.activity import SmallOps
+    from tracetui.analysis.idle.causes import Causes
+    from tracetui.analysis.idle.cpu_time import CpuTime
+    from tracetui.analysis.idle.cpu_verdict import CpuWork
+    from tracetui.analysis.idle.gap_list import GapList
+    from tracetui.analysis.idle.gaps import DeviceGaps
+    from tracetui.analysis.idle.kinds import TimeByKind
+    from tracetui.analysis.idle.split import Split
+    from tracetui.analysis.idle.verdict import Verdict
+    from tracetui.analysis.names.model import KernelName
+    from tracetui.analysis.rates.efficiency import EfficiencyTable
+    from tracetui.analysis.steps.steps import Steps
     from tracetui.trace.intervals import Union
     from tracetui.trace.memory import Records
 
@@ -144,14 +153,14 @@ class Results:
     @of_trace
     def step_windows(self) -> tuple[I64, I64]:
         """(starts, ends) of the windows of all steps, in ns."""
-        from tracetui.analysis.steps import step_windows
+        from tracetui.analysis.steps.steps import step_windows
 
         return step_windows(self.trace, self.step_table())
 
     @of_trace
     def steps(self) -> Steps:
         """All steps of the trace, everything outside them, and the whole."""
-        from tracetui.analysis.steps import summarize_steps
+        from tracetui.analysis.steps.steps import summarize_steps
 
         return summarize_steps(
             self.trace, split=self.split(), kinds=self.time_by_kind(), windows=self.step_windows()
@@ -160,7 +169,7 @@ class Results:
     @of_trace
     def time_by_kind(self) -> TimeByKind:
         """The time of each kind of device work by step, and over the whole trace."""
-        from tracetui.analysis.kinds import time_by_kind
+        from tracetui.analysis.idle.kinds import time_by_kind
 
         return time_by_kind(self.trace, self.step_table(), self.launches())
 
@@ -175,14 +184,14 @@ class Results:
 
     def calls(self, python_functions: bool = False) -> Calls:
         """The tree of calls behind the averages."""
-        from tracetui.analysis.calls import build_calls
+        from tracetui.analysis.calls.calls import build_calls
 
         make = partial(build_calls, self.trace, python_functions)
         return self.whole.kept(("calls", python_functions), make)
 
     def averages(self, group: str = "name", python_functions: bool = False) -> Averages:
         """The averages, by one of `GROUPS`."""
-        from tracetui.analysis.averages import averages
+        from tracetui.analysis.calls.averages import averages
 
         def make() -> Averages:
             return averages(self.trace, self.scope, group=group, calls=self.calls(python_functions))
@@ -198,7 +207,7 @@ class Results:
 
     def memory_use(self, group: str = "name", python_functions: bool = False) -> MemoryUse | None:
         """The memory of each row of `averages`; None if it was not recorded."""
-        from tracetui.analysis.averages import memory_use
+        from tracetui.analysis.calls.averages import memory_use
 
         records = self.memory()
         if records is None:
@@ -211,8 +220,8 @@ class Results:
     @once
     def gaps(self) -> GapList:
         """The gaps of every device, in one list; for a part of the trace, cut at its borders."""
-        from tracetui.analysis.gap_list import list_gaps
-        from tracetui.analysis.gaps import clip, find_gaps
+        from tracetui.analysis.idle.gap_list import list_gaps
+        from tracetui.analysis.idle.gaps import clip, find_gaps
 
         if self.is_whole:
             return list_gaps(find_gaps(self.trace))
@@ -221,14 +230,14 @@ class Results:
     @of_trace
     def cpu_time(self) -> CpuTime:
         """What each launching thread was doing at any time."""
-        from tracetui.analysis.cpu_time import CpuTime
+        from tracetui.analysis.idle.cpu_time import CpuTime
 
         return CpuTime(self.trace)
 
     @of_trace
     def split(self) -> Split:
         """The time of each device over the whole recording: what it did, and why it stood idle."""
-        from tracetui.analysis.split import Split
+        from tracetui.analysis.idle.split import Split
 
         return Split(self.trace, self.gaps().devices, self.cpu_time())
 
@@ -249,7 +258,7 @@ class Results:
     @once
     def small_ops(self) -> SmallOps:
         """The small ops that fill gaps, in the order of `gaps`."""
-        from tracetui.analysis.activity import small_ops
+        from tracetui.analysis.idle.activity import small_ops
 
         return small_ops(self.trace, self.gaps().before, self.causes())
 
@@ -268,14 +277,14 @@ class Results:
     @once
     def launches(self) -> Launches:
         """The launches of the scope's device events."""
-        from tracetui.analysis.launches import find_launches
+        from tracetui.analysis.calls.launches import find_launches
 
         return find_launches(self.trace, self.scope)
 
     @once
     def short_kernels(self) -> ShortKernels:
         """The events that took less time than their launch."""
-        from tracetui.analysis.launches import short_kernels
+        from tracetui.analysis.calls.launches import short_kernels
 
         return short_kernels(self.trace, self.launches())
 
@@ -294,8 +303,8 @@ class Results:
     @once
     def verdict(self) -> Verdict:
         """What holds back the trace, or this part of it."""
-        from tracetui.analysis.gaps import without_work_text
-        from tracetui.analysis.verdict import of_earlier_work
+        from tracetui.analysis.idle.gaps import without_work_text
+        from tracetui.analysis.idle.verdict import of_earlier_work
 
         verdict = self._verdict()
         if verdict.verdict == "not known" and verdict.busy_share is None:
@@ -306,7 +315,7 @@ class Results:
         return of_earlier_work(verdict, self.earlier_share())
 
     def _verdict(self) -> Verdict:
-        from tracetui.analysis.verdict import judge
+        from tracetui.analysis.idle.verdict import judge
 
         if self.is_whole:
             return self.steps().whole.verdict
@@ -341,7 +350,7 @@ class Results:
     @of_trace
     def cpu_work(self) -> CpuWork | None:
         """What the CPU did, in a trace of the CPU alone; None for others."""
-        from tracetui.analysis.cpu_verdict import cpu_work
+        from tracetui.analysis.idle.cpu_verdict import cpu_work
 
         return cpu_work(self.trace)
 
@@ -373,7 +382,7 @@ class Results:
     @once
     def efficiency(self) -> EfficiencyTable:
         """Achieved rates of operators and kernels."""
-        from tracetui.analysis.efficiency import efficiency
+        from tracetui.analysis.rates.efficiency import efficiency
 
         return efficiency(self.trace, None if self.is_whole else self.work())
 
@@ -420,14 +429,14 @@ class Results:
     @of_trace
     def own_time(self) -> I64:
         """Each slice's duration minus its children's, ns."""
-        from tracetui.analysis.sums import without_children
+        from tracetui.analysis.calls.sums import without_children
 
         return without_children(self.trace.parent, self.trace.duration)
 
     @of_trace
     def self_time(self) -> I64:
         """The self time of every slice, ns: for a call, as the averages count it."""
-        from tracetui.analysis.calls import self_times
+        from tracetui.analysis.calls.calls import self_times
 
         return self_times(self.calls(), self.own_time())
 
@@ -443,7 +452,7 @@ class Results:
     @once
     def outermost_ops(self) -> I64:
         """The scope's ops that are not inside another op (slices)."""
-        from tracetui.analysis.ancestors import op_around
+        from tracetui.analysis.calls.ancestors import op_around
 
         at = self.slices(Kind.CPU_OP, lambda _: True)
         return at[op_around(self.trace, at) < 0]
@@ -451,7 +460,7 @@ class Results:
     @once
     def calls_of_lanes(self) -> dict[int, Union]:
         """For the lanes that have any, when each was in an op or a runtime call."""
-        from tracetui.analysis.gaps import busy_union
+        from tracetui.analysis.idle.gaps import busy_union
         from tracetui.trace.intervals import all_of
 
         found: dict[int, list[Union]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracetui.formats.machine import in_blocks
+from tracetui.core.threads import in_blocks
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import index_of
 from tracetui.trace.model import I8, I32, I64, Bool, kept_by_trace

@@ -15,7 +15,7 @@ from typing import Any
 from tracetui import __version__
 from tracetui.capture.events import CaptureResult, Note
 from tracetui.capture.options import CaptureOptions
-from tracetui.writing import check_writable, link_new, move, written
+from tracetui.core.writing import check_writable, link_new, move, written
 
 SUFFIXES = (".json", ".json.gz", ".txt", ".averages.json", ".meta.json")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from unicodedata import normalize
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
 
 LONGEST = 80
 """UTF-8 bytes. What may follow (_cold_compile_max-autotune_rank0-2.averages.json) is short too: file systems

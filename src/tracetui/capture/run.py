@@ -366,7 +366,7 @@ class Capture:
 
 
 def _safe(text: str) -> str:
-    from tracetui.safe_text import plain
+    from tracetui.core.safe_text import plain
 
     return plain(text.replace("\t", "    "))
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracetui.cli.common import Stopped, emit, fail, looks, stop_signals, warn, write
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
 
 if TYPE_CHECKING:
     from tracetui.capture.live.model import LiveEvent, Recorded, Wanted
@@ -260,8 +260,8 @@ def _confirm(job: Job) -> None:
     """Say which job will be recorded, which nobody has named; ask, unless `tracetui run` started it to be
     recorded. Raises AttachError."""
     from tracetui.capture.live.model import AttachError
-    from tracetui.tables.jobs import gpu_text
-    from tracetui.units import age
+    from tracetui.core.units import age
+    from tracetui.views.jobs import gpu_text
 
     first, count = job.first, len(job.processes)
     facts = [f"{count} processes"] * (count > 1) + [f"runs for {age(time.time() - first.since)}"]
@@ -300,9 +300,9 @@ def _listing(found: Sequence[Job], as_json: bool) -> str:
     """A line for each job, below a heading; or the same as JSON."""
     import numpy as np  # not before a process is asked: it takes a while
 
-    from tracetui.tables.jobs import jobs_table
-    from tracetui.tables.lines import plain_text
-    from tracetui.tables.writers import aligned, cells, records
+    from tracetui.views.jobs import jobs_table
+    from tracetui.views.lines import plain_text
+    from tracetui.views.writers import aligned, cells, records
 
     table = jobs_table(found, time.time())
     rows = np.arange(len(found))

@@ -32,11 +32,11 @@ def cache_command(clear: bool, as_json: bool) -> None:
     TRACETUI_CACHE_GB sets another limit, TRACETUI_CACHE another folder; TRACETUI_NO_CACHE=1 means --no-cache
     for every command.
     """
-    from tracetui.safe_text import plain
+    from tracetui.core.safe_text import plain
+    from tracetui.core.units import plural, size
     from tracetui.session.recent import ago
-    from tracetui.tables.jsonable import dumps
     from tracetui.trace import saved
-    from tracetui.units import plural, size
+    from tracetui.views.jsonable import dumps
 
     freed = saved.clear() if clear else 0
     kept, folder, most = saved.kept_traces(), saved.cache_folder(), saved.limit()

@@ -33,7 +33,7 @@ from tracetui.capture.run import Capture, start
 from tracetui.cli.attach import Span
 from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, looks, stop_signals, warn
 from tracetui.cli.completion import words_or_files
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
 
 REPORT = "TRACETUI_REPORT"
 """Environment variable of a rank: the file to which it adds the path of its trace."""

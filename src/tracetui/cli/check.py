@@ -38,9 +38,9 @@ def check_command(trace: str, out: str | None) -> None:
     Exits with 1 if part of the file is lost: an event that cannot be read, or a file that ends in the middle.
     Repairs without loss and implausible values are listed, too, and leave the exit code at 0.
     """
+    from tracetui.core.safe_text import plain
+    from tracetui.core.units import plural
     from tracetui.formats.chrome_json.clean import write_clean
-    from tracetui.safe_text import plain
-    from tracetui.units import plural
 
     found = load_or_exit(trace)
     counts = f"{plural(found.events, 'event')}, {plural(len(found), 'slice')}"

@@ -40,7 +40,7 @@ LONGEST_MESSAGE = 1000
 
 def fail(message: str, code: int = UNREADABLE) -> NoReturn:
     """Write one line to standard error, made safe to print, and exit."""
-    from tracetui.safe_text import plain
+    from tracetui.core.safe_text import plain
 
     with contextlib.suppress(OSError, ValueError):
         write(sys.stderr, f"tracetui: {plain(message, LONGEST_MESSAGE)}\n")
@@ -49,7 +49,7 @@ def fail(message: str, code: int = UNREADABLE) -> NoReturn:
 
 def warn(text: str) -> None:
     """A line on standard error that the user should know of."""
-    from tracetui.safe_text import plain
+    from tracetui.core.safe_text import plain
 
     write(sys.stderr, f"tracetui: note: {plain(text, LONGEST_MESSAGE)}\n")
 
@@ -88,7 +88,7 @@ def harmless_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except click.ClickException as error:
-        from tracetui.safe_text import plain
+        from tracetui.core.safe_text import plain
 
         vars(error).update(message=plain(error.message, LONGEST_MESSAGE))
         raise
@@ -109,7 +109,7 @@ def open_closed_streams() -> None:
 
 def write(stream: object, text: str) -> None:
     """Write to a text stream in any encoding: `µs` becomes `us` if the encoding has no µ."""
-    from tracetui.ascii_fallback import encodable
+    from tracetui.core.ascii_fallback import encodable
 
     stream.write(encodable(text, getattr(stream, "encoding", None) or "utf-8"))  # type: ignore[attr-defined]
     stream.flush()  # type: ignore[attr-defined]
@@ -214,7 +214,7 @@ def load_or_exit(path: str) -> Trace:
     check_exists(path)
     if os.path.isdir(path):
         path = _only_trace(path)
-    from tracetui.formats.machine import import_numpy
+    from tracetui.core.threads import import_numpy
 
     import_numpy()
     from tracetui.trace import load

@@ -18,15 +18,15 @@ from tracetui.cli.common import (
     load_or_exit,
 )
 from tracetui.cli.tables import FAILED_LIMIT, chosen_format, formats, write
-from tracetui.units import parse_time, plural
+from tracetui.core.units import parse_time, plural
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from tracetui.compare.model import Comparison
-    from tracetui.report.limits import Limit
     from tracetui.session.baselines import Baseline
     from tracetui.trace import Trace
+    from tracetui.views.limits import Limit
 
 GATES = "step, device, compute, communication, copies, launches, kernels, bytes, cpu-op"
 SIZES = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
@@ -35,7 +35,7 @@ EXAMPLES = "for example step=5%, device=50us or launches=0"
 
 def parse_limit(text: str) -> Limit:
     """A limit as people type it: `step=5%`, `device=50us`, `launches=0`. Raises ValueError for people."""
-    from tracetui.report.limits import METRICS, Limit
+    from tracetui.views.limits import METRICS, Limit
 
     name, found, number = (part.strip() for part in text.partition("="))
     name = name.lower()
@@ -173,14 +173,14 @@ def compare_command(
         for path in traces:
             check_exists(path)
         a, b = load_or_exit(str(kept.trace)), load_or_exit(traces[0])
-        from tracetui.report.compare import file_names
+        from tracetui.views.compare_text import file_names
 
         found = _compared(a, b)
         names = f"baseline {kept.name}: {kept.source}", file_names("", traces[0])[1]
     else:
         for path in traces:
             check_exists(path)
-        from tracetui.report.compare import file_names
+        from tracetui.views.compare_text import file_names
 
         found, names = _compared(*map(load_or_exit, traces)), file_names(*traces)
     _report(found, names, limits, strict, averages, every)
@@ -197,9 +197,9 @@ def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple
     """One step of a trace and the others, by the numbers that `steps` shows."""
     trace = load_or_exit(path)
     from tracetui.analysis.results import Results
-    from tracetui.analysis.scope import step_scope
+    from tracetui.analysis.steps.scope import step_scope
     from tracetui.compare.compare import compare_steps
-    from tracetui.report.compare import file_names
+    from tracetui.views.compare_text import file_names
 
     results = Results(trace)
     places = []
@@ -234,8 +234,8 @@ def _report(
     averages: int,
     every: bool,
 ) -> None:
-    from tracetui.report.compare import Report, compare_json, compare_lines, compare_markdown
-    from tracetui.report.limits import check_limits, failure
+    from tracetui.views.compare_text import Report, compare_json, compare_lines, compare_markdown
+    from tracetui.views.limits import check_limits, failure
 
     outcomes = check_limits(found, limits, strict)
     report = Report(found, names, outcomes, averages, every)
@@ -282,8 +282,8 @@ def _keep(text: str, path: str) -> None:
         kept = keep(text, path)
     except BaselineError as error:
         fail(str(error))
-    from tracetui.safe_text import plain
-    from tracetui.tables.jsonable import dumps
+    from tracetui.core.safe_text import plain
+    from tracetui.views.jsonable import dumps
 
     size = plural(trace.events, "event")
     if chosen_format() == "json":
@@ -295,10 +295,10 @@ def _keep(text: str, path: str) -> None:
 def _list() -> None:
     import time
 
-    from tracetui.safe_text import plain
+    from tracetui.core.safe_text import plain
     from tracetui.session.baselines import baselines, baselines_folder
     from tracetui.session.recent import ago
-    from tracetui.tables.jsonable import dumps
+    from tracetui.views.jsonable import dumps
 
     found = baselines()
     if chosen_format() == "json":

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 def check(path: str) -> None:
     """Exit at once for what is cheap to check: a missing file, an empty file."""
-    from tracetui.safe_text import plain
+    from tracetui.core.safe_text import plain
 
     if path == "-":
         return
@@ -57,7 +57,7 @@ def check(path: str) -> None:
 
 def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
     """The user's settings, overridden by the command line."""
-    from tracetui.copying import replace
+    from tracetui.core.copying import replace
     from tracetui.tui.settings import SettingsError, load_settings
 
     try:
@@ -132,9 +132,9 @@ def _listing(found: list[Found]) -> list[str]:
     """One line per trace: size, age, path; then how to open one."""
     import shlex
 
-    from tracetui.safe_text import plain
+    from tracetui.core.safe_text import plain
+    from tracetui.core.units import size
     from tracetui.session.recent import ago
-    from tracetui.units import size
 
     now = time.time()
     lines = [f"{size(f.bytes):>8}  {ago(now - f.changed):>10}  {plain(str(f.path))}" for f in found]
@@ -228,7 +228,7 @@ def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool
     if not found:
         fail("this installation has no samples")
     if listing:
-        from tracetui.units import size
+        from tracetui.core.units import size
 
         width = max(map(len, found)) + 2
         emit(

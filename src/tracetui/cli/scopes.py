@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from tracetui.cli.common import load_or_exit
-from tracetui.units import parse_time
+from tracetui.core.units import parse_time
 
 if TYPE_CHECKING:
     from tracetui.analysis.results import Results
-    from tracetui.analysis.scope import Scope
+    from tracetui.analysis.steps.scope import Scope
     from tracetui.trace import Trace
 
 
@@ -72,7 +72,7 @@ def load_scope(path: str, text: str) -> Results:
 
 def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope:
     """The scope that `text` names in this trace. Raises click.BadParameter if there is no such scope."""
-    from tracetui.analysis.scope import WHOLE, range_scope, step_scope
+    from tracetui.analysis.steps.scope import WHOLE, range_scope, step_scope
 
     kind, _, rest = text.partition(":")
     try:

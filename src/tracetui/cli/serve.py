@@ -60,7 +60,7 @@ def serve_command(
     Needs textual-serve: pip install 'tracetui[serve]'.
     """
     from tracetui.cli.open import check
-    from tracetui.safe_text import plain
+    from tracetui.core.safe_text import plain
 
     if trace == "-" or os.path.isdir(trace):
         fail("serve shows one file, opened again for each viewer: name a trace", 2)

@@ -33,9 +33,9 @@ import msgspec
 from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from tracetui.cells import TALLEST, WIDEST
 from tracetui.cli.common import warn
-from tracetui.safe_text import plain
+from tracetui.core.cells import TALLEST, WIDEST
+from tracetui.core.safe_text import plain
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 ANY = ("0.0.0.0", "::", "")

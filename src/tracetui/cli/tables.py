@@ -12,10 +12,10 @@ import click
 
 from tracetui.cli.common import check_exists, command_errors, emit, load_or_exit, trace_argument
 from tracetui.cli.scopes import duration_callback, limits_callback, load_scope, parse_scope, scope_option
-from tracetui.units import plural
+from tracetui.core.units import plural
 
 if TYPE_CHECKING:
-    from tracetui.tables.lines import Line
+    from tracetui.views.lines import Line
 
 FAILED_LIMIT = 3
 """The exit code if a metric is under its limit."""
@@ -73,8 +73,8 @@ def write(
     as_json: Callable[[], Any], as_markdown: Callable[[], str], as_text: Callable[[int], str | list[Line]]
 ) -> None:
     """Write a result to standard output in the chosen format. `as_text` gets the terminal's width."""
-    from tracetui.report.terminal import render, terminal_width
-    from tracetui.tables.jsonable import dumps
+    from tracetui.views.jsonable import dumps
+    from tracetui.views.terminal import render, terminal_width
 
     if chosen_format() == "json":
         emit(dumps(as_json()))
@@ -129,10 +129,10 @@ def table_command(
     Buffer Request"; tracetui does not.
     """
     results = load_scope(trace, scope)
-    from tracetui.analysis.pytorch_times import pytorch_times
-    from tracetui.report.pytorch_table import FULL_NAME_WIDTH, device_header, pytorch_table, sort_rows
-    from tracetui.report.terminal import is_terminal
-    from tracetui.tables.averages import averages_json, averages_markdown
+    from tracetui.analysis.calls.pytorch_times import pytorch_times
+    from tracetui.views.averages import averages_json, averages_markdown
+    from tracetui.views.pytorch_table import FULL_NAME_WIDTH, device_header, pytorch_table, sort_rows
+    from tracetui.views.terminal import is_terminal
 
     table = results.averages(group, python_functions)
     times = pytorch_times(results.trace, results.calls(python_functions), table)
@@ -179,7 +179,7 @@ def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
     Totals count every gap, whatever --min says. --json lists every gap in time order.
     """
     results = load_scope(trace, scope)
-    from tracetui.report.gaps import gaps_json, gaps_lines, gaps_markdown
+    from tracetui.views.gaps_text import gaps_json, gaps_lines, gaps_markdown
 
     write(
         lambda: gaps_json(results, minimum),
@@ -201,9 +201,9 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
     GPU work belongs to the step that launched it, even if it runs after that step has ended on the CPU.
     """
     loaded = load_or_exit(trace)
-    from tracetui.analysis.steps import summarize_steps
-    from tracetui.safe_text import plain
-    from tracetui.tables.steps import all_steps_json, steps_from, steps_lines, steps_markdown
+    from tracetui.analysis.steps.steps import summarize_steps
+    from tracetui.core.safe_text import plain
+    from tracetui.views.steps import all_steps_json, steps_from, steps_lines, steps_markdown
 
     annotation = None if annotation is None else plain(annotation)  # as names are in a trace
     steps = steps_from(summarize_steps(loaded, annotation), parse_scope(loaded, scope, annotation))
@@ -230,11 +230,11 @@ def steps_command(trace: str, annotation: str | None, limit: int, scope: str) ->
 @command_errors
 def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: str) -> None:
     """Print what is in a trace and where to look: the verdict, idle time by cause, steps, kernels."""
-    from tracetui.formats.machine import import_numpy
+    from tracetui.core.threads import import_numpy
 
     import_numpy()
-    from tracetui.report.kept_summary import METRICS, WIDEST, keep_forms, kept_forms
-    from tracetui.report.terminal import render, terminal_width
+    from tracetui.views.kept_summary import METRICS, WIDEST, keep_forms, kept_forms
+    from tracetui.views.terminal import render, terminal_width
 
     for name, _ in limits:
         if name not in METRICS:
@@ -249,10 +249,10 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
     else:
         check_exists(trace)
         # Imported while the trace is read: most of that is not Python's work.
-        threading.Thread(target=import_module, args=("tracetui.report.summary",)).start()
+        threading.Thread(target=import_module, args=("tracetui.views.summary",)).start()
         results = load_scope(trace, scope)
-        from tracetui.report.summary import every_form, metric, summarize, summary_form
         from tracetui.trace.saved import keeps
+        from tracetui.views.summary import every_form, metric, summarize, summary_form
 
         summary = summarize(results)
         metrics = {name: metric(summary, name) for name, _ in limits}
@@ -279,9 +279,9 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
 def findings_command(trace: str, scope: str) -> None:
     """Print the findings: what to notice, why it matters, what to try, and the events that show it."""
     results = load_scope(trace, scope)
-    from tracetui.analysis.findings import find_findings
-    from tracetui.report.findings import findings_lines, findings_markdown
-    from tracetui.tables.findings import findings_json
+    from tracetui.rules import find_findings
+    from tracetui.views.findings import findings_json
+    from tracetui.views.findings_text import findings_lines, findings_markdown
 
     write(
         lambda: {"findings": findings_json(results.trace, find_findings(results))},
@@ -304,7 +304,7 @@ def efficiency_command(trace: str, limit: int, scope: str) -> None:
     The work is computed from the recorded shapes (record_shapes=True); the time is that of the GPU events.
     """
     results = load_scope(trace, scope)
-    from tracetui.report.efficiency import efficiency_json, efficiency_lines, efficiency_markdown
+    from tracetui.views.efficiency_text import efficiency_json, efficiency_lines, efficiency_markdown
 
     table = results.efficiency()
     write(

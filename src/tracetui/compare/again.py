@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.sums import sum_into
+from tracetui.analysis.calls.sums import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change, Part
 from tracetui.compare.match import Matches, Vocabulary

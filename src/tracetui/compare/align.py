@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from tracetui.formats.columns import repeated
+from tracetui.core.columns import repeated
 from tracetui.trace.model import I64
 
 WINDOW = 1 << 14

@@ -8,7 +8,7 @@ from tracetui.compare.explain import outside_of_ops
 from tracetui.compare.facts import Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.sides import paced_by_device
-from tracetui.units import capital, duration, percent, significant
+from tracetui.core.units import capital, duration, percent, significant
 
 MACHINE = 0.02
 """The machine's part is mentioned if it is at least this share of the step."""

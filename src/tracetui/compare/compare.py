@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.analysis.devices import by_start, device_of
-from tracetui.analysis.kinds import communicates
+from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.results import Results
 from tracetui.compare.again import as_change, find_again, give_calls, without
 from tracetui.compare.answer import answer, known
@@ -25,7 +25,7 @@ from tracetui.compare.notes import doubt, notes
 from tracetui.compare.sides import Side, loads_otherwise, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, odd_calls, odd_work, resized, stretched
 from tracetui.compare.unrecorded import recorded_by_both
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import F64, I64, Kind
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import op_behind
-from tracetui.analysis.exposed_time import host_copies
-from tracetui.analysis.findings.compiled import compile_phases
-from tracetui.analysis.kernels.communication import is_communication
-from tracetui.analysis.kinds import communicates
-from tracetui.analysis.sums import sum_into
+from tracetui.analysis.idle.exposed_time import host_copies
+from tracetui.analysis.idle.kinds import communicates
+from tracetui.analysis.names.communication import is_communication
 from tracetui.compare.facts import Facts
 from tracetui.compare.machine import FEW_CALLS, LIKE
 from tracetui.compare.model import Explanation
@@ -20,9 +19,10 @@ from tracetui.compare.places import in_pairs
 from tracetui.compare.sides import by_graph, loads_otherwise
 from tracetui.compare.timing import Slower
 from tracetui.compare.told import call_changes, call_names, device_changes
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
+from tracetui.core.units import capital, duration, plural, significant, verb
+from tracetui.rules.compiled import compile_phases
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
-from tracetui.units import capital, duration, plural, significant, verb
 
 MACHINE, DEVICE = 0.02, 0.03
 """The machine is mentioned if it was at least this much faster or slower, on the CPU and on the device,"""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.select import names_of
-from tracetui.analysis.sums import sum_into
 from tracetui.compare.again import Again
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change

@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from tracetui.analysis.kernels.model import KernelName
+from tracetui.analysis.names.model import KernelName
 from tracetui.compare.align import align
 from tracetui.compare.launched import Launched
 from tracetui.trace.model import Kind

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.device_work import decoded_names, op_behind
-from tracetui.analysis.kernels.model import KernelName
+from tracetui.analysis.names.model import KernelName
 from tracetui.analysis.select import named
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import ALIKE
 from tracetui.compare.sides import Side, by_graph
-from tracetui.formats.columns import counted, repeated
+from tracetui.core.columns import counted, repeated
 from tracetui.trace.model import I32, I64, Kind
 
 TELLING = frozenset(("gemm", "conv", "attention", "collective"))

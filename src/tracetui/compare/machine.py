@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.analysis.sums import sum_into
+from tracetui.analysis.calls.sums import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.facts import Matched, Pairs, Speed, options
 from tracetui.compare.match import Matches

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tracetui.analysis.causes import CAUSES
+from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.select import has, plausible
-from tracetui.analysis.sums import sum_into
 from tracetui.compare.facts import Speed
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.trace.memory import RECORD, named_instants
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 from tracetui.trace.unknown import idle_known

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.sums import sum_into
+from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.names.kernel_names import short_name
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Part
 from tracetui.compare.sides import Side
+from tracetui.core.units import significant
 from tracetui.trace.model import I64, Kind, Trace
-from tracetui.units import significant
 
 NAMED = 3
 """The most names in a sentence; the rest are counted."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracetui.analysis.device_work import decoded_names
-from tracetui.analysis.findings.ops import recomputation
 from tracetui.analysis.select import names_of
 from tracetui.compare.facts import OPTIONS, Facts, options
 from tracetui.compare.joining import strangers
@@ -14,8 +13,9 @@ from tracetui.compare.model import counted_of
 from tracetui.compare.naming import listed
 from tracetui.compare.sides import Side, device_name
 from tracetui.compare.unrecorded import nothing, unrecorded_cpu, unrecorded_ops, unrecorded_work
+from tracetui.core.units import duration, plural, share
+from tracetui.rules.ops import recomputation
 from tracetui.trace.unknown import missing_kernels
-from tracetui.units import duration, plural, share
 
 STRANGE = 0.05
 """If two programs have less than this in common, B is not a changed version of A."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.analysis.sums import sum_into
+from tracetui.analysis.calls.sums import sum_into
 from tracetui.trace.model import I64, Trace
 
 

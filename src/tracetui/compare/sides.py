@@ -9,20 +9,20 @@ from functools import cached_property
 
 import numpy as np
 
-from tracetui.analysis.ancestors import op_around
-from tracetui.analysis.calls import is_collective
-from tracetui.analysis.findings.compiled import compile_phases
-from tracetui.analysis.findings.data_loading import loading_time
-from tracetui.analysis.gaps import busy_union
+from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.calls.calls import is_collective
+from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.split import COLUMNS, IDLE
+from tracetui.analysis.idle.verdict import judge
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import launch_times, step_of
 from tracetui.analysis.select import named, plausible
-from tracetui.analysis.split import COLUMNS, IDLE
-from tracetui.analysis.steps import StepRow
-from tracetui.analysis.sums import sum_into
-from tracetui.analysis.verdict import judge
+from tracetui.analysis.steps.scope import launch_times, step_of
+from tracetui.analysis.steps.steps import StepRow
 from tracetui.compare.align import align
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
+from tracetui.rules.compiled import compile_phases
+from tracetui.rules.data_loading import loading_time
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind, Trace
 from tracetui.trace.unknown import idle_known

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import op_behind
-from tracetui.analysis.sums import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.trace.model import F64, I32, I64, Bool, Kind, Trace
 
 SAMPLES = 6

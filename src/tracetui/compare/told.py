@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.analysis.select import distinct, named, names_of
-from tracetui.analysis.sums import sum_into
 from tracetui.compare.changes import Change
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.groups import LIBRARY
@@ -18,8 +18,8 @@ from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_time, called, counted, is_, kinds, listed, moves, often, short, shorts
 from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, by_graph
+from tracetui.core.units import duration, plural
 from tracetui.trace.model import I64, Kind, Trace
-from tracetui.units import duration, plural
 
 GUARDS = ("TorchDynamo Cache Lookup", "Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 NEAR = 4

@@ -7,7 +7,7 @@ from typing import Any
 from tracetui.analysis.select import named, plausible
 from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side, side_of
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.trace.model import DEVICE_WORK, I64, Kind
 from tracetui.trace.unknown import missing_kernels
 

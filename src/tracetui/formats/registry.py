@@ -9,9 +9,9 @@ from typing import Protocol
 
 import msgspec
 
+from tracetui.core.errors import Report, TraceError
 from tracetui.formats import chrome_json
 from tracetui.formats.contents import Contents, EventReader, SoFar
-from tracetui.formats.errors import Report, TraceError
 from tracetui.formats.foreign import advice
 from tracetui.formats.source import Source, shown
 

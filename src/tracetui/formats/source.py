@@ -13,10 +13,10 @@ from typing import IO
 
 from msgspec import Struct
 
+from tracetui.core.errors import NOT_A_TRACE, Report, TraceError
+from tracetui.core.safe_text import plain
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.encodings import ENCODINGS, Encoding, Parts, Stream
-from tracetui.formats.errors import NOT_A_TRACE, Report, TraceError
-from tracetui.safe_text import plain
 
 BLOCK = 1 << 20
 _SEARCHED = 1 << 26

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec import Struct, field
 
-from tracetui.copying import replace
-from tracetui.formats.columns import I32, I64, NO_TIME, Array, Columns
+from tracetui.core.columns import I32, I64, NO_TIME, Array, Columns
+from tracetui.core.copying import replace
 from tracetui.formats.diagnostics import Diagnostics
 
 Head = tuple[str, str, "int | str", "int | str"]

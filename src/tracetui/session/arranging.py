@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.session.state import forget_state, read_state, resolved, state_file, write_state
 from tracetui.session.walk import Walk, nothing
 from tracetui.timeline import arrangement, moves, viewport

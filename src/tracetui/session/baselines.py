@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from tracetui import __version__
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
+from tracetui.core.writing import written
 from tracetui.session.paths import TRACE_ENDINGS, may_be_trace, meta_file, trace_stem
 from tracetui.session.state import make_folder, readable_state, saved_time, state_folder, write_state
-from tracetui.writing import written
 
 INDEX = "baseline.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)

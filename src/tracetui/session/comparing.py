@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
+from tracetui.core.units import duration
 from tracetui.session.compared import Compared, Place, compared
 from tracetui.session.mark_walk import MarkWalk
 from tracetui.session.paths import trace_stem
@@ -17,7 +18,6 @@ from tracetui.session.walk import Walk
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.links import ALONE
 from tracetui.timeline.scene import Event
-from tracetui.units import duration
 
 if TYPE_CHECKING:
     from tracetui.compare.model import Comparison, Explanation
@@ -124,7 +124,7 @@ class Comparing:
         self._walk.show_scene(self._walk.scene)
         source = scene.sources[0]
         same = event.slice == pair[event.source]
-        from tracetui.tables.names import short_of
+        from tracetui.views.names import short_of
 
         what = f"aligned at {short_of(source.trace, pair[0])}"
         return what if same else f"only {LETTERS[event.source]} has this: {what}, before it"
@@ -212,7 +212,7 @@ class Comparing:
         event = self._walk.scene.event
         if event is None or self._found is None:
             return ()
-        from tracetui.tables.compare import ratio_text, signed
+        from tracetui.views.compare import ratio_text, signed
 
         letter, other = LETTERS[event.source], LETTERS[1 - event.source]
         partner = self.partner_of(event)

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from tracetui.formats.errors import TraceError
+from tracetui.core.errors import TraceError
 from tracetui.formats.source import open_source
 from tracetui.session.paths import may_be_trace
 

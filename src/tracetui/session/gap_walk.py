@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracetui.analysis.results import Results
+from tracetui.core.units import duration, exact, share
 from tracetui.session.walk import Walk
 from tracetui.trace.model import I64
-from tracetui.units import duration, exact, share
 
 if TYPE_CHECKING:
-    from tracetui.analysis.gap_list import GapList
+    from tracetui.analysis.idle.gap_list import GapList
 
 SOON = 1 << 18
 """For up to this many slices, the gaps and their causes are found within a frame or two."""
@@ -149,8 +149,8 @@ class GapWalk:
         gap = self.current
         if gap is None:
             return ()
-        from tracetui.report.gap_words import FOUND, cause_text, cpu_doing  # not needed for the first picture
-        from tracetui.tables.names import short_of
+        from tracetui.views.gap_words import FOUND, cause_text, cpu_doing  # not needed for the first picture
+        from tracetui.views.names import short_of
 
         results, gaps = self._results, self._results.gaps()
         parts = [f"idle {duration(int(gaps.duration[gap]))}"]

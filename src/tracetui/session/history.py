@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.timeline.viewport import Viewport
 
 LONGEST = 200

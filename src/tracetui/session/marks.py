@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.kernel_names import short_name
-from tracetui.safe_text import plain
+from tracetui.analysis.names.kernel_names import short_name
+from tracetui.core.safe_text import plain
+from tracetui.core.units import instant
 from tracetui.session.state import readable_state, resolved, set_aside, state_file, why_not_kept, write_state
 from tracetui.trace.model import Trace
-from tracetui.units import instant
 
 LABEL_LIMIT = 60
 NAME_LIMIT = 2000

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tracetui import units
-from tracetui.safe_text import plain
+from tracetui.core import units
+from tracetui.core.safe_text import plain
 from tracetui.trace.model import I64, Bool, Trace
 
 _COMPARED = re.compile(r"(dur|at)(<=|>=|<|>|=)(.*)")

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tracetui.core.units import age
 from tracetui.session.state import read_state, resolved, saved_time, state_folder, write_state
-from tracetui.units import age
 
 KEPT = 30
 

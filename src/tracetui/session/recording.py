@@ -10,12 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from tracetui.analysis.kernel_names import short_name
-from tracetui.analysis.parts import CAUSES
+from tracetui.analysis.idle.parts import CAUSES
+from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.names.roles import roles
 from tracetui.analysis.results import Results
-from tracetui.analysis.roles import roles
-from tracetui.formats.machine import threads_for, together
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
+from tracetui.core.threads import threads_for, together
 from tracetui.session.marks import Marks
 from tracetui.session.paths import meta_file
 from tracetui.session.state import resolved

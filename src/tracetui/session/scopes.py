@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tracetui.analysis.scope import Scope, range_scope
+from tracetui.analysis.steps.scope import Scope, range_scope
+from tracetui.core.units import exact
 from tracetui.session.walk import Walk
-from tracetui.units import exact
 
 
 class Scopes:

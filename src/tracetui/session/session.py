@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tracetui.analysis import flow
-from tracetui.copying import replace
+from tracetui.analysis.calls import flow
+from tracetui.core.copying import replace
+from tracetui.core.units import as_typed, instant
 from tracetui.session.arranging import Lanes
 from tracetui.session.comparing import Comparing
 from tracetui.session.gap_walk import GapWalk
@@ -25,7 +26,6 @@ from tracetui.timeline import moves
 from tracetui.timeline.scene import EDGE
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace import Trace
-from tracetui.units import as_typed, instant
 
 
 class Session:

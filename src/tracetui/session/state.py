@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tracetui.writing import make_private, written
+from tracetui.core.writing import make_private, written
 
 SIZE_LIMIT = 64 << 20
 """The largest state file in bytes. Half a million lanes take half of it."""

@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
+from tracetui.core.units import plural, size
 from tracetui.session.folder import SCANNED, Found
 from tracetui.session.paths import may_be_trace, typed_path
 from tracetui.session.recent import Recent, ago
 from tracetui.session.samples import ABOUT
-from tracetui.units import plural, size
 
 
 class Choice(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.session.history import History
 from tracetui.session.recording import Recording
 from tracetui.timeline import moves, viewport

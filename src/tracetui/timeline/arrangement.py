@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.timeline.dock import COUNTERS, MEMORY_COUNTERS
 from tracetui.timeline.layout import Layout, Of, fitted, lay_out
 from tracetui.timeline.scene import Scene, Source

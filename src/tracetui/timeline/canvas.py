@@ -9,8 +9,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from rich.cells import get_character_cell_size
 
-from tracetui.ascii_fallback import ASCII_FALLBACKS
-from tracetui.cells import clip
+from tracetui.core.ascii_fallback import ASCII_FALLBACKS
+from tracetui.core.cells import clip
 
 PAPER = 256
 """The terminal's own background; as a foreground: reversed text."""

@@ -8,12 +8,12 @@ from functools import lru_cache
 import numpy as np
 from rich.cells import cell_len
 
+from tracetui.core.units import duration
 from tracetui.timeline.canvas import BOLD, Canvas, code_points
 from tracetui.timeline.ground import Ground, device_of
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import Idle, Local
 from tracetui.trace.model import I64, Trace
-from tracetui.units import duration
 
 TEXTURE = ord("╱")
 ASCII_TEXTURE = ord("/")

@@ -6,12 +6,12 @@ from itertools import product
 
 from rich.cells import cell_len
 
-from tracetui.cells import fits, middle
+from tracetui.core.cells import fits, middle
+from tracetui.core.units import plural
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.counters import most, values_at
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import EDGE, TOP, Scene
-from tracetui.units import plural
 
 BRIEF = (("GPU ", ""), ("allocated", "alloc"), ("reserved", "resvd"))
 """How series names are shortened on a narrow screen."""

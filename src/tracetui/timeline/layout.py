@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.timeline.dock import COUNTERS, TALL, Stack, by_device, deepest, fit_dock, most_lines
 from tracetui.trace.model import I32, I64, Bool, Trace
 

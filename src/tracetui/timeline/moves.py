@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.timeline import navigate, viewport
 from tracetui.timeline.layout import Layout, Of
 from tracetui.timeline.scene import TOP, Event, Scene

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracetui.core.units import share
 from tracetui.timeline.busy import IN_OPS, overall
 from tracetui.timeline.canvas import BOLD, INK, PAPER, Canvas, cut
 from tracetui.timeline.ground import BLUR
@@ -12,7 +13,6 @@ from tracetui.timeline.scene import EDGE, Scene, Source
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.unknown import idle_known
-from tracetui.units import share
 
 
 def overview_borders(scene: Scene, width: int) -> I64:

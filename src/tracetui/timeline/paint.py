@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from tracetui.core.units import duration
 from tracetui.timeline.canvas import BOLD, Canvas, code_points, cut
 from tracetui.timeline.layout import Line
 from tracetui.timeline.links import ALONE
@@ -16,7 +17,6 @@ from tracetui.timeline.rows import Row
 from tracetui.timeline.scene import Local
 from tracetui.trace.indices import namesakes
 from tracetui.trace.model import I32, I64, Bool
-from tracetui.units import duration
 
 FROM_LEFT = np.array([ord(c) for c in " ▏▎▍▌▋▊▉█"], dtype=np.uint32)
 FROM_BELOW = np.array([ord(c) for c in " ▁▂▃▄▅▆▇█"], dtype=np.uint32)

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct
 
-from tracetui.formats.columns import looked_up
-from tracetui.formats.machine import in_blocks, threads_for, together
+from tracetui.core.columns import looked_up
+from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.timeline.frames import depths_with, spanning_frames
 from tracetui.trace.model import I32, I64, Bool, Trace
 from tracetui.trace.nesting import LIBRARY, positions

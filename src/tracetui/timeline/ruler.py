@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from tracetui.core.units import as_typed, duration, tick
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.mark_columns import Marked, marked_columns
 from tracetui.timeline.scene import EDGE, Scene
 from tracetui.timeline.viewport import Viewport
-from tracetui.units import as_typed, duration, tick
 
 ROOM = 5
 """Cells between a label and the next tick, including the tick."""

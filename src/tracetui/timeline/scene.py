@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
+from tracetui.core.units import as_typed
 from tracetui.timeline.layout import Layout, Line
 from tracetui.timeline.links import Links
 from tracetui.timeline.palette import Palette
@@ -17,7 +18,6 @@ from tracetui.timeline.themes import Theme
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool, Trace
-from tracetui.units import as_typed
 
 TOP = 2
 """Lines above the lanes: overview and ruler."""

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from msgspec import Struct, field
 
-from tracetui.formats.columns import counted, earliest
+from tracetui.core.columns import counted, earliest
+from tracetui.core.units import duration, memory_size
 from tracetui.trace.intervals import union
 from tracetui.trace.memory import HOST, memory_records
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Trace
-from tracetui.units import duration, memory_size
 
 BLOCK = 256
 """Samples per block of the coarse maxima."""

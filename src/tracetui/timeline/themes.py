@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.timeline.canvas import INK, PAPER
 from tracetui.trace.model import Kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.trace.model import I64
 
 FAR = 1 << 60

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tracetui.formats.columns import NO_ID
+from tracetui.core.columns import NO_ID
+from tracetui.core.errors import Cancelled, Progress, TraceError
 from tracetui.formats.diagnostics import Notice
-from tracetui.formats.errors import Cancelled, Progress, TraceError
 from tracetui.trace.load import load
 from tracetui.trace.model import DEVICE_WORK, Kind, Lane, Process, Trace
 

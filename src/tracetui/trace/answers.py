@@ -8,10 +8,10 @@ from zlib import crc32
 from msgspec import Raw, Struct
 from msgspec.json import Decoder, decode, encode
 
+from tracetui.core.writing import written
 from tracetui.formats.source import Source
 from tracetui.trace.saved import (
     ANSWERS,
-    MAKES_TRACES,
     file_of,
     is_on,
     is_worth,
@@ -23,12 +23,12 @@ from tracetui.trace.saved import (
     program_of,
 )
 from tracetui.trace.saved_file import Key, is_safe, write_at
-from tracetui.writing import written
 
 T = TypeVar("T")
 _MOST_ANSWERS, _LARGEST_ANSWERS = 32, 1 << 22
 """The most files of answers, and the most bytes in one."""
-_MAKES_ANSWERS = (*MAKES_TRACES, "analysis", "report", "tables")
+_MAKES_ANSWERS = (".",)
+"""All of the program: who asks stands above this room, and is not named here."""
 
 
 class _Answers(Struct):

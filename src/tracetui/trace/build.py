@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.copying import replace
-from tracetui.formats.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up, repeated
+from tracetui.core.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up, repeated
+from tracetui.core.copying import replace
+from tracetui.core.safe_text import plain
+from tracetui.core.threads import PART, THREADS, give_back, in_blocks, together
+from tracetui.core.units import exact
 from tracetui.formats.contents import Contents
-from tracetui.formats.machine import PART, THREADS, give_back, in_blocks, together
 from tracetui.formats.store import LAUNCH_FLOWS, Store
-from tracetui.safe_text import plain
 from tracetui.trace.flows import FlowEnds, link_flows, pair_flows
 from tracetui.trace.implausible import first_view, mark_implausible
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
@@ -28,7 +29,6 @@ from tracetui.trace.links import (
 from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
-from tracetui.units import exact
 
 _OF_LANE = "process", "device"
 _LINKING = 2

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracetui.formats.columns import blocks
-from tracetui.formats.machine import threads_for, together
+from tracetui.core.columns import blocks
+from tracetui.core.threads import threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.model import I8, I32, I64, Bool
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.formats.columns import TIME_LIMIT, extremes
+from tracetui.core.columns import TIME_LIMIT, extremes
+from tracetui.core.threads import in_blocks
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.formats.machine import in_blocks
 from tracetui.trace.indices import places
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, Bool, Kind
 

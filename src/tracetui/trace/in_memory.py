@@ -22,8 +22,8 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from tracetui.formats import machine
-from tracetui.formats.columns import Array
+from tracetui.core import threads as machine
+from tracetui.core.columns import Array
 
 WORTH = 1 << 24
 """Files of at least this many bytes are mapped."""

@@ -11,8 +11,8 @@ import threading
 import numpy as np
 from msgspec import Struct
 
-from tracetui.formats import machine
-from tracetui.formats.columns import repeated
+from tracetui.core import threads as machine
+from tracetui.core.columns import repeated
 from tracetui.trace.model import I32, I64, Trace, kept_by_trace
 from tracetui.trace.nesting import first_places, positions
 

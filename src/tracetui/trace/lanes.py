@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
+from tracetui.core.safe_text import plain
 from tracetui.formats.store import Head
-from tracetui.safe_text import plain
 from tracetui.trace.categories import kind_of
 from tracetui.trace.model import DEVICE_WORK, I8, I32, Kind, Lane, Process
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.formats.columns import blocks, extremes, looked_up, unique
-from tracetui.formats.machine import in_blocks
+from tracetui.core.columns import blocks, extremes, looked_up, unique
+from tracetui.core.threads import in_blocks
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
 
 _PAGE, _SPARSE = 10, 4

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tracetui.copying import replace
-from tracetui.formats.columns import NO_ID, Columns
+from tracetui.core.columns import NO_ID, Columns
+from tracetui.core.copying import replace
+from tracetui.core.errors import Cancelled, Progress, Report, TraceError
+from tracetui.core.threads import give_back, no_collections, share_free_memory
 from tracetui.formats.contents import Contents
-from tracetui.formats.errors import Cancelled, Progress, Report, TraceError
-from tracetui.formats.machine import give_back, no_collections, share_free_memory
 from tracetui.formats.registry import read, read_beginning
 from tracetui.formats.source import Source, open_source, shown
 from tracetui.formats.store import COUNTER_COLUMNS, POINT_COLUMNS

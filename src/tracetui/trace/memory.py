@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracetui.formats import machine
+from tracetui.core import threads as machine
 from tracetui.trace.model import I64, Trace
 
 RECORD = "[memory]"

@@ -16,18 +16,18 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from tracetui.formats import machine
-from tracetui.formats.columns import F64 as F64  # the types of the columns, for the folders above
-from tracetui.formats.columns import I8 as I8
-from tracetui.formats.columns import I16 as I16
-from tracetui.formats.columns import I32 as I32
-from tracetui.formats.columns import I64 as I64
-from tracetui.formats.columns import NO_ID as NO_ID
-from tracetui.formats.columns import Bool as Bool
+from tracetui.core import threads as machine
+from tracetui.core.columns import F64 as F64  # the types of the columns, for the folders above
+from tracetui.core.columns import I8 as I8
+from tracetui.core.columns import I16 as I16
+from tracetui.core.columns import I32 as I32
+from tracetui.core.columns import I64 as I64
+from tracetui.core.columns import NO_ID as NO_ID
+from tracetui.core.columns import Bool as Bool
+from tracetui.core.patterns import pattern
+from tracetui.core.threads import in_blocks
 from tracetui.formats.contents import EventReader
 from tracetui.formats.diagnostics import Notice
-from tracetui.formats.machine import in_blocks
-from tracetui.patterns import pattern
 
 
 class Kind(IntEnum):
@@ -117,7 +117,7 @@ class TraceInfo(Struct, frozen=True):
     """What the file says about itself, outside its events."""
 
     path: str
-    """As the user gave it ("-" for standard input). NOT safe to show: see `tracetui.safe_text.plain`."""
+    """As the user gave it ("-" for standard input). NOT safe to show: see `tracetui.core.safe_text.plain`."""
     size: int
     """Size of the file on disk in bytes (compressed, if it is)."""
     text_size: int

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tracetui.formats.columns import Array, blocks, looked_up, repeated, unique
-from tracetui.formats.machine import PART, THREADS, in_blocks, together
-from tracetui.formats.native import load_library
+from tracetui.core.columns import Array, blocks, looked_up, repeated, unique
+from tracetui.core.native import load_library
+from tracetui.core.threads import PART, THREADS, in_blocks, together
 from tracetui.trace.model import I32, I64
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.formats.columns import I64, NO_ID, NO_TIME, Array
+from tracetui.core.columns import I64, NO_ID, NO_TIME, Array
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.store import POINT_COLUMNS, SLICE_COLUMNS, AsyncEvent, Tables
 

@@ -24,12 +24,12 @@ from typing import IO
 from msgspec import Struct
 
 import tracetui
-from tracetui.formats.errors import Cancelled
+from tracetui.core.errors import Cancelled
+from tracetui.core.safe_text import plain
+from tracetui.core.writing import make_private, written
 from tracetui.formats.source import Source
-from tracetui.safe_text import plain
 from tracetui.trace.model import Trace
 from tracetui.trace.saved_file import FORMAT, About, Key, about, read, size_of, write
-from tracetui.writing import make_private, written
 
 WORTH = 20_000_000
 """Traces with at least this many bytes of text are kept; smaller ones take less than a fifth of a second to
@@ -104,7 +104,7 @@ def opened(file: Path) -> IO[bytes]:
 # -- which
 
 
-MAKES_TRACES = ("", "trace", "formats")
+MAKES_TRACES = ("core", "trace", "formats")
 
 
 @lru_cache(maxsize=2)

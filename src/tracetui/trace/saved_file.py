@@ -19,14 +19,14 @@ from typing import IO, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from tracetui.copying import replace
-from tracetui.formats.columns import Array
+from tracetui.core.columns import Array
+from tracetui.core.copying import replace
+from tracetui.core.safe_text import plain
+from tracetui.core.threads import together, usable_cores
 from tracetui.formats.contents import EventReader
 from tracetui.formats.diagnostics import Notice
-from tracetui.formats.machine import together, usable_cores
 from tracetui.formats.registry import unpack
 from tracetui.formats.source import Source
-from tracetui.safe_text import plain
 from tracetui.trace import nesting
 from tracetui.trace.in_memory import in_memory
 from tracetui.trace.model import Counters, Instants, Kind, Lane, Process, Trace, TraceInfo

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tracetui.formats.columns import looked_up
-from tracetui.formats.machine import in_blocks, threads_for, together
+from tracetui.core.columns import looked_up
+from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
 from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace, kept_by_trace

@@ -18,7 +18,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.timer import Timer
 
-from tracetui.formats import machine
+from tracetui.core import threads as machine
 from tracetui.session.state import served
 from tracetui.tui.bindings import NOT_SERVED, bind, rebound
 from tracetui.tui.capture.recorder import Recorder

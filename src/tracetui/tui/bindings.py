@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from textual.binding import Binding, BindingType
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.tui import panes
 
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from textual.app import App
 from textual.screen import Screen
 
+from tracetui.core.units import capital
 from tracetui.tui.bindings import ACTIONS, Action, groups, key_text
 from tracetui.tui.screens.help import HelpScreen
 from tracetui.tui.screens.picker import Choice, Picker
 from tracetui.tui.themes import ABOUT
-from tracetui.units import capital
 
 
 class Command(NamedTuple):

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.segment import Segment, Segments
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
+from tracetui.core.writing import written
 from tracetui.session.paths import typed_path
 from tracetui.session.state import served
-from tracetui.tables.model import I64, Table
-from tracetui.writing import written
+from tracetui.views.model import I64, Table
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -28,7 +28,7 @@ class ExportError(ValueError):
 
 def table_text(table: Table, order: I64, ending: str) -> str:
     """A table in the format for a file's ending. Raises ExportError."""
-    from tracetui.tables import writers
+    from tracetui.views import writers
 
     if ending not in writers.TABLE_ENDINGS:
         tables, pictures = (", ".join(endings) for endings in (writers.TABLE_ENDINGS, PICTURE_ENDINGS))

@@ -13,7 +13,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.filter import LineFilter
 
-from tracetui.ascii_fallback import ASCII_FALLBACKS
+from tracetui.core.ascii_fallback import ASCII_FALLBACKS
 
 _TABLE = str.maketrans(ASCII_FALLBACKS)
 LIGHT = 128

@@ -10,7 +10,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.timer import Timer
 
-from tracetui.cells import cell, clauses
+from tracetui.core.cells import cell, clauses
 from tracetui.session.state import served
 from tracetui.tui.bindings import HINTS, NOT_SERVED, find, footer
 from tracetui.tui.drawn import Drawn

@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.cells import cell
+from tracetui.core.cells import cell
 from tracetui.session.state import make_folder, served, state_folder
 from tracetui.tui.panes import NUMBERS
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracetui.formats.machine import import_numpy, share_free_memory, threads_for, together
+from tracetui.core.threads import import_numpy, share_free_memory, threads_for, together
 
 if TYPE_CHECKING:
     from tracetui.session.recording import Recording
@@ -83,7 +83,7 @@ class LoadTask:
                 loaded = load(self.path, self._progress, show=show)
                 if self.cancelled:
                     raise Cancelled
-                from tracetui.analysis.graphs import with_module_lanes
+                from tracetui.analysis.calls.graphs import with_module_lanes
                 from tracetui.session.recording import Recording
                 from tracetui.trace.saved import keep
 
@@ -109,7 +109,7 @@ class LoadTask:
             except MemoryError:
                 self.error = f"{self.name}: does not fit into this machine's memory"
         except Exception as error:
-            from tracetui.safe_text import plain
+            from tracetui.core.safe_text import plain
 
             self.error = plain(f"{self.name}: could not be loaded ({type(error).__name__}: {error})", 400)
         finally:
@@ -121,6 +121,6 @@ class LoadTask:
     @property
     def name(self) -> str:
         """The file's name, safe to show."""
-        from tracetui.safe_text import plain
+        from tracetui.core.safe_text import plain
 
         return "standard input" if self.path == "-" else plain(Path(self.path).name, 80)

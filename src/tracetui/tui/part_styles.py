@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracetui.analysis.parts import BUSY_PARTS, CAUSES, CPU_PARTS
+from tracetui.analysis.idle.parts import BUSY_PARTS, CAUSES, CPU_PARTS
 
 PARTS = (*BUSY_PARTS, *CAUSES, *(part for part in CPU_PARTS if part not in BUSY_PARTS))
 """The parts, in the order of the bar."""

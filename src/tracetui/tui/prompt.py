@@ -14,8 +14,8 @@ from textual.keys import key_to_character
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tracetui.cells import clip
-from tracetui.safe_text import plain
+from tracetui.core.cells import clip
+from tracetui.core.safe_text import plain
 from tracetui.tui.bindings import bind
 from tracetui.tui.textual_private import forget_drawn
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
 from tracetui.tui.bindings import ACTIONS, key_text, rebound
 from tracetui.tui.panes import PANES
 

@@ -59,8 +59,8 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.cells import TALLEST, WIDEST
-from tracetui.safe_text import plain
+from tracetui.core.cells import TALLEST, WIDEST
+from tracetui.core.safe_text import plain
 from tracetui.tui.ansi_lines import change
 
 Line = tuple[int, Sequence[Strip | None]]

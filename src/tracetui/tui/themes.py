@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from textual.theme import Theme
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.timeline import themes as palette
 from tracetui.timeline.themes import Theme as Palette
 

@@ -10,13 +10,13 @@ from rich.segment import Segment
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from tracetui.cells import cell, clauses, middle
-from tracetui.safe_text import plain
+from tracetui.core.cells import cell, clauses, middle
+from tracetui.core.safe_text import plain
+from tracetui.core.units import duration, plural
 from tracetui.session.recording import trace_name
 from tracetui.trace.model import Kind, Trace
 from tracetui.trace.unknown import elsewhere
 from tracetui.tui.drawn import Drawn
-from tracetui.units import duration, plural
 
 
 def devices(trace: Trace) -> list[int]:

@@ -13,16 +13,16 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from tracetui.cells import clauses, clip
+from tracetui.core.cells import clauses, clip
+from tracetui.core.units import duration, share
 from tracetui.timeline.color import legible
 from tracetui.tui.drawn import Drawn
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
-from tracetui.units import duration, share
 
 if TYPE_CHECKING:
-    from tracetui.analysis.verdict import Verdict
+    from tracetui.analysis.idle.verdict import Verdict
     from tracetui.compare.model import Comparison
-    from tracetui.report.parts import TimePart
+    from tracetui.views.parts import TimePart
 
 FROM_LEFT = " ▏▎▍▌▋▊▉"
 LEAST_BAR, LONGEST_BAR = 10, 60
@@ -36,7 +36,7 @@ ROLES = ("text", "dim", "good", "warn", "bad", "accent")
 
 def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
     """The shares in words, the most important first: they can be left out from the end."""
-    from tracetui.analysis.verdict import busy_text
+    from tracetui.analysis.idle.verdict import busy_text
 
     counted = [part for part in parts if part.share is not None]
     if verdict.cpu is not None:
@@ -95,7 +95,7 @@ def _two_ranks(comparison: Comparison, ranks: tuple[int, int]) -> tuple[Span, ..
 def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
     """The answer of a comparison: a word or two, then a sentence."""
     from tracetui.compare.explain import outside_of_ops
-    from tracetui.tables.compare import numbers
+    from tracetui.views.compare import numbers
 
     if (ranks := ranks_of(comparison)) is not None:
         return _two_ranks(comparison, ranks)
@@ -168,7 +168,7 @@ class VerdictLine(Drawn):
 
     def show(self, verdict: Verdict) -> None:
         """Show a verdict."""
-        from tracetui.report.parts import time_parts
+        from tracetui.views.parts import time_parts
 
         self.verdict, self.parts, self.chosen = verdict, time_parts(verdict), None
         self.refresh()
@@ -212,7 +212,7 @@ class VerdictLine(Drawn):
             return Strip([Segment(" finding out what holds this trace back …", dim)]).adjust_cell_length(
                 width, dim
             )
-        from tracetui.tables.verdicts import VERDICT_STYLE
+        from tracetui.views.verdicts import VERDICT_STYLE
 
         word = self.verdict.verdict.upper()
         segments = [Segment(f" {word} ", self._style(VERDICT_STYLE[self.verdict.verdict]))]

@@ -25,8 +25,8 @@ from tracetui.capture.live.listener import Knock, Listener, foreign, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
 from tracetui.capture.live.places import is_guarded, new_recording, recording_root_of, sweep
 from tracetui.capture.live.processes import Process, forked_by, hindrance
-from tracetui.copying import replace
-from tracetui.safe_text import plain
+from tracetui.core.copying import replace
+from tracetui.core.safe_text import plain
 
 TICK = 0.05
 """How often we check what the processes are doing."""

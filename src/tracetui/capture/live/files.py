@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from tracetui.capture.files import move_free
 from tracetui.capture.live.model import AttachError
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
 
 try:
     from isal import isal_zlib as inflate

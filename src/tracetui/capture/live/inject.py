@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tracetui import units
 from tracetui.capture.live import procfs
 from tracetui.capture.live.files import keep, reason
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
 from tracetui.capture.live.places import new_recording, recording_root
-from tracetui.safe_text import plain
+from tracetui.core import units
+from tracetui.core.safe_text import plain
 
 BEGIN_SECONDS = 60.0
 """How long the main thread may stay in one call: the script runs once it is back in Python."""

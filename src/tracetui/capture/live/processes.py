@@ -17,7 +17,7 @@ from pathlib import Path
 from tracetui.capture.live import procfs
 from tracetui.capture.live.launch import INTERVAL, STARTED
 from tracetui.capture.live.listener import started
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 
 KINETO_SECONDS = 5
 """How often a process asks if nothing else is set: Kineto's default."""

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tracetui import units
 from tracetui.capture.live import procfs
 from tracetui.capture.live.files import Place, reason
 from tracetui.capture.live.model import AttachError, Wanted
-from tracetui.safe_text import plain
+from tracetui.core import units
+from tracetui.core.safe_text import plain
 
 KEY = "TRACETUI_SERVER_KEY"
 """The environment variable with the server's API key, where it has one."""

@@ -18,12 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from tracetui import units
 from tracetui.capture.live.files import FRONT_END, Facts, Place, by_rank, is_whole, keep, reason
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
 from tracetui.capture.live.places import sweep
 from tracetui.capture.live.products import ANSWER_SECONDS, Gone, Plan, Reply, Server, local_process, plan_for
-from tracetui.safe_text import plain
+from tracetui.core import units
+from tracetui.core.safe_text import plain
 
 TICK = 0.5
 """Most seconds between two pieces of news: how long closing the recording can take."""

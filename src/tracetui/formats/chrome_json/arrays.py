@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from tracetui.core.patterns import pattern
 from tracetui.formats.chrome_json.recover_text import value_at
 from tracetui.formats.chrome_json.top_level import top_level
-from tracetui.patterns import pattern
 
 KEY = pattern(rb'"traceEvents"\s*:\s*\[')
 _ATTEMPTS = 16

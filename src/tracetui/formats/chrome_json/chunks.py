@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from tracetui.core.patterns import pattern
 from tracetui.formats.chrome_json.arrays import close_before_next, enter, next_array
 from tracetui.formats.chrome_json.intake import OTHERS, Chunk, Intake
 from tracetui.formats.chrome_json.recover_text import (
@@ -31,7 +32,6 @@ from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
 from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
 from tracetui.formats.chrome_json.top_level import fits_end
 from tracetui.formats.window import Window
-from tracetui.patterns import pattern
 
 CHUNK = 1 << 19
 """Bytes to decode at once: small enough that the events of a chunk fit in a core's cache."""

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
+from tracetui.core.errors import TraceError
+from tracetui.core.writing import written
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.contents import EventReader
 from tracetui.formats.encodings import ENCODINGS
-from tracetui.formats.errors import TraceError
 from tracetui.formats.source import shown
-from tracetui.writing import written
 
 
 def write_clean(reader: EventReader, events: int, out: str | Path) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
+from tracetui.core.columns import NO_ID, NO_TIME, Array
 from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.chrome_json.rows import Rows
 from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.chrome_json.scanner import LIBRARY, Scanned, Scanner, Whole
 from tracetui.formats.chrome_json.times import exact
-from tracetui.formats.columns import NO_ID, NO_TIME, Array
 from tracetui.formats.store import LAUNCH_FLOWS, SLICE_COLUMNS, AsyncEvent, Store
 
 SOURCE_BITS = 28

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tracetui.core.errors import NOT_A_TRACE, TraceError
 from tracetui.formats.chrome_json.arrays import KEY, enter
 from tracetui.formats.chrome_json.recover_text import is_incomplete, lenient, recover_text
 from tracetui.formats.chrome_json.schema import RAW_FIELDS
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.formats.errors import NOT_A_TRACE, TraceError
 from tracetui.formats.window import Window
 
 _SEARCHED = 1 << 26

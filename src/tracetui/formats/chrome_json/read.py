@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tracetui.core.errors import Report, TraceError
+from tracetui.core.patterns import pattern
+from tracetui.core.threads import memory_for_events
 from tracetui.formats.chrome_json.chunks import BASE, CHUNK, Ending, Reader
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.intake import Intake
@@ -13,12 +16,9 @@ from tracetui.formats.chrome_json.stretches import BLOCK, MOST_THREADS, Supply, 
 from tracetui.formats.chrome_json.top_level import ending_keys, fits_end
 from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.formats.errors import Report, TraceError
-from tracetui.formats.machine import memory_for_events
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 from tracetui.formats.window import Window
-from tracetui.patterns import pattern
 
 _KNOWN_PHASES = frozenset("XBEiIRCMstfbneSTFNODPpVvc(),")
 _VALUE_LIMIT = 4096

@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from tracetui.core.patterns import pattern
 from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.formats.chrome_json.repair_many import all_decode, repair_many
 from tracetui.formats.chrome_json.scan import last_boundary
 from tracetui.formats.chrome_json.schema import ONE
 from tracetui.formats.chrome_json.top_level import decoded, find_close
-from tracetui.patterns import pattern
 
 _SPACES = b" \t\r\n"
 SPACE = pattern(rb"[ \t\r\n]*")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tracetui.patterns import pattern
+from tracetui.core.patterns import pattern
 
 STRING = pattern(r'("[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z))', re.DOTALL)
 CONTROL = pattern(r"[\x00-\x1f]")

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct, field
 
+from tracetui.core.columns import I64
 from tracetui.formats.chrome_json.repair_event import (
     AFTER_VALUE,
     BARE,
@@ -23,7 +24,6 @@ from tracetui.formats.chrome_json.repair_event import (
     TRAILING,
     WORD,
 )
-from tracetui.formats.columns import I64
 
 _STEP = np.zeros(256, dtype=np.int8)
 _STEP[list(b"{[")] = 1

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from tracetui.core.columns import I32, I64, NO_ID, NO_TIME
 from tracetui.formats.chrome_json.schema import RAW_FIELDS, Mode
 from tracetui.formats.chrome_json.times import (
     FLOAT_LIMIT,
@@ -23,7 +24,6 @@ from tracetui.formats.chrome_json.times import (
     from_texts,
     shrink,
 )
-from tracetui.formats.columns import I32, I64, NO_ID, NO_TIME
 from tracetui.formats.store import Tables
 
 _NAME_LIMIT = 1 << 16

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from tracetui.core.columns import I32, I64, Array
+from tracetui.core.native import load_library
 from tracetui.formats.chrome_json.scan import Separator
-from tracetui.formats.columns import I32, I64, Array
-from tracetui.formats.native import load_library
 from tracetui.formats.store import POINT_COLUMNS, SLICE_COLUMNS, Numbered, Tables
 
 AHEAD = 1 << 22

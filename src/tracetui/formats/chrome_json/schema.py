@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from tracetui.formats.columns import NO_ID, NO_TIME
+from tracetui.core.columns import NO_ID, NO_TIME
 
 _PHASES = ("X", "B", "E", "i", "I", "C", "s", "t", "f", "M", "b", "n", "e", "S", "T", "F")
 _CATEGORIES = (

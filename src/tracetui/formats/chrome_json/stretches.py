@@ -7,8 +7,8 @@ import sys
 
 from msgspec import Struct
 
+from tracetui.core.threads import usable_cores
 from tracetui.formats.chrome_json.scan import Separator
-from tracetui.formats.machine import usable_cores
 from tracetui.formats.window import Window
 
 BLOCK = 1 << 24

@@ -16,7 +16,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 import numpy as np
 
-from tracetui.formats.columns import F64, I64, NO_TIME, TIME_LIMIT
+from tracetui.core.columns import F64, I64, NO_TIME, TIME_LIMIT
 
 FLOAT_LIMIT = float(1 << 43)
 """Below this many microseconds, a float64 still resolves single nanoseconds."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from tracetui.core.patterns import pattern
 from tracetui.formats.chrome_json.schema import RAW_FIELDS
-from tracetui.patterns import pattern
 
 _CLOSED = pattern(rb'\]\s*(?:\}\s*\Z|,\s*"|\Z)')
 _BUDGET = 32

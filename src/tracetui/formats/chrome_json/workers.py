@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from tracetui.core.columns import Array
+from tracetui.core.threads import BLAS_THREADS
 from tracetui.formats.chrome_json.chunks import Ending, Reader
 from tracetui.formats.chrome_json.intake import Packed
 from tracetui.formats.chrome_json.stretches import Stretch, Supply
 from tracetui.formats.chrome_json.worker import LENGTHS, read_stretch, write_all
-from tracetui.formats.columns import Array
-from tracetui.formats.machine import BLAS_THREADS
 
 _PIPE = 1 << 20
 """Bytes of the pipe from a worker, which else waits every 64 kB: this process decodes, too, and seldom lets

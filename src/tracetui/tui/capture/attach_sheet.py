@@ -20,14 +20,14 @@ from textual.widget import Widget
 from tracetui.capture.live.ask import record
 from tracetui.capture.live.model import Again, AttachError, LiveEvent, Recorded, Wanted
 from tracetui.capture.live.processes import Job, jobs, processes, with_gpus
-from tracetui.cells import cell, clauses
-from tracetui.copying import replace
-from tracetui.safe_text import plain
-from tracetui.tables.jobs import jobs_table
+from tracetui.core.cells import cell, clauses
+from tracetui.core.copying import replace
+from tracetui.core.safe_text import plain
 from tracetui.tui.bindings import bind
 from tracetui.tui.drawn import Drawn
 from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.tables.view import TableView
+from tracetui.views.jobs import jobs_table
 
 N = TypeVar("N", int, float)
 

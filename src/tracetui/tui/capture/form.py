@@ -12,7 +12,7 @@ import msgspec
 
 from tracetui.capture.catalog import WORKLOADS, Option
 from tracetui.capture.options import OPTIONS, PROGRAMS, CaptureOptions, OptionError
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.session.paths import meta_file
 
 CHOOSE = "← → choose one; or type module:function or script.py"

@@ -9,9 +9,8 @@ from textual.strip import Strip
 
 from tracetui.capture.catalog import WORKLOADS, Option
 from tracetui.capture.options import CaptureOptions
-from tracetui.cells import cell, fits, middle, wrap
-from tracetui.safe_text import plain
-from tracetui.tables.model import scrolled
+from tracetui.core.cells import cell, fits, middle, wrap
+from tracetui.core.safe_text import plain
 from tracetui.tui.bindings import bind
 from tracetui.tui.capture.form import (
     ARGUMENTS,
@@ -28,6 +27,7 @@ from tracetui.tui.drawn import Drawn
 from tracetui.tui.footer import Footer
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_bar
+from tracetui.views.model import scrolled
 
 LABEL, VALUE = 14, 30
 WIDE = 110

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tracetui.capture.events import CaptureEvent, Failed, Note, Output, Phase, Progress, phase_times
-from tracetui.cells import clip, wrap
-from tracetui.safe_text import plain
+from tracetui.core.cells import clip, wrap
+from tracetui.core.safe_text import plain
 
 
 class Line(NamedTuple):

@@ -7,14 +7,14 @@ from functools import partial
 
 from textual.strip import Strip
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
+from tracetui.core.units import plural
 from tracetui.session.paths import trace_stem, typed_path
 from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.prompts import Prompts, Question
 from tracetui.tui.export import PICTURE_ENDINGS, ExportError, deliver, picture_text, table_text
 from tracetui.tui.panes import NUMBERS
 from tracetui.tui.textual_private import lines_of
-from tracetui.units import plural
 
 COPIED_ROWS = 200
 NO_TABLE = f"no table is open: press 1 to {NUMBERS}"
@@ -66,7 +66,7 @@ class ExportKeys:
         if event is None:
             self.host.say("select an event first")
             return
-        from tracetui.report.facts import event_facts
+        from tracetui.views.event import event_facts
 
         results = self.host.session.active.results
         memory = results.memory() if results.ready("memory") else None
@@ -82,7 +82,7 @@ class ExportKeys:
         if pane.busy or not len(pane.order):
             self.host.say(NOT_YET if pane.busy else "the table has no rows to copy")
             return
-        from tracetui.tables.writers import as_markdown, row_count
+        from tracetui.views.writers import as_markdown, row_count
 
         some = pane.order[:COPIED_ROWS]
         rows, of = (row_count(pane.table, order) for order in (some, pane.order))

@@ -6,10 +6,10 @@ from threading import Lock
 
 from textual.timer import Timer
 
+from tracetui.core.units import plural
 from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.state import why_not_kept
 from tracetui.tui.controllers.host import Host
-from tracetui.units import plural
 
 SAVE_DELAY = 1.0
 """Seconds from the last change until the lanes are saved: a held key moves a lane many times."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tracetui.formats.machine import is_short_of_memory
+from tracetui.core.threads import is_short_of_memory
 from tracetui.trace.indices import prepare
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes.base import JumpToGap
@@ -15,8 +15,8 @@ from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.timeline.messages import GapClicked
 
 if TYPE_CHECKING:
-    from tracetui.analysis.examples import Example
-    from tracetui.analysis.meanings.terms import Term
+    from tracetui.views.examples import Example
+    from tracetui.views.glossary_terms import Term
 
 
 class Navigation:
@@ -100,7 +100,7 @@ class Navigation:
         session = self.host.session
 
         def find() -> None:
-            from tracetui.report.gap_words import find_told
+            from tracetui.views.gap_words import find_told
 
             for recording in session.walk.recordings:
                 recording.idle()
@@ -127,7 +127,7 @@ class Navigation:
             self.host.area.tabs.set_count("gaps", f"{len(results.gaps()):,}")
 
     def action_gap(self, step: int) -> None:
-        from tracetui.tables.gaps import no_gaps
+        from tracetui.views.gaps import no_gaps
 
         if not self.gaps.soon:
             if not self._ordering:

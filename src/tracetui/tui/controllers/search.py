@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from textual.timer import Timer
 
+from tracetui.core.units import plural
 from tracetui.session.query import QueryError
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.prompts import Prompts, Question
-from tracetui.units import plural
 
 PAUSE = 0.06
 """Seconds from the last typed character until the search starts."""

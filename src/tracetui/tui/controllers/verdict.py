@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tracetui.core.units import duration, share
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.navigation import Navigation
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.topline import TopLine, facts
 from tracetui.tui.verdict_line import VerdictLine
-from tracetui.units import duration, share
 
 if TYPE_CHECKING:
-    from tracetui.report.parts import Target
+    from tracetui.views.parts import Target
 
 
 class VerdictKeys:
@@ -40,8 +40,8 @@ class VerdictKeys:
         results = self.host.session.active.results
 
         def find() -> None:
-            from tracetui.analysis.verdict import OF_STEPS
-            from tracetui.report.kept import judged
+            from tracetui.analysis.idle.verdict import OF_STEPS
+            from tracetui.views.kept import judged
 
             for n, found in enumerate(judged(results)):
                 self.evidence, self.words = found.evidence, found.words
@@ -68,8 +68,8 @@ class VerdictKeys:
 
     def pick(self, part: int) -> None:
         """Choose a part of the bar and go to its evidence."""
-        from tracetui.report.parts import evidence
         from tracetui.tui.panes.overview import OverviewPane
+        from tracetui.views.parts import evidence
 
         self.line.chosen = part
         what = self.line.parts[part]

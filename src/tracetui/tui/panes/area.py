@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from tracetui.cells import cell, clauses, clip
+from tracetui.core.cells import cell, clauses, clip
 from tracetui.session.session import Session
 from tracetui.tui.drawn import Drawn
 from tracetui.tui.panes import PAIR_PANES, PANES, PaneSpec, keyed

@@ -7,14 +7,14 @@ from functools import partial
 
 from textual.message import Message
 
-from tracetui.analysis.averages import Averages
-from tracetui.analysis.groups import GROUPS
-from tracetui.analysis.memory import MemoryUse
+from tracetui.analysis.calls.averages import Averages
+from tracetui.analysis.calls.groups import GROUPS
+from tracetui.analysis.calls.memory import MemoryUse
+from tracetui.core.units import duration, plural
 from tracetui.session.session import Session
-from tracetui.tables.averages import averages_table, instances
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
-from tracetui.units import duration, plural
+from tracetui.views.averages import averages_table, instances
 
 
 class AveragesPane(ScopedPane):

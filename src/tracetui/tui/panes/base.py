@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 from textual.worker import Worker, WorkerState
 
-from tracetui.cells import middle
-from tracetui.safe_text import plain
+from tracetui.core.cells import middle
+from tracetui.core.safe_text import plain
+from tracetui.core.units import plural
 from tracetui.session.session import Session
 from tracetui.timeline.scene import Event
 from tracetui.tui.tables.view import TableView
-from tracetui.units import plural
 
 if TYPE_CHECKING:
-    from tracetui.report.parts import Target
+    from tracetui.views.parts import Target
 
 LONGEST_NEEDLE = 16
 """The most cells of a filter's text in a note."""
@@ -157,7 +157,7 @@ class Pane(TableView):
     def term(self) -> str:
         """The glossary's name for the first term in the row under the cursor, or else in the titles; "" for
         none, or if the keys are not the pane's."""
-        from tracetui.analysis.glossary import terms_in
+        from tracetui.views.glossary import terms_in
 
         if self.row is None or self.table is None or not self.has_focus:
             return ""

@@ -8,18 +8,18 @@ from typing import ClassVar
 
 from textual.message import Message
 
-from tracetui.analysis.scope import Scope
+from tracetui.analysis.steps.scope import Scope
 from tracetui.compare.model import Comparison
-from tracetui.report.compare_overview import compare_overview, spreads_text
-from tracetui.report.parts import evidence
 from tracetui.session.session import Session
-from tracetui.tables.compare import Number, numbers
-from tracetui.tables.compare_averages import JoinedAverages, averages_table, joined_averages
 from tracetui.timeline.scene import Event
 from tracetui.trace.model import DEVICE_WORK, Kind
 from tracetui.tui.panes.base import GoToDifference, GoToEvent, JumpToGap
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.panes.scoped import ScopedPane
+from tracetui.views.compare import Number, numbers
+from tracetui.views.compare_averages import JoinedAverages, averages_table, joined_averages
+from tracetui.views.compare_overview import compare_overview, spreads_text
+from tracetui.views.parts import evidence
 
 COMPARING = "comparing A and B …"
 
@@ -73,8 +73,8 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
 
     def explain(self) -> bool:
         """Open a sheet about the line under the cursor. False if there is nothing to say about it."""
-        from tracetui.report.difference import explanation_facts, number_facts
         from tracetui.tui.screens.explain import DifferenceScreen
+        from tracetui.views.difference import explanation_facts, number_facts
 
         comparison, at = self.session.comparing.comparison, self.row
         if comparison is None or at is None:

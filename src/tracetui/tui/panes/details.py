@@ -9,11 +9,11 @@ from textual import work
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from tracetui.cells import same_place
-from tracetui.report.facts import Fact, event_facts, facts_table, trace_facts, wrapped
+from tracetui.core.cells import same_place
 from tracetui.session.session import Session
 from tracetui.trace.model import Trace
 from tracetui.tui.panes.base import Jump, Pane
+from tracetui.views.event import Fact, event_facts, facts_table, trace_facts, wrapped
 
 LABEL = 12
 

@@ -7,12 +7,12 @@ from functools import partial
 
 from textual.message import Message
 
-from tracetui.analysis.efficiency import EfficiencyRow, EfficiencyTable
+from tracetui.analysis.rates.efficiency import EfficiencyRow, EfficiencyTable
+from tracetui.core.units import plural
 from tracetui.session.session import Session
-from tracetui.tables.efficiency import efficiency_table
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
-from tracetui.units import plural
+from tracetui.views.efficiency import efficiency_table
 
 
 class EfficiencyPane(ScopedPane):

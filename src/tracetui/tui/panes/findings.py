@@ -8,14 +8,14 @@ from typing import ClassVar
 
 from textual.message import Message
 
-from tracetui.analysis.findings import SEVERITIES, Finding, find_findings
-from tracetui.analysis.verdict import communication_text
-from tracetui.cells import same_place
+from tracetui.analysis.idle.verdict import communication_text
+from tracetui.core.cells import same_place
+from tracetui.core.units import plural
+from tracetui.rules import SEVERITIES, Finding, find_findings
 from tracetui.session.session import Session
-from tracetui.tables.findings import FindingLine, finding_lines, findings_table
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
-from tracetui.units import plural
+from tracetui.views.findings import FindingLine, finding_lines, findings_table
 
 
 class FindingsPane(ScopedPane):

@@ -7,14 +7,14 @@ from functools import partial
 
 from textual.message import Message
 
-from tracetui.analysis.causes import Causes, cause_totals
-from tracetui.analysis.gap_list import GapList
+from tracetui.analysis.idle.causes import Causes, cause_totals
+from tracetui.analysis.idle.gap_list import GapList
 from tracetui.analysis.results import Results
+from tracetui.core.units import exact, share
 from tracetui.session.session import Session
-from tracetui.tables.gaps import gaps_table
 from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.scoped import ScopedPane, within
-from tracetui.units import exact, share
+from tracetui.views.gaps import gaps_table
 
 
 def totals_text(gaps: GapList, causes: Causes) -> str:

@@ -13,20 +13,20 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.session.session import Session
-from tracetui.tables.model import Column, Table, scrolled
 from tracetui.tui.bindings import bind
 from tracetui.tui.drawn import Drawn
 from tracetui.tui.panes.base import Follow
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.tui.part_styles import COMPONENTS, component_css, css_name, texture
 from tracetui.tui.tables import drawing
+from tracetui.views.model import Column, Table, scrolled
 
 if TYPE_CHECKING:
-    from tracetui.report.overview import Entry, Overview
-    from tracetui.report.overview_lines import Piece
-    from tracetui.tables.lines import Line
+    from tracetui.views.lines import Line
+    from tracetui.views.overview import Entry, Overview
+    from tracetui.views.overview_lines import Piece
 
 TRACK = "|track"
 """See `report.overview_lines`, which is imported only when there is something to lay out."""
@@ -34,7 +34,7 @@ TRACK = "|track"
 
 def _textured(line: Line) -> Line:
     """The line that names the parts, with the textures that the bar has without colors."""
-    from tracetui.report.overview_lines import MARK
+    from tracetui.views.overview_lines import MARK
 
     names = [role for text, role in line if text == MARK]
     marks = iter([f"{texture(names, n)} " for n in range(len(names))])
@@ -66,7 +66,7 @@ class OverviewPane(ScopedPane):
         self.waiting = "working it out …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        from tracetui.report.kept import kept_overviews  # in this thread: the first picture goes without
+        from tracetui.views.kept import kept_overviews  # in this thread: the first picture goes without
 
         results = self.results.within(self.scope)
         place, _ = scope_texts(results)  # the first sentence says how busy it is
@@ -117,7 +117,7 @@ class OverviewPane(ScopedPane):
         """The lines, laid out for this width."""
         laid = self.size.width - 2, self.page, len(self.order)
         if self.overview is not None and self._laid != laid:
-            from tracetui.report.overview_lines import lay_out
+            from tracetui.views.overview_lines import lay_out
 
             self._laid = laid
             self._lines = lay_out(self.overview, laid[0], set(self.order.tolist()), self.page)

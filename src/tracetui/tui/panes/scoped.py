@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from tracetui.analysis.results import Results
-from tracetui.analysis.scope import Scope
+from tracetui.analysis.steps.scope import Scope
+from tracetui.core.units import exact, share_of
 from tracetui.session.session import Session
 from tracetui.tui.panes.base import Pane
 from tracetui.tui.textual_private import once_drawn
-from tracetui.units import exact, share_of
 
 LOADING = "loading"
 """The group of the workers that make the panes' tables."""

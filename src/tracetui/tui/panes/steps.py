@@ -7,12 +7,12 @@ from functools import partial
 
 from textual.message import Message
 
-from tracetui.analysis.steps import StepRow, Steps
+from tracetui.analysis.steps.steps import StepRow, Steps
+from tracetui.core.units import plural
 from tracetui.session.session import Session
-from tracetui.tables.steps import steps_table, steps_within, table_rows
 from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane, within
-from tracetui.units import plural
+from tracetui.views.steps import steps_table, steps_within, table_rows
 
 UNUSUAL = "! differs: = says why"
 

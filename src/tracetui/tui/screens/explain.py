@@ -11,19 +11,19 @@ from rich.cells import cell_len
 from textual import work
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from tracetui.analysis.explain import Explanation, explain, explain_alone
-from tracetui.analysis.glossary import terms_in, terms_of
-from tracetui.analysis.meanings.terms import Term
 from tracetui.analysis.results import Results
-from tracetui.cells import middle, same_place, wrap
-from tracetui.report.facts import Fact, facts_table, wrapped
-from tracetui.report.gap_words import gap_facts
+from tracetui.core.cells import middle, same_place, wrap
+from tracetui.core.units import duration, exact
 from tracetui.session.walk import Walk
 from tracetui.tui.bindings import bind
 from tracetui.tui.panes.base import failure
 from tracetui.tui.screens.sheet import Rows, TableSheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
-from tracetui.units import duration, exact
+from tracetui.views.event import Fact, facts_table, wrapped
+from tracetui.views.explain import Explanation, explain, explain_alone
+from tracetui.views.gap_words import gap_facts
+from tracetui.views.glossary import terms_in, terms_of
+from tracetui.views.glossary_terms import Term
 
 HINTS = (
     ("Esc", "close", "leave"),

@@ -11,19 +11,19 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker
 
-from tracetui.analysis.examples import Example
-from tracetui.analysis.glossary import example
-from tracetui.analysis.meanings.terms import TERMS, Term
 from tracetui.analysis.results import Results
-from tracetui.cells import wrap
+from tracetui.core.cells import wrap
+from tracetui.core.units import duration, plural
 from tracetui.session.walk import Walk
-from tracetui.tables.model import Column, Table
-from tracetui.tables.names import short_of
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.picker import Choice, PickList, fitting
 from tracetui.tui.screens.sheet import ListSheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
-from tracetui.units import duration, plural
+from tracetui.views.examples import Example
+from tracetui.views.glossary import example
+from tracetui.views.glossary_terms import TERMS, Term
+from tracetui.views.model import Column, Table
+from tracetui.views.names import short_of
 
 HINTS = (("Esc", "back", "leave"), ("Enter", "to the example", "choose"), ("↑↓", "choose", ""))
 SETTLED = 0.15

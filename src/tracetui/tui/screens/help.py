@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from textual.widget import Widget
 
-from tracetui.cells import cell, wrap
+from tracetui.core.cells import cell, wrap
 from tracetui.tui.bindings import ACTIONS, PANES, Action, bind, groups, key_text
 from tracetui.tui.drawn import Run, ScrolledLines
 from tracetui.tui.screens.sheet import Sheet

@@ -13,12 +13,12 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.strip import Strip
 
-from tracetui.cells import cell, wrap
+from tracetui.core.cells import cell, wrap
+from tracetui.core.units import size
 from tracetui.tui.bindings import bind
 from tracetui.tui.drawn import Drawn, Run
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.textual_private import forget_drawn
-from tracetui.units import size
 
 if TYPE_CHECKING:
     from tracetui.session.recording import Recording

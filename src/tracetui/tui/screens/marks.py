@@ -10,19 +10,19 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
+from tracetui.core.units import instant, plural
 from tracetui.session.marks import Mark, Marks
 from tracetui.session.paths import trace_stem, typed_path
 from tracetui.session.walk import Walk
-from tracetui.tables.model import Column, Table
-from tracetui.tables.writers import TABLE_ENDINGS
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import bind
 from tracetui.tui.export import ExportError, deliver, table_text
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.sheet import TableSheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
-from tracetui.units import instant, plural
+from tracetui.views.model import Column, Table
+from tracetui.views.writers import TABLE_ENDINGS
 
 HINTS = (
     ("Esc", "back", "leave"),

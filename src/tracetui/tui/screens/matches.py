@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tracetui.core.units import fixed, instant, plural
 from tracetui.session.walk import Walk
-from tracetui.tables.model import Column, Table
-from tracetui.tables.names import short_of
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.bindings import bind
 from tracetui.tui.screens.sheet import TableSheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
-from tracetui.units import fixed, instant, plural
+from tracetui.views.model import Column, Table
+from tracetui.views.names import short_of
 
 HINTS = (
     ("Esc", "back", "leave"),

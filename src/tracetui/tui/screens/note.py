@@ -9,11 +9,11 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 from textual.widgets.text_area import Edit, EditResult
 
-from tracetui.safe_text import plain
+from tracetui.core.safe_text import plain
+from tracetui.core.units import instant
 from tracetui.session.marks import LABEL_LIMIT, NOTE_LIMIT, Mark, cleaned, safe_lines
 from tracetui.tui.bindings import bind
 from tracetui.tui.screens.sheet import Sheet
-from tracetui.units import instant
 
 HINTS = (("Ctrl+S", "save", "keep"), ("Esc", "discard", "leave"), ("Tab", "label, note", ""))
 LINES = 9

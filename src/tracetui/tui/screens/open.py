@@ -12,19 +12,19 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
 
-from tracetui.cells import middle
+from tracetui.core.cells import middle
 from tracetui.session.folder import Found
 from tracetui.session.paths import TRACE_ENDINGS, typed_path
 from tracetui.session.recent import recent_traces
 from tracetui.session.samples import samples
 from tracetui.session.state import resolved
 from tracetui.session.trace_list import Choice, choices, completed
-from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.picker import PickList
 from tracetui.tui.screens.sheet import ListSheet
 from tracetui.tui.tables.view import TableView
+from tracetui.views.model import Column, Table
 
 HINTS = (
     ("Esc", "close", "leave"),

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
+from tracetui.core.units import size
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.timeline.themes import DARK, Theme
@@ -26,7 +27,6 @@ from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.timeline.view import TimelineView
 from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
-from tracetui.units import size
 
 LATER = "that is known once the whole file is read"
 HINTS = (

@@ -9,12 +9,12 @@ from textual import events
 from textual.binding import BindingType
 from textual.widget import Widget
 
-from tracetui.tables.model import Column, Table
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Hints
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.sheet import ListSheet, Rows
 from tracetui.tui.tables.view import TableView
+from tracetui.views.model import Column, Table
 
 HINTS = (("Esc", "close", "leave"), ("Enter", "run", "choose"), ("↑↓", "choose", ""))
 

@@ -19,7 +19,7 @@ from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.cells import clauses, middle
+from tracetui.core.cells import clauses, middle
 from tracetui.session.session import Session
 from tracetui.session.walk import Place, Walk, nothing
 from tracetui.tui.bindings import bind

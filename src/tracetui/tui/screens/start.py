@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from tracetui import __version__
-from tracetui.cells import cell
+from tracetui.core.cells import cell
 from tracetui.session.folder import Found
 from tracetui.tui.bindings import bind
 from tracetui.tui.drawn import Drawn

@@ -7,14 +7,14 @@ from textual.worker import get_current_worker
 
 from tracetui.analysis.results import Results
 from tracetui.compare.model import Comparison
-from tracetui.report.compare_overview import compare_overview
-from tracetui.report.facts import Fact, wrapped
+from tracetui.core.units import plural
 from tracetui.session.walk import Walk
 from tracetui.tui.bindings import bind
 from tracetui.tui.screens.explain import LinesSheet
 from tracetui.tui.screens.sheet import WalkingSheet
 from tracetui.tui.tables.view import TableView
-from tracetui.units import plural
+from tracetui.views.compare_overview import compare_overview
+from tracetui.views.event import Fact, wrapped
 
 HINTS = (("Esc", "close", "leave"), ("Enter", "go to the event", "choose"), ("↑↓", "read", ""))
 

@@ -8,8 +8,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tracetui.cells import cell, clauses, clip, middle, wrap
-from tracetui.tables.model import Column, Table
+from tracetui.core.cells import cell, clauses, clip, middle, wrap
+from tracetui.views.model import Column, Table
 
 Columns = Sequence[tuple[Column, int]]
 """The visible columns and their widths in cells."""

@@ -10,11 +10,11 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from tracetui.tables.model import I64, Column, Table, arrange, fit, next_sort, scrolled
 from tracetui.tui.bindings import bind
 from tracetui.tui.drawn import Scrolled
 from tracetui.tui.tables import drawing
 from tracetui.tui.tables.delta_table import DeltaLines
+from tracetui.views.model import I64, Column, Table, arrange, fit, next_sort, scrolled
 
 EMPTY = np.zeros(0, dtype=np.int64)
 

@@ -9,13 +9,13 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.analysis.flow import place_of
-from tracetui.cells import clauses
+from tracetui.analysis.calls.flow import place_of
+from tracetui.core.cells import clauses
+from tracetui.core.units import duration, tick
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
 from tracetui.tui.timeline.delta_strips import whole
-from tracetui.units import duration, tick
 
 Part = tuple[str, bool]
 """A text, and whether it is bright."""

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
-from tracetui.copying import replace
+from tracetui.core.copying import replace
 from tracetui.session.session import Session
 from tracetui.timeline.canvas import Packed
 from tracetui.timeline.frame import paint

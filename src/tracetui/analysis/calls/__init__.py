@@ -1,0 +1,1 @@
+"""Who called what: averages, sums, launches, flows, graphs, chains of callers."""

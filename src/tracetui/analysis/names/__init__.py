@@ -1,0 +1,4 @@
+"""Decodes the names of GPU kernels: one module per family of names.
+
+Use `tracetui.analysis.names.kernel_names`, which asks each family in turn.
+"""

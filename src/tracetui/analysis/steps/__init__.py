@@ -1,0 +1,1 @@
+"""Which stretch of a trace is meant: its steps, and the scope of a question."""

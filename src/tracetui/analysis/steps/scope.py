@@ -1,0 +1,279 @@
+"""Scopes: what a table covers. The whole trace, one step, a range of time, or what the screen shows.
+
+An event belongs to the scope that it **starts** in. For a step, a device event belongs where its *launch*
+starts: work that a step launched is that step's work, even if the device runs it after the step's end on the
+CPU. An event counts with its full duration; it is not cut at the scope's borders. So the steps and everything
+outside all steps add up to the whole trace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+from tracetui.analysis.select import called
+from tracetui.core.columns import counted
+from tracetui.core.copying import replace
+from tracetui.core.safe_text import plain
+from tracetui.core.units import instant
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import I32, I64, Bool, kept_by_trace
+from tracetui.trace.unknown import captures, launched_unrecorded, launches_by_time
+
+if TYPE_CHECKING:
+    from tracetui.analysis.steps.step_sources import Found
+
+NO_STEP = -1
+UNFINISHED = 0.1
+"""If more launches of the first or last steps than this led to nothing in the trace, no device was recorded
+then."""
+NEVER = np.iinfo(np.int64).min
+"""Earlier than all other times: stands for a launch from before the recording."""
+
+
+class Scope(Struct, frozen=True):
+    """A range of time [start, end) in ns. `by_launch`: device events belong where their launch is."""
+
+    kind: str
+    """One of "whole", "step", "range", "viewport"."""
+    start: int = 0
+    end: int = 0
+    label: str = "whole trace"
+    """Ready to show."""
+    by_launch: bool = False
+    step: int = NO_STEP
+    """Index into the trace's steps, for kind "step"."""
+
+
+WHOLE = Scope("whole")
+_IS_WORK = np.isin(np.arange(len(Kind)), DEVICE_WORK)
+"""By kind."""
+
+
+class StepTable(Struct, frozen=True):
+    """The steps of a trace, by time. Arrays of one length."""
+
+    event: I64
+    """The annotation's slice or, if steps are not annotated, one that belongs to the step."""
+    number: I64
+    """N of `ProfilerStep#N`, or of another annotation that counts up; else the position."""
+    start: I64
+    end: I64
+    name: str
+    """`ProfilerStep`, or the annotation that was chosen or found."""
+    source: str = ""
+    """Where the steps come from: "ProfilerStep" (in a file of several ranks "ProfilerStep of RANK"),
+    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" if there are
+    none. Safe to show."""
+    unrecorded: int = 0
+    """How many steps before or after these have no recorded device work."""
+
+    @property
+    def annotated(self) -> bool:
+        """Whether each step is exactly as long as its slice `event`."""
+        return self.source.startswith(("ProfilerStep", "annotation "))
+
+    @property
+    def base(self) -> str:
+        """What shares of all the steps are shares of, for sentences."""
+        return "of the step" if len(self) == 1 else "of the steps"
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    def only(self, keep: Bool) -> StepTable:
+        """The steps in a mask."""
+        if keep.all():
+            return self
+        return replace(
+            self, **{name: getattr(self, name)[keep] for name in ("event", "number", "start", "end")}
+        )
+
+    def scope(self, i: int) -> Scope:
+        """The scope of the i-th step."""
+        return Scope("step", int(self.start[i]), int(self.end[i]), f"step {self.number[i]}", True, i)
+
+
+def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
+    """The plausible `ProfilerStep#N` annotations, or those named `annotation`, by time.
+
+    If a trace has no `ProfilerStep`, the steps that `step_sources` finds.
+    """
+    if annotation is not None:
+        return _annotated(trace, annotation)
+    return _steps(trace)
+
+
+@kept_by_trace
+def _steps(trace: Trace) -> StepTable:
+    table = _annotated(trace, None)
+    if not len(table) and (found := _other_steps(trace)) is not None:
+        table = StepTable(found.event, found.number, found.start, found.end, found.name, found.source)
+    return _recorded(trace, table) if len(table) else table
+
+
+def _recorded(trace: Trace, table: StepTable) -> StepTable:
+    """The table without the first and last steps whose launches led to nothing in the trace: the devices were
+    not recorded yet, or no longer."""
+    time, ran = launches_by_time(trace)
+    low, high = np.searchsorted(time, table.start), np.searchsorted(time, table.end)
+    asked, done = high - low, np.diff(np.append(0, np.cumsum(ran))[[low, high]], axis=0)[0]
+    if not done.any():
+        return table
+    part = done / np.maximum(asked, 1)
+    captured = np.diff(np.searchsorted(captures(trace), [table.start, table.end]), axis=0)[0] > 0
+    there = (asked == 0) | captured | (part >= (1 - UNFINISHED) * part.max())
+    late = np.minimum(high, launched_unrecorded(trace)) - low > UNFINISHED * asked
+    begin, end = int(np.argmin(late)), len(table) - int(np.argmax(there[::-1]))
+    at = np.arange(len(table))
+    kept = table.only((at >= begin) & (at < end))
+    return replace(kept, unrecorded=len(table) - len(kept)) if len(kept) else table
+
+
+def _other_steps(trace: Trace) -> Found | None:
+    from tracetui.analysis.steps.step_sources import (
+        find_sources,  # imported here: most traces have `ProfilerStep`
+    )
+
+    return find_sources(trace)
+
+
+def _annotated(trace: Trace, annotation: str | None) -> StepTable:
+    """The annotations with this name; for None, `ProfilerStep#N`."""
+    numbers = np.full(len(trace.names), NO_STEP, dtype=np.int64)
+    wanted = np.zeros(len(trace.names), dtype=np.bool_)
+    for index, name in enumerate(trace.names):
+        if annotation is None:
+            text = name[13:] if name.startswith("ProfilerStep#") else ""
+            if text.isascii() and text.isdigit() and len(text) < 19:
+                numbers[index], wanted[index] = int(text), True
+        elif name == annotation:
+            wanted[index] = True
+    kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)
+    at = called(trace, {trace.names[i] for i in np.flatnonzero(wanted).tolist()}.__contains__)
+    at = at[np.isin(trace.kind[at], kinds) & ~trace.implausible[at]]
+    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    order = np.lexsort((-end, start))
+    at, start, end = at[order], start[order], end[order]
+    number = numbers[trace.name[at]]
+    if annotation is not None:
+        number = np.arange(len(at), dtype=np.int64)
+    elif len(at) > 1:  # a step that is in the file twice counts once
+        again = (np.diff(number) == 0) & (np.diff(start) == 0) & (np.diff(end) == 0)
+        once = np.append(True, ~(again & (np.diff(trace.lane[at]) == 0)))
+        at, start, end, number = at[once], start[once], end[once], number[once]
+    of = ""
+    if annotation is None and (several := _one_process(trace, at, start, end)) is not None:
+        mine, of = several
+        at, start, end, number = at[mine], start[mine], end[mine], number[mine]
+    source = (
+        (f"ProfilerStep{of}" if annotation is None else f"annotation {plain(annotation)}") if len(at) else ""
+    )
+    return StepTable(at, number, start, end, annotation or "ProfilerStep", source)
+
+
+def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:
+    """In a file of several processes whose steps overlap: (mask of the steps of the process that launched
+    most, " of RANK" or " of one process"). None for other files."""
+    process = np.array([lane.process for lane in trace.lanes], dtype=np.int64)[trace.lane[at]]
+    if len(np.unique(process)) < 2 or bool(np.all(np.maximum.accumulate(end[:-1]) <= start[1:])):
+        return None
+    from tracetui.analysis.steps.step_sources import main_process
+
+    main = main_process(trace)
+    chosen = main if main in process else int(process[0])
+    rank = trace.processes[chosen].rank
+    return process == chosen, f" of {rank or 'one process'}"
+
+
+def step_of(steps: StepTable, time: I64) -> I32:
+    """The step that each time is in (the latest to start that has not ended), or NO_STEP. Shape of `time`."""
+    if not len(steps):
+        return np.full(len(time), NO_STEP, dtype=np.int32)
+    at = np.searchsorted(steps.start, time, side="right") - 1
+    inside = (at >= 0) & (time < steps.end[at])
+    # If steps overlap, an earlier one may contain a time that the latest to start does not.
+    for back in range(1, len(steps)):
+        if not bool(np.any(steps.end[:-back] > steps.start[back:])):
+            break
+        earlier = np.maximum(at - back, 0)
+        found = ~inside & (at - back >= 0) & (time < steps.end[earlier])
+        at = np.where(found, earlier, at)
+        inside |= found
+        if back >= 64:
+            break
+    return np.where(inside, at, NO_STEP).astype(np.int32)
+
+
+def count_in(steps: StepTable, time: I64) -> I64:
+    """How many of the times are in each step."""
+    return counted(step_of(steps, time) + 1, len(steps) + 1)[1:]
+
+
+def launch_times(trace: Trace, at: I64) -> I64:
+    """When the work of each slice of `at` began on the CPU. Shape of `at`.
+
+    For a device event this is its launch's start; for a GPU annotation, the start of the CPU annotation; for
+    all others, and without a link in the trace, the slice's own start. It is `NEVER` for device events
+    without a launch that run before their stream's first event with one: they were queued before the
+    recording began, and belong to none of its steps, however far they run into the first ones.
+    """
+    cause = trace.launch[at].astype(np.int64)
+    shadows = np.flatnonzero(trace.kind[at] == Kind.GPU_ANNOTATION)
+    if len(shadows):
+        cause[shadows] = _annotation_with_id(trace, trace.external_id[at[shadows]])
+    time = np.where(cause >= 0, trace.start[cause], trace.start[at])
+    unlinked = np.flatnonzero(cause < 0)
+    unlinked = unlinked[_IS_WORK[trace.kind[at[unlinked]]]]
+    early = trace.start[at[unlinked]] < _first_launched(trace)[trace.lane[at[unlinked]]]
+    time[unlinked[early]] = NEVER
+    return time
+
+
+@kept_by_trace
+def _first_launched(trace: Trace) -> I64:
+    """Per lane, the start of its first event with a launch; `NEVER` if it has none."""
+    first = np.full(len(trace.lanes), NEVER, dtype=np.int64)
+    for i, lane in enumerate(trace.lanes):
+        linked = trace.launch[lane.first : lane.last] >= 0
+        if linked.any():
+            first[i] = trace.start[lane.first + int(np.argmax(linked))]
+    return first
+
+
+def _annotation_with_id(trace: Trace, ids: I64) -> I64:
+    """The CPU annotation with each id (its device counterpart has the same id), -1 for none."""
+    found = np.flatnonzero((trace.kind == Kind.ANNOTATION) & (trace.external_id > 0))
+    if not len(found):
+        return np.full(len(ids), -1, dtype=np.int64)
+    found = found[np.argsort(trace.external_id[found], kind="stable")]
+    own = trace.external_id[found]
+    at = np.minimum(np.searchsorted(own, ids), len(own) - 1)
+    return np.where(own[at] == ids, found[at], -1)
+
+
+def step_scope(trace: Trace, number: int, annotation: str | None = None) -> Scope:
+    """The scope of step N. Raises LookupError, with a message for the user, if there is no such step."""
+    steps = find_steps(trace, annotation)
+    found = np.flatnonzero(steps.number == number)
+    if not len(found):
+        there = f"{steps.number.min()} to {steps.number.max()}" if len(steps) else "none"
+        raise LookupError(f"no step {number} in this trace (steps: {there})")
+    return steps.scope(int(found[0]))
+
+
+def range_scope(start: int, end: int, kind: str = "range") -> Scope:
+    """The scope of a range of time, `kind` "range" or "viewport". Raises ValueError for an empty one."""
+    if end <= start:
+        raise ValueError("the range is empty")
+    return Scope(kind, start, end, f"{instant(start)} to {instant(end)}")
+
+
+def members(trace: Trace, scope: Scope | None, at: I64) -> Bool:
+    """Which of the slices `at` belong to the scope. Shape of `at`."""
+    if scope is None or scope.kind == "whole":
+        return np.ones(len(at), dtype=np.bool_)
+    time = launch_times(trace, at) if scope.by_launch else trace.start[at]
+    return np.asarray((time >= scope.start) & (time < scope.end), dtype=np.bool_)

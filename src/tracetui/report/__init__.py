@@ -1,1 +1,0 @@
-"""Results become text, Markdown and JSON, for people and scripts."""

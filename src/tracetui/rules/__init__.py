@@ -1,0 +1,152 @@
+"""Findings: rules over a trace, each with its evidence, an explanation, and what to try.
+
+A rule is a function that takes the shared results and yields findings; `RULES` lists them. There is no
+finding without evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from tracetui.analysis.results import Results
+from tracetui.core.threads import threads_for, together
+from tracetui.rules import (
+    anomaly,
+    attention,
+    casts,
+    communication,
+    compiled,
+    contiguous,
+    copies,
+    data_loading,
+    grids,
+    interpreter_lock,
+    kernels,
+    memory,
+    ops,
+    products,
+    recording,
+    several_gpus,
+    slow_calls,
+    slow_steps,
+    spread,
+    start,
+    streams,
+    use,
+    waits,
+)
+from tracetui.rules.model import SEVERITIES, Finding, Rule
+from tracetui.trace.unknown import idle_known
+
+__all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
+
+RULES: dict[str, Rule] = {
+    "overhead_bound": use.overhead_bound,
+    "little_use": use.little_use,
+    "idle_time": use.idle_time,
+    "out_of_memory": memory.out_of_memory,
+    "allocations": use.allocations,
+    "between_kernels": use.between_kernels,
+    "compiling": compiled.compiling,
+    "initialisation": start.initialisation,
+    "cold_start": start.cold_start,
+    "slow_steps": slow_steps.slow_steps,
+    "profiler_overhead": recording.profiler_overhead,
+    "work_in_flight_at_start": start.work_in_flight_at_start,
+    "before_the_first_op": start.before_the_first_op,
+    "slow_calls": slow_calls.slow_calls,
+    "interpreter_lock": interpreter_lock.interpreter_lock,
+    "data_loading": data_loading.data_loading,
+    "gpus_in_turn": several_gpus.gpus_in_turn,
+    "data_parallel": several_gpus.data_parallel,
+    "communication": communication.communication,
+    "small_collectives": communication.small_collectives,
+    "blocking_launches": waits.blocking_launches,
+    "ddp_copies": communication.ddp_copies,
+    "blocking_calls": waits.blocking_calls,
+    "explicit_waits": waits.explicit_waits,
+    "unfused_attention": attention.unfused_attention,
+    "hotspot": kernels.hotspot,
+    "memory_bound": kernels.memory_bound,
+    "small_grids": grids.small_grids,
+    "short_calls": kernels.short_calls,
+    "fp32_products": products.fp32_products,
+    "plain_convolutions": products.plain_convolutions,
+    "double_precision": products.double_precision,
+    "unaligned_products": products.unaligned_products,
+    "optimizer_loop": ops.optimizer_loop,
+    "anomaly_detection": anomaly.anomaly_detection,
+    "recomputation": ops.recomputation,
+    "tensor_loops": ops.tensor_loops,
+    "type_conversions": casts.type_conversions,
+    "layout_conversions": products.layout_conversions,
+    "contiguous_copies": contiguous.contiguous_copies,
+    "spread": spread.spread,
+    "streams_in_turn": streams.streams_in_turn,
+    "copy_before_product": copies.copy_before_product,
+    "pageable_memory": copies.pageable_memory,
+    "exposed_copies": copies.exposed_copies,
+    "slow_copies": copies.slow_copies,
+    "compiled_overhead": compiled.compiled_overhead,
+    "fused_kernels": compiled.fused_kernels,
+    "cuda_graphs": compiled.cuda_graphs,
+    "graph_capture": recording.graph_capture,
+    "recording_cost": recording.recording_cost,
+    "waiting_at_the_end": waits.waiting_at_the_end,
+    "look_at_the_children": ops.look_at_the_children,
+    "wide_first_step": start.wide_first_step,
+    "metadata_only": ops.metadata_only,
+    "planned_launches": ops.planned_launches,
+}
+"""Every rule, by name. Of findings of one severity that are of equal worth, this order decides."""
+
+OF_THE_CPU = ("compiling", "data_loading")
+"""The rules that need neither launches nor what the device did: those of a file that is cut off."""
+BEFORE_THE_VERDICT = ("metadata_only", "interpreter_lock", "spread")
+"""Rules that take long and do not need the verdict, so they are looked at while it is being made."""
+
+
+def find_findings(results: Results) -> tuple[Finding, ...]:
+    """The findings of all rules on a trace or a part of it: the most severe first, and of these the one with
+    the largest share of the time. The results keep them: later calls are free.
+    """
+    return results.kept("findings", partial(_find, results))
+
+
+def _find(results: Results) -> tuple[Finding, ...]:
+    threads = threads_for(len(results.trace))
+    begun: list[Callable[[], object]] = [results.gaps, results.cpu_time]
+    together(begun, threads)
+    known = idle_known(results.trace)
+    span = sum(gaps.span for gaps in results.gaps().devices)
+
+    def worth(finding: Finding) -> tuple[int, float]:
+        rank, numbers = SEVERITIES.index(finding.severity), finding.numbers
+        if finding.severity == "info":  # these help to read the trace, and have the order of `RULES`
+            return rank, 0.0
+        if "device_ns" in numbers and span:
+            return rank, -numbers["device_ns"] / span
+        return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
+
+    names = [*RULES] if known else [*OF_THE_CPU]
+    found: dict[str, list[Finding]] = {}
+
+    def find(some: Sequence[str], *needs: Callable[[], object]) -> None:
+        rules = [partial(_of_rule, RULES[name], results) for name in some]
+        made: list[Any] = together([*needs, *rules], threads)
+        found.update(zip(some, made[len(needs) :], strict=True))
+
+    if known:  # first what most rules need: a thread that waits for it does not help to make it
+        whole: list[Callable[[], object]] = [results.split, results.launches, results.own_time]
+        find((), *whole, results.outermost_ops, results.work_op, results.step_windows, results.time_by_kind)
+        find(BEFORE_THE_VERDICT, results.verdict, results.device_causes, results.short_kernels)
+    find([name for name in names if name not in found])
+    results.forget("own_time", "calls_of_lanes", "outermost_ops")
+    return tuple(sorted(chain.from_iterable(found[name] for name in names), key=worth))
+
+
+def _of_rule(rule: Callable[[Results], Iterator[Finding]], results: Results) -> list[Finding]:
+    return list(rule(results))

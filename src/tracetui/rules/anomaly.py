@@ -1,0 +1,64 @@
+"""The rule on autograd's anomaly mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.idle.verdict import OF_RECORDING
+from tracetui.analysis.results import Results
+from tracetui.core.columns import unique
+from tracetui.core.units import duration, plural, share
+from tracetui.rules.model import MEDIUM, Finding, first_of, longest_first
+from tracetui.trace import Kind
+from tracetui.trace.model import I64
+
+ANOMALY_SHARE = 0.05
+_CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
+
+
+def is_node(name: str) -> bool:
+    return name.startswith("autograd::engine::evaluate_function")
+
+
+def checked_for_nan(results: Results) -> I64:
+    """The ops with which autograd's anomaly mode looks at what every node of the backward pass returns."""
+    trace, test = results.trace, results.named("aten::_is_any_true".__eq__)
+    at = results.slices(Kind.CPU_OP, _CHECKS.__contains__)
+    node = trace.parent[at]
+    inside = node >= 0
+    inside[inside] = results.named(is_node)[trace.name[node[inside]]]
+    at, node = at[inside], node[inside]
+    return at[np.isin(node, node[test[trace.name[at]]])]
+
+
+FIRST_TURN_OFF = (
+    "First turn off autograd's anomaly detection: it is for debugging, and waits for the GPU after each node "
+    "of the backward pass."
+)
+"""What to try against anything else."""
+
+
+def anomaly_detection(results: Results) -> Iterator[Finding]:
+    """Autograd's anomaly mode is on: it checks each gradient, and waits for the answer."""
+    trace, at = results.trace, checked_for_nan(results)
+    total, span = int(trace.duration[at].sum()), results.span[1] - results.span[0]
+    part = total / span if span else 0.0
+    if part < ANOMALY_SHARE:
+        return
+    nodes = len(unique(trace.parent[at]))
+    yield Finding(
+        "anomaly_detection",
+        "medium" if part >= MEDIUM else "low",
+        f"Autograd's anomaly detection takes at least {share(part)} "
+        f"{OF_RECORDING if results.is_whole else results.verdict().base}",
+        f"After {plural(nodes, 'node')} of the backward pass, autograd searches its results for NaN "
+        f"(aten::isnan, aten::_is_any_true, aten::item), for {duration(total)} in all; each time the CPU "
+        "waits for the GPU's answer. In the forward pass, it also records the Python stack of every op; the "
+        "trace does not show that.",
+        "It is for debugging: remove torch.autograd.set_detect_anomaly(True), detect_anomaly(), or a "
+        "trainer's detect_anomaly.",
+        first_of(longest_first(trace, at)),
+        {"nodes": float(nodes), "check_ns": float(total), "share": part},
+    )

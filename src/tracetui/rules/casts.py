@@ -1,0 +1,133 @@
+"""The rule on kernels that convert from one type to another and do nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import first_marked
+from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.rates.inputs import read_inputs
+from tracetui.analysis.results import Results
+from tracetui.core.units import duration, plural, share, verb
+from tracetui.rules.model import (
+    MEDIUM,
+    WORK_TIME,
+    Finding,
+    first_of,
+    graded_kernels,
+    longest_first,
+)
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+
+READ = 20
+"""Conversions, the longest, whose inputs are read."""
+OF_ALL = 0.01
+"""Of the time: what a device that is nearly always idle converts does not matter."""
+_CASTS = re.compile(
+    r"(?:float16|float8)_copy_kernel|copy_kernel.*LoadWithCast|gpu_kernel_impl<.{0,40}direct_copy_kernel"
+)
+"""PyTorch's kernels that copy from one type to another; those of one type are `gpu_kernel_impl_nocast`."""
+_CONVERTS = ("aten::to", "aten::_to_copy", "aten::copy_", "aten::type_as")
+_AUTOCASTED = re.compile(r"aten::(?:linear|matmul|addmm|mm|bmm|baddbmm|einsum|_?conv\w*)$")
+"""Ops that convert their inputs only under autocast."""
+_INSIDE = re.compile(r"aten::(?:_scaled_dot_product_|_?fft_)")
+"""Ops that convert on their own account: the way they go is told elsewhere, or is the only one."""
+_AUTOCAST = (
+    "Autocast keeps each weight's cast until its block ends: put all microbatches of a step into one block. "
+    "Or keep the weights in the lower type (with fp32 copies for the optimizer). torch.compile fuses the "
+    "casts of activations with neighboring ops."
+)
+_KEEP_LOWER = (
+    "Keep the weights in the lower type, so that nothing casts them: model.to(torch.bfloat16). Autocast "
+    "keeps a weight's cast only until its block ends. torch.compile fuses the casts of activations with "
+    "neighboring ops."
+)
+_ONCE = (
+    "Convert a weight or a constant once, before the loop (if it has 8 bits to save memory, multiply it as "
+    "it is, with torchao, say). If an op accepts the other type, skip the conversion. torch.compile fuses "
+    "the others with neighboring ops."
+)
+_EIGHT_BITS = (
+    "If these are weights kept in 8 bits to save memory, multiply them as they are: torchao and other "
+    "libraries have kernels that convert as they read. torch.compile fuses the rest with neighboring ops."
+)
+_QUANTIZED = (
+    "Matmuls run in {}: conversions to it and from its results belong to that, and torch.compile fuses them "
+    "with what is next to them. Convert weights once, before the loop."
+)
+_UNKNOWN = (
+    "Record the ops, too (ProfilerActivity.CPU): they show whether autocast or the program itself converts "
+    "the weights."
+)
+
+
+def type_conversions(results: Results) -> Iterator[Finding]:
+    """Kernels that only convert: the casts of autocast, `.float()`, a weight converted in every step."""
+    trace, work = results.trace, results.work()
+    casts = results.named(lambda name: bool(_CASTS.search(name[:1000])))[trace.name[work]]
+    at, op = work[casts], results.work_op()[casts]
+    plain = results.named(_CONVERTS.__contains__)
+    other = first_marked(trace, op, (trace.kind == Kind.CPU_OP) & ~plain[trace.name])
+    name = np.where(other >= 0, trace.name[other], -1)
+    keep = (name < 0) | ~results.named(lambda name: bool(_INSIDE.match(name)))[name]
+    at, op, name = at[keep], op[keep], name[keep]
+    time = int(trace.duration[at].sum())
+    if time < max(1, MEDIUM * results.work_time, OF_ALL * results.verdict().judged):
+        return
+    backward = results.named(lambda name: name.startswith("ToCopyBackward"))
+    called, which = np.unique(name, return_inverse=True)
+    spent, calls = sum_into(which, trace.duration[at], len(called)), np.bincount(which)
+    places = []
+    for i in np.argsort(-spent, kind="stable")[:3].tolist():
+        if called[i] < 0:
+            where = "conversions outside of other ops"
+        elif backward[called[i]]:
+            where = "the gradients of casts"
+        else:
+            where = short_name(trace.names[int(called[i])], "cpu_op")
+        places.append(f"{where} ({calls[i]:,}, {duration(int(spent[i]))})")
+    unknown = ". The trace does not show which ops request them."
+    told = f": {', '.join(places)}." if (op >= 0).any() else unknown
+    trains = results.named(lambda name: "Backward" in name).any()
+    autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
+    share_of = time / results.work_time
+    products = (k.dtype for k in results.kernel_names().values() if k.kind == "gemm")
+    narrow = next((dtype for dtype in products if dtype in ("int8", "fp8", "fp4")), None)
+    longest = longest_first(trace, at)
+    count = int(np.count_nonzero(trace.kind[work] == Kind.KERNEL))
+    yield Finding(
+        "type_conversions",
+        graded_kernels(results, time),
+        f"Conversions between data types take {share(share_of)} of {WORK_TIME}",
+        f"{len(at):,} of {plural(count, 'kernel')}, such as {results.decoded(int(longest[0])).short}, only "
+        f"{verb(len(at), 'convert')}, for {duration(time)}{told}",
+        _UNKNOWN
+        if not (op >= 0).any()
+        else _EIGHT_BITS
+        if _from_eight_bits(trace, dict(zip(at.tolist(), op.tolist(), strict=True)), longest)
+        else _QUANTIZED.format(narrow)
+        if narrow
+        else _ONCE
+        if spent[autocast].sum() <= spent[called < 0].sum()
+        else _AUTOCAST
+        if trains
+        else _KEEP_LOWER,
+        first_of(longest),
+        {"share": share_of, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
+def _from_eight_bits(trace: Trace, op_of: dict[int, int], longest: I64) -> bool:
+    """Whether most of the longest conversions read 8 bits, where types were recorded."""
+    ops = [op for i in longest[:READ].tolist() if (op := op_of[i]) >= 0]
+    inputs = [read_inputs(args) for args in trace.args_of(ops)]
+    narrow = [
+        one is not None and one.item(1 if trace.name_of(op) == "aten::copy_" else 0) == 1
+        for op, one in zip(ops, inputs, strict=True)
+    ]
+    return 2 * sum(narrow) > len(ops)

@@ -1,0 +1,285 @@
+"""Rules on communication: what nothing hides, many small collectives, what DistributedDataParallel copies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.devices import work_of_devices
+from tracetui.analysis.idle.cpu_verdict import is_collective
+from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
+from tracetui.analysis.idle.kinds import communicates
+from tracetui.analysis.idle.split import BUSY, COLUMNS
+from tracetui.analysis.idle.verdict import PARTS, CpuTime, Verdict, judge
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import processes_of
+from tracetui.analysis.steps.scope import launch_times, members
+from tracetui.core.columns import unique
+from tracetui.core.units import capital, duration, plural, share, significant, size
+from tracetui.rules.model import MEDIUM, Finding, first_of, graded, longest_first, per_step
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+
+MANY = 50
+"""Collectives per step, or in all where there are no steps."""
+SMALL_NS = 50_000
+SMALL_BYTES = 256 * 1024
+EXPOSED = 0.8
+COST_SHARE = 0.05
+READ = 200
+DDP_SHARE = 0.05
+"""Of the time, what DDP's own copies take on the CPU to be worth a finding."""
+WAITED_SHARE = 0.1
+"""As much has the GPU to wait for the CPU, or the copies cost nothing."""
+_DDP_FORWARD = "DistributedDataParallel.forward"
+_FLATTEN = ("aten::flatten_dense_tensors", "aten::unflatten_dense_tensors")
+_TO_GRADIENTS = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
+
+_BYTES = {
+    "Float": 4,
+    "Half": 2,
+    "BFloat16": 2,
+    "Double": 8,
+    "Int": 4,
+    "Long": 8,
+    "Byte": 1,
+    "Char": 1,
+    "Bool": 1,
+}
+_BYTES |= {"Float8_e4m3fn": 1, "Float8_e5m2": 1}
+COMMUNICATION_SHARE = 0.1
+LATE_RATIO = 1.5
+LATE_SHARE = 0.5
+MOST_STEPS = 1000
+_SEND_RECV = re.compile(r"SendRecv")
+_SENT = re.compile(r"(?:nccl:|c10d::)(?:send|recv)")
+_TO_ALL = re.compile(r"(?i)all_?to_?all|all2all")
+_AMONG_ALL = (
+    "Collectives",
+    "A collective's kernel also waits for the slowest rank, so a long one does not have to mean a slow "
+    "network.",
+    "Compare the ranks: the rank that waits least is the late one. Overlap with computation (bucket sizes, "
+    "FSDP prefetching), or send less.",
+)
+_BETWEEN_TWO = (
+    "Sends and receives",
+    "A receive waits in its kernel until the other rank sends: between the stages of a pipeline that is "
+    "the bubble, not a slow network.",
+    "Compare the ranks: the stage that waits least is the slowest. More micro-batches, an interleaved "
+    "schedule or stages of equal work leave less to wait for.",
+)
+
+
+def small_collectives(results: Results) -> Iterator[Finding]:
+    """Very many collectives, short or with little to send, that no computation hides."""
+    trace = results.trace
+    talks = communicates(trace)
+    for gaps in results.gaps().devices:
+        kernels = work_of_devices(trace)[gaps.device]
+        kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
+        kernels = kernels[members(trace, results.scope, kernels)]
+        at = kernels[talks[trace.name[kernels]]]
+        if not len(at):
+            continue
+        in_step = per_step(results, launch_times(trace, at))
+        many = len(at) if in_step is None else in_step
+        if many < MANY:
+            continue
+        usual = int(np.median(trace.duration[at]))
+        sent = _sent(trace, at)
+        # A collective waits in its kernel for the other ranks: with a known size, its time does not matter.
+        if sent > SMALL_BYTES if sent is not None else usual > SMALL_NS:
+            continue
+        low, high = np.array([gaps.first]), np.array([gaps.last])
+        ran, computed = (
+            int(busy_union(trace, some).within(low, high)[0])
+            for some in (kernels, kernels[~talks[trace.name[kernels]]])
+        )
+        alone, talked = ran - computed, int(busy_union(trace, at).within(low, high)[0])
+        calls = results.slices(Kind.CPU_OP, lambda name: name.startswith("c10d::"))
+        calls = calls[op_around(trace, calls) < 0]
+        called = int(trace.duration[calls].sum())
+        if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
+            continue
+        each = f"{many:,} {'in all' if in_step is None else 'per step'}"
+        carries = f" for {size(sent)}" if sent is not None else ""
+        on_cpu = f" On the CPU the calls take {duration(called)}." if called else ""
+        yield Finding(
+            "small_collectives",
+            graded(results, max(alone, called)),
+            f"Many small collectives, {each}, hardly hidden behind computation",
+            f"{len(at):,} collectives such as {results.decoded(int(at[0])).short} of "
+            f"{duration(usual)}{carries} (median). For {duration(alone)}, {share(alone / max(1, talked))} of "
+            f"their time, no other kernel runs.{on_cpu} Each pays for network latency and a launch, no "
+            "matter how little it sends.",
+            "Combine them: one flat tensor, larger buckets (bucket_cap_mb in DDP), a coalescing "
+            "manager; or send less often.",
+            first_of(longest_first(trace, at)),
+            {
+                "collectives": float(len(at)),
+                "exposed_ns": float(alone),
+                "cpu_ns": float(called),
+                "share": max(alone, called) / gaps.span if gaps.span else 0.0,
+            },
+        )
+
+
+def ddp_copies(results: Results) -> Iterator[Finding]:
+    """What DistributedDataParallel copies for itself, on a CPU that the GPU waits for."""
+    trace, verdict = results.trace, results.verdict()
+    low, high = results.judged_range()
+    if verdict.cpu is not None or verdict.share("cpu") < WAITED_SHARE:
+        return
+    calls = [results.slices(kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
+    forward = busy_union(trace, np.sort(np.concatenate(calls)))
+    flat = results.slices(Kind.CPU_OP, _FLATTEN.__contains__)
+    flat = flat[forward.touching(trace.start[flat], trace.start[flat] + 1) > 0]
+    back = results.slices(Kind.CPU_OP, lambda name: name == _TO_GRADIENTS)
+    buffers, gradients = int(trace.duration[flat].sum()), int(trace.duration[back].sum())
+    total = buffers + gradients
+    part = total / ((high - low) * max(1, processes_of(trace, unique(flat, back))))
+    if part < DDP_SHARE:
+        return
+    text, advice = "", ""
+    if buffers >= 0.1 * total:
+        text += "Before each forward pass, it sends rank 0's buffers, such as those of batch norms, to all "
+        text += f"ranks: packing and unpacking them takes {duration(buffers)}. "
+        advice += "Set broadcast_buffers=False, unless the ranks' buffers have to be the same. "
+    if gradients >= 0.1 * total:
+        text += "At the end of the backward pass, it copies the gradients out of its buckets, one by one: "
+        text += f"{plural(len(back), 'call')}, {duration(gradients)}. "
+        advice += "With gradient_as_bucket_view=True, the gradients stay in the buckets. "
+    yield Finding(
+        "ddp_copies",
+        "medium" if part >= MEDIUM else "low",
+        f"DistributedDataParallel's own copies keep the CPU busy for {share(part)} {verdict.base}",
+        text.strip(),
+        advice.strip(),
+        first_of(longest_first(trace, unique(flat, back))),
+        {"cpu_ns": float(total), "share": part},
+    )
+
+
+def _sent(trace: Trace, at: I64) -> int | None:
+    """The median of what the collectives send, in bytes, of an even sample; None if it was not recorded."""
+    sample = at[np.unique(np.linspace(0, len(at) - 1, READ).astype(np.int64))]
+    counts = []
+    for args in trace.args_of(sample):
+        elements, width = args.get("In msg nelems"), _BYTES.get(str(args.get("dtype")))
+        if isinstance(elements, int) and width and 0 <= elements < 2**50:
+            counts.append(elements * width)
+    return int(np.median(counts)) if 2 * len(counts) > len(sample) else None
+
+
+def communication(results: Results) -> Iterator[Finding]:
+    """Collectives that no computation hides take more than a tenth of the time."""
+    if (cpu := results.verdict().cpu) is not None:
+        yield from _communication_of_cpu(results, cpu)
+    low, high = results.judged_range()
+    for gaps, time in zip(results.gaps().devices, results.judged_times(), strict=True):
+        if time[COLUMNS.index("communication")]:
+            yield from _communication_of(results, gaps, time, low, high)
+
+
+def _communication_of_cpu(results: Results, cpu: CpuTime) -> Iterator[Finding]:
+    trace, verdict = results.trace, results.verdict()
+    if cpu.exposed_communication < COMMUNICATION_SHARE * cpu.span:
+        return
+    at = np.sort(np.concatenate([results.slices(k, is_collective) for k in (Kind.CPU_OP, Kind.ANNOTATION)]))
+    at = longest_first(trace, at)
+    alone, names = cpu.exposed_communication, dict.fromkeys(trace.name_of(int(i)) for i in at[:50])
+    part = alone / cpu.span
+    yield Finding(
+        "communication",
+        "high" if part > 0.3 else "medium",
+        f"Communication alone takes {share(part)} {verdict.base}",
+        f"Collectives by name ({', '.join(list(names)[:3])}) run for "
+        f"{duration(cpu.communication)}, {duration(alone)} of it while no thread is in an op: {share(part)} "
+        f"of the {duration(cpu.span)} {verdict.base}. That includes waiting for the slowest rank."
+        f"{_late_step(results)}",
+        "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send "
+        "less.",
+        first_of(at),
+        {"exposed_ns": float(alone), "communication_ns": float(cpu.communication), "share": part},
+    )
+
+
+def _late_step(results: Results) -> str:
+    """A sentence on the longest step, where it is far longer than usual for its communication."""
+    rows = results.steps().rows
+    if rows and rows[-1].window[1] > rows[-1].start + LATE_RATIO * rows[-1].duration:
+        rows = rows[:-1]  # it has what all steps left to the device
+    if not results.is_whole or not 3 <= len(rows) <= MOST_STEPS:
+        return ""
+    length = np.array([row.window_length for row in rows])
+    longest = int(np.argmax(length))
+    ratio, more = length[longest] / np.median(length), int(length[longest] - np.median(length))
+    if ratio < LATE_RATIO:
+        return ""
+    talk = np.array([_communicating(row.verdict) for row in rows])
+    of_it = int(talk[longest] - np.median(talk))
+    if of_it < LATE_SHARE * more:
+        return ""
+    step = capital(rows[longest].label)
+    times = f"{significant(ratio, 2)} times as long as usual"
+    return (
+        f" {step} takes {times}: {duration(min(of_it, more))} of the {duration(more)} more are communication."
+    )
+
+
+def _communicating(verdict: Verdict) -> int:
+    cpu = verdict.cpu
+    return cpu.exposed_communication if cpu else verdict.parts[PARTS.index("communication")]
+
+
+def _communication_of(
+    results: Results, gaps: DeviceGaps, time: I64, low: int, high: int
+) -> Iterator[Finding]:
+    trace, verdict = results.trace, results.verdict()
+    base = f"{verdict.base} that count" if verdict.noticeably_left_out else verdict.base
+    work = results.cpu_time().work[gaps.device]
+    talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
+    at = work[talk]
+    if not len(at):
+        return
+    # Cut at the borders of the time, so that the shares add up.
+    talked = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
+    exposed, busy = int(time[COLUMNS.index("communication")]), int(time[BUSY].sum())
+    judged = judge(time, None).judged
+    at = at[members(trace, results.scope, at)]
+    if not len(at) or not judged or exposed < COMMUNICATION_SHARE * judged:
+        return
+    at = longest_first(trace, at)
+    shorts = {results.decoded(int(i)).short for i in at[:50].tolist()}
+    many = len(results.gaps().devices) > 1
+    device_text = results.device_text(gaps)
+    where = f" on {device_text}" if many else ""
+    late = "" if many else _late_step(results)
+    what, waits, advice = _BETWEEN_TWO if _between_two(results, at) else _AMONG_ALL
+    yield Finding(
+        "communication",
+        "high" if exposed > 0.3 * judged else "medium",
+        f"Communication alone takes {share(exposed / judged)} {verdict.of(judged)}{where}",
+        f"{what} by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
+        f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
+        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. {waits}{late}",
+        advice,
+        first_of(at),
+        {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
+        | {"share_of_busy": exposed / busy},
+        device_text,
+    )
+
+
+def _between_two(results: Results, at: I64) -> bool:
+    """Whether most of the communication `at` is sent from one rank to one other, as between the stages of a
+    pipeline: an all-to-all runs kernels of the same name."""
+    trace = results.trace
+    pairs = at[results.named(lambda name: _SEND_RECV.search(name) is not None)[trace.name[at]]]
+    if 2 * int(trace.duration[pairs].sum()) <= int(trace.duration[at].sum()):
+        return False
+    to_all = results.named(lambda name: _TO_ALL.search(name) is not None).any()
+    return not to_all and bool(results.named(lambda name: _SENT.match(name) is not None).any())

@@ -1,0 +1,229 @@
+"""Rules on compiled code: what every call pays, what was fused, CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import first_marked
+from tracetui.analysis.calls.graphs import by_module
+from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.verdict import OF_RECORDING
+from tracetui.analysis.names.inductor import METADATA
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import called
+from tracetui.core.units import duration, plural, share, verb
+from tracetui.rules.model import (
+    OF_ALL,
+    WAITED_SHARE,
+    WORK_TIME,
+    Finding,
+    first_of,
+    longest_first,
+    longest_of_each,
+    waited_share,
+)
+from tracetui.rules.waits import no_graphs_yet
+from tracetui.trace import Kind
+from tracetui.trace.intervals import Union
+from tracetui.trace.model import I64
+
+COMPILED_REGION = "Torch-Compiled Region"
+COMPILED_GRAPH = "## Call CompiledFxGraph"
+"""What runs in such a region, and on its own in the backward pass."""
+_GUARDS = ("TorchDynamo Cache Lookup",)
+_COMPILING = " (dynamo_timed)"
+_PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
+
+
+COMPILING_SHARE = 0.01
+PHASE_SHARE = 0.1
+"""Of the time: a phase of less is not named."""
+_COMPILING_ADVICE = (
+    "Call the compiled function a few times before recording. If it compiles again in later steps, "
+    'TORCH_LOGS="recompiles" says why.'
+)
+_COMPILING_AGAIN = (
+    'TORCH_LOGS="recompiles" says why it compiles again. If sizes change: torch.compile(dynamic=True), '
+    "torch._dynamo.mark_dynamic, or pad to a few sizes."
+)
+GUARD_SHARE = 0.03
+FUSED_SHARE = 0.05
+
+
+def is_compiling(name: str) -> bool:
+    """Whether an event of this name is a phase of torch.compile at work."""
+    return name.endswith(_COMPILING)
+
+
+def compile_phases(results: Results) -> I64:
+    """The phases of torch.compile at work, those that overlap the scope (slices)."""
+    return results.kept("compile phases", partial(_compile_phases, results))
+
+
+def compile_time(results: Results) -> Union:
+    """While they are."""
+    return results.kept("compile time", lambda: busy_union(results.trace, compile_phases(results)))
+
+
+def _compile_phases(results: Results) -> I64:
+    trace, (low, high) = results.trace, results.span
+    at = called(trace, is_compiling)
+    at = at[~trace.implausible[at]]
+    return at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
+
+
+def compiling(results: Results) -> Iterator[Finding]:
+    """torch.compile compiles within the recording."""
+    trace = results.trace
+    at = compile_phases(results)
+    low, high = results.span
+    time = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
+    if not time or time < COMPILING_SHARE * (high - low):
+        return
+    longest = longest_first(trace, at)
+    part = time / (high - low)
+    base = OF_RECORDING if results.is_whole else results.verdict().base
+    again = compiles_again(results)
+    kept = "so the compiled program does not pay for it later."
+    if again:
+        steps = f"{len(results.step_table()):,} steps"
+        kept = f"and here in each of the {steps}, so the program keeps paying for it."
+    yield Finding(
+        "compiling",
+        "high" if part >= 0.5 else "medium" if part >= 0.1 else "low",
+        f"torch.compile compiles during the recording: {duration(time)}",
+        f"That is {share(part)} {base}, {_in_phases(results, at, time)}. It happens once for "
+        f"each graph and each new set of shapes, types and flags, {kept}",
+        compiling_advice(results),
+        first_of(longest),
+        {"compile_ns": float(time), "share": part},
+    )
+
+
+def _in_phases(results: Results, at: I64, time: int) -> str:
+    """The outermost phases `at` of torch.compile that take most of its `time`, ns."""
+    trace = results.trace
+    phase = np.zeros(len(trace), dtype=np.bool_)
+    phase[at] = True
+    outer = at[first_marked(trace, trace.parent[at], phase) < 0]
+    names, which = np.unique(trace.name[outer], return_inverse=True)
+    spent = sum_into(which, trace.duration[outer], len(names))
+    order = np.argsort(-spent, kind="stable")
+    order = order[spent[order] >= PHASE_SHARE * time][:3]
+    shown = [trace.names[int(names[i])].removesuffix(_COMPILING) for i in order]
+    if len(shown) == 1:
+        return f"in {shown[0]} and what it calls"
+    told = [f"{name} ({duration(int(spent[i]))})" for name, i in zip(shown, order.tolist(), strict=True)]
+    return f"in {', '.join(told[:-1])} and {told[-1]}, and in what they call"
+
+
+def compiles_again(results: Results) -> bool:
+    """Whether every one of several steps compiles."""
+    steps = results.step_table()
+    within = busy_union(results.trace, compile_phases(results)).within(steps.start, steps.end)
+    every = bool((within >= COMPILING_SHARE * (steps.end - steps.start)).all())
+    return results.is_whole and len(steps) > 1 and every
+
+
+def compiling_advice(results: Results) -> str:
+    """What to try against compiling within the recording."""
+    return _COMPILING_AGAIN if compiles_again(results) else _COMPILING_ADVICE
+
+
+def compiled_overhead(results: Results) -> Iterator[Finding]:
+    """Guards and prologue of a compiled region, paid on every call."""
+    trace = results.trace
+    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith(COMPILED_REGION))
+    guards = results.slices(Kind.CPU_OP, _GUARDS.__contains__)
+    prologue = results.slices(Kind.CPU_OP, _PROLOGUE.__contains__)
+    if not len(regions) or not (len(guards) + len(prologue)):
+        return
+    guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
+    if guarding + preparing < GUARD_SHARE * (results.span[1] - results.span[0]):
+        return
+    if results.gaps().devices and waited_share(results) < WAITED_SHARE:
+        return
+    whole = max(1, int(trace.duration[regions].sum()) + guarding)
+    each = (guarding + preparing) / len(regions)
+    graphs = ' mode="reduce-overhead" replays the rest as a CUDA graph.'
+    replayed = len(results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
+    if replayed or results.verdict().cpu or no_graphs_yet(results) is not None:
+        graphs = ""
+    yield Finding(
+        "compiled_overhead",
+        "info",
+        f"Each call of a compiled region spends {duration(each)} on average on guards and prologue",
+        f"{plural(len(regions), 'call')}: {duration(guarding)} in all to check that the compiled code still "
+        f"fits its inputs ({_GUARDS[0]}), {duration(preparing)} to prepare the call. That is "
+        f"{share((guarding + preparing) / whole)} of the compiled calls' CPU time, and does "
+        "not shrink with the work.",
+        f"Compile larger regions instead of small functions that are called often.{graphs}",
+        first_of(
+            i
+            for some, most in ((guards, 3), (prologue, 6), (regions, 3))
+            for i in longest_first(trace, some)[:most]
+        ),
+        {"each_ns": each, "calls": float(len(regions)), "share": (guarding + preparing) / whole},
+    )
+
+
+def fused_kernels(results: Results) -> Iterator[Finding]:
+    """Kernels that the compiler wrote, and which operators their names say they fuse."""
+    trace = results.trace
+    names = results.kernel_names().items()
+    fused = {i: name for i, name in names if name.family == "triton" and len(set(name.ops) - METADATA) > 1}
+    if not fused:
+        return
+    at = results.work()[np.isin(trace.name[results.work()], list(fused))]
+    time = int(trace.duration[at].sum())
+    if time < max(FUSED_SHARE * results.work_time, OF_ALL * results.verdict().judged):
+        return
+    by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
+    top = fused[by_time[0]]
+    parts = list(dict.fromkeys(f"{', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]))
+    lists = f"Its name lists {parts[0]}" if len(fused) == 1 else f"Their names list {'; '.join(parts)}"
+    attends = [op for op in top.ops if top.kind == "attention" and op.startswith("flex_attention")]
+    computed = attends or [op for op in top.ops if op not in METADATA] or list(top.ops)
+    one = " and ".join(part for part in (", ".join(computed[:-1]), computed[-1]) if part)
+    yield Finding(
+        "fused_kernels",
+        "info",
+        f"One fused kernel computes {one}"
+        if len(fused) == 1
+        else f"{len(fused)} fused kernels, above all {top.short}",
+        f"{lists}. {plural(len(at), 'call')}, {duration(time)}, {share(time / max(1, results.work_time))} of "
+        f"{WORK_TIME}. The compiler names a kernel after the operators it came from; values that they pass "
+        "to each other inside the kernel never go to memory and back.",
+        "Compare it with the eager kernels of the same operators. Views in the list move no data themselves.",
+        first_of(longest_of_each(trace, at, by_time)),
+        {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
+    )
+
+
+def cuda_graphs(results: Results) -> Iterator[Finding]:
+    """Graph launches: one call on the CPU, many kernels on the device."""
+    trace = results.trace
+    at = results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name)
+    launch = results.launches().launch
+    launched = np.bincount(np.searchsorted(at, launch[np.isin(launch, at)]), minlength=len(at))
+    if not len(at) or int(launched.max(initial=0)) < 2:
+        return
+    most = int(np.argmax(launched))
+    many, graphs = int(launched.sum()), int((launched > 0).sum())
+    name = trace.name_of(int(at[most]))
+    inside = results.launches().event[launch == at[most]]
+    first = int(inside[np.argmin(trace.start[inside])])
+    yield Finding(
+        "cuda_graphs",
+        "info",
+        f"{plural(graphs, 'graph launch')} {verb(graphs, 'run')} {many:,} kernels, copies and memsets",
+        f"{name} hands a recorded sequence to the GPU in one call, up to {launched[most]:,} of "
+        "them. Ops inside a graph do not appear on the CPU: they ran when the graph was captured.",
+        f"Read the GPU lanes: the CPU lane does not show what runs. {by_module(trace, inside)}",
+        first_of([int(at[most]), first]),
+        {"launches": float(len(at)), "kernels": float(many)},
+    )

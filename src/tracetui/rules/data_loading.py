@@ -1,0 +1,87 @@
+"""Rules on data loading: what waits for the next batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import processes_of
+from tracetui.analysis.steps.scope import step_of
+from tracetui.core.units import duration, plural, share, verb
+from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
+from tracetui.trace import Kind
+from tracetui.trace.indices import places
+from tracetui.trace.intervals import Union
+from tracetui.trace.model import I64
+
+LOADING_SHARE = 0.05
+
+
+def data_loading(results: Results) -> Iterator[Finding]:
+    """Waiting for the next batch takes more than a twentieth of a step."""
+    trace, steps = results.trace, results.step_table()
+    at = loader_calls(results)
+    if not len(at):
+        return
+    if results.is_whole and len(steps):
+        at = at[step_of(steps, trace.start[at]) >= 0]
+        whole, base = int((steps.end - steps.start).sum()), steps.base
+    else:
+        whole, base = results.span[1] - results.span[0], results.verdict().base
+    total, whole = int(trace.duration[at].sum()), whole * processes_of(trace, at)
+    if not len(at) or not whole or total < LOADING_SHARE * whole:
+        return
+    at = longest_first(trace, at)
+    longest = f", the longest {duration(trace.duration[at[0]])}" if len(at) > 1 else ""
+    quiet = len(results.launch_calls()) and not trace.cut_off and not _launches_within(results, at)
+    idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
+    yield Finding(
+        "data_loading",
+        "high" if total > HIGH * whole else "medium" if total >= MEDIUM * whole else "low",
+        f"Data loading takes {share(total / whole)} {base}",
+        f"{plural(len(at), 'call')} of {trace.name_of(int(at[0]))} {verb(len(at), 'take')} "
+        f"{duration(total)}{longest}.{idle}",
+        loading_advice(results),
+        first_of(at),
+        {"loading_ns": float(total), "share": total / whole},
+    )
+
+
+def loading_advice(results: Results) -> str:
+    """What to try against waiting for a `DataLoader`: not what the program does already."""
+    pinned = results.named(lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
+    pin = "" if pinned or results.verdict().cpu else "set pin_memory=True, "
+    if results.named(lambda name: _is_loader(name) and "SingleProcess" in name).any():
+        return f"The DataLoader loads in the main process: try num_workers=4, {pin}or do less per sample."
+    return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
+
+
+def loader_calls(results: Results) -> I64:
+    """The waits for the next batch of a `DataLoader` (slices)."""
+    # Old traces give them the category of an op.
+    kinds = (Kind.ANNOTATION, Kind.CPU_OP)
+    return np.sort(np.concatenate([results.slices(kind, _is_loader) for kind in kinds]))
+
+
+def loading_time(results: Results) -> Union:
+    """While the program waits for a `DataLoader`, in all of the trace."""
+    whole = results.whole
+    return whole.kept("loading", lambda: busy_union(whole.trace, loader_calls(whole)))
+
+
+def _is_loader(name: str) -> bool:
+    return name.startswith("enumerate(DataLoader)#")
+
+
+def _launches_within(results: Results, at: I64) -> bool:
+    """Whether anything is launched by the threads of these slices while they run."""
+    trace, launch = results.trace, results.launch_calls()
+    starts = {lane: trace.start[launch[of]] for lane, of in places(trace.lane[launch], len(trace.lanes))}
+    return any(
+        bool(busy_union(trace, at[of]).touching(starts[lane], starts[lane] + 1).any())
+        for lane, of in places(trace.lane[at], len(trace.lanes))
+        if lane in starts
+    )

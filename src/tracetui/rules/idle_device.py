@@ -1,0 +1,264 @@
+"""What a rule knows of a device that stands idle: for how long, why, and what the CPU did meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import any_inside, op_around
+from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, Causes
+from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
+from tracetui.analysis.idle.split import BUSY, CAUSED
+from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import by_name, is_op_name
+from tracetui.rules.compiled import compile_time
+from tracetui.rules.data_loading import loading_time
+from tracetui.rules.model import Finding, OfDevice, first_of, largest
+from tracetui.rules.ops import METADATA_OPS
+from tracetui.rules.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
+from tracetui.trace.intervals import Union
+from tracetui.trace.model import I64, Kind
+
+SEVERAL_GAPS = 10
+"""Of fewer, one that takes half of the idle time is nothing special."""
+NO_REASON = "back to back"
+_COMPUTES_NOTHING = re.compile(
+    r"aten::(?:empty|resize_|set_|detach|view|as_strided)|autograd::engine::|\w{1,200}Backward\d+$"
+)
+"""If one of these, or a view, takes long, something kept the thread from going on. What a node of PyTorch's
+own gradients computes is in ops inside it."""
+ON_CPU_SHARE = 0.2
+"""From this share of `dispatch` on, ops that compute on the CPU are told."""
+LONG_NS = 50_000
+"""An op on the CPU that takes as long does not only launch, or look at its inputs."""
+_COMPUTES = re.compile(
+    r"aten::(?:(?:add|sub|mul|div|pow|neg|abs|exp|log|sqrt|sum|mean|prod|cumsum|min|max|amin|amax|argmin|argmax|any"
+    r"|all|sort|topk|eq|ne|lt|le|gt|ge|where|clamp|mm|bmm|addmm|matmul|softmax|sigmoid|tanh|relu|cat|stack"
+    r"|index_select|masked_select|gather|scatter)_?|(?:fill|zero|copy|normal|uniform|random)_)"
+)
+"""Nor does a shorter one of these, if it launches nothing."""
+
+
+@dataclass(frozen=True)
+class IdleDevice:
+    """How much a device was used in the time that the verdict is about."""
+
+    results: Results
+    place: int
+    """Which of the devices it is."""
+    gaps: DeviceGaps
+    scoped: DeviceGaps
+    """Its gaps in the scope."""
+    why: Causes
+    """Of those."""
+    stretches: tuple[I64, I64, I64]
+    """(starts, ends, the slices that end them) of all idle time, -1 where it has no end."""
+    busy: int
+    causes: I64
+    """The idle time of each cause in ns, without what the verdict leaves out."""
+
+    @cached_property
+    def evidence(self) -> tuple[int, ...]:
+        """The slices that ended the longest stretches, longest first."""
+        (start, end, event), (low, high) = self.stretches, self.results.judged_range()
+        length = np.minimum(end, high) - np.maximum(start, low)
+        length[event < 0] = 0
+        longest = largest(length, 5)
+        ended_by = event[longest[length[longest] > 0]]
+        return first_of(ended_by if len(ended_by) else self.results.work()[-1:])  # nothing ran after it
+
+    @cached_property
+    def loading(self) -> int:
+        """The idle time while the program waited for a `DataLoader`, in ns."""
+        return self.during(loading_time(self.results))
+
+    @cached_property
+    def compiling(self) -> int:
+        """The idle time while torch.compile compiled, in ns."""
+        return self.during(compile_time(self.results))
+
+    @cached_property
+    def counts(self) -> tuple[int, int]:
+        """(start, end) of what is judged, without the lead-in where that is left out, ns."""
+        low, high = self.results.judged_range()
+        without_lead_in = "lead-in" in dict(self.results.verdict().left_out)
+        return max(low, self.gaps.first) if without_lead_in else low, high
+
+    def during(self, of: Union) -> int:
+        """The idle time for `host` and `dispatch` in these stretches, in ns."""
+        if not len(of):
+            return 0
+        begin, end = (np.clip(at, *self.counts) for at in self.stretches[:2])
+        cpu = sum(int(self.causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
+        return min(int(of.within(begin, end).sum()), cpu)
+
+    @cached_property
+    def longest_length(self) -> int:
+        """The longest gap, ns; 0 where there are few."""
+        low, high = self.results.judged_range()
+        counts = (self.scoped.start >= low) & (self.scoped.end <= high)
+        counts &= ~self.why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
+        return int(self.scoped.duration[counts].max()) if counts.sum() >= SEVERAL_GAPS else 0
+
+    @cached_property
+    def within(self) -> tuple[str, int]:
+        """The annotation or function of Python in which the CPU was for most of `host`, as it ran little
+        else, "" for none; and for how long."""
+        return _within(self.results, self)
+
+    @cached_property
+    def on_cpu(self) -> tuple[str, int, int]:
+        """The ops that work on the CPU for much of `dispatch`, "" for none; for how long; their calls."""
+        return _on_cpu(self.results, self.gaps, self.dispatch)
+
+    @property
+    def pauses(self) -> I64:
+        """How much of each gap has no reason, ns."""
+        return self.why.pieces[:, CAUSES.index(NO_REASON)]
+
+    def found(self, severity: str, tell: Callable[[IdleDevice], Finding]) -> OfDevice:
+        """A finding about it."""
+        device = self.results.device_text(self.gaps)
+        return OfDevice(severity, device, self.busy_share, lambda: self.evidence[0], partial(tell, self))
+
+    @property
+    def one_gap(self) -> bool:
+        """Whether most of it is a single gap."""
+        return 2 * self.longest_length > self.idle
+
+    @property
+    def busy_share(self) -> float:
+        return self.busy / self.time if self.busy else 0.0
+
+    @property
+    def time(self) -> int:
+        return self.busy + self.idle
+
+    @property
+    def idle(self) -> int:
+        return int(self.causes.sum())
+
+    @property
+    def no_reason(self) -> int:
+        return int(self.causes[CAUSES.index(NO_REASON)])
+
+    @property
+    def dispatch(self) -> int:
+        return int(self.causes[CAUSES.index("dispatch")])
+
+    @cached_property
+    def largest(self) -> list[int]:
+        """Indices into `CAUSES`, largest first: the first, and a second from a tenth of the idle time on."""
+        order = np.argsort(-self.causes, kind="stable").tolist()
+        reasons = [i for i in order if self.causes[i] and CAUSES[i] != NO_REASON] or order[:1]
+        return [i for n, i in enumerate(reasons[:2]) if not n or self.causes[i] >= 0.1 * self.idle]
+
+    @property
+    def main(self) -> str:
+        return CAUSES[self.largest[0]]
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        whole = self.gaps.busy_share
+        return {"busy_share": self.busy_share, "idle_ns": float(self.idle), "span_busy_share": whole}
+
+
+def idle_devices(results: Results) -> tuple[IdleDevice, ...]:
+    """The devices that ran anything, with why they did not all the time."""
+    return results.kept("idle", lambda: tuple(_look_at_idle(results)))
+
+
+def _look_at_idle(results: Results) -> Iterator[IdleDevice]:
+    left_out = [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]
+    split, times = results.split(), results.judged_times()
+    idle = times[:, CAUSED].copy()
+    idle[:, left_out] = 0
+    busy = times[:, BUSY]
+    scoped, why = results.gaps().devices, results.device_causes()
+    for i in np.flatnonzero(busy.any(1) & idle.any(1)).tolist():
+        stretches, spent = split.stretches(i), int(busy[i].sum())
+        yield IdleDevice(results, i, split.gaps[i], scoped[i], why[i], stretches, spent, idle[i])
+
+
+def _within(results: Results, idle: IdleDevice) -> tuple[str, int]:
+    """The annotations, or functions of Python, of one name that are most of `host`, and how long the device
+    was idle in them for reasons of the program."""
+    trace, host, at = results.trace, idle.why.pieces[:, CAUSES.index("host")], idle.why.activity
+    # Those that are little else: not what is around all of a step.
+    known = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.PYTHON))
+    mine = (at >= 0) & known & (2 * host > trace.duration[at])
+    names, which = by_name(trace, at[mine])
+    if not len(names):
+        return "", 0
+    top = int(names[np.argmax(sum_into(which, host[mine], len(names)))])
+    kind = Kind(int(trace.kind[at[mine][trace.name[at[mine]] == top][0]]))
+    name, of_name = trace.names[top], results.slices(kind, trace.names[top].__eq__)
+    inside = busy_union(trace, of_name)
+    begin, end = (np.clip(time, *idle.counts) for time in (inside.start, inside.end))
+    spent = results.split().idle_of(idle.place, begin, end)
+    spent[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
+    time = int(spent.sum())
+    told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
+    category = "python_function" if kind == Kind.PYTHON else "user_annotation"
+    return (short_name(name, category), time) if told else ("", 0)
+
+
+def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int]:
+    """(the ops that run for much of `dispatch` ns in which a device is idle, without a call of the runtime;
+    for how long; how many calls). Of short ops that may compute nothing the time is PyTorch's own."""
+    if not dispatch:
+        return "", 0, 0
+    trace, (low, high) = results.trace, results.judged_range()
+    at = results.slices(Kind.CPU_OP, _may_compute)
+    computes = results.named(lambda name: _COMPUTES.fullmatch(name) is not None)
+    at = at[(trace.duration[at] >= LONG_NS) | computes[trace.name[at]]]
+    at = at[results.launching_lanes()[trace.lane[at]]]
+    calls = results.slices(Kind.RUNTIME, lambda _: True)
+    at = at[~any_inside(trace, calls, at)]
+    mine = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1
+    mine[at] = True
+    at = at[~mine[op_around(trace, at)]]  # the outermost
+    begin = np.clip(trace.start[at], low, high)
+    end = np.clip(trace.start[at] + trace.duration[at], low, high)
+    idle = end - begin - gaps.blocks.within(begin, end)
+    if not len(at) or (total := int(idle.sum())) < ON_CPU_SHARE * dispatch:
+        return "", 0, 0
+    names, which = by_name(trace, at)
+    spent = sum_into(which, idle, len(names))
+    order = np.argsort(-spent, kind="stable")
+    few = order[: 1 if spent[order[0]] > MOSTLY * total else 3].tolist()
+    told = " and ".join(short_name(trace.names[int(names[i])], "cpu_op") for i in few[:2])
+    # What the verdict leaves out may cover some of it.
+    time = min(total if len(few) > 1 else int(spent[few[0]]), dispatch)
+    return f"ops such as {told}" if len(few) > 1 else told, time, len(at)
+
+
+def _may_compute(name: str) -> bool:
+    return is_op_name(name) and name not in METADATA_OPS and not _COMPUTES_NOTHING.match(name)
+
+
+def long_calls(results: Results, idle: IdleDevice) -> tuple[SlowCalls, ...]:
+    """The long calls of one op or two that are most of `dispatch`, where that is the main cause."""
+    slow = slow_calls_of(results)[:2] if idle.main == "dispatch" else ()
+    if slow and 2 * slow[0].idle > idle.dispatch:
+        return slow[:1]
+    return slow if 2 * sum(each.idle for each in slow) > idle.dispatch else ()
+
+
+def first_call(results: Results, idle: IdleDevice) -> tuple[tuple[str, ...], int] | None:
+    """`called_once`, where that is most of `dispatch`, and this the main cause."""
+    once = called_once(results) if idle.main == "dispatch" else ((), 0)
+    return once if 2 * once[1] > idle.dispatch else None
+
+
+def idle_after_all_work(results: Results, idle: IdleDevice) -> int:
+    """How long a device is idle after its last event, of a trace without steps, ns."""
+    if not results.is_whole or len(results.step_table()):
+        return 0
+    return max(0, results.judged_range()[1] - idle.gaps.last)

@@ -1,0 +1,76 @@
+"""The rule on threads that wait for Python's interpreter lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.idle.verdict import OF_RECORDING
+from tracetui.analysis.results import Results
+from tracetui.core.units import duration, plural, share
+from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, first_to_end
+from tracetui.trace import Kind
+from tracetui.trace.intervals import Union
+from tracetui.trace.model import I64
+
+TURN_NS = 5_000_000
+"""A thread that asks for the lock gets it after so long at the latest, if the other one is in Python code:
+CPython's default (`sys.getswitchinterval`)."""
+OVER = 0.08
+"""How much later, of that."""
+SHORT = 0.02
+MOST_TURNS = 4
+LONG_NS = 3_000_000
+MANY, NEARLY_ALL, PLACES = 20, 0.8, 5
+"""So many stretches of whole turns, this share of all that are long, after so many different events."""
+
+
+def interpreter_lock(results: Results) -> Iterator[Finding]:
+    """The thread that calls ops stands still for 5 ms, or 10 or 15, here and there and everywhere."""
+    trace = results.trace
+    kinds = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
+    before, length = kinds[0][:0], kinds[0][:0]
+    for lane, busy in results.calls_of_lanes().items():
+        if len(busy) <= MANY:  # too few to have as many stretches between them
+            continue
+        after, waited = _turns(busy)
+        if len(after) >= max(MANY, len(before) + 1):
+            this = trace.lanes[lane]
+            parts = [at[slice(*np.searchsorted(at, (this.first, this.last)))] for at in kinds]
+            before, length = first_to_end(trace, parts, after), waited
+    names = np.unique(trace.name[before])
+    if len(before) < MANY or len(names) < PLACES:
+        return
+    time, span = int(length.sum()), results.span[1] - results.span[0]
+    part = time / span if span else 0.0
+    if part < MEDIUM:
+        return
+    base = OF_RECORDING if results.is_whole else results.verdict().base
+    order = np.argsort(-length, kind="stable")
+    yield Finding(
+        "interpreter_lock",
+        "high" if part >= HIGH else "medium",
+        f"Most likely another Python thread holds the interpreter lock: {share(part)} {base}",
+        f"{plural(len(before), 'time')} the thread that calls the ops does nothing for about 5 ms, or 10 ms, "
+        f"or 15, {duration(time)} in all, after events of {len(names):,} names. That is how long CPython "
+        "lets a thread run before it has to hand over the lock (sys.getswitchinterval).",
+        "Look for threads that compute in Python: monitoring, loading, preprocessing (py-spy dump shows "
+        "them). Move that work to another process.",
+        first_of(before[order]),
+        {"share": part, "stretches": float(len(before)), "waited_ns": float(time)},
+    )
+
+
+def _turns(busy: Union) -> tuple[I64, I64]:
+    """(where each stretch of whole turns in which a lane is not busy begins, its length in ns); none where
+    other stretches are as long."""
+    start, length = busy.end[:-1], busy.start[1:] - busy.end[:-1]
+    start, length = start[length >= LONG_NS], length[length >= LONG_NS]
+    turns = np.rint(length / TURN_NS).astype(np.int64)
+    late = length - turns * TURN_NS
+    whole = (turns >= 1) & (turns <= MOST_TURNS)
+    whole &= (late >= -SHORT * turns * TURN_NS) & (late <= OVER * turns * TURN_NS)
+    if whole.sum() < NEARLY_ALL * len(length):
+        whole[:] = False
+    return start[whole], length[whole]

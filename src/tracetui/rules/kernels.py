@@ -1,0 +1,273 @@
+"""Rules on the kernels themselves: what takes most, what memory limits, what is too short."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.idle.exposed_time import host_copies
+from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.names.model import KernelName
+from tracetui.analysis.rates.efficiency import efficiency, shapes_recorded
+from tracetui.analysis.rates.flops import counted
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import by_name
+from tracetui.core.columns import unique
+from tracetui.core.units import duration, plural, rate, share
+from tracetui.rules.anomaly import FIRST_TURN_OFF, anomaly_detection
+from tracetui.rules.attention import outside_attention
+from tracetui.rules.compiled import compile_phases
+from tracetui.rules.grids import SPINS, small_grids_of
+from tracetui.rules.model import (
+    FUSED_SHARE,
+    MUCH_IDLE,
+    SMALL_COPIES,
+    WAITED_SHARE,
+    WORK_TIME,
+    Finding,
+    can_be_fused,
+    first_of,
+    longest_first,
+    longest_of_each,
+    waited_share,
+)
+from tracetui.rules.products import on_plain_units
+from tracetui.rules.waits import blocking_launches, no_graphs_yet
+from tracetui.trace.model import I64
+
+HOTSPOT_SHARE = 0.5
+HOTSPOT_RATIO = 1.5
+"""It takes as many times as long as what comes next."""
+RATED = 200
+"""Read the shapes of at most this many calls to rate a hotspot."""
+MEMORY_SHARE = 0.5
+BUSY_SHARE = 0.8
+NEAR_PEAK = 0.6
+SHORT_EVENTS = 100
+SHORT_SHARE = 0.3
+_RNN = re.compile(r"aten::_?(?:cudnn|miopen)_rnn")
+RNN_ADVICE = (
+    "The library launches kernels for each time step of a recurrent layer: larger batches lengthen them, "
+    "torch.cuda.graph replays them with one launch. In fp16 a single layer can run as one persistent kernel."
+)
+
+
+def hotspot(results: Results) -> Iterator[Finding]:
+    """One name takes most of the device's work, on a device that has something to do."""
+    trace, work = results.trace, results.work()
+    names, which = by_name(trace, work)
+    alike = _alike(results, names)
+    which = alike[which]
+    if len(np.unique(alike)) < 2 or results.busy_share is None or results.busy_share < 0.3:
+        return
+    time = sum_into(which, trace.duration[work], len(names))
+    top = int(np.argmax(time))
+    part = int(time[top]) / results.work_time if results.work_time else 0.0
+    if part < HOTSPOT_SHARE or time[top] < HOTSPOT_RATIO * np.sort(time)[-2]:
+        return
+    at = work[which == top]
+    name = results.decoded(int(at[0]))
+    # These have rules of their own.
+    own = np.isin(names[top], small_grids_of(results).names)
+    if own or name.kind == "collective" or host_copies(trace, at[:1])[0] or on_plain_units(name):
+        return
+    at = longest_first(trace, at)
+    mean = time[top] / len(at)
+    numbers = {"share": part, "calls": float(len(at)), "device_ns": float(time[top])}
+    reached = ""
+    row = next(iter(efficiency(trace, at[:RATED]).kernels), None)
+    if row is not None and row.tflops is not None:
+        numbers["tflops"] = row.tflops
+        reached = f"It reaches {rate(row.tflops * 1e12, 'FLOP/s')}"
+        if row.compute_share is not None:
+            numbers["compute_share"] = row.compute_share
+            reached += f", {share(row.compute_share)} of the peak for its type"
+        if row.memory_share is not None and row.gbps is not None and row.memory_share >= NEAR_PEAK:
+            numbers["memory_share"] = row.memory_share
+            reached += (
+                f", and moves at least {rate(row.gbps * 1e9, 'B/s')}, {share(row.memory_share)} of the "
+            )
+            reached += "memory's bandwidth"
+        reached += ". "
+    whose = "the GPU's" if len(results.gaps().devices) == 1 else "the GPUs'"
+    instances = int(np.count_nonzero(alike == top))
+    calls = f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])}"
+    calls = calls if len(at) > 1 else f"1 call, {duration(mean)}"
+    of_them = f", by {instances} instances of one template" if instances > 1 else ""
+    yield Finding(
+        "hotspot",
+        "low" if name.kind in ("gemm", "conv", "attention") else "medium",
+        f"{name.short} takes {share(part)} of {WORK_TIME}",
+        f"{calls} in all{of_them}. {reached}All {whose} other work together takes "
+        f"{duration(results.work_time - time[top])}.",
+        "It only waits, as torch.cuda._sleep does: leave it out of what you measure."
+        if SPINS in trace.name_of(int(at[0]))
+        else _JOINS
+        if "CatArray" in trace.name_of(int(at[0]))
+        else _hotspot_advice(numbers, shapes_recorded(trace) or not _shapes_would_tell(results, at, name)),
+        first_of(at),
+        numbers,
+    )
+
+
+_COUNTED = ("gemm", "conv", "attention", "elementwise", "copy")
+"""The kinds of kernels whose work recorded shapes tell (`flops`)."""
+
+
+def _alike(results: Results, names: I64) -> I64:
+    """For each of the names the place of the first that reads the same, of those that multiply: instances of
+    one template, which differ in layouts and the like."""
+    decoded, first = results.kernel_names(), dict[str, int]()
+    each = [decoded[name] for name in names.tolist()]
+    return np.array(
+        [
+            first.setdefault(name.short, i) if name.kind in ("gemm", "conv", "attention") else i
+            for i, name in enumerate(each)
+        ],
+        dtype=np.int64,
+    )
+
+
+def _shapes_would_tell(results: Results, at: I64, name: KernelName) -> bool:
+    """Whether recorded shapes would say how much work kernels of one name do: not of a graph's, which have no
+    op, nor of those that the compiler wrote."""
+    trace = results.trace
+    if name.kind not in _COUNTED:
+        return False
+    op, launch = op_behind(trace, at), trace.launch[at]
+    if (op >= 0).any():
+        return bool(results.named(counted)[trace.name[op[op >= 0]]].any())
+    graphs = results.named(lambda other: "GraphLaunch" in other)
+    return not graphs[trace.name[launch[launch >= 0]]].any()
+
+
+_JOINS = (
+    "Each call copies everything it joins: allocate the result once, at full size, and write the parts into "
+    "it (a cache that grows by torch.cat is copied as a whole each time)."
+)
+
+
+def _hotspot_advice(numbers: dict[str, float], shapes: bool) -> str:
+    reached = numbers.get("compute_share")
+    if "memory_share" in numbers:
+        return "Memory limits it: larger batches reuse what it reads, a narrower type reads less."
+    if reached is None:
+        before = "Compare its rate with the GPU's peak before you tune it"
+        return f"{before}." if shapes else f"{before}: record_shapes=True shows how much work it does."
+    if reached >= NEAR_PEAK:
+        return "There is little left to gain in the kernel itself: give it less work, or a narrower type."
+    return "It is well below the peak: check the shape of its work (too small, unaligned, or too narrow?)."
+
+
+_GATHERING = (
+    "Gather and scatter less: a narrower type, indices in order, or an op that reduces what it gathers at "
+    "once (torch.sparse.mm, torch.segment_reduce, embedding_bag)."
+)
+
+
+def memory_bound(results: Results) -> Iterator[Finding]:
+    """A busy device that mostly runs kernels which read and write memory and compute next to nothing."""
+    trace = results.trace
+    if (results.busy_share or 0.0) < BUSY_SHARE:
+        return
+    indexing = results.work_of_kind("index")
+    at = unique(
+        results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy"), indexing
+    )
+    at = outside_attention(results, at[~host_copies(trace, at)])
+    at = at[~np.isin(trace.name[at], small_grids_of(results).names)]  # few blocks limit them, not memory
+    time = int(trace.duration[at].sum())
+    if not time or time < MEMORY_SHARE * results.work_time:
+        return
+    names, which = by_name(trace, at)
+    if len(names) < 2:  # a hotspot
+        return
+    spent = sum_into(which, trace.duration[at], len(names))
+    largest = np.argsort(-spent, kind="stable")
+    short = results.kernel_names()
+    listed = ", ".join(f"{short[int(names[i])].short} ({duration(spent[i])})" for i in largest[:4])
+    gathered = int(trace.duration[np.intersect1d(at, indexing)].sum())
+    yield Finding(
+        "memory_bound",
+        "medium",
+        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that mostly read and write memory",
+        f"Elementwise work, {'gathers, scatters, ' if gathered else ''}copies, norms and reductions "
+        f"(by name): {listed}. Each reads its inputs "
+        "from the GPU's memory, writes its result back, and does almost no arithmetic on the way.",
+        _GATHERING
+        if 2 * gathered > time
+        else "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
+        "results then never go to memory.",
+        first_of(longest_of_each(trace, at, names[largest])),
+        {"share": time / results.work_time, "device_ns": float(time)},
+    )
+
+
+def launched_by_rnn(results: Results) -> bool:
+    """Whether a library's recurrent layers launch most of the kernels, copies and memsets."""
+    trace, launch = results.trace, results.launches().launch
+    op = op_around(trace, launch)
+    rnn = results.named(lambda name: _RNN.match(name) is not None)
+    return bool(2 * np.count_nonzero(rnn[trace.name[op[op >= 0]]]) > len(launch))
+
+
+def short_calls(results: Results) -> Iterator[Finding]:
+    """Very many kernels that are over before their launch would be."""
+    trace, launches = results.trace, results.launches()
+    # Launches that the device never waits for cost nothing.
+    if (waited := waited_share(results)) < WAITED_SHARE:
+        return
+    short = results.short_kernels()
+    if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
+        return
+    if any(blocking_launches(results)):  # the time of a launch is that of its kernel
+        return
+    name = short.names[0]
+    mask = results.named(lambda other: other == name)
+    mine = short.at[mask[trace.name[launches.event[short.at]]]]
+    # What torch.compile tries out is not the program's.
+    compiler = busy_union(trace, compile_phases(results))
+    tried = compiler.touching(trace.start[launches.launch], trace.start[launches.launch] + 1)
+    if 2 * int(np.count_nonzero(tried)) > len(launches):
+        return
+    at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
+    kernel = results.decoded(int(at[0]))
+    device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
+    small, quick = short.at, trace.duration[launches.event] < launches.cost
+    op = op_behind(trace, launches.event[small])
+    ops, calls = np.unique(trace.name[op[op >= 0]], return_counts=True)
+    order = [i for i in np.argsort(-calls, kind="stable")[:3] if "::" in trace.names[int(ops[i])]]
+    most = [f"{short_name(trace.names[int(ops[i])], 'cpu_op')} ({calls[i]:,})" for i in order]
+    under = f" The ops that launch most of them: {', '.join(most)}." if most else ""
+    begun = trace.start[launches.launch[small]]
+    updates = np.count_nonzero(can_be_fused(results).touching(begun, begun + 1)) >= FUSED_SHARE * len(small)
+    usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
+    instead = no_graphs_yet(results)
+    graphs = ", CUDA graphs make launches cheap" if instead is None else ""
+    in_all = " in all" if len(results.gaps().devices) > 1 else ""
+    yield Finding(
+        "short_calls",
+        "medium" if waited >= MUCH_IDLE else "low",
+        f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
+        f"They keep {results.gpus} busy for {duration(device_time)}{in_all}; a launch takes the CPU "
+        f"{duration(usual)} (median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} "
+        f"of {duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
+        FIRST_TURN_OFF
+        if any(anomaly_detection(results))
+        else SMALL_COPIES
+        if 2 * np.count_nonzero(host_copies(trace, launches.event[quick])) > np.count_nonzero(quick)
+        else RNN_ADVICE
+        if launched_by_rnn(results)
+        else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
+        f"kernel{graphs}"
+        + ("; a fused optimizer handles many tensors per kernel." if updates else ".")
+        + (instead or ""),
+        first_of(at),
+        {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
+    )

@@ -1,0 +1,50 @@
+"""Rule on requests for the device's memory that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import deepest_at, op_around
+from tracetui.analysis.calls.memory import OUT_OF_MEMORY
+from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import by_name
+from tracetui.core.columns import unique
+from tracetui.core.units import duration, plural
+from tracetui.rules.model import Finding, first_of
+from tracetui.trace import Kind
+from tracetui.trace.memory import named_instants
+
+
+def out_of_memory(results: Results) -> Iterator[Finding]:
+    """The allocator found no room, as `profile_memory` records it."""
+    trace, (low, high) = results.trace, results.span
+    instants = named_instants(trace, OUT_OF_MEMORY)
+    time, lane = trace.instants.start[instants], trace.instants.lane[instants].astype(np.int64)
+    inside = (time >= low) & (time < high)
+    time, lane = time[inside], lane[inside]
+    at = deepest_at(trace, lane, time)
+    at = np.where((at >= 0) & (trace.kind[at] != int(Kind.CPU_OP)), op_around(trace, at), at)
+    if not (at >= 0).any():
+        return
+    ops = at[at >= 0]
+    names, which = by_name(trace, ops)
+    calls = np.bincount(which, minlength=len(names))
+    order = np.argsort(-calls, kind="stable")[:3]
+    told = ", ".join(f"{short_name(trace.names[int(names[i])], 'cpu_op')} ({calls[i]:,})" for i in order)
+    last = duration(int(time.max()) - trace.span[0])
+    yield Finding(
+        "out_of_memory",
+        "medium",
+        f"{plural(len(time), 'request')} for GPU memory failed",
+        f"PyTorch's allocator found no room, under {told}; the last time {last} after the start. An op then "
+        "raises OutOfMemoryError, or, as cuDNN's convolutions do, falls back to an algorithm that needs less "
+        "memory and is often slower.",
+        "Use smaller batches, keep less (losses with their graph, old outputs), or recompute activations "
+        "(torch.utils.checkpoint). If much is reserved and little allocated: "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+        first_of(ops),
+        {"requests": float(len(time)), "ops": float(len(unique(ops)))},
+    )

@@ -1,0 +1,224 @@
+"""A finding, and what a rule is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.idle.causes import AT
+from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.verdict import busy_text
+from tracetui.analysis.results import Results
+from tracetui.analysis.steps.scope import count_in
+from tracetui.core.columns import unique
+from tracetui.core.copying import replace
+from tracetui.trace import Kind, Trace
+from tracetui.trace.intervals import EMPTY, Union
+from tracetui.trace.model import I64
+
+SEVERITIES = ("high", "medium", "low", "info")
+"""High: most of the time goes here. Info: helps to read the trace; no time to be saved."""
+
+WORK_TIME = "kernel and copy time"
+
+SMALL_COPIES = "Most of these are copies from and to the host: copy many small tensors as one."
+
+HIGH, MEDIUM = 0.3, 0.1
+"""From these shares of the devices' time on, what a finding speaks of is of high and of medium severity."""
+
+WAITED_SHARE, MUCH_IDLE = 0.1, 0.25
+"""Of the devices' spans: from here on, launches that they wait for, and idle time, are of low and of medium
+severity."""
+OF_ALL = 0.025
+"""Of the time: what a device that is nearly always idle computes, and how, does not matter."""
+
+EVIDENCE = 20
+"""A finding lists at most this many slices."""
+
+
+MANY_DEVICES, MOST_LISTED = 3, 8
+"""From so many devices on, what they share is told once; so many of them are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that the user should know about a trace.
+
+    Attributes:
+        rule: the rule's stable name, for scripts.
+        severity: one of `SEVERITIES`.
+        title: one line, without a full stop.
+        text: what it is and why, in a few sentences. Names in it are safe to show.
+        advice: what to try, or how to read the trace.
+        evidence: slices to jump to, the most relevant first; never empty.
+        numbers: the figures behind the text; times in nanoseconds, shares from 0 to 1.
+        device: the device that it is about, as a sentence calls it; "" where it is about the trace.
+    """
+
+    rule: str
+    severity: str
+    title: str
+    text: str
+    advice: str
+    evidence: tuple[int, ...]
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    device: str = ""
+
+
+Rule = Callable[[Results], Iterator[Finding]]
+"""Takes the results of a trace or of a part of it; yields a finding for each thing found, or nothing."""
+
+
+def on_xpu(results: Results) -> bool:
+    """Whether the GPU is one of Intel's."""
+    return any(category.startswith("xpu_") for category in results.trace.categories)
+
+
+def smi(results: Results) -> str:
+    """The command that shows the state of this kind of GPU."""
+    if on_xpu(results):
+        return "xpu-smi"
+    return "rocm-smi" if results.named(lambda name: name.startswith("hip")).any() else "nvidia-smi"
+
+
+CAN_BE_FUSED = re.compile(r"Optimizer\.step#(?:Adam|AdamW|SGD)\.step")
+"""The optimizers that have `fused=True`."""
+
+
+FUSED_SHARE = 0.1
+"""An optimizer that takes less of the time, or of what is launched, is not what to fuse first."""
+
+
+def can_be_fused(results: Results) -> Union:
+    """When optimizers of PyTorch's run that are not fused, and have `fused=True` on a GPU; empty where one is
+    fused, or they take little of the time."""
+    if results.named(lambda name: name.startswith("aten::_fused_")).any():
+        return EMPTY
+    at = results.slices(Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None)
+    low, high = (np.array([time]) for time in results.span)
+    steps = busy_union(results.trace, at)
+    return steps if steps.within(low, high)[0] >= FUSED_SHARE * (high - low)[0] else EMPTY
+
+
+def outermost_op(results: Results, op: I64) -> I64:
+    """What the program called of these ops: the outermost op of ATen around each, or the op itself. -1 for
+    -1."""
+    trace, found = results.trace, op.copy()
+    aten, above = results.named(lambda name: name.startswith("aten::")), op_around(trace, op)
+    while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
+        found[inner] = above[inner]
+        above = np.full(len(op), -1, dtype=np.int64)
+        above[inner] = op_around(trace, found[inner])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class OfDevice:
+    """What a rule has found about a device. There may be very many: only what is told is put into words."""
+
+    severity: str
+    device: str
+    """As a sentence calls it."""
+    part: float
+    """The share that devices are compared by, 0 to 1."""
+    evidence: Callable[[], int]
+    """The first slice to jump to."""
+    tell: Callable[[], Finding]
+    figure: str = ""
+    """What stands behind its name where it is one of several; by default `part`."""
+
+
+def of_devices(found: Iterable[OfDevice], worst: Callable[[Iterable[float]], float]) -> Iterator[Finding]:
+    """The findings about devices: what many of them share is told once, of the worst of them: that of the
+    least share, or of the largest (`min`, `max`)."""
+    by_severity: dict[str, list[OfDevice]] = {}
+    for one in found:
+        by_severity.setdefault(one.severity, []).append(one)
+    for alike in by_severity.values():
+        if len(alike) < MANY_DEVICES:
+            yield from (one.tell() for one in alike)
+            continue
+        first, *others = sorted(alike, key=lambda one: one.part, reverse=worst is max)
+        listed = [f"{one.device} ({one.figure or busy_text(one.part)})" for one in others[:MOST_LISTED]]
+        listed += ["..."] if len(others) > MOST_LISTED else []
+        told = first.tell()
+        yield replace(
+            told,
+            title=f"{told.title}; {len(others)} others are alike",
+            text=f"{told.text} Alike: {', '.join(listed)}.",
+            evidence=first_of(chain(told.evidence, (one.evidence() for one in others))),
+        )
+
+
+def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
+    """The first few of the slices, each once, for `Finding.evidence`."""
+    found: dict[int, None] = {}
+    for i in slices:
+        found[int(i)] = None
+        if len(found) == EVIDENCE:
+            break
+    return tuple(found)
+
+
+def largest(values: I64, count: int) -> I64:
+    """The positions of the largest values, the largest first: of equal ones the first."""
+    if len(values) > count:
+        at = np.flatnonzero(values >= np.partition(values, len(values) - count)[len(values) - count])
+        return at[np.argsort(-values[at], kind="stable")][:count]
+    return np.argsort(-values, kind="stable")
+
+
+def longest_first(trace: Trace, at: I64) -> I64:
+    """The slices by duration, the longest first."""
+    return at[np.argsort(-trace.duration[at], kind="stable")]
+
+
+def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
+    """The first of some slices, by their number, that ends at each of these times, each of which is the end
+    of one. `kinds`: the slices, in several arrays. By time, each once."""
+    times, found = unique(times), []
+    for at in kinds:
+        over = trace.start[at] + trace.duration[at]
+        found.append(at[times[np.minimum(np.searchsorted(times, over), len(times) - 1)] == over])
+    last = np.sort(np.concatenate(found))
+    return last[np.unique(trace.start[last] + trace.duration[last], return_index=True)[1]]
+
+
+def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[int]:
+    """The longest of the slices `at` of each of the first names (indices into ``trace.names``), as many as
+    `first_of` takes."""
+    name_of, length, found = trace.name[at], trace.duration[at], []
+    for name in islice(names, EVIDENCE):
+        mine = np.flatnonzero(name_of == name)
+        found.append(int(at[mine[np.argmax(length[mine])]]))
+    return found
+
+
+def per_step(results: Results, time: I64) -> int | None:
+    """How many of the times are in a step, the median; None in a part of a trace, or without steps."""
+    steps = results.step_table()
+    if not results.is_whole or not len(steps):
+        return None
+    return round(float(np.median(count_in(steps, time))))
+
+
+def waited_share(results: Results) -> float:
+    """The share of the devices' spans in which they wait for an op or a launch."""
+    span = sum(gaps.span for gaps in results.gaps().devices)
+    return int(results.causes().pieces[:, [AT["dispatch"], AT["launch"]]].sum()) / span if span else 0.0
+
+
+def graded(results: Results, time: int) -> str:
+    """The severity of what takes this time on the devices, by its share of their spans."""
+    span = sum(gaps.span for gaps in results.gaps().devices)
+    return "high" if time >= HIGH * span else "medium" if time >= MEDIUM * span else "low"
+
+
+def graded_kernels(results: Results, time: int) -> str:
+    """`graded`, of kernels that could be faster: of little use where the CPU sets the pace."""
+    return "low" if results.verdict().verdict == "overhead-bound" else graded(results, time)

@@ -1,0 +1,206 @@
+"""Rules on matmuls and convolutions: the units they run on, their types, alignment and layouts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from tracetui.analysis.device_work import has_tf32
+from tracetui.analysis.names.gemm import UNALIGNED
+from tracetui.analysis.names.model import KernelName
+from tracetui.analysis.rates.efficiency import peak_of
+from tracetui.analysis.rates.flops import work_of
+from tracetui.analysis.results import Results
+from tracetui.core.units import duration, share, such, verb
+from tracetui.rules.attention import outside_attention
+from tracetui.rules.model import (
+    OF_ALL,
+    WORK_TIME,
+    Finding,
+    first_of,
+    graded_kernels,
+    longest_first,
+)
+from tracetui.trace.model import I64
+
+FP32_SHARE = 0.05
+_CHANNELS = "numbers of channels that are multiples of 8, and memory_format=torch.channels_last."
+# The default: https://pytorch.org/docs/stable/notes/cuda.html
+_FP32_CONVOLUTIONS = (
+    "Convolutions may use TF32 unless torch.backends.cudnn.allow_tf32 = False: look for that. Otherwise, the "
+    f"library chose no such kernel for these shapes: try {_CHANNELS}"
+)
+_PLAIN_CONVOLUTIONS = (
+    f"Use {_CHANNELS} torch.backends.cudnn.benchmark=True lets the library measure its kernels and pick the "
+    "fastest. A convolution whose patches do not overlap is a matmul: cut the input into patches and call a "
+    "Linear layer."
+)
+UNALIGNED_SHARE = 0.05
+LAYOUT_SHARE = 0.05
+_CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\d+")
+"""cuDNN's names, and MIOpen's."""
+
+
+def layout_conversions(results: Results) -> Iterator[Finding]:
+    """Convolutions between which the layout of images is changed, from NCHW to NHWC and back."""
+    trace = results.trace
+    at = _work_by_name(results, lambda name: _CHANGES_LAYOUT.search(name.name[:200]) is not None)
+    time, convolutions = int(trace.duration[at].sum()), results.work_of_kind("conv")
+    if not len(convolutions) or not time or time < LAYOUT_SHARE * results.work_time:
+        return
+    part = share(time / results.work_time)
+    line, flat, deep = (results.named(f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
+    advice = (
+        "Keep the model and its inputs in NHWC: "
+        f"model.to(memory_format=torch.channels_last{'_3d' if deep and not flat else ''}), and the same for "
+        "the input."
+    )
+    if line and not flat and not deep:
+        advice = (
+            "torch.channels_last is for tensors of 4 dimensions: a Conv1d needs no conversions if you write "
+            "it as a Conv2d of height 1, with its input in that format."
+        )
+    yield Finding(
+        "layout_conversions",
+        graded_kernels(results, time),
+        f"Conversions between NCHW and NHWC take {part} of {WORK_TIME}",
+        f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} "
+        f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
+        "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
+        advice,
+        first_of(at),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
+def fp32_products(results: Results) -> Iterator[Finding]:
+    """Matrix products or convolutions in fp32 that no tensor core touches."""
+    trace = results.trace
+    at = _work_by_name(results, on_plain_units)
+    time = int(trace.duration[at].sum())
+    if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
+        return
+    modern = has_tf32(trace, results.kernel_names().values())
+    name = results.decoded(int(at[0]))
+    peak, _ = peak_of(trace)
+    convolutions = np.isin(at, results.work_of_kind("conv"))
+    what = "convolutions" if convolutions.all() else "kernels" if convolutions.any() else "matmuls"
+    text = f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}, "
+    text += f"{share(time / results.work_time)} of {WORK_TIME}, on the plain fp32 units. "
+    faster = "tf32" if modern else "fp16"
+    if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
+        text += (
+            f"The {peak.label} does {peak.tflops['fp32']:g} TFLOP/s there and {peak.tflops[faster]:g} in "
+            f"{faster} on its tensor cores."
+        )
+    if modern and 2 * int(trace.duration[at[convolutions]].sum()) > time:
+        advice = _FP32_CONVOLUTIONS
+    elif modern:
+        advice = (
+            'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
+        )
+    elif trace.info.devices:
+        advice = "Run them in fp16 under autocast: this GPU's tensor cores do not take fp32."
+    else:  # a file that names no device
+        advice = "If the GPU has tensor cores (Volta or newer), run them in fp16 under autocast."
+    yield Finding(
+        "fp32_products",
+        graded_kernels(results, time),
+        f"fp32 {what} run without tensor cores: {share(time / results.work_time)} of {WORK_TIME}",
+        text.strip(),
+        advice,
+        first_of(at),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
+def plain_convolutions(results: Results) -> Iterator[Finding]:
+    """Convolutions in fp16 or bf16 that no tensor core touches."""
+    trace = results.trace
+    at = _work_by_name(
+        results,
+        lambda name: name.kind == "conv" and name.tensor_cores is False and name.dtype in ("fp16", "bf16"),
+    )
+    time = int(trace.duration[at].sum())
+    if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
+        return
+    name = results.decoded(int(at[0]))
+    yield Finding(
+        "plain_convolutions",
+        graded_kernels(results, time),
+        f"{name.dtype} convolutions run without tensor cores: {share(time / results.work_time)} of "
+        f"{WORK_TIME}",
+        f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}: they read "
+        f"{name.dtype} and multiply on the plain units, many times slower than the tensor cores could.",
+        _PLAIN_CONVOLUTIONS,
+        first_of(at),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
+def double_precision(results: Results) -> Iterator[Finding]:
+    """Matrix products or convolutions in fp64: often a default of NumPy's that nobody chose."""
+    trace = results.trace
+    at = _work_by_name(
+        results, lambda name: name.kind in ("gemm", "conv") and name.dtype in ("fp64", "complex128")
+    )
+    time = int(trace.duration[at].sum())
+    if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
+        return
+    peak, _ = peak_of(trace)
+    text = f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} "
+    text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / results.work_time)} of {WORK_TIME}."
+    faster = "tf32" if has_tf32(trace, results.kernel_names().values()) else "fp32"
+    if peak and peak.tflops_for("fp64") and peak.tflops_for(faster):
+        text += f" The {peak.label} does {peak.tflops['fp64']:g} TFLOP/s in fp64 at most, and "
+        text += f"{peak.tflops[faster]:g} in {faster}."
+    yield Finding(
+        "double_precision",
+        graded_kernels(results, time),
+        f"fp64 {'kernels' if np.isin(at, results.work_of_kind('conv')).any() else 'matmuls'} take "
+        f"{share(time / results.work_time)} of {WORK_TIME}",
+        f"{text} Everything between them moves twice the bytes of fp32.",
+        "If the result does not need fp64, convert model and data to fp32 or bf16. NumPy makes float64 "
+        "arrays unless told otherwise, and torch.from_numpy keeps their type.",
+        first_of(at),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
+def on_plain_units(name: KernelName) -> bool:
+    return name.tensor_cores is False and name.dtype == "fp32"
+
+
+def unaligned_products(results: Results) -> Iterator[Finding]:
+    """Products on tensor cores that have to load their operands piecemeal, as the rows are not aligned."""
+    trace = results.trace
+    at = _work_by_name(results, lambda name: UNALIGNED in name.notes and name.tensor_cores is True)
+    at = outside_attention(results, at)
+    time = int(trace.duration[at].sum())
+    if not time or time < UNALIGNED_SHARE * results.work_time:
+        return
+    op = int(results.work_op()[np.flatnonzero(results.work() == at[0])[0]])
+    work = work_of(trace.name_of(op), trace.args(op)) if op >= 0 else None
+    shape = f" The longest is {trace.name_of(op)}, {work.shape}." if work else ""
+    part = share(time / results.work_time)
+    yield Finding(
+        "unaligned_products",
+        graded_kernels(results, time),
+        f"Kernels with unaligned operands take {part} of {WORK_TIME}",
+        f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} {verb(len(at), 'load')} one element "
+        "at a time (align1 in the name), because an operand's rows do not start at multiples of 16 bytes: "
+        f"some dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to eight at a "
+        "time.",
+        "Pad that dimension to a multiple of 8 (better, 64): vocabulary, sequence length, number of classes.",
+        first_of(at),
+        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+    )
+
+
+def _work_by_name(results: Results, chosen: Callable[[KernelName], bool]) -> I64:
+    """The device work with such names, the longest first."""
+    trace, work = results.trace, results.work()
+    names = [i for i, name in results.kernel_names().items() if chosen(name)]
+    return longest_first(trace, work[np.isin(trace.name[work], names)])

@@ -1,0 +1,202 @@
+"""Rules on the recording itself: the profiler's work, the cost of stacks, graphs captured meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import deepest_at
+from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
+from tracetui.analysis.idle.initialisation import profilers_work
+from tracetui.analysis.idle.verdict import OF_RECORDING
+from tracetui.analysis.rates.efficiency import shapes_recorded
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import has
+from tracetui.core.units import capital, duration, plural, share
+from tracetui.rules.model import Finding, OfDevice, first_of, of_devices
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+
+CAPTURE_SHARE = 0.05
+_INJECTED = re.compile(r"/tracetui-\w+/part\.json\Z")
+_OF_PROCESS = re.compile(r"_(\d+)\.json\Z")
+RECORDED_SHARE = 0.2
+OFTEN_NS = 10_000
+"""With a Python call as often as that, stacks alone cost a noticeable part of the time (about 1 us each)."""
+PROFILER_NS = 20_000
+PROFILER_SHARE = 0.2
+PROFILER = CAUSES.index("profiler")
+
+
+def graph_capture(results: Results) -> Iterator[Finding]:
+    """A CUDA graph is captured within the recording: what is launched meanwhile does not run."""
+    trace = results.trace
+    begins = results.slices(Kind.RUNTIME, lambda name: "StreamBeginCapture" in name)
+    ends = results.slices(Kind.RUNTIME, lambda name: "StreamEndCapture" in name)
+    made = results.slices(Kind.RUNTIME, lambda name: "GraphInstantiate" in name)
+    after = np.searchsorted(ends, begins)
+    begins, after = begins[after < len(ends)], after[after < len(ends)]
+    same = trace.lane[begins] == trace.lane[ends[after]]
+    first, last = begins[same], ends[after[same]]
+    if not len(first):
+        return
+    length = trace.start[last] + trace.duration[last] - trace.start[first]
+    time, building = int(length.sum()), int(trace.duration[made].sum())
+    span = results.span[1] - results.span[0]
+    part = (time + building) / span if span else 0.0
+    instantiated = f" and {duration(building)} to instantiate" if building else ""
+    base = OF_RECORDING if results.is_whole else results.verdict().base
+    yield Finding(
+        "graph_capture",
+        "low" if part >= CAPTURE_SHARE else "info",
+        f"{plural(len(first), 'CUDA graph is', 'CUDA graphs are')} captured in this recording",
+        f"It takes {duration(time)} to capture{instantiated}, {share(part)} {base}. Whatever is launched "
+        "during a capture is recorded into the graph, not run: those ops have no kernel. A program does this "
+        "once per graph.",
+        "Ignore that stretch when you read the trace, or record after it: only the replays repeat.",
+        first_of(np.concatenate([first[np.argsort(-length)], last, made])),
+        {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
+    )
+
+
+def asked_from_outside(trace: Trace) -> bool:
+    """Whether a running process was asked for the trace: Kineto then puts `_PID` at the end of the file's
+    name, and writes no `trace_id`, which `torch.profiler` does. Or `tracetui attach --inject` wrote it."""
+    about = trace.info.properties
+    name = str(about.get("traceName", ""))
+    written = _OF_PROCESS.search(name)
+    if written is None or "trace_id" in about or any(name.startswith("ProfilerStep") for name in trace.names):
+        return _INJECTED.search(name) is not None
+    return any(process.pid == written[1] for process in trace.processes)
+
+
+def recorded_too(trace: Trace) -> list[str]:
+    """What was recorded along with the ops, at a cost."""
+    memory = any("[memory]" in trace.names[i] for i in np.unique(trace.instants.name).tolist())
+    memory = memory or bool(trace.info.properties.get("profile_memory"))
+    recorded = {"stacks": has(trace, Kind.PYTHON), "shapes": shapes_recorded(trace), "memory": memory}
+    return [what for what, was in recorded.items() if was]
+
+
+def recording_cost(results: Results) -> Iterator[Finding]:
+    """Stacks of very many calls, or shapes or memory with them, were recorded of a program that waits for
+    its CPU."""
+    trace = results.trace
+    stacks = results.slices(Kind.PYTHON, lambda _: True)
+    stacks = stacks[trace.lane[stacks] == np.argmax(np.bincount(trace.lane[stacks], minlength=1))]
+    if not results.is_whole or not len(stacks) or not len(results.work()):
+        return
+    if (results.busy_share or 0.0) >= 1 - RECORDED_SHARE:
+        return
+    also = [what for what in recorded_too(trace) if what != "stacks"]
+    if not also and len(stacks) * OFTEN_NS < results.span[1] - results.span[0]:
+        return
+    ops = len(results.slices(Kind.CPU_OP, lambda _: True))
+    recorded = "stacks were recorded"
+    if also:
+        recorded = f"{', '.join(['stacks', *also[:-1]])} and {also[-1]} were recorded together"
+    each = f", each with its {' and '.join(also)}" if also else ""
+    yield Finding(
+        "recording_cost",
+        "low",
+        f"The recording itself costs CPU time: {recorded}",
+        f"{len(stacks):,} Python calls were recorded along with {plural(ops, 'op')}{each}. The measured "
+        "threads do all of that work, and the trace does not show how long it takes: without it, the CPU "
+        "would be faster and the GPU idle for less time.",
+        "To measure times, turn with_stack, record_shapes and profile_memory off; turn one on only to answer "
+        "a question that needs it.",
+        first_of(stacks[np.argsort(-results.own_time()[stacks], kind="stable")]),
+        {"python_calls": float(len(stacks)), "ops": float(ops)},
+    )
+
+
+def profiler_overhead(results: Results) -> Iterator[Finding]:
+    """The profiler's own work delays the first device event, or explains gaps."""
+    trace = results.trace
+    overhead = profilers_work(trace)
+    if not len(overhead) or not results.gaps().devices:
+        return
+    spent = busy_union(trace, overhead)
+    delayed: list[OfDevice] = []
+    held: list[OfDevice] = []
+    for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
+        device = results.device_text(gaps)
+        begun = gaps.first - gaps.lead_in
+        in_lead = int(spent.within(np.array([begun]), np.array([gaps.first]))[0])
+        in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
+        if results.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
+            first = int(results.work()[np.searchsorted(trace.start[results.work()], gaps.first)])
+            tell = partial(_delays_the_first, results, overhead, gaps, in_lead, first)
+            part = in_lead / gaps.lead_in
+            delayed.append(OfDevice("info", device, part, partial(int, first), tell, duration(in_lead)))
+        if len(gaps) and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
+            event = int(causes.event[np.argmax(in_gaps)])
+            tell = partial(_explains_gaps, results, overhead, gaps, in_gaps, event)
+            time = int(in_gaps.sum())
+            held.append(OfDevice("info", device, time / gaps.span, partial(int, event), tell, duration(time)))
+    yield from of_devices(delayed, max)
+    yield from of_devices(held, max)
+
+
+def _delays_the_first(results: Results, overhead: I64, gaps: DeviceGaps, spent: int, first: int) -> Finding:
+    trace, device = results.trace, results.device_text(gaps)
+    longest, inside, events = _what_it_interrupts(results, overhead, gaps.first - gaps.lead_in, gaps.first)
+    name = trace.name_of(longest)
+    kernel = f"the first kernel of {device}" if len(results.gaps().devices) > 1 else "the first kernel"
+    warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
+    return Finding(
+        "profiler_overhead",
+        "info",
+        f"{name} holds up {kernel} for {duration(spent)}",
+        f"{capital(device)}'s first event starts {duration(gaps.lead_in)} after the CPU does; "
+        f"{duration(spent)} of that is the profiler's own work ({name}){inside}. Without a profiler, the "
+        "program does not have this cost.",
+        f"Do not count that stretch{' or the op around it' if inside else ''}."
+        f"{'' if asked_from_outside(trace) else warm_up}",
+        first_of([*events.tolist(), first]),
+        {"profiler_ns": float(spent), "lead_in_ns": float(gaps.lead_in)},
+        device,
+    )
+
+
+def _explains_gaps(results: Results, overhead: I64, gaps: DeviceGaps, in_gaps: I64, event: int) -> Finding:
+    """`in_gaps`: the profiler's part of each gap, ns. `event`: what ends the gap with the largest."""
+    trace, device = results.trace, results.device_text(gaps)
+    worst, many, time = int(np.argmax(in_gaps)), int((in_gaps > 0).sum()), int(in_gaps.sum())
+    longest, inside, events = _what_it_interrupts(
+        results, overhead, int(gaps.start[worst]), int(gaps.end[worst])
+    )
+    name, which = trace.name_of(longest), "the longest lasts" if many > 1 else "it lasts"
+    without = " and ".join(what for what in recorded_too(trace) if what != "shapes")
+    of = f" of {device}" if len(results.gaps().devices) > 1 else ""
+    return Finding(
+        "profiler_overhead",
+        "info",
+        f"The profiler's own work explains {duration(time)} of idle time{of}",
+        f"{name} holds {device} up in {plural(many, 'gap')}{inside}; {which} "
+        f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
+        f"{'them' if many > 1 else 'it'}.",
+        "Do not count that time. To get less of it, record fewer steps"
+        f"{without and f', or record without {without}'}.",
+        first_of([*events.tolist(), event]),
+        {"profiler_ns": float(time), "gaps": float(many)},
+        device,
+    )
+
+
+def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
+    """(longest overhead event of a range of time, ", inside OP" or "", all its overhead events)."""
+    trace = results.trace
+    low = np.maximum(trace.start[overhead], start)
+    length = np.minimum(trace.start[overhead] + trace.duration[overhead], end) - low
+    inside = overhead[length > 0]
+    longest = int(inside[np.argmax(length[length > 0])])
+    middle = int(trace.start[longest] + trace.duration[longest] // 2)
+    threads = np.array([i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"], dtype=np.int64)
+    around = deepest_at(trace, threads, np.full(len(threads), middle, dtype=np.int64))
+    ops = [int(i) for i in around if i >= 0 and trace.kind[i] in (Kind.CPU_OP, Kind.RUNTIME)]
+    return longest, f", inside {trace.name_of(ops[0])}" if ops else "", inside

@@ -1,0 +1,121 @@
+"""Rules on how one process uses several GPUs: in turn, or with DataParallel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.devices import work_of_devices
+from tracetui.analysis.idle.kinds import communicates
+from tracetui.analysis.results import Results
+from tracetui.core.units import duration, plural, share
+from tracetui.rules.model import MEDIUM, WORK_TIME, Finding, first_of, longest_first
+from tracetui.trace import Kind
+from tracetui.trace.intervals import all_of
+from tracetui.trace.model import I64
+
+TAKES_PART = 0.15
+"""Of the busy time of all GPUs: one that has less only helps the others."""
+BUSY_SHARE = 0.5
+"""Of the time: where the GPUs, in turn, are busy for less, something else holds them up."""
+AT_ONCE = 0.1
+"""Of the time in which any of them is busy."""
+HIGH_SHARE = 0.8
+NAMED = 4
+_FORWARD = "DataParallel.forward"
+_MOVES = {"Broadcast", "Scatter", "Gather", "BroadcastBackward", "ScatterBackward", "GatherBackward"}
+_BACKWARD = "ReduceAddCoalesced"
+
+
+def gpus_in_turn(results: Results) -> Iterator[Finding]:
+    """Several GPUs are busy, but hardly ever at the same time."""
+    trace, (low, high) = results.trace, results.judged_range()
+    at = np.array([low]), np.array([high])
+    devices = results.whole.gaps().devices
+    busy = np.array([int(device.blocks.within(*at)[0]) for device in devices])
+    used = np.flatnonzero(busy > TAKES_PART * busy.sum())
+    if len(used) < 2 or len({trace.rank_of(devices[i].device) for i in used}) > 1:
+        return
+    any_of_them = int(all_of([devices[i].blocks for i in used]).within(*at)[0])
+    together = int(busy[used].sum()) - any_of_them
+    if any_of_them < BUSY_SHARE * (high - low) or together >= AT_ONCE * any_of_them:
+        return
+    listed = [f"{results.device_text(devices[i])} for {duration(int(busy[i]))}" for i in used[:NAMED]]
+    listed += ["..."] if len(used) > NAMED else []
+    sent = results.slices(Kind.MEMCPY, lambda name: "PtoP" in name)
+    at_once = f"for {duration(together)} at most" if together else "never"
+    why, early = "", ""
+    if len(sent):
+        why = f"Results move from one to another in {plural(len(sent), 'copy', 'copies')}: most likely each "
+        why += "waits for what another computes. "
+        early = " Start copies to another GPU as early as possible, on a stream of their own."
+    each = [longest_first(trace, work_of_devices(trace)[devices[i].device])[:2] for i in used]
+    yield Finding(
+        "gpus_in_turn",
+        "high" if any_of_them >= HIGH_SHARE * (high - low) else "medium",
+        f"{len(used)} GPUs take turns and hardly ever work at the same time",
+        f"Of the {duration(high - low)} {results.verdict().base}, at least one of them is busy for "
+        f"{duration(any_of_them)} ({', '.join(listed)}), more than one {at_once}. "
+        f"{why}Used like this, they are hardly faster than a single one.",
+        "If the model fits on one GPU, put a copy on each (to train it: DistributedDataParallel). If not, "
+        "split each batch into micro-batches, so that one GPU works on the next while another is busy "
+        f"(torch.distributed.pipelining).{early}",
+        first_of(np.concatenate(each)),
+        {
+            "together_ns": float(together),
+            "busy_ns": float(any_of_them),
+            "gpus": float(len(used)),
+            "share": 1 - float(busy[used].sum()) / (len(used) * (high - low)),
+        },
+    )
+
+
+def data_parallel_calls(results: Results) -> I64:
+    """The forward passes of DataParallel on several GPUs (slices)."""
+    calls = [results.slices(kind, _FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
+    several = len(results.gaps().devices) > 1
+    return np.sort(np.concatenate(calls)) if several else np.zeros(0, np.int64)
+
+
+def data_parallel_advice(results: Results) -> str:
+    """What to use instead."""
+    if _trains(results):
+        return (
+            "Use DistributedDataParallel, with one process per GPU: it copies the model only once and sends "
+            "gradients during the backward pass. PyTorch recommends it even on a single machine."
+        )
+    return "Run one process per GPU, each with its own copy of the model and its share of the inputs."
+
+
+def _trains(results: Results) -> bool:
+    return len(results.slices(Kind.CPU_OP, _BACKWARD.__eq__)) > 0
+
+
+def data_parallel(results: Results) -> Iterator[Finding]:
+    """DataParallel: one process, which copies the model to its GPUs in every forward pass."""
+    trace, (low, high), forward = results.trace, results.judged_range(), data_parallel_calls(results)
+    if not len(forward):
+        return
+    moves = results.slices(Kind.CPU_OP, _MOVES.__contains__)
+    moves = moves[op_around(trace, moves) < 0]
+    backward = _trains(results)
+    work = results.work()
+    talks = (
+        communicates(trace)[trace.name[work]] | results.named(lambda name: "PtoP" in name)[trace.name[work]]
+    )
+    cpu, device = (int(trace.duration[at].sum()) for at in (moves, work[talks]))
+    parts = cpu / (high - low), device / max(1, results.work_time)
+    gathers = ", and adds up the gradients on one of them in the backward pass" if backward else ""
+    yield Finding(
+        "data_parallel",
+        "medium" if max(parts) >= MEDIUM else "low",
+        "DataParallel copies the model to every GPU in each forward pass",
+        f"It also splits the inputs and gathers the outputs{gathers}. That takes {duration(cpu)} in recorded "
+        f"ops on the CPU and {duration(device)} on the GPUs, {share(parts[1])} of {WORK_TIME}. One process "
+        "launches the work of all GPUs, from threads that share Python's interpreter lock.",
+        data_parallel_advice(results),
+        first_of(np.concatenate([longest_first(trace, moves)[:3], longest_first(trace, forward)])),
+        {"cpu_ns": float(cpu), "device_ns": float(device), "calls": float(len(forward))},
+    )

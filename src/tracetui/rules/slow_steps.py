@@ -1,0 +1,220 @@
+"""Rules on steps other than the first that take far longer than most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
+from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.rates.efficiency import shapes_recorded
+from tracetui.analysis.results import Results
+from tracetui.analysis.steps.scope import StepTable, count_in, launch_times, step_of
+from tracetui.analysis.steps.steps import unusual_lengths
+from tracetui.core.units import duration, share, verb
+from tracetui.rules.compiled import compile_phases
+from tracetui.rules.data_loading import loading_advice, loading_time
+from tracetui.rules.idle_advice import allocation_advice
+from tracetui.rules.model import Finding, first_of, longest_first
+from tracetui.rules.slow_calls import slow_calls_of
+from tracetui.rules.start import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, own_widths, widths
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64, Bool
+
+SLOW_SHARE = 0.2
+"""Of the time of all steps: what slow ones take beyond the usual, to be told."""
+SAME = 0.02
+"""Steps whose numbers of ops differ by no more than this share run the same ops."""
+_ONLY_THERE = (
+    "Look at what the program does only there: saving, evaluating, logging. If it is necessary, do it less "
+    "often or in parallel with the steps."
+)
+_LARGER = "Look at what runs only there, and at its inputs: larger ones take longer (record_shapes=True)."
+_NAMED = "Look at what calls it there, and with which inputs (record_shapes=True, with_stack=True)."
+_SAME_OPS = (
+    "Compare their inputs{how}: larger ones take longer. If they are alike, something else was using the CPU."
+)
+_OF_THE_GPU = (
+    "Look at what the GPU does meanwhile: a collective that waits for another rank, larger inputs, lower "
+    "clocks."
+)
+_SYSTEMS = (
+    "A difference this small often has other causes: another process used the CPU, or Python collected "
+    "garbage."
+)
+
+
+def slow_steps(results: Results) -> Iterator[Finding]:
+    """Some steps take far longer than most, other than at the start: saving, evaluating."""
+    trace, steps = results.trace, results.step_table()
+    if len(steps) < 3 or not results.is_whole:
+        return
+    if results.verdict().verdict == "compute-bound":  # how long a step takes on the CPU says little there
+        yield from _more_work(results, steps)
+        return
+    width = own_widths(results, steps)
+    # Of what the first steps do for the first time, `initialisation` tells.
+    first = busy_union(trace, results.cpu_time().first).within(steps.start, steps.end)
+    width = np.maximum(width - first * np.cumprod(first > 0), 0)
+    usual = int(np.median(width))
+    # Where steps of all lengths come, none is "usual".
+    long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
+    many, more = int(long.sum()), int((width - usual)[long].sum())
+    compiled = busy_union(trace, compile_phases(results)).within(steps.start, steps.end)
+    of_its_own = widths(results) is not None or 2 * compiled[long].sum() > more
+    if not long[1:].any() or more < SLOW_SHARE * width.sum() or of_its_own:
+        return
+    rows = _busy_rows(results, steps)
+    outside = width - busy_union(trace, rows).within(steps.start, steps.end)
+    rest = min(more, int((outside - np.median(outside[~long]))[long].sum()))
+    where = f" For {duration(rest)} of it their thread was in no op." if 2 * rest > more else ""
+    loading = loading_time(results).within(steps.start, steps.end)
+    waited = min(more, int((loading - np.median(loading[~long]))[long].sum()))
+    loads = 2 * waited > more
+    if loads:
+        where = f" For {duration(waited)} of it the program waited for its DataLoader."
+    short, level = more < SLOW_NS * many, "medium"
+    named, spent = ("", 0) if where or short else _dearest(results, steps, long)
+    worst = int(np.argmax(steps.end - steps.start))
+    only, at = _only_there(results, steps, long, worst)
+    inside = _time_in(trace, at, steps, worst)
+    if loads:
+        advice = loading_advice(results)
+    elif short:
+        advice, level = _SYSTEMS, "info"
+    elif is_allocation(named):
+        advice = allocation_advice(results)
+    elif is_synchronising(named):
+        advice = _OF_THE_GPU
+    elif not where and _do_the_same(trace, steps, rows, long):
+        where = f" {'It runs' if many == 1 else 'They run'} as many ops as the others, and these take longer."
+        advice = _SAME_OPS.format(how="" if shapes_recorded(trace) else " (record_shapes=True)")
+    else:
+        advice = _NAMED if named else _ONLY_THERE
+    for slow in slow_calls_of(results):
+        if trace.name_of(int(slow.at[0])) == named:
+            advice = slow.advice(trace)
+    if 2 * inside > int((width - usual).max()) and not loads:
+        where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
+        advice, named = _ONLY_THERE, ""
+    if named:
+        longest = " in the longest" if many > 1 else ""
+        spent = min(spent, int((width - usual).max()))
+        wait = "a wait for the GPU, " if is_synchronising(named) else ""
+        where += f" Most of it is {wait}{short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
+    which = _numbers(steps, long)
+    mean, part = duration(int(width[long].mean())), share(more / int(width.sum()))
+    each, they = (f"Step {which} takes {mean}", "it takes")
+    if many > 1:
+        each, they = f"Steps {which} take {mean} on average", "they take"
+    yield Finding(
+        "slow_steps",
+        level,
+        f"{many:,} of {len(steps):,} steps {verb(many, 'take')} {duration(more)} longer than usual",
+        f"{each} on the CPU, the median step {duration(usual)}. What {they} longer is {part} of the time of "
+        f"all steps.{where}",
+        advice,
+        first_of(longest_first(trace, steps.event[long])),
+        {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
+    )
+
+
+def _more_work(results: Results, steps: StepTable) -> Iterator[Finding]:
+    """`slow_steps`, where the device sets the pace: some steps give it far more work than most."""
+    trace, work = results.trace, results.work()
+    begun = launch_times(trace, work)
+    step = step_of(steps, begun)
+    inside = step >= 0
+    time = sum_into(step[inside], trace.duration[work[inside]], len(steps))
+    usual = int(np.median(time))
+    long = (time >= COLD_RATIO * usual) & (time - usual >= SLOW_NS) & unusual_lengths(time)
+    many, more = int(long.sum()), int((time - usual)[long].sum())
+    if not long[1:].any() or more < SLOW_SHARE * time.sum():
+        return
+    worst = int(np.argmax(time))
+    only, at = _only_there(results, steps, long, worst)
+    of_it = (busy_union(trace, at).touching(begun, begun + 1) > 0) & (step == worst)
+    spent = int(trace.duration[work[of_it]].sum())
+    told = 2 * spent > time[worst] - usual
+    longest, average = (" in the longest", " on average") if many > 1 else ("", "")
+    where = f" Found only there: {only}, which launches {duration(spent)}{longest}." if told else ""
+    part = more / int(time.sum())
+    each = f"Step {_numbers(steps, long)} launches" if many == 1 else f"Steps {_numbers(steps, long)} launch"
+    yield Finding(
+        "slow_steps",
+        "medium" if told else "low",
+        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} {results.gpus} {duration(more)} more "
+        "work than usual",
+        f"{each} kernels and copies of {duration(int(time[long].mean()))}{average}, the median step "
+        f"{duration(usual)}. The difference is {share(part)} of the work of all steps.{where}",
+        _ONLY_THERE if told else _LARGER,
+        first_of([*at[:1].tolist(), *longest_first(trace, steps.event[long]).tolist()]),
+        {"slow": float(many), "more_ns": float(more), "share": part},
+    )
+
+
+def _numbers(steps: StepTable, long: Bool) -> str:
+    """The numbers of these steps, of many the first few."""
+    numbers = [f"{n}" for n in steps.number[long][:5].tolist()]
+    return ", ".join(numbers) + (", ..." if long.sum() > len(numbers) else "")
+
+
+def _only_there(results: Results, steps: StepTable, long: Bool, worst: int) -> tuple[str, I64]:
+    """The annotation that takes most of the `worst` step, of those that all `long` steps have and no other,
+    "" for none; and where it stands in that step (slices)."""
+    trace = results.trace
+    at = results.slices(Kind.ANNOTATION, lambda name: not name.startswith(NOT_ASKED))
+    step = step_of(steps, trace.start[at])
+    usual = np.unique(trace.name[at[(step >= 0) & ~long[step]]])
+    mine = at[(step == worst) & ~np.isin(trace.name[at], usual)]
+    for other in np.flatnonzero(long).tolist():
+        mine = mine[np.isin(trace.name[mine], trace.name[at[step == other]])]
+    if not len(mine):
+        return "", mine
+    names, which = np.unique(trace.name[mine], return_inverse=True)
+    top = int(np.argmax([_time_in(trace, mine[which == i], steps, worst) for i in range(len(names))]))
+    return short_name(trace.names[int(names[top])], "user_annotation"), mine[which == top]
+
+
+def _time_in(trace: Trace, at: I64, steps: StepTable, step: int) -> int:
+    """How much of a step passes in these slices, ns."""
+    return int(busy_union(trace, at).within(steps.start[[step]], steps.end[[step]])[0])
+
+
+def _dearest(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
+    """(the op or call that is most of what the longest step takes beyond the others; for how much more, ns);
+    ("", 0) for none."""
+    trace, worst = results.trace, int(np.argmax(steps.end - steps.start))
+    rows = _busy_rows(results, steps)
+    own = results.own_time()[rows]
+
+    def spent(step: int) -> I64:
+        inside = (trace.start[rows] >= steps.start[step]) & (trace.start[rows] < steps.end[step])
+        return sum_into(trace.name[rows[inside]].astype(np.int64), own[inside], len(trace.names))
+
+    others = np.flatnonzero(~long)[:20].tolist()
+    surplus = spent(worst) - np.median(np.stack([spent(i) for i in others]), axis=0)
+    top = int(np.argmax(surplus))
+    width = steps.end - steps.start
+    if 2 * surplus[top] <= width[worst] - np.median(width[~long]):
+        return "", 0
+    return trace.names[top], int(surplus[top])
+
+
+def _busy_rows(results: Results, steps: StepTable) -> I64:
+    """The ops and calls of the steps' thread and of those that launch: in the backward pass the thread waits
+    for one of autograd's."""
+    trace, lanes = results.trace, results.launching_lanes().copy()
+    lanes[trace.lane[steps.event[0]]] = True
+    rows = np.flatnonzero(trace.is_kind(Kind.CPU_OP, Kind.RUNTIME) & ~trace.implausible)
+    return rows[lanes[trace.lane[rows]]]
+
+
+def _do_the_same(trace: Trace, steps: StepTable, rows: I64, long: Bool) -> bool:
+    """Whether the `long` steps have as many of `rows` as the others."""
+    done = count_in(steps, trace.start[rows])
+    usual = float(np.median(done[~long]))
+    return bool((np.abs(done[long] - usual) <= SAME * usual).all())

@@ -1,0 +1,111 @@
+"""A rule on kernels that take longer in some steps than in others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tracetui.analysis.results import Results
+from tracetui.analysis.steps.scope import launch_times, step_of
+from tracetui.core.units import duration, plural, share, verb
+from tracetui.rules.model import Finding, first_of, graded, longest_first, smi
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+
+SPREAD_RATIO = 1.3
+SPREAD_NS = 10_000
+GRIDS_READ = 64
+"""Kernels of a step whose grids are compared with those of another."""
+SPREAD_SHARE = 0.02
+FAR_RATIO = 10
+FAR_SHARE = 0.05
+"""Of the kernel time: what calls of `FAR_RATIO` times the usual take beyond it, to be told by itself."""
+
+
+def spread(results: Results) -> Iterator[Finding]:
+    """The same kernel at the same place of every step, with very different durations."""
+    trace, steps = results.trace, results.step_table()
+    if len(steps) < 3 or not results.is_whole:
+        return
+    at = results.work()[trace.kind[results.work()] == Kind.KERNEL]
+    at = at[~np.isin(at, results.work_of_kind("collective"))]
+    step = step_of(steps, launch_times(trace, at))
+    order = np.argsort(step, kind="stable")
+    first = np.searchsorted(step[order], np.arange(len(steps) + 1))
+    table = _same_sequence(results, at[order], first)
+    if table is None:
+        return
+    time = trace.duration[table]
+    ratio = time.max(axis=0) / np.maximum(time.min(axis=0), 1)
+    wide = np.flatnonzero((ratio >= SPREAD_RATIO) & (time.max(axis=0) >= SPREAD_NS))
+    # What the slow calls take more than the usual one.
+    excess = np.maximum(time - np.median(time, axis=0), 0)[:, wide].sum()
+    if not len(wide) or excess < SPREAD_SHARE * int(time.sum()):
+        return
+    usual = np.median(time, axis=0)
+    far = (time >= FAR_RATIO * usual) & (time >= SPREAD_NS)
+    lost = int((time - usual)[far].sum())
+    if lost >= FAR_SHARE * int(time.sum()):
+        yield _far_slower(results, table[far][np.argsort(-time[far], kind="stable")], lost, int(time.sum()))
+        return
+    worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
+    column = table[:, worst]
+    if _other_grids(trace, table[np.argmin(time[:, worst])], table[np.argmax(time[:, worst])], worst):
+        return
+    name = results.decoded(int(column[0]))
+    low, high = int(time[:, worst].min()), int(time[:, worst].max())
+    clocks = smi(results).replace("nvidia-smi", "nvidia-smi -q -d CLOCK,POWER")
+    yield Finding(
+        "spread",
+        "low",
+        f"{name.short} takes {duration(low)} in one step and {duration(high)} in another",
+        "It is the same kernel at the same place in the step, so the work should be the same; "
+        f"{len(wide):,} of {plural(table.shape[1], 'kernel')} per step "
+        f"{'varies' if len(wide) == 1 else 'vary'} by a factor of {SPREAD_RATIO:g} or more. Clocks, "
+        "power limits, kernels that run at the same time (collectives above all), other processes on the "
+        "GPU, and what is in the caches can all cause this.",
+        f"Look at the trace, not the mean. Check the clocks ({clocks}), profile more steps, and compare "
+        "medians.",
+        first_of(longest_first(trace, column)),
+        {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
+    )
+
+
+def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
+    """The finding on kernels that some steps run many times as long: `at`, the longest first. `lost`: what
+    they take beyond the usual, of the `time` of all kernels of these steps, ns."""
+    trace = results.trace
+    name, longest = results.decoded(int(at[0])), duration(int(trace.duration[at[0]]))
+    what = f"{plural(len(at), 'kernel')} {verb(len(at), 'take')}"
+    return Finding(
+        "spread",
+        graded(results, lost),
+        f"{what} {FAR_RATIO} or more times as long as in other steps: {share(lost / time)} of kernel time",
+        f"The same kernel at the same place in the step usually takes far less; the longest is {name.short}, "
+        f"{longest}. Beyond the usual, they add up to {duration(lost)}. If their inputs are no larger there, "
+        "another process shares its GPU: a kernel that is interrupted for the other process's turn lasts "
+        "that much longer.",
+        f"Look for other processes on the GPU ({smi(results)}), and record again with the GPU to yourself. "
+        "Until then, compare medians, not means.",
+        first_of(at),
+        {"device_ns": float(lost), "kernels": float(len(at)), "share": lost / time},
+    )
+
+
+def _other_grids(trace: Trace, one: I64, other: I64, near: int) -> bool:
+    """Whether kernels of one step have other grids than the same ones of another step, so that the shapes
+    differ. Only those about the place `near` are read."""
+    about = slice(max(0, near - GRIDS_READ // 2), near + GRIDS_READ // 2)
+    grids = [[args.get("grid") for args in trace.args_of(step[about])] for step in (one, other)]
+    return grids[0] != grids[1]
+
+
+def _same_sequence(results: Results, at: I64, first: I64) -> I64 | None:
+    """The kernels of the steps that run what the last one runs: (steps, kernels), or None. `at`: those of all
+    steps; `first`: where those of each step begin, and where the last one's end."""
+    names, count = results.trace.name, np.diff(first)
+    alike = first[:-1][count == count[-1]]
+    rows = at[alike[:, None] + np.arange(count[-1])]
+    same = rows[(names[rows] == names[rows[-1]]).all(axis=1)]
+    return same if len(same) >= 3 and count[-1] else None

@@ -1,1 +1,0 @@
-"""Tables: each defined once as columns, and written for the screen, as text, Markdown, JSON and CSV."""

@@ -1,0 +1,74 @@
+"""The efficiency report around its tables: the device, its peak, what was not recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracetui.analysis.rates.efficiency import EfficiencyTable
+from tracetui.core.safe_text import plain
+from tracetui.views import markdown
+from tracetui.views.efficiency import rates_json, rates_markdown, rates_text
+from tracetui.views.lines import Line, paragraph
+
+NO_SHAPES = "No shapes were recorded (record_shapes=True), so the work is not known."
+CACHED = "A bandwidth share above 100% means that some of the data was still in a cache."
+SAMPLED = "There are very many operators, so an even sample was read: calls and times are part of the total."
+
+
+def efficiency_json(table: EfficiencyTable) -> dict[str, Any]:
+    """The device with its peak, and the rates of operators and kernels."""
+    peak = table.peak
+    return {
+        "device": plain(table.device),
+        "recorded": table.recorded,
+        "sampled": table.sampled,
+        "peak": None
+        if peak is None
+        else {
+            "label": peak.label,
+            "bandwidth_gbps": peak.bandwidth,
+            "tflops": dict(peak.tflops),
+            "source": peak.source,
+        },
+        "ops": rates_json(table.ops),
+        "kernels": rates_json(table.kernels),
+    }
+
+
+def _about(table: EfficiencyTable) -> str:
+    if table.peak is None:
+        name = plain(table.device)
+        return f"The peak of {name} is not known, so there are no shares." if name else ""
+    return f"Shares are of the {table.peak.label}'s peak: {table.peak.source}."
+
+
+def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> list[Line]:
+    """Operators by shape, then kernels, longest first; `limit`: rows of each, 0 for all."""
+    if not table.recorded:
+        return [[(NO_SHAPES, "")]]
+    if not table.ops:
+        return [[("No operator whose work can be counted.", "")]]
+    lines: list[Line] = []
+    for title, rows in (("Operators", table.ops), ("Kernels", table.kernels)):
+        if not rows:
+            continue
+        lines += [[]] if lines else []
+        lines.append([(title, "title")])
+        lines += rates_text(rows[:limit] if limit else rows, width)
+        if limit and len(rows) > limit:
+            lines.append([(f"  and {len(rows) - limit:,} more: --limit 0", "dim")])
+    cached = any((row.memory_share or 0) > 1 for row in (*table.ops, *table.kernels))
+    for note in (_about(table), CACHED if cached else "", SAMPLED if table.sampled else ""):
+        lines += [[], *paragraph(note, min(width, 100), "dim")] if note else []
+    return lines
+
+
+def efficiency_markdown(table: EfficiencyTable, limit: int = 20) -> str:
+    if not table.recorded:
+        return NO_SHAPES + "\n"
+    text = ""
+    for title, rows in (("Operators", table.ops), ("Kernels", table.kernels)):
+        if rows:
+            text += markdown.heading(title) + "\n"
+            text += rates_markdown(rows[:limit] if limit else rows, title[:-1]) + "\n"
+    return text + markdown.cell(_about(table)) + "\n"

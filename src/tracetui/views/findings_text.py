@@ -1,0 +1,99 @@
+"""Findings as text and Markdown. (As JSON: `tracetui.views.findings`.)"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from tracetui.analysis.results import Results
+from tracetui.core.cells import fit
+from tracetui.core.units import duration, instant
+from tracetui.rules import Finding, find_findings
+from tracetui.rules.model import EVIDENCE
+from tracetui.trace import Trace
+from tracetui.trace.unknown import idle_known
+from tracetui.views import markdown
+from tracetui.views.lines import INDENT, Line, paragraph
+from tracetui.views.names import short_of
+
+SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
+LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
+"""Of what is said of the file."""
+SHOWN = 3
+"""Pieces of evidence shown in text; JSON has all of them."""
+
+
+def unknown_events(results: Results) -> str | None:
+    """What to say of a trace in which nothing can be analyzed; None of others."""
+    if results.whole.analysable():
+        return None
+    if "dynamo_timed" in results.trace.categories:
+        return "These are the phases of torch.compile, from its own log: they are drawn, but not judged."
+    names = results.trace.names
+    if len(results.trace) == 1 and any(name.startswith("PyTorch Profiler") for name in names):
+        return (
+            "PyTorch's profiler recorded nothing. It sees the thread that starts it and those of autograd; "
+            "other threads are recorded with profile_all_threads=True in its experimental_config. With a "
+            "schedule, export the trace in on_trace_ready: after the last active step nothing may be left."
+        )
+    return (
+        "No events of PyTorch's profiler (ops, annotations, launches, GPU work): there is nothing to analyze."
+    )
+
+
+def _nothing(results: Results) -> str:
+    if unknown := unknown_events(results):
+        return unknown
+    none, verdict = "No findings in this trace.", results.whole.verdict()
+    known = verdict.verdict != "not known" and idle_known(results.trace)
+    return none if known else f"{none} {verdict.reason}"
+
+
+def _evidence(trace: Trace, finding: Finding, width: int = 200) -> list[str]:
+    """Times stay whole: a name gives way."""
+    shown = []
+    for i in finding.evidence[:SHOWN]:
+        at, length = instant(int(trace.start[i])), duration(int(trace.duration[i]))
+        when = f" at {at}, {length}"
+        shown.append(f"{fit(short_of(trace, i), width - cell_len(when))}{when}")
+    more = len(finding.evidence) - SHOWN
+    if more > 0:  # a full list may stand for many more
+        shown.append(f"and {more} more" if len(finding.evidence) < EVIDENCE else "and more")
+    return shown
+
+
+def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[Line]:
+    """One line per finding."""
+    lines: list[Line] = []
+    for f in findings[:limit]:
+        lines += paragraph(f.title, width, head=[(f"  {f.severity:<8} ", SEVERITY_STYLE[f.severity])])
+    if len(findings) > limit:
+        lines.append([(f"  and {len(findings) - limit} more: tracetui findings", "dim")])
+    return lines
+
+
+def findings_lines(results: Results, width: int) -> list[Line]:
+    """Each finding with its explanation, advice, and the first pieces of evidence."""
+    width = min(width, 100)
+    if not find_findings(results):
+        return paragraph(_nothing(results), width)
+    lines: list[Line] = []
+    for f in find_findings(results):
+        lines += [[]] if lines else []
+        lines += paragraph(f.title, width, "title", [(f"{f.severity:<8} ", SEVERITY_STYLE[f.severity])])
+        lines += paragraph(f.text, width, head=INDENT)
+        lines += paragraph(f.advice, width, head=[("  Try: ", "accent")])
+        lines += [[(f"  > {text}", "dim")] for text in _evidence(results.trace, f, width - 4)]
+    return lines
+
+
+def findings_markdown(results: Results) -> str:
+    if not find_findings(results):
+        return f"{_nothing(results)}\n"
+    text = ""
+    for f in find_findings(results):
+        text += f"- **{f.severity}: {markdown.cell(f.title)}**. {markdown.cell(f.text)}\n"
+        text += f"  *Try:* {markdown.cell(f.advice)}\n" if f.advice else ""
+        text += "".join(f"  - {markdown.cell(e)}\n" for e in _evidence(results.trace, f))
+    return text

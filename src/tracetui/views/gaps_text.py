@@ -1,0 +1,241 @@
+"""The report on all gaps, around its tables: busy and idle time of each device, and causes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracetui.analysis.idle.causes import CAUSES, Causes, CauseTotal, cause_totals, lead_in_causes
+from tracetui.analysis.idle.gaps import DeviceGaps, without_work_text
+from tracetui.analysis.results import Results
+from tracetui.analysis.steps.scope import NEVER, launch_times
+from tracetui.core.safe_text import plain
+from tracetui.core.units import duration, plural, share
+from tracetui.trace import Trace
+from tracetui.trace.model import I64
+from tracetui.trace.unknown import launched_unrecorded
+from tracetui.views import markdown
+from tracetui.views.gap_words import words_of
+from tracetui.views.gaps import JSON, TEXT, gap_columns, gaps_text
+from tracetui.views.jsonable import share as json_share
+from tracetui.views.lines import INDENT, Line, Span, bar, columns, paragraph
+from tracetui.views.model import pick
+from tracetui.views.verdicts import causes_json
+from tracetui.views.writers import markdown_table, records
+
+NUMBERS_WIDE = 29
+"""Cells of a line about a cause, less its words and its bar."""
+NARROWEST = 20
+"""With less room than this, causes are not explained in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapReport:
+    """The gaps of one device in a scope."""
+
+    gaps: DeviceGaps
+    totals: list[CauseTotal]
+    words: Mapping[str, str]
+    """`CAUSE_TEXT` of its gaps."""
+    lead_in: Causes | None
+    lead_in_words: Mapping[str, str]
+    in_flight: bool
+    """Whether its first event was launched before the recording."""
+    unrecorded: int
+    """How many launches before that led to nothing in the trace."""
+    called: str
+    """What the trace calls the device, with its index."""
+    name: str
+    """The device's name, safe to show; "" if the trace does not have it."""
+    first: int
+    """Index of its first gap in `Results.gaps`."""
+    rank: str = ""
+    """Whose device it is, in a file merged from those of several ranks."""
+
+    def longest(self, minimum: int, limit: int) -> tuple[list[int], int]:
+        """Table rows of the longest gaps of at least `minimum` ns, at most `limit` (0: all), and how many
+        more there are."""
+        order = self.first + self.gaps.longest(minimum)
+        shown = order[:limit] if limit else order
+        return shown.tolist(), len(order) - len(shown)
+
+    def rows(self, minimum: int) -> I64:
+        """Table rows, by time, of the gaps of at least `minimum` ns."""
+        return self.first + np.flatnonzero(self.gaps.duration >= minimum)
+
+
+def gap_report(results: Results) -> list[GapReport]:
+    """The gaps of every device; for a step, those within its window (see `summarize_steps`)."""
+    reports, first, devices = [], 0, results.gaps().devices
+    lead_ins = lead_in_causes(results.trace, devices, results.cpu_time()) if results.is_whole else {}
+    names = device_names(results.trace)
+    events = np.array([found.event[0] for found in lead_ins.values()], dtype=np.int64)
+    unrecorded = launched_unrecorded(results.trace) if lead_ins else 0
+    early = dict(zip(lead_ins, launch_times(results.trace, events) == NEVER, strict=True))
+    for gaps, causes in zip(devices, results.device_causes(), strict=True):
+        lead_in = lead_ins.get(gaps.device)
+        in_flight = bool(early.get(gaps.device))
+        begun = np.array([gaps.first - gaps.lead_in]), np.array([gaps.first])
+        words = words_of(results, causes, gaps.start, gaps.end)
+        lead_in_words = words_of(results, lead_in, *begun) if lead_in is not None else {}
+        totals, trace = cause_totals(causes), results.trace
+        called, rank = trace.device_called(gaps.device), trace.rank_of(gaps.device)
+        name = names.get(gaps.device, "")
+        reports.append(
+            GapReport(
+                gaps, totals, words, lead_in, lead_in_words, in_flight, unrecorded, called, name, first, rank
+            )
+        )
+        first += len(gaps)
+    return reports
+
+
+def device_names(trace: Trace) -> dict[int, str]:
+    """The names of the devices from `deviceProperties`, safe to show."""
+    names: dict[object, str] = {}
+    for entry in trace.info.devices:
+        if isinstance(entry.get("name"), str) and isinstance(entry.get("id"), int | float):
+            names.setdefault(entry["id"], plain(entry["name"], 60))
+    found: dict[int, str] = {}
+    for process in reversed(trace.processes):
+        digits = re.search(r"\d{1,9}$", process.pid) if process.rank else None
+        own = int(digits[0]) if digits else process.device  # a rank counts its own devices
+        if process.device >= 0 and own in names:
+            found[process.device] = names[own]
+    return found
+
+
+def gaps_json(results: Results, minimum: int = 0) -> dict[str, Any]:
+    """All gaps of at least `minimum` ns by time; sums are over all gaps."""
+    shown = pick(gap_columns(results), JSON)
+    return {
+        "devices": [
+            _device_json(report) | {"gaps": records(shown, report.rows(minimum))}
+            for report in gap_report(results)
+        ]
+    }
+
+
+def _device_json(report: GapReport) -> dict[str, Any]:
+    gaps = report.gaps
+    return {
+        "device": gaps.device,
+        "name": report.name,
+        "rank": report.rank or None,
+        "first_ns": gaps.first,
+        "last_ns": gaps.last,
+        "busy_ns": gaps.busy,
+        "span_ns": gaps.span,
+        "idle_ns": gaps.idle,
+        "busy_share": json_share(gaps.busy_share),
+        "lead_in_ns": gaps.lead_in,
+        "lead_in_cause": CAUSES[report.lead_in.cause[0]] if report.lead_in else None,
+        "gap_count": len(gaps),
+        "causes": causes_json(report.totals),
+    }
+
+
+def headline(report: GapReport) -> str:
+    """One line about a device; its span is from its first to its last event."""
+    gaps = report.gaps
+    name = f" ({report.name})" if report.name else ""
+    idle = f"idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
+    rank = f"[{report.rank}] " if report.rank else ""
+    return f"{rank}{report.called}{name}: span {duration(gaps.span)}, {idle}"
+
+
+def lead_in_line(report: GapReport) -> str | None:
+    """The time before the device's first event, and its cause."""
+    if report.lead_in is None:
+        return None
+    (cause, _), *others = report.lead_in.parts(0)
+    text = "launched before the recording" if report.in_flight else report.lead_in_words[cause]
+    why = text if cause in text.split(", ") else f"{cause}: {text}"
+    if others:
+        why = ", ".join(f"{name} {duration(time)}" for name, time in report.lead_in.parts(0)[:2])
+    if report.unrecorded:
+        why = f"{plural(report.unrecorded, 'launch', 'launches')}, of which nothing else is in the trace"
+    return f"before its first event {duration(report.gaps.lead_in)} ({why})"
+
+
+def head_lines(report: GapReport, width: int) -> list[Line]:
+    """The headline, and the time before the device's first event, in lines of at most `width` cells."""
+    lead_in = lead_in_line(report)
+    below = paragraph(lead_in, width, "dim", INDENT) if lead_in is not None else []
+    return paragraph(headline(report), width, "title") + below
+
+
+def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
+    """For each device a headline, its idle time by cause, and its `limit` longest gaps (0: all)."""
+    lines: list[Line] = []
+    table = gap_columns(results)
+    title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
+    for report in gap_report(results):
+        lines += [[]] if lines else []
+        lines += head_lines(report, width)
+        if causes := cause_lines(report, width):
+            lines += [[], [("Idle by cause", "head")], *causes]
+        rows, more = report.longest(minimum, limit)
+        if len(rows):
+            lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
+        elif minimum > 0:
+            lines += [[], [(f"{title}: none", "head")]]
+        if more:
+            lines.append([(f"  and {plural(more, 'more gap')} (--limit 0 lists all)", "dim")])
+    return lines or paragraph(without_work_text(results.trace), width)
+
+
+def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
+    """The causes and longest gaps of each device as Markdown tables."""
+    text = ""
+    shown = pick(gap_columns(results), TEXT)
+    for report in gap_report(results):
+        lead_in = lead_in_line(report)
+        text += markdown.heading(headline(report)) + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
+        text += "\n" + causes_markdown(report)
+        text += "\n" + markdown_table(shown, report.longest(minimum, limit)[0]) + "\n"
+    return text or f"{markdown.cell(without_work_text(results.trace))}\n"
+
+
+# Idle time by cause
+
+
+def cause_lines(report: GapReport, width: int) -> list[Line]:
+    """Idle time by cause, with bars. The last column takes the remaining width, and as many lines as it
+    needs."""
+    totals, idle = report.totals, report.gaps.idle
+    longest = max((len(t.cause) for t in totals), default=0)
+    longest += max((len(report.words[t.cause]) for t in totals), default=0)
+    wide = max(4, min(20, max(8, width - 72), width - longest - NUMBERS_WIDE))
+    rows: list[list[str | Span]] = [
+        [
+            (t.cause, "accent"),
+            duration(t.duration),
+            share(t.duration / idle) if idle else "",
+            (bar(t.duration / idle if idle else 0.0, wide), "accent"),
+            f"{t.gaps:,} x" if t.gaps else "",
+        ]
+        for t in totals
+    ]
+    lines = columns(rows, "<>><>")
+    told: list[Line] = []
+    for line, total in zip(lines, totals, strict=True):
+        room = width - sum(len(text) for text, _ in line) - 2
+        words = report.words[total.cause] if room >= NARROWEST else ""
+        told += paragraph(words, width, "dim", [*line, ("  ", "")])
+    return told
+
+
+def causes_markdown(report: GapReport) -> str:
+    """Idle time by cause as a Markdown table."""
+    totals, idle = report.totals, report.gaps.idle
+    parts = [share(t.duration / idle) if idle else "" for t in totals]
+    rows = [
+        [t.cause, duration(t.duration), part, f"{t.gaps:,}", report.words[t.cause]]
+        for t, part in zip(totals, parts, strict=True)
+    ]
+    return markdown.table(["Cause", "Idle", "Share", "Gaps", ""], rows, "<>>><")

@@ -1,0 +1,62 @@
+"""The jobs on this machine that can be asked for a trace, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracetui.capture.live.processes import Job
+from tracetui.core.safe_text import plain
+from tracetui.core.units import age
+from tracetui.views.model import I64, Column, Table, each
+
+Text = Callable[[int], str]
+
+
+def jobs_table(found: Sequence[Job], now: float) -> Table:
+    """A row for each job; `now` in seconds since the epoch. JSON has the time of its start."""
+
+    def column(key: str, title: str, width: int, text: Text, drop: int = 0, right: bool = False) -> Column:
+        values = None if not width else lambda: [text(row) for row in range(len(found))]
+        cut = Column(key, title, text, values, width, right, drop, False, ends=not width)
+        return cut.said(title.lower(), text)
+
+    def of(value: Callable[[Job], Any]) -> Callable[[I64], list[Any]]:
+        return each(lambda row: value(found[row]))
+
+    starts = np.array([job.first.since for job in found])
+    columns = (
+        column("pid", "PID", 8, lambda r: str(found[r].first.pid), right=True).filed(
+            pid=of(lambda job: job.first.pid), pids=of(lambda job: [one.pid for one in job.processes])
+        ),
+        column("user", "User", 10, lambda r: plain(found[r].first.user, 10), 2).filed(
+            user=of(lambda job: job.first.user)
+        ),
+        column("since", "Runs for", 9, lambda r: age(now - starts[r]), right=True).filed(
+            since=of(lambda job: round(job.first.since, 3))
+        ),
+        column("ranks", "Ranks", 6, lambda r: _ranks(found[r]), 1, True).filed(
+            ranks=of(lambda job: [one.rank for one in job.processes])
+        ),
+        column("gpu", "GPU", 8, lambda r: gpu_text(found[r]), 1).filed(gpus=of(_gpus)),
+        column("command", "Command", 0, lambda r: plain(found[r].first.name, 500)).filed(
+            command=of(lambda job: job.first.name)
+        ),
+    )
+    return Table(columns, len(found), empty="nothing to record: start a job with: tracetui run COMMAND")
+
+
+def _gpus(job: Job) -> list[int]:
+    return sorted({gpu.index for one in job.processes for gpu in one.gpus or ()})
+
+
+def gpu_text(job: Job) -> str:
+    """Their numbers; `-` without any, `?` where nothing tells (nvidia-ml-py is not installed, say)."""
+    none = "?" if any(one.gpus is None for one in job.processes) else "-"
+    return ",".join(map(str, _gpus(job))) or none
+
+
+def _ranks(job: Job) -> str:
+    return str(len(job.processes)) if job.first.rank is not None or len(job.processes) > 1 else "-"

@@ -1,0 +1,81 @@
+"""What the first screen says about a whole trace, kept beside the trace if that is large (`trace.saved`):
+when it is opened again, the screen has it at once. What was kept equals what would be found now.
+
+Nothing here raises: what cannot be used is computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from tracetui.analysis.idle.verdict import Verdict
+from tracetui.analysis.results import Results
+from tracetui.core.copying import replace
+from tracetui.trace.answers import answer, keep_answer
+from tracetui.views.gap_words import words_of_all
+from tracetui.views.overview import Overview, overviews
+from tracetui.views.parts import Target, evidence, time_parts
+
+
+class Judged(Struct, frozen=True):
+    """The verdict, and what the first screen says beside it."""
+
+    slices: int
+    """How many the trace has."""
+    verdict: Verdict
+    steps: tuple[int, ...]
+    """The lengths of the steps' windows, ns."""
+    evidence: dict[str, Target] = {}
+    """By `TimePart.what`; {} while it is not known."""
+    words: dict[str, str] = {}
+    """Of the causes of idle time; {} while they are not known."""
+
+
+class KeptOverview(Struct, frozen=True):
+    """The overview in its last form."""
+
+    slices: int
+    overview: Overview
+
+
+def judged(results: Results) -> Iterator[Judged]:
+    """The verdict on a trace, then also its evidence."""
+    slices = len(results.trace)
+    found = answer(results.trace.reader.source, "judged", Judged)
+    if found is not None and found.slices == slices and _lead_there(found.evidence.values(), slices):
+        yield found
+        return
+    found = Judged(slices, results.verdict(), tuple(row.window_length for row in results.steps().rows))
+    yield found
+    parts = [part.what for part in time_parts(found.verdict)]
+    found_there = {what: evidence(results, what) for what in parts}
+    found = replace(found, evidence=found_there, words=words_of_all(results))
+    yield found
+    keep_answer(results.trace.reader.source, "judged", found, Judged)
+
+
+def kept_overviews(results: Results) -> Iterator[Overview]:
+    """Like `overviews`; of a whole trace the last one alone, if it was kept."""
+    if not results.is_whole:
+        yield from overviews(results)
+        return
+    slices, source = len(results.trace), results.trace.reader.source
+    kept = answer(source, "overview", KeptOverview)
+    if kept is not None and kept.slices == slices:
+        entries = [entry for block in kept.overview.blocks for entry in block.entries]
+        if _lead_there([entry.target for entry in entries], slices):
+            yield kept.overview
+            return
+    last = None
+    for last in overviews(results):
+        yield last
+    if last is not None:
+        keep_answer(source, "overview", KeptOverview(slices, last), KeptOverview)
+
+
+def _lead_there(targets: Any, slices: int) -> bool:
+    """Whether the slices and gaps that targets name can be there."""
+    return all(0 <= (number or 0) < slices for one in targets for number in (one.event, one.gap))

@@ -1,0 +1,345 @@
+"""The overview: what the summary says, as short blocks of lines that lead to their evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from tracetui.analysis.calls.sums import sum_by, sum_into
+from tracetui.analysis.idle.verdict import OF_STEPS, busy_text
+from tracetui.analysis.names.kernel_names import decode
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import distinct
+from tracetui.core.copying import replace
+from tracetui.core.threads import PART, in_blocks
+from tracetui.core.units import duration, plural, share
+from tracetui.rules import Finding, find_findings
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind
+from tracetui.views.averages import instances
+from tracetui.views.findings_text import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
+from tracetui.views.gap_words import words_of_all
+from tracetui.views.gaps_text import device_names
+from tracetui.views.names import told_apart
+from tracetui.views.parts import Target, evidence, time_parts
+from tracetui.views.steps import steps_within
+
+STEPS = 8
+"""Most steps in the overview; the steps' pane has all."""
+TOP = 5
+"""Most ops, and most kernels."""
+FINDINGS = 12
+WORTH_TRYING = ("high", "medium")
+"""Findings of these severities may have the advice that comes first."""
+SMALL = 0.01
+"""Parts below this share of the time stand together, if there are several."""
+CPU_FIRST = ("overhead-bound", "CPU-only", "not known")
+"""Verdicts under which the ops come before the kernels, by their time on the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a block. All texts are safe to show."""
+
+    name: str
+    numbers: tuple[str, ...]
+    part: float | None
+    """The length of its bar, 0 to 1 of the longest there can be; None for no bar."""
+    style: str
+    """The color of the bar, or of the name if there is no bar: a part of the time, or a key of `STYLES`."""
+    text: str
+    target: Target
+    of: float = 1.0
+    """The length of what the bar is a part of, likewise. The part of that is the share beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A few lines on one question."""
+
+    key: str
+    title: str
+    note: str
+    """A few words after the title."""
+    entries: tuple[Entry, ...]
+    heads: tuple[str, ...] = ()
+    """Titles of the columns of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything that the overview says."""
+
+    reason: str
+    """Why the verdict is what it is: a sentence or two."""
+    advice: str
+    """What to try first, "" where no finding says so."""
+    left: tuple[Block, ...]
+    right: tuple[Block, ...]
+    """Beside the left ones where there is room, else below."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """In reading order, without empty ones."""
+        return tuple(block for block in (*self.left, *self.right) if block.entries)
+
+
+def overviews(results: Results) -> Iterator[Overview]:
+    """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
+    verdict = results.verdict()
+    reason = unknown_events(results) or verdict.reason
+    found = Overview(reason, "", (_time(results), _notices(results)), (_devices(results), _steps(results)))
+    yield found
+    time, notices = found.left
+    costs = _costs(results)
+    ops, kernels = _ops(results, costs), _kernels(results, costs)
+    results.forget("calls")
+    first, second = (ops, kernels) if verdict.verdict in CPU_FIRST else (kernels, ops)
+    found = replace(found, right=(first, second, *found.right))
+    yield found
+    advice = next((f.advice for f in find_findings(results) if f.severity in WORTH_TRYING and f.advice), "")
+    found = replace(found, advice=advice, left=(time, _findings(results), notices))
+    yield found
+    if (kernels_with_peaks := _with_peaks(results, kernels)) != kernels:
+        right = tuple(kernels_with_peaks if block is kernels else block for block in found.right)
+        yield replace(found, right=right)
+
+
+def _time(results: Results) -> Block:
+    verdict, steps = results.verdict(), _count_steps(results)
+    words = words_of_all(results)
+    parts, each = time_parts(verdict, words), max(1, steps)
+    total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
+    small = [part for part in parts if part.share is not None and part.share < SMALL]
+    small = small if len(small) > 1 else []
+
+    def entry(name: str, time: int, part: float | None, style: str, text: str, target: Target) -> Entry:
+        numbers = (duration(time / each), share(part) if part is not None else "-")
+        return Entry(name, numbers, part, style if part is not None else "dim", text, target)
+
+    entries = [
+        entry(part.what, part.duration, part.share, part.what, part.brief, evidence(results, part.what))
+        for part in parts
+        if part not in small
+    ]
+    if small:
+        time, part = sum(one.duration for one in small), sum(one.share or 0.0 for one in small)
+        names = ", ".join(one.what for one in small)
+        at = sum(one.share is not None for one in parts) - len(small)
+        entries.insert(at, entry("other", time, part, small[0].what, names, evidence(results, small[0].what)))
+    counts = " that count" if verdict.noticeably_left_out else ""
+    devices = len(results.gaps().devices)
+    together = f", {devices} GPUs together" if devices > 1 else ""
+    if steps > 1:
+        title, note = "Where a step's time goes", f"{duration(total / steps)}{counts}, mean of {steps:,}"
+    else:
+        title, note = "Where the time goes", f"{duration(total)} {verdict.base}{counts}"
+    return Block("time", title, note + together, tuple(entries))
+
+
+def _count_steps(results: Results) -> int:
+    """The number of steps, if they are what the verdict is about; else 0."""
+    return len(results.steps().rows) if results.is_whole and results.verdict().base == OF_STEPS else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Costs:
+    """What each row of the averages takes: per step if there are several, else in all. Arrays of shape
+    (rows,), times in ns."""
+
+    self_cpu: F64
+    self_device: F64
+    calls: F64
+    said: str
+    """"per step" or "in all"."""
+
+
+def _costs(results: Results) -> _Costs:
+    table, trace, steps = results.averages(), results.trace, _count_steps(results)
+    calls = results.calls()
+    # PyTorch's table counts marks of synchronization as GPU time: here the GPU's work is meant.
+    marks = trace.kind[calls.device] == Kind.SYNC
+    mine = marks & (calls.device_op >= 0)
+    of_mark = calls.device_op[mine]
+    of_mark = np.where(calls.removed[of_mark], calls.cpu_parent[of_mark], of_mark)
+    waits = sum_into(of_mark, calls.device_duration[mine], len(calls.cpu))
+    if steps < 2:
+        cpu, device, often = (a.astype(np.float64) for a in (table.self_cpu, table.self_device, table.calls))
+        row = table.row_of[calls.cpu]
+        of_marks = table.row_of[calls.device[marks]]
+        device[of_marks[of_marks >= 0]] = 0
+        known = ~calls.removed & (row >= 0)
+        device -= np.bincount(row[known], waits[known], minlength=len(table))
+        return _Costs(cpu, np.maximum(device, 0), often, "in all")
+    low, high = np.array([row.window for row in results.steps().rows], dtype=np.int64).T
+
+    def within(slices: I64, times: Callable[[I64], Sequence[I64]]) -> list[F64]:
+        """The sums of `times`, asked for by position in `slices`, over the slices of each row that begin, or
+        were launched, in a step."""
+
+        def part(some: slice) -> list[I64]:  # in parts: whole columns would take a lot of memory
+            at = slices[some]
+            begun = trace.start[np.where(trace.launch[at] >= 0, trace.launch[at], at)]
+            step = np.searchsorted(low, begun, side="right") - 1
+            mine = np.flatnonzero((step >= 0) & (begun < high[step]))
+            return [sum_by(table.row_of, at[mine], time, len(table)) for time in times(mine + some.start)]
+
+        none = np.zeros(len(table), dtype=np.int64)
+        parts = in_blocks(max(1, len(slices)), part, PART)
+        return [sum(each, start=none) / steps for each in zip(*parts, strict=True)]
+
+    def on_cpu(at: I64) -> list[I64]:
+        there = (~calls.removed[at]).astype(np.int64)
+        own = np.maximum(calls.self_device[at] - waits[at], 0)
+        return [calls.self_cpu[at] * there, own * there, there]
+
+    def on_device(at: I64) -> list[I64]:
+        return [calls.device_duration[at] * ~marks[at], np.ones_like(at)]
+
+    cpu, of_ops, often = within(calls.cpu, on_cpu)
+    device, events = within(calls.device, on_device)
+    return _Costs(cpu, of_ops + device, often + events, "per step")
+
+
+def _devices(results: Results) -> Block:
+    """How busy each device was, where there are several."""
+    trace, devices, names = results.trace, results.gaps().devices, device_names(results.trace)
+    busy = [(device, device.busy / device.span if device.span else 0.0) for device in devices]
+    entries = tuple(
+        Entry(
+            trace.device_called(device.device),
+            (busy_text(part),),
+            part,
+            "compute",
+            " ".join(filter(None, (trace.rank_of(device.device), names.get(device.device, "")))),
+            Target("gaps", span=(device.first, device.last)),
+        )
+        for device, part in busy
+    )
+    return Block("devices", "GPUs", "busy between its first and last work", entries * (len(busy) > 1))
+
+
+def _steps(results: Results) -> Block:
+    steps = results.steps()
+    rows = steps_within(steps, results.scope).rows
+    longest = max((row.window_length for row in rows), default=0) or 1
+    verdict = results.verdict().verdict
+    entries = [
+        Entry(
+            f"{row.label}{' !' if row.unusual else ''}",
+            (
+                duration(row.window_length),
+                *((busy_text(row.busy_share),) if row.busy_share is not None else ()),
+            ),
+            row.window_length / longest * (1.0 if row.busy_share is None else row.busy_share),
+            "accent",
+            row.verdict.verdict if row.verdict.verdict != verdict else "",
+            Target("steps", span=row.window, said=f"{row.label}: {duration(row.window_length)}"),
+            row.window_length / longest,
+        )
+        for row in rows[:STEPS]
+    ]
+    if len(rows) > STEPS:
+        entries.append(
+            Entry(f"{plural(len(rows) - STEPS, 'step')} more", (), None, "dim", "", Target("steps"))
+        )
+    busy = "length, GPU busy" if any(row.busy_share is not None for row in rows) else ""
+    return Block("steps", "Steps", busy, tuple(entries) if len(rows) > 1 else ())
+
+
+def _notices(results: Results) -> Block:
+    def entry(level: str, text: str, count: int) -> Entry:
+        often = f"{count:,} × " if count > 1 else ""
+        return Entry(level, (), None, LEVEL_STYLE.get(level, ""), f"{often}{text}", Target("details"))
+
+    notices = results.trace.notices if results.is_whole else ()
+    return Block("file", "About the file", "", tuple(entry(n.level, n.text, n.count) for n in notices))
+
+
+def _top(
+    results: Results,
+    rows: I64,
+    values: F64,
+    calls: F64,
+    total: float,
+    names: Sequence[str],
+    key: str,
+    by: str,
+) -> tuple[Entry, ...]:
+    """`values`, `calls`: of all rows, see `_Costs`; `by`: the column of the values."""
+    found, table = [], results.averages()
+    for row, name in zip(rows.tolist(), names, strict=True):
+        of_row, _, what = instances(results, table, row, by)
+        said = f"the most {what}" if what else "the longest"
+        often = f"{calls[row]:,.0f}" if calls[row] == round(calls[row]) else f"{calls[row]:,.1f}"
+        found.append(
+            Entry(
+                name,
+                (duration(float(values[row])), share(values[row] / total) if total else "-", f"{often} ×"),
+                float(values[row]) / total if total else None,
+                key,
+                "",
+                Target(
+                    key,
+                    event=int(of_row[0]) if len(of_row) else None,
+                    said=f"{said} of {plural(int(table.calls[row]), 'call')}",
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _ops(results: Results, costs: _Costs) -> Block:
+    """The ops that cost most: of the CPU's time where the device waits for it, else of the device's."""
+    table = results.averages()
+    of_cpu = results.verdict().verdict in CPU_FIRST or not table.self_device.any()
+    values, on = (costs.self_cpu, ~table.device) if of_cpu else (costs.self_device, table.device)
+    rows = np.flatnonzero((values > 0) & (table.first >= 0))
+    rows = rows[results.trace.kind[table.first[rows]] == Kind.CPU_OP]
+    rows = rows[np.argsort(-values[rows], kind="stable")][:TOP]
+    what, by = ("self CPU", "self_cpu") if of_cpu else ("GPU time", "self_device")
+    names = [table.names[row] for row in rows.tolist()]
+    total = float(values[on & ~(table.annotation & table.device)].sum())
+    entries = _top(results, rows, values, costs.calls, total, names, "ops", by)
+    lanes = distinct(results.trace.lane[results.calls().cpu], len(results.trace.lanes)) if of_cpu else ()
+    on_all = ", all threads" if len(lanes) > 1 else ""
+    return Block("ops", "Ops", f"{what}, of {duration(total)} {costs.said}{on_all}", entries)
+
+
+def _kernels(results: Results, costs: _Costs) -> Block:
+    """The kernels and copies that took most of the device's time."""
+    table, trace = results.averages(), results.trace
+    rows = np.flatnonzero(table.device & ~table.annotation & (costs.self_device > 0) & (table.first >= 0))
+    rows = rows[np.isin(trace.kind[table.first[rows]], DEVICE_WORK)]
+    rows = rows[np.argsort(-costs.self_device[rows], kind="stable")]
+    total, top = float(costs.self_device[rows].sum()), rows[:TOP]
+    full = [table.names[row] for row in top.tolist()]
+    names = told_apart([decode(name).short for name in full], full, [True] * len(full))
+    entries = _top(results, top, costs.self_device, costs.calls, total, names, "kernels", "")
+    return Block("kernels", "Kernels and copies", f"{duration(total)} {costs.said}", entries)
+
+
+def _with_peaks(results: Results, kernels: Block) -> Block:
+    """The same with the share of the device's peak that each kernel reaches, in FLOP/s or in bandwidth,
+    whichever is larger, if that is known."""
+    reached = {row.name: row for row in results.efficiency().kernels}
+    trace, entries = results.trace, []
+    for entry in kernels.entries:
+        row = reached.get(trace.name_of(entry.target.event)) if entry.target.event is not None else None
+        shares = (row.compute_share, row.memory_share) if row is not None else ()
+        known = [part for part in shares if part is not None and part <= 1]
+        entries.append(replace(entry, text=f"{share(max(known))} of peak" if known else ""))
+    return replace(kernels, entries=tuple(entries))
+
+
+def _findings(results: Results) -> Block:
+    def entry(finding: Finding) -> Entry:
+        target = Target("findings", event=finding.evidence[0], said=finding.title)
+        return Entry(finding.severity, (), None, SEVERITY_STYLE[finding.severity], finding.title, target)
+
+    # The verdict, and its reason above, say it already.
+    others = (finding for finding in find_findings(results) if finding.rule != "overhead_bound")
+    found = tuple(entry(finding) for finding in islice(others, FINDINGS))
+    return Block("findings", "Findings", "", found)

@@ -1,0 +1,335 @@
+"""The table of steps: times, launches and idle time of each step, of the rest, and of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.verdict import PARTS, busy_text
+from tracetui.analysis.steps.scope import Scope, StepTable
+from tracetui.analysis.steps.steps import StepRow, Steps
+from tracetui.core.cells import fit
+from tracetui.core.copying import replace
+from tracetui.core.units import duration, plural, share
+from tracetui.views import markdown
+from tracetui.views.gaps import field
+from tracetui.views.jsonable import share as json_share
+from tracetui.views.lines import INDENT, Line, paragraph
+from tracetui.views.model import I64, Column, Columns, Table, by_key, pick
+from tracetui.views.times import time_column
+from tracetui.views.verdicts import causes_json, cpu_json, left_out_json, parts_json
+from tracetui.views.writers import Record, aligned, cells, markdown_table, records
+
+SCREEN = """label window_length duration busy_share launches kernels copies exposed_communication window_idle
+    compute communication transfers verdict causes"""
+TEXT = "label window_length busy_share window_idle mostly compute communication copy launches kernels unusual"
+JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
+    exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts
+    cpu"""
+CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
+"""What stands in the place of the others in a trace of the CPU alone."""
+FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu", CPU)
+"""Files have a field for the idle time of each cause, and for each part of what a verdict is about."""
+
+ALL_DEVICES = "idle: the sum over all devices"
+"""Under the steps of several devices, whose idle time is more than a step is long."""
+LAUNCHED_IN = ("compute", "communication", "kernels")
+"""Columns of what a step launched. The others are of its window."""
+LEFT_OUT = {
+    "lead-in": "the lead-in",
+    "initialisation": "initialisation",
+    "profiler": "the profiler",
+    "in flight": "work in flight",
+}
+
+Value = str | Callable[[StepRow], Any]
+"""An attribute of a row, or a function of it."""
+
+
+def step_columns(rows: Sequence[StepRow]) -> Columns:
+    """The columns of these rows. Times in ns; the rows of all steps and `outside` add up to `whole`.
+
+    `busy_share` is of the row's own time, without what its verdict leaves out. `verdict_busy_share` is what
+    its verdict is based on: for `whole`, the share within the steps.
+    """
+
+    def each(value: Value) -> Callable[[I64], list[Any]]:
+        of = attrgetter(value) if isinstance(value, str) else value
+        return lambda at: [of(rows[i]) for i in at.tolist()]
+
+    def only_file(key: str, **named: Value) -> Column:
+        return Column(key).filed(**{name: each(value) for name, value in named.items()})
+
+    def time(key: str, title: str, drop: int, heading: str = "", none: str = "0 ns") -> Column:
+        """The time in the attribute `key`; `none`: the text for 0."""
+        times = np.array([getattr(row, key) for row in rows], dtype=np.int64)
+
+        def cell(r: int) -> str:
+            return duration(int(times[r])) if times[r] else none
+
+        return time_column(key, title, times, drop).said(heading, cell).filed(**{f"{key}_ns": each(key)})
+
+    def count(key: str, title: str, drop: int) -> Column:
+        counts = [getattr(row, key) for row in rows]
+
+        def text(r: int) -> str:
+            return f"{counts[r]:,}" if counts[r] else "-"
+
+        width = max(len(title), *(len(text(r)) for r in range(len(rows))))
+        return (
+            Column(key, title, text, lambda: np.array(counts), width, drop=drop)
+            .said(key, lambda r: f"{counts[r]:,}")
+            .filed(**{key: each(key)})
+        )
+
+    def label(r: int) -> str:
+        return f"{rows[r].label}{' !' if rows[r].unusual else ''}"
+
+    def busy(r: int) -> str:
+        part = rows[r].busy_share
+        return busy_text(part) if part is not None else "-"
+
+    @cache
+    def starred() -> bool:
+        return any(_starred(row) for row in rows)
+
+    def busy_said(r: int) -> str:
+        return f"{busy(r)}{'*' if _starred(rows[r]) else ' '}" if starred() else busy(r)
+
+    def mostly(r: int) -> str:
+        return next((cause for cause, _ in rows[r].window_causes), "-")
+
+    def causes(r: int) -> str:
+        parts = [f"{cause} {share(time / rows[r].window_idle)}" for cause, time in rows[r].window_causes]
+        return ", ".join(parts[:3]) or "-"
+
+    def idle_of(cause: str) -> Value:
+        return lambda row: next((t.duration for t in row.idle_by_cause if t.cause == cause), 0)
+
+    def of_cpu(key: str, title: str, of: str) -> Column:
+        """A part of the CPU's time, in a trace that has no other."""
+        times = [row.cpu for row in rows]
+        parts = np.array([getattr(t, of) / t.span if t else 0.0 for t in times])
+
+        def text(r: int) -> str:
+            return share(parts[r]) if parts[r] else "-"
+
+        spent = [getattr(t, of) if t else None for t in times]
+        column = Column(key, title, text, lambda: parts, max(7, len(title) + 1)).said(title, text)
+        return column.filed(**{f"{key}_ns": lambda at: [spent[i] for i in at.tolist()]})
+
+    def judged(part: str) -> Value:
+        return lambda row: dict(zip(PARTS, row.verdict.parts, strict=False)).get(part, 0)
+
+    # Columns that are empty in all rows are dropped first.
+    talk = any(r.communication for r in rows)
+    copied = np.array([r.copy + r.set for r in rows], dtype=np.int64)
+    return by_key(
+        Column("label", "Step", label, lambda: np.arange(len(rows)), 11, right=False, descending=False)
+        .said("", lambda r: (rows[r].label, "title" if rows[r].number < 0 else ""), markdown_heading="Step")
+        .filed(label=each("label"), step=each(lambda r: r.number if r.number >= 0 else None)),
+        only_file("start", start_ns="start"),
+        time("duration", "On CPU", 2),
+        only_file("window_start", window_start_ns=lambda r: r.window[0]),
+        time("window_length", "Window", 0, "window", "-").filed(window_ns=each("window_length")),
+        only_file("busy", busy_ns="busy"),
+        only_file("idle", idle_ns="idle"),
+        time("window_idle", "GPU idle", 6, "idle"),
+        Column("busy_share", "GPU busy", busy, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
+        .said("busy", busy_said)
+        .filed(busy_share=each(lambda r: json_share(r.busy_share))),
+        Column("mostly", right=False)
+        .said("mostly", mostly)
+        .filed(idle_by_cause=each(lambda r: causes_json(r.idle_by_cause))),
+        Column("causes", "Idle time by cause", causes, right=False, clauses=True).filed(
+            **{f"idle_{field(cause)}": each(idle_of(cause)) for cause in CAUSES}
+        ),
+        time("compute", "Compute", 7, "compute"),
+        replace(time("communication", "Comm.", 3 if talk else 11, "comm", "-"), markdown_heading="Comm."),
+        time("exposed_communication", "Exposed", 1 if talk else 12),
+        time_column("transfers", "Copying", copied, 10),
+        time("copy", "", 0, "copies", "-"),
+        only_file("exposed_copy", exposed_copy_ns="exposed_copy"),
+        only_file("set", set_ns="set"),
+        count("launches", "Launches", 1),
+        count("kernels", "Kernels", 1),
+        count("copies", "Copy/set", 4 if any(r.copies for r in rows) else 13),
+        Column("verdict", "Verdict", lambda r: rows[r].verdict.verdict, width=14, right=False, drop=5).filed(
+            verdict=each("verdict.verdict"),
+            launch_delay_ns=each("verdict.launch_delay"),
+            reason=each("verdict.reason"),
+            communication_share=each(lambda r: json_share(r.verdict.communication_share)),
+            verdict_busy_share=each(lambda r: json_share(r.verdict.busy_share)),
+        ),
+        Column("judged").filed(**{f"judged_{part}_ns": each(judged(part)) for part in PARTS}),
+        Column("parts").filed(
+            window_idle_by_cause=each(
+                lambda r: [{"cause": cause, "duration_ns": time} for cause, time in r.window_causes]
+            ),
+            parts=each(lambda r: parts_json(r.verdict)),
+            left_out=each(lambda r: left_out_json(r.verdict)),
+        ),
+        Column("cpu").filed(cpu=each(lambda r: cpu_json(r.verdict))),
+        of_cpu("cpu_ops", "in ops", "ops"),
+        of_cpu("cpu_loading", "data", "data_loading"),
+        of_cpu("cpu_communication", "comm", "exposed_communication"),
+        of_cpu("cpu_outside", "rest", "outside"),
+        Column("unusual", right=False)
+        .said("", lambda r: ("unusual", "warn") if rows[r].unusual else "")
+        .filed(unusual=each("unusual")),
+    )
+
+
+def table_rows(steps: Steps) -> tuple[StepRow, ...]:
+    """The rows on the screen."""
+    return (*steps.rows, *((steps.outside,) if steps.rows else ()), steps.whole)
+
+
+def _of_cpu(rows: Sequence[StepRow]) -> str:
+    """The columns of a trace of the CPU alone, as far as they say something; "" for other traces."""
+    times = [row.verdict.cpu for row in rows if row.verdict.cpu is not None]
+    if not times:
+        return ""
+    empty = set() if any(t.data_loading for t in times) else {"cpu_loading"}
+    empty |= set() if any(t.exposed_communication for t in times) else {"cpu_communication"}
+    return " ".join(key for key in CPU.split() if key not in empty)
+
+
+def steps_table(steps: Steps) -> Table:
+    """The steps on the screen."""
+    rows = table_rows(steps)
+    columns = step_columns(rows)
+    device = any(r.busy + r.window_idle for r in rows)
+    return Table(
+        pick(columns, SCREEN if device else f"label window_length duration {_of_cpu(rows)}"),
+        len(rows),
+        lambda r: rows[r].label,
+        dim=lambda r: rows[r].event < 0,
+        empty="no steps",
+        records=lambda order: records(pick(columns, FILE), order),
+    )
+
+
+def steps_json(rows: Sequence[StepRow]) -> list[Record]:
+    """One object per row."""
+    return records(pick(step_columns(rows), JSON), np.arange(len(rows)))
+
+
+def all_steps_json(steps: Steps) -> Record:
+    """The steps, what lies outside of them, and the whole."""
+    *rows, outside, whole = steps_json((*steps.rows, steps.outside, steps.whole))
+    about: Record = {"annotation": steps.table.name, "steps_from": steps.table.source or None}
+    about["steps_not_recorded"] = steps.table.unrecorded
+    return {**about, "steps": rows, "outside": outside, "whole": whole}
+
+
+def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
+    """A line per step, then the time outside, then the whole. `limit`: most steps, 0 for all."""
+    # Narrow terminals drop the least important columns.
+    left_out = {"launches", "communication", "copy"} if width < 102 else set()
+    if left_out and any(row.communication for row in steps.rows):
+        left_out = left_out - {"communication"} | {"kernels"}
+    if steps.whole.busy == 0:  # a trace of the CPU alone
+        left_out = set(TEXT.split()) - {"label", "window_length", "unusual"}
+    rows = _text_rows(steps, limit)
+    of_cpu = _of_cpu(rows)
+    columns = f"label window_length {of_cpu} unusual" if of_cpu else TEXT
+    shown = pick(step_columns(rows), columns, left_out)
+    body = cells(shown, range(len(rows)))
+    lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
+    for note in _what_counts(rows, shown):
+        lines += paragraph(note, width, "dim", INDENT)
+    if any(row.window_idle > row.window_length for row in steps.rows):
+        lines += paragraph(ALL_DEVICES, width, "dim", INDENT)
+    if limit and len(steps.rows) > limit:
+        lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
+    if not steps.rows:
+        lines += paragraph(f"The trace has no {steps.table.name} annotations.", width, "dim", INDENT)
+    for text in (source_text(steps.table.source), _unrecorded(steps.table)):
+        lines += paragraph(text, width, "dim", INDENT) if steps.rows and text else []
+    return lines
+
+
+def _starred(row: StepRow) -> bool:
+    """Whether the busy share is of less than the row's time. (The verdict of the whole is on the steps.)"""
+    whole = row.busy + row.window_idle
+    if row.busy_share is None or not row.verdict.noticeably_left_out:
+        return False
+    return whole > 0 and abs(row.busy_share - row.busy / whole) > 1e-9
+
+
+def _what_counts(rows: Sequence[StepRow], shown: Sequence[Column]) -> list[str]:
+    """What the busy shares leave out, and what the other columns are about."""
+    out = [text for what, text in LEFT_OUT.items() if any(what in dict(r.verdict.left_out) for r in rows)]
+    *steps, whole = rows
+    notes = []
+    if any(_starred(row) for row in rows):
+        out[0] += " (the whole: with it)" if out[0] == LEFT_OUT["lead-in"] and _starred(whole) else ""
+        notes.append(f"* without {_listed(out)}")
+    names = [column.heading for column in shown if column.key in LAUNCHED_IN]
+    if names and any(row.compute + row.exposed_communication > row.window_length > 0 for row in steps):
+        notes.append(f"{_listed(names)}: of what the step launched, whenever it ran")
+    return notes
+
+
+def _unrecorded(table: StepTable) -> str:
+    if not table.unrecorded:
+        return ""
+    launch = "what it launches" if table.unrecorded == 1 else "what they launch"
+    return f"{plural(table.unrecorded, 'more step')}: {launch} is not in the trace, or not all."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def source_text(source: str) -> str:
+    """What the steps are, "" where they are the profiler's own."""
+    if source == "repeats":
+        return "The trace does not name its steps: these are what repeats on one thread."
+    if source == "Optimizer.step":
+        return "Steps from Optimizer.step: each ends with the optimizer's step."
+    if source.startswith("ProfilerStep of "):
+        rank = source.removeprefix("ProfilerStep of ")
+        return f"Steps are those of {rank}; what others do counts where it began."
+    return f"Steps from the {source}." if source.startswith("annotation ") else ""
+
+
+def steps_markdown(steps: Steps, limit: int = 0) -> str:
+    rows = _text_rows(steps, limit)
+    about = (source_text(steps.table.source), _unrecorded(steps.table)) if steps.rows else ()
+    of_cpu = _of_cpu(rows)
+    columns = pick(step_columns(rows), f"label window_length {of_cpu} unusual" if of_cpu else TEXT)
+    table = markdown_table(columns, range(len(rows)))
+    notes = [markdown.cell(note) for note in (*_what_counts(rows, columns), *about) if note]
+    return "\n".join([table, *(f"{note}\n" for note in notes)])
+
+
+def _text_rows(steps: Steps, limit: int) -> list[StepRow]:
+    rows = list(steps.rows[:limit] if limit else steps.rows)
+    outside = steps.outside
+    anything = outside.busy or outside.window_idle or outside.kernels or outside.cpu
+    return [*rows, *([outside] if steps.rows and anything else []), steps.whole]
+
+
+def steps_from(steps: Steps, scope: Scope) -> Steps:
+    """The step of the scope, or the steps that start in it. `outside` and `whole` stay the trace's."""
+    return _chosen(steps, scope, lambda row: scope.start <= row.start < scope.end)
+
+
+def steps_within(steps: Steps, scope: Scope) -> Steps:
+    """The step of the scope, or the steps with windows in it. `outside` and `whole` stay the trace's."""
+    return _chosen(steps, scope, lambda row: row.window[0] < scope.end and row.window[1] > scope.start)
+
+
+def _chosen(steps: Steps, scope: Scope, wanted: Callable[[StepRow], bool]) -> Steps:
+    if scope.kind == "whole":
+        return steps
+    if scope.kind == "step":
+        return replace(steps, rows=(steps.rows[scope.step],))
+    return replace(steps, rows=tuple(row for row in steps.rows if wanted(row)))

@@ -1,0 +1,102 @@
+"""The words for the causes of idle time, to show to people."""
+
+from __future__ import annotations
+
+from tracetui.analysis.devices import device_of, work_of_devices
+from tracetui.analysis.idle.causes import AT, Causes, others_work
+from tracetui.analysis.idle.parts import CAUSES as CAUSES
+from tracetui.analysis.select import has
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import I64, kept_by_trace
+
+CAUSE_TEXT = {
+    "initialisation": "first use: loading, set-up",
+    "profiler": "the profiler itself was at work",
+    "sync": "the CPU had waited for the GPU",
+    "allocation": "allocating or freeing memory",
+    "dispatch": "the CPU was in PyTorch ops",
+    "host": "the CPU was outside any op",
+    "launch": "the launch was on its way",
+    "queued": "queued, but did not start",
+    "back to back": "from one kernel to the next",
+    "unlinked": "no launch in the trace",
+}
+"""A few words on each cause, to show to people: at most 32 characters."""
+OUTSIDE_BUT_OTHERS = "launching thread outside any op"
+"""Used for `host` if another thread of the process was in ops for at least `NAMED` of it."""
+FOR_A_GPU = "the CPU had waited for a GPU"
+"""Used for `sync` if there are several: the trace does not say which one it was."""
+NO_OPS = "the CPU was in no recorded call"
+"""Used for `host` in a trace without ops."""
+CAUSE_SENTENCES = {
+    "initialisation": "the CPU was in a call that is slow when the GPU is first used (creating the context, "
+    "loading code, library handles)",
+    "profiler": "the profiler itself was at work",
+    "sync": "the CPU had waited for the GPU and then had to launch again",
+    "allocation": "the CPU was allocating or freeing memory",
+    "dispatch": "the CPU was busy inside ops (PyTorch's own overhead, or work that ops do on the CPU)",
+    "host": "the CPU was outside any op (Python, data loading, logging)",
+    "launch": "the launch was on its way (launch latency)",
+    "queued": "the next work was queued, and nothing recorded ran on this GPU (it waited for another "
+    "stream, device or process, or for work from before the recording)",
+    "back to back": "one kernel followed another",
+    "unlinked": "the trace does not say what launched the next work",
+}
+"""What held things up while a device stood idle, as a part of a sentence."""
+_QUEUED_ALONE = (
+    "the next work was queued, and nothing recorded ran on the GPU (all in one stream: another process "
+    "may have had the GPU)"
+)
+KNOWN = 0.8
+"""A sentence says what queued work waited for if that is known for at least this share of the queued time."""
+
+
+def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
+    """`CAUSE_TEXT`, adjusted to what is known about the gaps `at` together."""
+    said = CAUSE_TEXT | ({"sync": FOR_A_GPU} if len(work_of_devices(trace)) > 1 else {})
+    if not has(trace, Kind.CPU_OP):
+        return said | {"host": NO_OPS}
+    return said | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
+
+
+def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
+    """Like `cause_words`, as parts of a sentence."""
+    said = dict(CAUSE_SENTENCES) if waits_for_others(trace) else CAUSE_SENTENCES | {"queued": _QUEUED_ALONE}
+    if len(work_of_devices(trace)) > 1:
+        said["sync"] = f"{FOR_A_GPU} and then had to launch again"
+    if where := waited_for_elsewhere(trace, causes):
+        said["queued"] = f"the next work was queued until work on {where} was done"
+    if not has(trace, Kind.CPU_OP):
+        return said | {"host": "the CPU was in no recorded call (the trace has no ops)"}
+    if not others_work(causes):
+        return said
+    beside = "while another thread of the process was in ops for some of it"
+    return said | {"host": f"the launching thread was outside any op, {beside}"}
+
+
+def waited_for_elsewhere(trace: Trace, causes: Causes) -> str:
+    """Where the work ran that most queued work waited for: "another device" or "another stream"; "" if not
+    known."""
+    queued, known = causes.pieces[:, AT["queued"]], causes.waited_for >= 0
+    if int(queued[known].sum()) < KNOWN * int(queued.sum()) or not queued.any():
+        return ""
+    here, there = (device_of(trace)[trace.lane[of[known]]] for of in (causes.event, causes.waited_for))
+    on_another = 2 * int(queued[known][here != there].sum()) > int(queued.sum())
+    return "another device" if on_another else "another stream"
+
+
+@kept_by_trace
+def waits_for_others(trace: Trace) -> bool:
+    """Whether queued work may have been waiting for something else of this process, as far as the trace
+    shows: another stream or device, or work from before the recording."""
+    working = 0
+    for lane in trace.lanes:
+        if lane.device >= 0 and lane.first < lane.last:
+            rows = slice(lane.first, lane.last)
+            work = trace.is_kind(*DEVICE_WORK, of=rows) & ~trace.implausible[rows]
+            working += bool(work.any())
+            # In one stream, work from before the recording is over once the first recorded work starts.
+            linked = trace.launch[rows][work] >= 0
+            if working > 1 or bool((linked[:-1] & ~linked[1:]).any()):
+                return True
+    return not working

@@ -1,0 +1,240 @@
+"""Numbers of findings, findings of a range that begins late, and what just is no part of something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.analysis.test_step_sources import found as steps_of
+from tests.analysis.test_step_sources import launched, note, spans
+from tests.kineto import Event, cpu, kernel, launch, run, trace_of
+from tests.rules.test_rules import UNALIGNED, collectives, ddp, found, products
+
+from tracetui.analysis.calls.chain import launch_chain
+from tracetui.analysis.calls.compositions import rms_norm
+from tracetui.analysis.idle.stream_waits import waits_of
+from tracetui.analysis.names.kernel_names import decode
+from tracetui.analysis.results import Results
+from tracetui.analysis.steps.scope import range_scope
+from tracetui.rules import RULES
+from tracetui.trace import Kind
+from tracetui.views.explain import explain
+
+
+def test_an_rms_norm_ends_where_other_ops_begin(tmp_path: Path) -> None:
+    """What stands around it, in the same place but of another name, is no part of it."""
+    core = ["aten::pow", "aten::mean", "aten::add", "aten::rsqrt"]
+
+    def part_of(*names: str) -> list[str]:
+        trace = trace_of(tmp_path, *(cpu(name, 10 * n, 9) for n, name in enumerate(names)))
+        return [trace.name_of(int(i)) for i in rms_norm(trace, names.index("aten::mean"))]
+
+    assert part_of("aten::to", *core, "aten::mul", "aten::to", "aten::mul", "aten::mul") == [
+        "aten::to", *core, "aten::mul", "aten::to", "aten::mul"
+    ]  # fmt: skip
+    assert part_of("aten::cat", *core, "aten::sub", "aten::view") == core
+    assert part_of(*core, "aten::mul", "aten::sub") == [*core, "aten::mul"]
+    assert part_of(*core, "aten::mul", "aten::_to_copy", "aten::sub") == [
+        *core,
+        "aten::mul",
+        "aten::_to_copy",
+    ]
+    assert part_of(*core) == core
+    assert part_of("aten::square", *core[1:]) == ["aten::square", *core[1:]]
+    assert part_of("aten::sub", *core[1:]) == part_of(*core[:3]) == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [
+        ("Float", 4), ("Half", 2), ("BFloat16", 2), ("Double", 8), ("Int", 4), ("Long", 8), ("Byte", 1),
+        ("Char", 1), ("Bool", 1), ("Float8_e4m3fn", 1), ("Float8_e5m2", 1),
+    ],
+)  # fmt: skip
+def test_what_a_collective_sends(tmp_path: Path, dtype: str, size: int) -> None:
+    events = collectives(60, 10, 100)
+    for event in events:
+        event["args"] |= {"dtype": dtype} if "dtype" in event["args"] else {}
+    finding = found(trace_of(tmp_path, *events), "small_collectives")
+    assert finding is not None
+    assert f" of 10.0 µs for {100 * size} B (median)" in finding.text
+
+
+def test_collectives_whose_calls_take_no_time(tmp_path: Path) -> None:
+    """Then it is their time alone that counts; and the other way round."""
+    events = [event for event in collectives(60, 10, 64) if not event["name"].startswith("c10d::")]
+    finding = found(trace_of(tmp_path, *events), "small_collectives")
+    assert finding is not None
+    assert finding.numbers["cpu_ns"] == 0
+    assert finding.numbers["exposed_ns"] == 600_000
+    assert " On the CPU the calls take" not in finding.text
+    assert finding.numbers["share"] == pytest.approx(600 / 1192, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("buffers", "gradients", "told"),
+    [(200, 200, (True, True)), (200, 10, (True, False)), (10, 200, (False, True))],
+)
+def test_ddp_copies_that_matter_are_told(
+    tmp_path: Path, buffers: float, gradients: float, told: tuple[bool, bool]
+) -> None:
+    finding = found(trace_of(tmp_path, *ddp(buffers, gradients)), "ddp_copies")
+    assert finding is not None
+    assert ("broadcast_buffers=False" in finding.advice, "gradient_as_bucket_view" in finding.advice) == told
+    assert ("it sends rank 0's buffers" in finding.text, "copies the gradients out" in finding.text) == told
+
+
+def test_numbers_of_unaligned_products(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *products(UNALIGNED, 300))
+    finding = found(trace, "unaligned_products")
+    assert finding is not None
+    whole = sum(float(e["dur"]) for e in products(UNALIGNED, 300) if e["cat"] == "kernel")
+    assert finding.numbers == {"share": 300 / whole, "device_ns": 300_000, "kernels": 1}
+
+
+def test_guards_of_a_range(tmp_path: Path) -> None:
+    """40 of 1,000 us, far from the start of the recording."""
+    inside = [
+        cpu("TorchDynamo Cache Lookup", 90_100, 40), cpu("Torch-Compiled Region: 0/0", 90_150, 300),
+        *run(90_010, 10, 2), cpu("aten::mm", 90_200, 100), *run(90_300, 100, 1),
+    ]  # fmt: skip
+    trace = trace_of(tmp_path, cpu("aten::relu", 0, 10), *inside, cpu("aten::relu", 90_990, 10))
+    results = Results(trace).within(range_scope(90_000_000, 91_000_000))
+    (finding,) = RULES["compiled_overhead"](results)
+    assert finding.numbers["each_ns"] == 40_000
+    assert finding.numbers["share"] == 40 / 340
+    assert "1 call: 40.0 µs in all" in finding.text
+    # In a range of which they are little they are no finding.
+    assert not list(RULES["compiled_overhead"](Results(trace)))
+
+
+def optimizer(kernels: int, name: str = "k") -> list[Event]:
+    """A call of 800 us that launches so many kernels."""
+    events = [note("Optimizer.step#SGD.step", 90_100, 800)]
+    for n in range(kernels):
+        at = 90_105 + 790 * n / kernels
+        events += [launch(at, n + 1, 1), kernel(at + 2, 1, n + 1, name=name)]
+    return [*events, cpu("aten::relu", 0, 10), cpu("aten::relu", 90_990, 10)]
+
+
+def test_an_optimizer_loop_of_a_range(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *optimizer(300))
+    (finding,) = RULES["optimizer_loop"](Results(trace).within(range_scope(90_000_000, 91_000_000)))
+    assert finding.numbers == {"kernels": 300, "calls": 1, "share": 0.8}
+    assert finding.title == "Optimizer.step#SGD.step launches 300 kernels a call"
+    assert "1 call takes 800 µs, 80%" in finding.text
+    for events in (optimizer(20), optimizer(300, "multi_tensor_apply_kernel")):
+        part = Results(trace_of(tmp_path, *events)).within(range_scope(90_000_000, 91_000_000))
+        assert not list(RULES["optimizer_loop"](part))
+
+
+def test_where_an_optimizer_loop_is_seen(tmp_path: Path) -> None:
+    """The three longest of its calls first, then kernels."""
+    events = [note("Optimizer.step#SGD.step", 1000 * n, 900 + n) for n in range(4)]
+    for n in range(4 * 300):
+        at = 1000 * (n // 300) + 5 + 2.5 * (n % 300)
+        events += [launch(at, n + 1, 1), kernel(at + 2, 1, n + 1, name="k")]
+    trace = trace_of(tmp_path, *events)
+    (finding,) = RULES["optimizer_loop"](Results(trace))
+    assert [int(trace.duration[i]) for i in finding.evidence[:3]] == [903_000, 902_000, 901_000]
+    assert [trace.name_of(i) for i in finding.evidence[3:]] == ["k"] * 3
+
+
+def test_an_annotation_around_all_is_no_step(tmp_path: Path) -> None:
+    """The rounds within it are."""
+    rounds = [event for n in range(4) for event in launched("ab", 100.0 * n + 10, 10 * n + 1)]
+    inner = [note(f"round {n}", 100 * n + 2, 90) for n in range(4)]
+    steps = steps_of(tmp_path, note("train", 0, 400), *rounds, *inner)
+    assert (steps.source, len(steps)) == ("annotation round *", 4)
+    assert [low for low, _ in spans(steps)] == [2, 102, 202, 302]
+
+
+def test_a_stream_waits_since_the_work_before_it(tmp_path: Path) -> None:
+    """Only for what it was told between the two launches: the second kernel of its stream waits for the work
+    of stream 13 that was launched before the event was recorded, the others for nothing."""
+
+    def mark(correlation: int, record: int) -> Event:
+        args = {
+            "correlation": correlation, "stream": 7, "wait_on_stream": 13, "device": 0,
+            "wait_on_cuda_event_record_corr_id": record,
+        }  # fmt: skip
+        return cpu("Stream Wait Event", 40, 1, "cuda_sync") | {"pid": 0, "tid": 1000007, "args": args}
+
+    events = [
+        launch(0, 1), kernel(10, 20, 1, name="first"),
+        launch(5, 2), kernel(12, 60, 2, 13, "awaited"),
+        cpu("cudaEventRecord", 10, 2, "cuda_runtime", correlation=3),
+        launch(13, 4), kernel(80, 10, 4, 13, "later"),
+        cpu("cudaStreamWaitEvent", 20, 2, "cuda_runtime", correlation=5), mark(5, 3),
+        launch(30, 6), kernel(75, 20, 6, name="second"),
+        launch(40, 7), kernel(100, 20, 7, name="third"),
+    ]  # fmt: skip
+    trace = trace_of(tmp_path, *events)
+    at = {trace.name_of(i): i for i in range(len(trace))}
+    wanted = np.array([at[name] for name in ("first", "second", "third", "awaited", "later")])
+    names = [[trace.name_of(int(i)) for i in one] for one in waits_of(trace, wanted)]
+    assert names == [[], ["awaited"], [], [], []]
+    assert waits_of(trace, wanted[:0]) == []
+
+
+def test_a_gemm_of_deep_gemm_runs_on_tensor_cores() -> None:
+    name = "void deep_gemm::{}<4096u, 7168u, 128u, 160u, 128u, (deep_gemm::GemmType){}>(float*)"
+    for kernel_, kind in (("fp8_gemm_kernel", "gemm"), ("transpose_kernel", "other")):
+        one = decode(name.format(kernel_, 0))
+        assert (one.kind, one.tensor_cores) == (kind, True if kind == "gemm" else None)
+    assert decode(name.format("fp8_gemm_kernel", 0)).tile == "128x160x128"
+
+
+def test_a_call_that_launches_nothing(tmp_path: Path) -> None:
+    """That is said, unless what is known of the op says it; and not of a trace without a GPU."""
+    told = "This call launches nothing: its time is CPU time only."
+    work = [cpu("aten::mm", 100, 20), *run(115, 10, 1)]
+
+    def what(name: str, *more: Event) -> list[str]:
+        trace = trace_of(tmp_path, cpu(name, 0, 20), *more)
+        at = next(i for i in range(len(trace)) if trace.name_of(i) == name)
+        return list(explain(trace, at).what)
+
+    assert told in what("aten::item", *work)
+    assert not any("CPU time only" in text for text in what("aten::empty", *work))
+    assert "It launches nothing." in what("aten::empty", *work)[0]
+    assert told not in what("aten::item")
+
+
+@pytest.mark.parametrize(("others", "waits"), [(7, True), (8, False)])
+def test_of_many_waits_the_last_are_looked_at(others: int, waits: bool, tmp_path: Path) -> None:
+    """The first is for work of stream 13, the others for events recorded before there was any."""
+    events = [
+        launch(0, 1),
+        kernel(8, 5, 1, name="first"),
+        cpu("cudaEventRecord", 1, 1, "cuda_runtime", correlation=2),
+    ]
+    events += [
+        launch(4, 3),
+        kernel(20, 60, 3, 13, "awaited"),
+        cpu("cudaEventRecord", 9, 1, "cuda_runtime", correlation=4),
+    ]
+    for n in range(others + 1):
+        args = {
+            "correlation": 10 + n, "stream": 7, "wait_on_stream": 13, "device": 0,
+            "wait_on_cuda_event_record_corr_id": 2 if n else 4,
+        }  # fmt: skip
+        events.append(cpu("cudaStreamWaitEvent", 20 + n, 0.5, "cuda_runtime", correlation=10 + n))
+        events.append(
+            cpu("Stream Wait Event", 60 + n, 1, "cuda_sync") | {"pid": 0, "tid": 1000007, "args": args}
+        )
+    trace = trace_of(tmp_path, *events, launch(50, 99), kernel(90, 20, 99, name="second"))
+    second = next(i for i in range(len(trace)) if trace.name_of(i) == "second")
+    (found,) = waits_of(trace, np.array([second]))
+    assert [trace.name_of(int(i)) for i in found] == ["awaited"] * waits
+
+
+@pytest.mark.parametrize("name", ["cudaMalloc", "cudaFree", "cudaDeviceSynchronize"])
+def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path, name: str) -> None:
+    call = launch(10, 7, 200, name)
+    trace = trace_of(tmp_path, cpu("aten::empty", 0, 500), call, *run(700, 5, 8))
+    chain = launch_chain(trace, next(i for i in range(len(trace)) if trace.name_of(i) == name))
+    assert [(link.role, link.name) for link in chain.links] == [("op", "aten::empty"), ("call", name)]
+    chain = launch_chain(trace, int(np.flatnonzero(trace.is_kind(Kind.KERNEL))[0]))
+    assert [link.role for link in chain.links] == ["launch", "kernel"]

@@ -1,0 +1,147 @@
+"""The rules on how one process uses several GPUs, on recordings of two H100s."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, trace_of
+from tests.rules.test_rules import found
+
+from tracetui.analysis.results import Results
+from tracetui.rules import Finding, find_findings
+from tracetui.trace import load
+
+DATA = Path(__file__).parent.parent / "data" / "two_gpus"
+
+
+@pytest.mark.parametrize(
+    ("name", "turns", "parallel"),
+    [
+        ("pipeline_big", True, False),  # half of the model on each GPU, one batch at a time
+        ("tensor_parallel", True, False),  # half of each layer, on streams that wait for each other
+        ("one_after_the_other", True, False),  # synchronized in between
+        ("pipeline_inference", False, False),  # one GPU is a batch ahead
+        ("two_threads", False, False),  # the GPUs have different amounts of work
+        ("host_copies", False, False),
+        ("data_parallel", False, True),
+        ("data_parallel_inference", False, True),
+    ],
+)
+def test_recordings(name: str, turns: bool, parallel: bool) -> None:
+    trace = load(DATA / f"{name}.json.gz")
+    assert (found(trace, "gpus_in_turn") is not None) is turns
+    assert (found(trace, "data_parallel") is not None) is parallel
+
+
+def test_a_model_on_two_gpus() -> None:
+    finding = found(load(DATA / "pipeline_big.json.gz"), "gpus_in_turn")
+    assert finding is not None
+    assert finding.severity == "high"
+    assert finding.text.startswith(
+        "Of the 79.8 ms of the steps, at least one of them is busy for 78.6 ms (GPU 0 for 40.8 ms, GPU 1 for "
+        "40.8 ms), more than one for 2.91 ms at most. Results move from one to another in 9 copies"
+    )
+    assert "on a stream of their own" in finding.advice
+    apart = found(load(DATA / "one_after_the_other.json.gz"), "gpus_in_turn")
+    assert apart is not None
+    assert "Results move" not in apart.text
+    assert "more than one never." in apart.text
+    assert "stream" not in apart.advice
+
+
+def test_data_parallel() -> None:
+    training = found(load(DATA / "data_parallel.json.gz"), "data_parallel")
+    assert training is not None
+    assert "33% of kernel and copy time" in training.text
+    assert "adds up the gradients" in training.text
+    assert training.advice.startswith("Use DistributedDataParallel")
+    idle = [x for x in findings_of(DATA / "data_parallel.json.gz") if x.rule == "overhead_bound"]
+    assert {x.advice for x in idle} == {training.advice}
+    inference = found(load(DATA / "data_parallel_inference.json.gz"), "data_parallel")
+    assert inference is not None
+    assert "gradients" not in inference.text + inference.advice
+
+
+def findings_of(path: Path) -> tuple[Finding, ...]:
+    return find_findings(Results(load(path)))
+
+
+def in_turn(count: int, both: float = 0) -> list[Event]:
+    """Kernels of 100 us on GPU 0 and GPU 1 by turns, each `both` us before the one before it has ended."""
+    events = [cpu("aten::mm", 0, 100 * count)]
+    for n in range(count):
+        begin = 100 + n * (100 - both)
+        args = {"correlation": n + 1, "device": n % 2, "stream": 7}
+        events += run(begin, 100, n + 1, pid=n % 2, args=args)
+    return events
+
+
+@pytest.mark.parametrize(("both", "told"), [(0, True), (8, True), (12, False)])
+def test_how_much_overlap_is_hardly_any(tmp_path: Path, both: float, told: bool) -> None:
+    assert (found(trace_of(tmp_path, *in_turn(20, both)), "gpus_in_turn") is not None) is told
+
+
+def test_a_gpu_that_hardly_takes_part(tmp_path: Path) -> None:
+    events = in_turn(20)
+    few = [event for event in events if event["pid"] != 1 or event["ts"] < 400]
+    assert found(trace_of(tmp_path, *few), "gpus_in_turn") is None
+
+
+def test_gpus_that_wait_for_the_cpu(tmp_path: Path) -> None:
+    events = [event | {"ts": 3 * event["ts"]} for event in in_turn(20)]
+    assert found(trace_of(tmp_path, *events), "gpus_in_turn") is None
+
+
+def test_one_gpu_does_not_take_turns(tmp_path: Path) -> None:
+    events = [cpu("DataParallel.forward", 0, 900, "user_annotation"), launch(10, 1), *run(100, 800, 2)]
+    trace = trace_of(tmp_path, *events, memcpy(20, 10, 1))
+    assert found(trace, "gpus_in_turn") is None
+    assert found(trace, "data_parallel") is None
+
+
+def test_copies_between_gpus_are_not_from_the_host() -> None:
+    finding = found(load(DATA / "tensor_parallel.json.gz"), "exposed_copies")
+    assert finding is not None
+    assert finding.text.endswith("Most go from one GPU to another.")
+    assert "pinned" not in finding.advice
+
+
+def test_a_gpu_that_waits_for_another() -> None:
+    both = [x for x in findings_of(DATA / "pipeline_big.json.gz") if x.rule == "idle_time"]
+    assert [x.device for x in both] == ["GPU 1", "GPU 0"]
+    assert all("until work on another device was done" in x.text for x in both)
+    assert all(x.advice.startswith("It waits for what another GPU computes") for x in both)
+
+
+def test_a_gpu_with_less_work() -> None:
+    """After its last work the other one goes on for 212 ms."""
+    finding = found(load(DATA / "two_threads.json.gz"), "little_use")
+    assert finding is not None
+    assert finding.device == "GPU 1"
+    assert finding.advice == "Another GPU works on in that time: divide the work more evenly."
+
+
+def test_the_profilers_work_by_device() -> None:
+    both = [x for x in findings_of(DATA / "two_threads.json.gz") if x.rule == "profiler_overhead"]
+    assert [x.device for x in both] == ["GPU 0", "GPU 1"]
+    assert "the first kernel of GPU 1 for" in both[1].title
+    assert both[1].text.startswith("GPU 1's first event starts")
+    gaps = [x for x in findings_of(DATA / "data_parallel.json.gz") if x.rule == "profiler_overhead"]
+    assert gaps[1].title.endswith("of idle time of GPU 1")
+
+
+@pytest.mark.parametrize("gpus", [2, 4])
+def test_the_profilers_work_on_many_gpus_is_told_once(tmp_path: Path, gpus: int) -> None:
+    events = [cpu("aten::mm", 0, 900), cpu("Activity Buffer Request", 20, 200, "overhead")]
+    for n in range(gpus):
+        args = {"correlation": n + 1, "device": n, "stream": 7}
+        events += [launch(225 + n, n + 1, 1), kernel(240 + n, 500, n + 1, pid=n, args=args)]
+    trace_of(tmp_path, *events)
+    titles = [x.title for x in findings_of(tmp_path / "t.json") if x.rule == "profiler_overhead"]
+    first = "Activity Buffer Request holds up the first kernel of GPU 0 for 200 µs"
+    assert titles[0] == (first if gpus < 3 else f"{first}; 3 others are alike")
+    assert len(titles) == (2 if gpus < 3 else 1)
+    if gpus > 2:
+        told = next(x for x in findings_of(tmp_path / "t.json") if x.rule == "profiler_overhead")
+        assert told.text.endswith(" Alike: GPU 1 (200 µs), GPU 2 (200 µs), GPU 3 (200 µs).")

@@ -1,0 +1,680 @@
+"""What the findings say and advise, on the smallest traces in which it was once not so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
+from tests.rules.test_rules import found
+from tests.rules.test_said import found as found_whole
+
+from tracetui.analysis.results import Results
+from tracetui.rules import Finding, find_findings
+
+
+def optimizer(name: str, start: int, kernels: int, first: int) -> list[Event]:
+    """One call, with a launch every 20 us."""
+    events = [cpu(f"Optimizer.step#{name}.step", start, 20 * kernels, "user_annotation")]
+    for n in range(kernels):
+        events += [launch(start + 20 * n + 2, first + n), kernel(start + 20 * n + 8, 2, first + n)]
+    return events
+
+
+def test_kernels_a_call_are_those_of_one_optimizer(tmp_path: Path) -> None:
+    """SparseAdam for the embeddings, tensor by tensor, and Adam for the rest, in a few kernels."""
+    events = [*optimizer("SparseAdam", 0, 240, 1), *optimizer("Adam", 5000, 10, 500), *run(6000, 90, 999)]
+    finding = found(trace_of(tmp_path, *events), "optimizer_loop")
+    assert finding is not None
+    assert finding.title == "Optimizer.step#SparseAdam.step launches 240 kernels a call"
+    assert finding.text.startswith("1 call takes 4.80 ms")
+    assert "has neither foreach=True nor fused=True" in finding.advice
+
+
+def test_all_phases_that_compile_are_named(tmp_path: Path) -> None:
+    """The backward pass is compiled when it first runs, not within what compiles the forward pass."""
+    events = [step(0, 0, 6000), step(1, 7000, 100), *run(10, 5, 1), *run(7010, 5, 2)]
+    for name, start, length in (
+        ("_compile.compile_inner", 100, 2000),
+        ("backward._backward_impl", 3000, 2500),
+    ):
+        events += [cpu(f"{name} (dynamo_timed)", start, length), cpu("inner (dynamo_timed)", start + 1, 1900)]
+    finding = found(trace_of(tmp_path, *events), "compiling")
+    assert finding is not None
+    assert (
+        "in backward._backward_impl (2.50 ms) and _compile.compile_inner (2.00 ms), and in what they call."
+    ) in finding.text
+
+
+SILU = "scaled_silu"
+
+
+def test_kernels_of_other_shapes_are_not_the_same_work(tmp_path: Path) -> None:
+    """A random fill has as many blocks for any size; the next kernel shows that the sizes differ."""
+
+    def steps(grids: tuple[int, ...]) -> list[Event]:
+        events: list[Event] = []
+        for n, grid in enumerate(grids):
+            events.append(step(n, 1000 * n, 900))
+            for k, blocks, length in ((1, 1056, 50 + 50 * n), (2, grid, 40)):
+                event = run(1000 * n + 200 * k, length, 10 * n + k, "random" if k == 1 else SILU)
+                event[1]["args"]["grid"] = [blocks, 1, 1]
+                events += event
+        return events
+
+    assert found(trace_of(tmp_path, *steps((500, 500, 500))), "spread") is not None
+    assert found(trace_of(tmp_path, *steps((500, 1000, 1500))), "spread") is None
+
+
+CAST = (
+    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda("
+    "at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#12}::operator()() const"
+    "::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul>, 4, TrivialOffsetCalculator<1, unsigned int>, "
+    "TrivialOffsetCalculator<1, unsigned int>, at::native::memory::LoadWithCast<1>, "
+    "at::native::memory::StoreWithCast<1> >(int, ...)"
+)
+
+
+def test_what_to_do_about_casts(tmp_path: Path) -> None:
+    """Weights in 8 bits are not to be converted once and for all; without ops nothing is known."""
+
+    def casts(*types: str, ops: bool = True) -> str:
+        events: list[Event] = []
+        for n in range(10):
+            more = {"Input Dims": [[64], [64]], "Input type": list(types)} if types else {}
+            events += [cpu("aten::copy_", 1000 * n, 40, **more)] if ops else []
+            events += [launch(1000 * n + 10, n + 1), kernel(1000 * n + 20, 900, n + 1, name=CAST)]
+        finding = found(trace_of(tmp_path, *events), "type_conversions")
+        assert finding is not None
+        return f"{finding.text} {finding.advice}"
+
+    assert "kept in 8 bits to save memory, multiply them as they are" in casts("c10::BFloat16", "signed char")
+    assert "Convert a weight or a constant once" in casts("c10::BFloat16", "float")
+    assert "Convert a weight or a constant once" in casts()
+    told = casts(ops=False)
+    assert "The trace does not show which ops request them. Record the ops, too" in told
+    assert "no part of another op" not in told
+
+
+def test_casts_to_what_the_matmuls_take(tmp_path: Path) -> None:
+    """A product in int8 needs its inputs in int8, and gives int32."""
+
+    def advice(product: str) -> str:
+        events: list[Event] = []
+        for n in range(10):
+            events += [cpu("aten::copy_", 1000 * n, 40), *run(1000 * n + 20, 900, 2 * n + 1, CAST)]
+            events += run(1000 * n + 930, 60, 2 * n + 2, product)
+        finding = found(trace_of(tmp_path, *events), "type_conversions")
+        assert finding is not None
+        return finding.advice
+
+    narrow = "void cutlass::Kernel2<cutlass_80_tensorop_i16832gemm_s8_128x256_128x3_tn_align16>(int)"
+    assert advice(narrow).startswith("Matmuls run in int8: conversions to it")
+    assert advice(GEMM).startswith("Convert a weight or a constant once")
+
+
+def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for n in range(5):
+        events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + 100, 50, n + 1)]
+        events.append(cpu("forward", 10_000 * n + 50, 400, "user_annotation"))
+    events.append(cpu("save_checkpoint", 31_000, 7_500, "user_annotation"))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert finding.text.endswith("Found only there: save_checkpoint, 7.50 ms.")
+    assert finding.advice.startswith("Look at what the program does only there")
+
+
+@pytest.mark.parametrize(("length", "told"), [(4_000, False), (4_001, True)])
+def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_more(
+    tmp_path: Path, length: int, told: bool
+) -> None:
+    """A step of 9 ms among steps of 1 ms."""
+    events: list[Event] = []
+    for n in range(5):
+        events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + 100, 50, n + 1)]
+    events.append(cpu("save_checkpoint", 31_000, length, "user_annotation"))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert ("Found only there: save_checkpoint" in finding.text) is told
+
+
+def test_a_slow_step_that_waits_for_its_batch(tmp_path: Path) -> None:
+    """Of 8 ms more, 7.5 pass in the DataLoader, where no op runs."""
+    events: list[Event] = []
+    for n in range(5):
+        wait = 8_000 if n == 3 else 500
+        events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + wait + 100, 50, n + 1)]
+        events.append(cpu("enumerate(DataLoader)#Iter.__next__", 10_000 * n + 10, wait, "user_annotation"))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert finding.text.endswith("For 7.50 ms of it the program waited for its DataLoader.")
+    assert finding.advice.startswith("Raise num_workers")
+
+
+def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path: Path) -> None:
+    """An op of autograd's thread takes 8 ms more; it ends 500 us before the step does."""
+    events: list[Event] = []
+    for n in range(5):
+        length = 9_000 if n == 3 else 1_000
+        events += [step(n, 10_000 * n, length), cpu("aten::mm", 10_000 * n + 10, 90)]
+        node = cpu("MulBackward0", 10_000 * n + 100, length - 600)
+        events += [node | {"tid": 8}, launch(10_000 * n + 110, n + 1) | {"tid": 8}]
+        events.append(kernel(10_000 * n + 120, 50, n + 1))
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert "in no op" not in finding.text
+    assert finding.text.endswith("Most of it is MulBackward0 (+8.00 ms).")
+
+
+@pytest.mark.parametrize("evaluates", [True, False])
+def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path: Path, evaluates: bool) -> None:
+    """A step launches 1 ms of work, the third 5 ms: the GPU is never idle, and steps are of one length."""
+    events: list[Event] = []
+    at = 100
+    for n in range(5):
+        events.append(step(n, 1800 * n, 1800))
+        if n == 2 and evaluates:
+            events.append(cpu("evaluate", 1800 * n + 100, 900, "user_annotation"))
+        for k in range(5 if n == 2 else 1):
+            events += [launch(1800 * n + 50 + 100 * k, 10 * n + k), kernel(at, 1000, 10 * n + k)]
+            at += 1000
+    finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
+    assert finding is not None
+    assert finding.title == "1 of 5 steps gives the GPU 4.00 ms more work than usual"
+    assert ("Found only there: evaluate, which launches 4.00 ms." in finding.text) is evaluates
+    assert finding.advice.startswith(
+        "Look at what " + ("the program does" if evaluates else "runs only there")
+    )
+
+
+def allocating(frees: int) -> list[Event]:
+    """60 ops, each of which makes a tensor with a cudaMalloc of 60 us; so many of them are freed."""
+    events: list[Event] = []
+    for n in range(60):
+        events += [cpu("aten::empty", 200 * n, 70), cpu("cudaMalloc", 200 * n + 2, 60, "cuda_runtime")]
+        events += [cpu("cudaFree", 200 * n + 80, 60, "cuda_runtime")] if n < frees else []
+        events += [launch(200 * n + 150, n + 1), kernel(200 * n + 160, 5, n + 1)]
+    return events
+
+
+def test_no_caching_allocator(tmp_path: Path) -> None:
+    finding = found(trace_of(tmp_path, *allocating(60)), "overhead_bound")
+    assert finding is not None
+    assert "PYTORCH_NO_CUDA_MEMORY_CACHING=1: unset it" in finding.advice
+    finding = found(trace_of(tmp_path, *allocating(20)), "overhead_bound")
+    assert finding is not None
+    assert "NO_CUDA_MEMORY_CACHING" not in finding.advice
+
+
+def copies(length: float, *ways: str) -> list[Event]:
+    """200 times: an op copies in each of these ways, and a kernel of 1 us follows."""
+    events: list[Event] = []
+    for n in range(200):
+        at = n * (3 * length + 180)
+        for k, way in enumerate(ways):
+            begin, number = at + k * (length + 62), 10 * n + k + 1
+            events += [cpu("aten::to", begin, length + 60), cpu("aten::copy_", begin + 1, length + 58)]
+            events.append(launch(begin + 35, number, length + 22, "cudaMemcpyAsync"))
+            events.append(memcpy(begin + 40, length, number, way))
+        events += run(at + 2 * length + 140, length, 10 * n + 9)
+    return events
+
+
+IN, OUT = "HtoD (Pageable -> Device)", "DtoH (Device -> Pageable)"
+
+
+def test_small_copies_are_told_once(tmp_path: Path) -> None:
+    """Pinning does nothing for copies of a few bytes: one copy of all is what helps."""
+    trace = trace_of(tmp_path, *copies(1, IN, IN))
+    assert found(trace, "pageable_memory") is None
+    for rule in ("overhead_bound", "short_calls"):
+        finding = found(trace, rule)
+        assert finding is not None
+        assert "copy many small tensors as one" in finding.advice
+    assert found(trace_of(tmp_path, *copies(20, IN, IN)), "pageable_memory") is not None
+
+
+@pytest.mark.parametrize(
+    ("kernels", "length", "said"),
+    [(1, 1, "20 of 40 launches"), (2, 1, "20 of 60 launches"), (3, 1, ""), (1, 20, "")],
+)
+def test_values_that_are_sent_one_by_one(tmp_path: Path, kernels: int, length: float, said: str) -> None:
+    """`torch.tensor(value, device="cuda")` before every kernel or two; a copy of 20 us is no small one."""
+    events: list[Event] = []
+    for n in range(20):
+        at = 200.0 * n
+        events += [cpu("aten::to", at, 90), launch(at + 20, 10 * n, name="cudaMemcpyAsync")]
+        events.append(memcpy(at + 30, length, 10 * n, IN))
+        for k in range(1, kernels + 1):
+            events += [cpu("aten::add_", at + 90 + 30 * k, 29), *run(at + 110 + 30 * k, 1, 10 * n + k)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith(said or "Give the GPU more work")
+    assert ("copy many small tensors as one." in finding.advice) is bool(said)
+
+
+def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
+    """Gradients to the host, parameters back: what an optimizer on the host needs."""
+    for ways, pin, beside in (
+        ((IN, OUT), "copy from and into it", "Copy while kernels run"),
+        ((IN, IN), "DataLoader(pin_memory=True)", "Copy the next batch"),
+        ((OUT, OUT), "Copy into a pinned buffer that you reuse", "Copy results out"),
+    ):
+        trace = trace_of(tmp_path, *copies(100, *ways))
+        first, second = found(trace, "pageable_memory"), found(trace, "exposed_copies")
+        assert first is not None
+        assert second is not None
+        assert pin in first.advice
+        assert beside in second.advice
+    waits = found(trace, "blocking_calls")
+    assert waits is not None
+    assert waits.advice.startswith("Most of that wait is in copies of tensors to the host")
+
+
+GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
+
+
+def test_what_a_recurrent_network_copies(tmp_path: Path) -> None:
+    """cuDNN copies within its own call: nobody can lay its inputs out otherwise."""
+
+    def told(name: str) -> bool:
+        events: list[Event] = []
+        for n in range(20):
+            at = 100.0 * n
+            events += [cpu(name, at, 30), launch(at + 5, 2 * n + 1), launch(at + 15, 2 * n + 2)]
+            events.append(memcpy(at + 20, 10, 2 * n + 1, "DtoD (Device -> Device)"))
+            events.append(kernel(at + 31, 50, 2 * n + 2, name=GEMM))
+        return found(trace_of(tmp_path, *events), "copy_before_product") is not None
+
+    assert told("aten::bmm")
+    assert not told("aten::_cudnn_rnn_backward")
+    assert not told("aten::miopen_rnn")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("aten::addmm", "computes C = A·B + C"),
+        ("aten::baddbmm", "computes C = A·B + C"),
+        ("aten::bmm", "prepares what the matmul reads"),
+    ],
+)
+def test_why_an_op_copies_before_it_multiplies(tmp_path: Path, name: str, said: str) -> None:
+    events = [cpu(name, 0, 30), launch(5, 1), memcpy(20, 10, 1, "DtoD (Device -> Device)")]
+    events += [launch(15, 2), kernel(31, 50, 2, name=GEMM)]
+    finding = found(trace_of(tmp_path, *events), "copy_before_product")
+    assert finding is not None
+    assert said in finding.text
+
+
+def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
+    """cuDNN's attention plans forward and backward: both are told, and together they are the reason."""
+    names = ("aten::_cudnn_attention_forward", "aten::_cudnn_attention_backward")
+    events: list[Event] = []
+    at = 0.0
+    for n in range(8):
+        long = 8_000 if n % 2 else 100
+        events.append(step(n, at, 2 * long + 180))
+        for k, name in enumerate(names):
+            begin = at + (long + 60) * k + 20
+            events += [cpu(name, begin, long), launch(begin + long - 20, 2 * n + k + 1)]
+            events.append(kernel(begin + long - 10, 50, 2 * n + k + 1))
+        at += 2 * long + 200
+    trace = trace_of(tmp_path, *events)
+    told = [finding for finding in find_findings(Results(trace)) if finding.rule == "slow_calls"]
+    assert {finding.title.split(": ")[0] for finding in told} == set(names)
+    bound = found(trace, "overhead_bound")
+    assert bound is not None
+    assert "long calls of " in bound.text
+    assert "enable_cudnn_sdp(False)" in bound.advice
+
+
+def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
+    """Three of four GPUs are idle for most of the time, one computes all the time."""
+
+    def told(busy: tuple[int, ...]) -> list[Finding]:
+        events: list[Event] = []
+        for n in range(20):
+            for device, length in enumerate(busy):
+                number = 100 * n + device + 1
+                event = kernel(1000 * n + 20 + device, length, number, pid=device)
+                event["args"]["device"] = device
+                events += [
+                    cpu("aten::mm", 1000 * n + 5 * device, 20),
+                    launch(1000 * n + 6 * device, number),
+                    event,
+                ]
+        every = find_findings(Results(trace_of(tmp_path, *events)))
+        return [f for f in every if f.rule in ("overhead_bound", "little_use")]
+
+    (one,) = told((100, 50, 200, 980))
+    assert one.title.endswith("; 2 others are alike")
+    assert one.device == "GPU 1"
+    assert "Alike: GPU 0 (" in one.text
+    assert ", GPU 2 (" in one.text
+    assert [f.device for f in told((100, 50, 980))] == ["GPU 1", "GPU 0"]
+
+
+def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
+    """A fifth of the time in ops is no launching, though most is."""
+
+    def told(length: int, name: str = "aten::einsum", more: tuple[Event, ...] = ()) -> str:
+        events: list[Event] = [*more]
+        for n in range(50):
+            at = 1000 * n
+            events += [cpu("aten::addmm", at, 400), launch(at + 380, n + 1), kernel(at + 390, 5, n + 1)]
+            events.append(cpu(name, at + 420, length))
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        assert "aten::einsum" not in finding.advice
+        return finding.text
+
+    assert "of the idle time the CPU ran aten::einsum, which launches nothing." in told(200)
+    assert "aten::einsum" not in told(60)
+    # Next to one that is nearly all, another one adds nothing to its time.
+    once = tuple(cpu("aten::sin", 1000 * n + 700, 100) for n in range(5))
+    assert "For 10.0 ms of the idle time the CPU ran aten::einsum" in told(200, more=once)
+    for name in ("aten::t", "UnsqueezeBackward0", "autograd::engine::evaluate_function: UnsqueezeBackward0"):
+        assert "launches nothing" not in told(200, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("env_step", "does in env_step"), ("Optimizer.step#Adam.step", "Give the GPU more work")],
+)
+def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path: Path, name: str, said: str) -> None:
+    """Of each ms 400 us pass in an annotation without ops, and 500 in ops that launch tiny kernels."""
+    events: list[Event] = []
+    for n in range(20):
+        events.append(cpu(name, 1000 * n, 410, "user_annotation"))
+        for k in range(5):
+            at = 1000 * n + 420 + 110 * k
+            events += [cpu("aten::mul", at, 70), launch(at + 60, 10 * n + k + 1)]
+            events.append(kernel(at + 66, 2, 10 * n + k + 1))
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert f"The CPU was in {name} for" in finding.text
+    assert said in finding.advice
+    assert "Give the GPU more work per launch" in finding.advice
+
+
+@pytest.mark.parametrize("waits", [2, 3])
+def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path: Path, waits: int) -> None:
+    """Each wait is a copy and a call that waits for it, in one op."""
+    events: list[Event] = []
+    for n in range(3):
+        events.append(step(n, 10_000 * n, 9_900))
+        for k in range(40):
+            at, i = 10_000 * n + 200 * k, 100 * n + 2 * k + 1
+            events += [cpu("aten::mul", at, 90), launch(at + 80, i), kernel(at + 85, 3, i)]
+            if k < waits:
+                events += [cpu("aten::nonzero", at + 100, 60), launch(at + 105, i + 1, 30, "cudaMemcpyAsync")]
+                events.append(memcpy(at + 110, 2, i + 1, "DtoH (Device -> Pageable)"))
+                events.append(cpu("cudaStreamSynchronize", at + 140, 15, "cuda_runtime"))
+    trace = trace_of(tmp_path, *events)
+    finding = found_whole(trace, "overhead_bound")
+    assert finding is not None
+    said = "For CUDA graphs, first remove the step's 3 waits for the GPU, above all aten::nonzero."
+    assert (said in finding.advice) is (waits == 3)
+    assert ("CUDA graphs (mode" in finding.advice) is (waits == 2)
+    if waits == 3:
+        waiting = found_whole(trace, "blocking_calls")
+        assert waiting is not None
+        assert waiting.text.startswith("18 calls such as cudaMemcpyAsync in 9 ops (3 in a step) stop the CPU")
+    short = found_whole(trace, "short_calls")
+    assert short is not None
+    assert (said in short.advice) is (waits == 3)
+    assert ("CUDA graphs make launches cheap" in short.advice) is (waits == 2)
+
+
+def launches(count: int, call: str = "cudaLaunchKernel", category: str = "cuda_runtime") -> list[Event]:
+    """Ops of 90 us in a single step, each with a kernel of 3 us."""
+    events = [step(0, 0, 200 * count)]
+    for n in range(count):
+        made = cpu(call, 200 * n + 80, 4, category, correlation=n + 1)
+        events += [cpu("aten::mul", 200 * n, 90), made, kernel(200 * n + 85, 3, n + 1)]
+    return events
+
+
+def test_the_waits_of_a_single_step_count(tmp_path: Path) -> None:
+    events = launches(120)
+    for n in range(6):
+        at = 200 * n + 100
+        events += [cpu("aten::item", at, 60), cpu("cudaStreamSynchronize", at + 5, 50, "cuda_runtime")]
+    trace = trace_of(tmp_path, *events)
+    for rule in ("overhead_bound", "short_calls"):
+        finding = found_whole(trace, rule)
+        assert finding is not None
+        assert finding.advice.endswith(
+            "For CUDA graphs, first remove the step's 6 waits for the GPU, above all aten::item."
+        )
+    waiting = found_whole(trace, "blocking_calls")
+    assert waiting is not None
+    assert waiting.text.startswith("6 calls such as cudaStreamSynchronize stop the CPU")
+
+
+@pytest.mark.parametrize(
+    ("call", "category", "graphs"),
+    [("cudaLaunchKernel", "cuda_runtime", True), ("urEnqueueKernelLaunch", "xpu_runtime", False)],
+)
+def test_cuda_graphs_are_for_gpus_that_have_them(
+    tmp_path: Path, call: str, category: str, graphs: bool
+) -> None:
+    trace = trace_of(tmp_path, *launches(120, call, category))
+    for rule in ("overhead_bound", "short_calls"):
+        finding = found_whole(trace, rule)
+        assert finding is not None
+        assert ("CUDA graphs" in finding.advice) is graphs
+
+
+@pytest.mark.parametrize(("ahead", "length", "paced"), [(40, 300, True), (60, 300, False), (60, 60, True)])
+def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(
+    tmp_path: Path, ahead: float, length: float, paced: bool
+) -> None:
+    """A kernel in each ms, and 12 gaps: where the GPU is hardly ever busy, it cannot gain much either."""
+    events: list[Event] = []
+    for n in range(12):
+        at = 1000 * n
+        events += [cpu("aten::mm", at, 500), launch(at + 510, n + 1), kernel(at + 510 + ahead, length, n + 1)]
+    finding = found_whole(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("the CPU sets the pace" in finding.text) is paced
+
+
+@pytest.mark.parametrize(("between", "severity"), [(10, ""), (11, "low"), (25, "low"), (26, "medium")])
+def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(
+    tmp_path: Path, between: float, severity: str
+) -> None:
+    """Of each 100 us, the GPU waits so many for a launch."""
+    events: list[Event] = []
+    for n in range(120):
+        events += [launch(100 * n + 98 - between, n + 1, between - 2), kernel(100 * n + 98, 2, n + 1)]
+    finding = found_whole(trace_of(tmp_path, *events), "short_calls")
+    assert (finding.severity if finding else "") == severity
+
+
+def test_anomaly_detection_comes_before_all_other_advice(tmp_path: Path) -> None:
+    """It launches most of the short kernels itself."""
+    events = launches(120)
+    for n in range(120):
+        at = 200 * n + 100
+        events.append(cpu("autograd::engine::evaluate_function: MulBackward0", at, 90))
+        events += [cpu("aten::_is_any_true", at + 2, 20), cpu("aten::item", at + 30, 50)]
+    trace = trace_of(tmp_path, *events)
+    for rule in ("overhead_bound", "short_calls"):
+        finding = found_whole(trace, rule)
+        assert finding is not None
+        assert finding.advice.startswith("First turn off autograd's anomaly detection")
+
+
+@pytest.mark.parametrize("more", ["dispatch", "launch"])
+def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surprise(
+    tmp_path: Path, more: str
+) -> None:
+    """Kernels of 2 us, 100 us apart: half of that outside of ops, the rest in an op or on the way."""
+    events: list[Event] = []
+    for n in range(20):
+        at = 100 * n
+        events += [cpu("aten::mul", at + 50, 44), launch(at + (82 if more == "dispatch" else 58), n + 1, 10)]
+        events.append(kernel(at + 94, 2, n + 1))
+    trace = trace_of(tmp_path, *events)
+    assert f"({more} " in Results(trace).verdict().reason
+    finding = found_whole(trace, "overhead_bound")
+    assert finding is not None
+    assert "Give the GPU more work per launch: larger batches" in finding.advice
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_is_partly_compiled_is_not_told_to_be(tmp_path: Path, compiled: bool) -> None:
+    """One of five launches is a compiled region's."""
+    events: list[Event] = []
+    for n in range(50):
+        name = "Torch-Compiled Region: 0/0" if compiled and not n % 5 else "aten::mul"
+        events += [cpu(name, 200 * n, 150), launch(200 * n + 140, n + 1), kernel(200 * n + 146, 3, n + 1)]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert ("larger compiled regions, CUDA graphs" in finding.advice) is compiled
+    assert ("torch.compile" in finding.advice) is not compiled
+
+
+@pytest.mark.parametrize("name", ["Optimizer.step#AdamW.step", "update"])
+def test_an_optimizer_on_the_cpu(tmp_path: Path, name: str) -> None:
+    """Most of each step are ops that launch nothing; only of PyTorch's optimizers it is known what helps."""
+    events: list[Event] = []
+    for n in range(3):
+        at = 10_000 * n
+        events += [
+            step(n, at, 9_900),
+            *run(at + 100, 500, n + 1),
+            cpu(name, at + 500, 9_000, "user_annotation"),
+        ]
+        events += [cpu("aten::addcmul_", at + 600 + 400 * k, 390) for k in range(20)]
+        events += run(at + 9_700, 2, n + 10)
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    begin = (
+        "The optimizer updates parameters on the CPU" if name != "update" else "Run aten::addcmul_ on the GPU"
+    )
+    assert finding.advice.startswith(begin)
+    assert "less time than their launch" not in finding.text
+
+
+@pytest.mark.parametrize("op", ["aten::_cudnn_rnn", "aten::lstm_by_hand"])
+def test_what_a_library_launches_for_each_time_step(tmp_path: Path, op: str) -> None:
+    """One op launches 200 kernels, on two streams in turn."""
+    events = [step(0, 0, 4_200), cpu(op, 50, 4_100)]
+    for n in range(200):
+        events += [launch(60 + 20 * n, n + 1, 8), kernel(69 + 20 * n, 3, n + 1, stream=7 + n % 2)]
+    trace = trace_of(tmp_path, *events)
+    told = {finding.rule: finding.advice for finding in find_findings(Results(trace))}
+    rnn = op == "aten::_cudnn_rnn"
+    for rule in ("overhead_bound", "short_calls"):
+        assert ("launches kernels for each time step" in told[rule]) is rnn
+    assert "streams_in_turn" not in told  # one op uses both
+
+
+def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
+    """Every kernel holds the CPU up, so the CPU alone does not set the pace."""
+
+    def told(blocks: bool) -> Finding:
+        events: list[Event] = []
+        for n in range(20):
+            at = 200.0 * n
+            events += [cpu("aten::mm", at, 150), kernel(at + 20, 40, n + 1)]
+            events.append(launch(at + 10, n + 1, 55 if blocks else 5))
+        finding = found(trace_of(tmp_path, *events), "overhead_bound")
+        assert finding is not None
+        return finding
+
+    assert "the CPU sets the pace" in told(False).text
+    assert told(True).text.endswith("CPU and GPU take turns: each launch waits for its kernel.")
+    assert told(True).advice.startswith("Unset CUDA_LAUNCH_BLOCKING")
+
+
+def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
+    def told(values: int) -> str:
+        events: list[Event] = []
+        for n in range(3 * values):
+            at = 300.0 * n
+            events += [cpu("aten::item", at, 120), launch(at + 5, n + 1, 8, "cudaMemcpyAsync")]
+            events.append(memcpy(at + 20, 2, n + 1, "DtoH (Device -> Pinned)"))
+            events.append(cpu("cudaStreamSynchronize", at + 15, 100, "cuda_runtime"))
+        events += [step(n, 300.0 * values * n - 2, 300.0 * values - 5) for n in range(3)]
+        finding = found(trace_of(tmp_path, *events), "blocking_calls")
+        assert finding is not None
+        return finding.advice
+
+    assert told(20).startswith("Read values once per step, not one by one")
+    assert told(4).startswith("Read values back later")
+
+
+@pytest.mark.parametrize(("way", "told"), [(IN, False), ("HtoD (Pinned -> Device)", True)])
+def test_waits_that_are_pageable_copies_are_told_once(tmp_path: Path, way: str, told: bool) -> None:
+    """The device is busy with the copies meanwhile: "leave them" would be wrong where pinning helps."""
+    events: list[Event] = []
+    for n in range(50):
+        at = 102.0 * n
+        events += [cpu("aten::to", at, 101), launch(at + 1, n + 1, 100, "cudaMemcpyAsync")]
+        events.append(memcpy(at + 2, 98, n + 1, way))
+    events += run(5200, 600, 999)
+    trace = trace_of(tmp_path, *events)
+    assert (found(trace, "blocking_calls") is not None) is told
+    assert (found(trace, "pageable_memory") is None) is told
+
+
+@pytest.mark.parametrize(("length", "fires"), [(20_000, True), (40, False)])
+def test_one_launch_that_takes_long_is_not_many(tmp_path: Path, length: float, fires: bool) -> None:
+    """One in the middle, of a kernel that ran before: no first use."""
+    events: list[Event] = []
+    for n in range(20):
+        at = 60.0 * n + (length if n > 10 else 0)
+        took = length if n == 10 else 40
+        events += [
+            cpu("aten::mul", at, took + 8),
+            launch(at + 2, n, took),
+            kernel(at + took + 5, 10, n, name="mul"),
+        ]
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith("A single launch" if fires else "Give the GPU more work")
+
+
+@pytest.mark.parametrize("lost", ["ids", "one thread", "every call"])
+def test_work_without_launches(tmp_path: Path, lost: str) -> None:
+    """Calls that lost their ids are there to be looked at; calls that are not there are not."""
+    events = []
+    for n in range(20):
+        events += [cpu("aten::mm", 100 * n + 100, 90), *run(100 * n + 120, 10, n + 1)]
+    for event in events:
+        if lost == "ids":
+            event["args"] = {}
+    here = [e for e in events if e["cat"] != "cuda_runtime" or lost == "ids"]
+    if lost == "one thread":  # and of another the launches are there
+        here += [cpu("aten::add", 0, 90), *run(20, 10, 99)]
+    finding = found(trace_of(tmp_path, *here), "little_use")
+    assert finding is not None
+    assert finding.advice.startswith(
+        "The trace shows what the CPU did" if lost == "ids" else "The calls that launched"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stacks", "memory", "advice"),
+    [
+        (False, 0, "record fewer steps."),
+        (True, 0, "record fewer steps, or record without stacks."),
+        (True, 1, "record fewer steps, or record without stacks and memory."),
+    ],
+)
+def test_only_what_was_recorded_can_be_left_out(
+    tmp_path: Path, stacks: bool, memory: int, advice: str
+) -> None:
+    """The profiler holds the GPU up between two kernels."""
+    events = [*run(10, 100, 1), cpu("aten::mm", 100, 2100), *run(2200, 300, 2)]
+    events.append(cpu("Buffer Flush", 150, 2000, "overhead"))
+    events += [cpu("train", 0, 3000, "python_function")] if stacks else []
+    finding = found_whole(trace_of(tmp_path, *events, profile_memory=memory), "profiler_overhead")
+    assert finding is not None
+    assert finding.title.startswith("The profiler's own work explains")
+    assert finding.advice.endswith(advice)

@@ -1,0 +1,137 @@
+"""Lines, bars, columns and Markdown: what reports are made of."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from tests.kineto import cpu, trace_of
+from tests.recorded import load
+
+from tracetui.analysis.results import Results
+from tracetui.core.cells import fit, wrap
+from tracetui.views import markdown
+from tracetui.views.averages import format_share, format_time
+from tracetui.views.efficiency_text import efficiency_lines
+from tracetui.views.findings_text import findings_lines, findings_markdown
+from tracetui.views.gaps_text import gaps_lines
+from tracetui.views.jsonable import dumps
+from tracetui.views.lines import bar, columns, plain_text
+from tracetui.views.steps import steps_lines
+from tracetui.views.summary import summarize, summary_lines, summary_markdown
+
+SAMPLES = sorted((Path(__file__).parent.parent.parent / "sample_traces").glob("*.json.gz"))
+
+
+@given(st.text(max_size=30), st.integers(0, 20))
+def test_fit_is_never_wider(text: str, width: int) -> None:
+    assert cell_len(fit(text, width)) <= width
+    if cell_len(text) <= width:
+        assert fit(text, width) == text
+
+
+def test_fit_keeps_both_ends() -> None:
+    assert fit("nvjet_sm90_tst_256x128_coopA_TNT", 16) == "nvjet_sm90…A_TNT"
+    assert fit("计算计算计算计算", 9) == "计…算计算"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "    "), (1, "████"), (0.5, "██  "), (0.28125, "█▏  "), (1e-9, "▏   "), (7, "████"), (-1, "    ")],
+)
+def test_bar(share: float, text: str) -> None:
+    assert bar(share, 4) == text
+
+
+@given(st.lists(st.sampled_from(["the", "step", "12.3 µs", "1.06 TB/s", "3 calls", "reduce-overhead"])))
+def test_wrapped_text_keeps_numbers_with_their_units(words: list[str]) -> None:
+    text = " ".join(words)
+    lines = wrap(text, 20)
+    assert " ".join(lines) == text
+    assert all(len(line) <= 20 for line in lines)
+    for line in lines:
+        assert not re.search(r"12\.3$|1\.06$|reduce-$", line)
+        assert not re.match(r"µs|TB/s|overhead", line)
+
+
+def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None:
+    strange = trace_of(tmp_path, cpu("paint", 0, 10, "blink"), cpu("layout", 20, 10, "devtools"))
+    told = "No events of PyTorch's profiler"
+    summary = summarize(Results(strange))
+    assert told in plain_text(findings_lines(Results(strange), 120))
+    assert told in " ".join(plain_text(summary_lines(summary, 120)).split())
+    assert told in findings_markdown(Results(strange))
+    assert told in summary_markdown(summary)
+    compiled = Results(trace_of(tmp_path, cpu("bytecode_tracing", 0, 10, "dynamo_timed")))
+    assert "phases of torch.compile" in plain_text(findings_lines(compiled, 120))
+    known = Results(trace_of(tmp_path, cpu("aten::mm", 0, 10)))
+    nothing = plain_text(findings_lines(known, 120))
+    assert nothing == "No findings in this trace.\n"
+    device = [{"ph": "M", "name": "process_labels", "pid": 3, "args": {"labels": "MTIA 3"}}]
+    device.append(cpu("run", 20, 10, "mtia_ccp_events") | {"pid": 3})
+    not_judged = Results(trace_of(tmp_path, cpu("aten::mm", 0, 10), *device))
+    assert "not judged" in plain_text(findings_lines(not_judged, 120))
+    assert "Nothing could be analysed" not in plain_text(summary_lines(summarize(known), 120))
+
+
+def test_columns_line_up() -> None:
+    lines = columns([["a", "1"], [("计算", "accent"), "234"]], "<>")
+    assert plain_text(lines) == "  a       1\n  计算  234\n"
+    assert lines[1][1] == ("计算", "accent")
+
+
+def test_markdown_cells_hold() -> None:
+    rows = [[markdown.cell("a|b<c>[d](e)"), markdown.code("x|`y`")]]
+    assert markdown.table(["one", "two"], rows, "<>") == (
+        "| one | two |\n| --- | ---: |\n| a\\|b\\<c\\>\\[d\\](e) | `` x\\|`y` `` |\n"
+    )
+    assert markdown.cell("aten::_foreach_mul_ a_b") == "aten::\\_foreach_mul\\_ a_b"
+    assert markdown.code("") == ""
+
+
+def test_json_is_strict() -> None:
+    text = dumps({"nan": float("nan"), "inf": float("inf"), "n": 1.5})
+    assert json.loads(text) == {"nan": None, "inf": None, "n": 1.5}
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("us", "text"),
+    [(0, "0.000us"), (999.9996, "1000.000us"), (1000, "1.000ms"), (1_234_567, "1.235s"), (0.0005, "0.001us")],
+)
+def test_times_as_pytorch_writes_them(us: float, text: str) -> None:
+    assert format_time(us) == text
+
+
+def test_shares_as_pytorch_writes_them() -> None:
+    assert format_share(1, 3) == "33.33%"
+    assert format_share(0, 0) == "NaN"
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.name.split(".")[0])
+def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
+    trace = load(path)
+    results = Results(trace)
+    summary = summarize(results)
+    lines = [
+        *summary_lines(summary, width),
+        *gaps_lines(results, width),
+        *steps_lines(summary.steps, width),
+        *findings_lines(results, width),
+        *efficiency_lines(results.efficiency(), width),
+    ]
+    for line in plain_text(lines).splitlines():
+        assert cell_len(line) <= width, line
+
+
+def test_a_recording_of_a_thread_that_did_nothing(tmp_path: Path) -> None:
+    """What other threads did meanwhile is not recorded, unless all are."""
+    span = cpu("PyTorch Profiler (0)", 0, 900, "Trace") | {"pid": "Spans", "tid": "PyTorch Profiler"}
+    told = plain_text(findings_lines(Results(trace_of(tmp_path, span)), 200))
+    assert "profile_all_threads=True" in told
