@@ -18,7 +18,7 @@ task.ended.result()
 draw = TimelineView._render_frame
 
 def first(view):
-    heavy = {{"tracetui.report", "tracetui.rules", "tracetui.analysis.idle.causes"}}
+    heavy = {{"tracetui.views.overview", "tracetui.rules", "tracetui.analysis.idle.causes"}}
     print("first picture with:", *sorted(heavy & set(sys.modules)))
     TimelineView._render_frame = draw
     view.app.call_later(view.app.exit)

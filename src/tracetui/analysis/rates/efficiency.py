@@ -1,11 +1,10 @@
 """How well operators and kernels use the device: achieved TFLOP/s and GB/s, and their share of the peak.
 
 The work of an operator comes from its recorded shapes (`tracetui.analysis.rates.flops`), its time from the
-device events that it launched, memsets and copies included. A kernel's rate counts the work of the operators that it
-ran for: a product's, a convolution's or attention's arithmetic is done by its matrix kernels. An operator
-counts once, where its kernels were launched, however many operators are around it.
-
-In a trace without a device the operators' own CPU times replace the kernels', and no share is given.
+device events that it launched, memsets and copies included. A kernel's rate counts the work of the
+operators that it ran for: a product's, a convolution's or attention's arithmetic is done by its matrix
+kernels. An operator counts once, where its kernels were launched, however many operators are around it. In
+a trace without a device the operators' own CPU times replace the kernels', and no share is given.
 """
 
 from __future__ import annotations
