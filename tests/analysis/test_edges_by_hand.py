@@ -17,6 +17,7 @@ from tracetui.analysis.calls.groups import shape_text
 from tracetui.analysis.idle.activity import activity_text, activity_texts, small_ops
 from tracetui.analysis.idle.causes import CAUSES, gap_causes
 from tracetui.analysis.idle.gaps import find_gaps
+from tracetui.analysis.idle.waited_for import waits_for_others
 from tracetui.analysis.rates.peaks import find_peak
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps.scope import Scope, range_scope
@@ -24,7 +25,6 @@ from tracetui.rules import Finding, find_findings
 from tracetui.rules.recording import _what_it_interrupts
 from tracetui.trace import Kind, Trace
 from tracetui.views.event import event_facts
-from tracetui.words.cause_words import waits_for_others
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

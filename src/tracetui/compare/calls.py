@@ -10,8 +10,8 @@ from tracetui.analysis.calls.ancestors import first_marked
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.select import named
+from tracetui.analysis.steps.loading import loading_time
 from tracetui.compare.sides import Side
-from tracetui.rules.data_loading import loading_time
 from tracetui.trace.intervals import EMPTY, Union, union
 from tracetui.trace.model import I32, I64, Bool, Kind
 

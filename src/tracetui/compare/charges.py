@@ -6,13 +6,13 @@ import numpy as np
 
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.select import named
+from tracetui.analysis.steps.loading import loading_time
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change, Part
 from tracetui.compare.launched import COMPILED
 from tracetui.compare.match import Matches, Vocabulary
 from tracetui.compare.sides import Side
 from tracetui.core.columns import counted, unique
-from tracetui.rules.data_loading import loading_time
 from tracetui.trace.model import I64, Bool, Kind
 
 SAME, MIXED, NOTHING = -1, -2, -3

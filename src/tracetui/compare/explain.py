@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tracetui.analysis.calls.compiling import compile_phases
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.idle.exposed_time import host_copies
@@ -21,7 +22,6 @@ from tracetui.compare.timing import Slower
 from tracetui.compare.told import call_changes, call_names, device_changes
 from tracetui.core.safe_text import plain
 from tracetui.core.units import capital, duration, plural, significant, verb
-from tracetui.rules.compiled import compile_phases
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
 
 MACHINE, DEVICE = 0.02, 0.03

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tracetui.analysis.calls.compiling import is_compiling
 from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.analysis.select import named
 from tracetui.compare.changes import Block, Change, Part
@@ -15,7 +16,6 @@ from tracetui.compare.match import Matches
 from tracetui.compare.naming import moves, ops_told, shorts
 from tracetui.compare.repeats import longer_run
 from tracetui.compare.sides import Side
-from tracetui.rules.compiled import is_compiling
 from tracetui.trace.model import I32, I64, Bool, Kind, Trace
 
 FEW = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracetui.analysis.calls.backward import recomputed_ops
 from tracetui.analysis.device_work import decoded_names
 from tracetui.analysis.select import names_of
 from tracetui.compare.facts import OPTIONS, Facts, options
@@ -14,7 +15,6 @@ from tracetui.compare.naming import listed
 from tracetui.compare.sides import Side, device_name
 from tracetui.compare.unrecorded import nothing, unrecorded_cpu, unrecorded_ops, unrecorded_work
 from tracetui.core.units import duration, plural, share
-from tracetui.rules.ops import recomputation
 from tracetui.trace.unknown import missing_kernels
 
 STRANGE = 0.05
@@ -136,10 +136,10 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
             f"gradients are on only in {facts.gradients}: its ops record what a backward pass would need"
         )
     if not strange and not facts.within:
-        again = [next(recomputation(side.results), None) for side in (a, b)]
+        again = [recomputed_ops(side.results) for side in (a, b)]
         if (again[0] is None) != (again[1] is None):
             letter, more = ("A", again[0]) if again[0] is not None else ("B", again[1])
-            spent = duration(more.numbers["cpu_ns"]) if more is not None else ""
+            spent = duration(more.cpu_ns) if more is not None else ""
             found.append(
                 f"the backward pass of {letter} runs forward ops again, for {spent} on the CPU, as "
                 "activation checkpointing does"

@@ -11,18 +11,18 @@ import numpy as np
 
 from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.calls import is_collective
+from tracetui.analysis.calls.compiling import compile_phases
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.split import COLUMNS, IDLE
 from tracetui.analysis.idle.verdict import judge
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import named, plausible
+from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import launch_times, step_of
 from tracetui.analysis.steps.steps import StepRow
 from tracetui.compare.align import align
 from tracetui.core.safe_text import plain
-from tracetui.rules.compiled import compile_phases
-from tracetui.rules.data_loading import loading_time
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind, Trace
 from tracetui.trace.unknown import idle_known

@@ -4,33 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
+from tracetui.analysis.calls.backward import checked_for_nan
 from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.results import Results
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural, share
 from tracetui.rules.model import MEDIUM, Finding, first_of, longest_first
-from tracetui.trace import Kind
-from tracetui.trace.model import I64
 
 ANOMALY_SHARE = 0.05
-_CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
-
-
-def is_node(name: str) -> bool:
-    return name.startswith("autograd::engine::evaluate_function")
-
-
-def checked_for_nan(results: Results) -> I64:
-    """The ops with which autograd's anomaly mode looks at what every node of the backward pass returns."""
-    trace, test = results.trace, results.named("aten::_is_any_true".__eq__)
-    at = results.slices(Kind.CPU_OP, _CHECKS.__contains__)
-    node = trace.parent[at]
-    inside = node >= 0
-    inside[inside] = results.named(is_node)[trace.name[node[inside]]]
-    at, node = at[inside], node[inside]
-    return at[np.isin(node, node[test[trace.name[at]]])]
 
 
 FIRST_TURN_OFF = (

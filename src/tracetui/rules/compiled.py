@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import first_marked
+from tracetui.analysis.calls.compiling import COMPILING, compile_phases
 from tracetui.analysis.calls.graphs import by_module
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.inductor import METADATA
 from tracetui.analysis.results import Results
-from tracetui.analysis.select import called
 from tracetui.core.units import duration, plural, share, verb
 from tracetui.rules.model import (
     OF_ALL,
@@ -28,14 +27,12 @@ from tracetui.rules.model import (
 )
 from tracetui.rules.waits import no_graphs_yet
 from tracetui.trace import Kind
-from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 
 COMPILED_REGION = "Torch-Compiled Region"
 COMPILED_GRAPH = "## Call CompiledFxGraph"
 """What runs in such a region, and on its own in the backward pass."""
 _GUARDS = ("TorchDynamo Cache Lookup",)
-_COMPILING = " (dynamo_timed)"
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 
 
@@ -52,28 +49,6 @@ _COMPILING_AGAIN = (
 )
 GUARD_SHARE = 0.03
 FUSED_SHARE = 0.05
-
-
-def is_compiling(name: str) -> bool:
-    """Whether an event of this name is a phase of torch.compile at work."""
-    return name.endswith(_COMPILING)
-
-
-def compile_phases(results: Results) -> I64:
-    """The phases of torch.compile at work, those that overlap the scope (slices)."""
-    return results.kept("compile phases", partial(_compile_phases, results))
-
-
-def compile_time(results: Results) -> Union:
-    """While they are."""
-    return results.kept("compile time", lambda: busy_union(results.trace, compile_phases(results)))
-
-
-def _compile_phases(results: Results) -> I64:
-    trace, (low, high) = results.trace, results.span
-    at = called(trace, is_compiling)
-    at = at[~trace.implausible[at]]
-    return at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
 
 
 def compiling(results: Results) -> Iterator[Finding]:
@@ -114,7 +89,7 @@ def _in_phases(results: Results, at: I64, time: int) -> str:
     spent = sum_into(which, trace.duration[outer], len(names))
     order = np.argsort(-spent, kind="stable")
     order = order[spent[order] >= PHASE_SHARE * time][:3]
-    shown = [trace.names[int(names[i])].removesuffix(_COMPILING) for i in order]
+    shown = [trace.names[int(names[i])].removesuffix(COMPILING) for i in order]
     if len(shown) == 1:
         return f"in {shown[0]} and what it calls"
     told = [f"{name} ({duration(int(spent[i]))})" for name, i in zip(shown, order.tolist(), strict=True)]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import processes_of
+from tracetui.analysis.steps.loading import is_loader, loader_calls
 from tracetui.analysis.steps.scope import step_of
 from tracetui.core.units import duration, plural, share, verb
 from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
-from tracetui.trace import Kind
 from tracetui.trace.indices import places
-from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 
 LOADING_SHARE = 0.05
@@ -54,26 +51,9 @@ def loading_advice(results: Results) -> str:
     """What to try against waiting for a `DataLoader`: not what the program does already."""
     pinned = results.named(lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
     pin = "" if pinned or results.verdict().cpu else "set pin_memory=True, "
-    if results.named(lambda name: _is_loader(name) and "SingleProcess" in name).any():
+    if results.named(lambda name: is_loader(name) and "SingleProcess" in name).any():
         return f"The DataLoader loads in the main process: try num_workers=4, {pin}or do less per sample."
     return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
-
-
-def loader_calls(results: Results) -> I64:
-    """The waits for the next batch of a `DataLoader` (slices)."""
-    # Old traces give them the category of an op.
-    kinds = (Kind.ANNOTATION, Kind.CPU_OP)
-    return np.sort(np.concatenate([results.slices(kind, _is_loader) for kind in kinds]))
-
-
-def loading_time(results: Results) -> Union:
-    """While the program waits for a `DataLoader`, in all of the trace."""
-    whole = results.whole
-    return whole.kept("loading", lambda: busy_union(whole.trace, loader_calls(whole)))
-
-
-def _is_loader(name: str) -> bool:
-    return name.startswith("enumerate(DataLoader)#")
 
 
 def _launches_within(results: Results, at: I64) -> bool:

@@ -11,6 +11,7 @@ from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.cpu_time import is_allocation
 from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.waited_for import waited_for_elsewhere, waits_for_others
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import has
 from tracetui.analysis.steps.scope import step_of
@@ -32,7 +33,6 @@ from tracetui.rules.waits import MUCH_NS, no_graphs_yet, replays, sending_advice
 from tracetui.trace.intervals import all_of
 from tracetui.trace.memory import named_instants
 from tracetui.trace.model import I64, Kind
-from tracetui.words.cause_words import waited_for_elsewhere, waits_for_others
 
 FREEING_SHARE = 0.1
 LOADING_SHARE = 0.4

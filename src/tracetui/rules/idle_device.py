@@ -10,6 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import any_inside, op_around
+from tracetui.analysis.calls.compiling import compile_time
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, Causes
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
@@ -17,8 +18,7 @@ from tracetui.analysis.idle.split import BUSY, CAUSED
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, is_op_name
-from tracetui.rules.compiled import compile_time
-from tracetui.rules.data_loading import loading_time
+from tracetui.analysis.steps.loading import loading_time
 from tracetui.rules.model import Finding, OfDevice, first_of, largest
 from tracetui.rules.ops import METADATA_OPS
 from tracetui.rules.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.calls.compiling import compile_phases
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.idle.exposed_time import host_copies
@@ -22,7 +23,6 @@ from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural, rate, share
 from tracetui.rules.anomaly import FIRST_TURN_OFF, anomaly_detection
 from tracetui.rules.attention import outside_attention
-from tracetui.rules.compiled import compile_phases
 from tracetui.rules.grids import SPINS, small_grids_of
 from tracetui.rules.model import (
     FUSED_SHARE,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import any_inside, first_marked
+from tracetui.analysis.calls.ancestors import any_inside
+from tracetui.analysis.calls.backward import recomputed_ops
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import is_synchronising
 from tracetui.analysis.idle.gaps import busy_union
@@ -17,7 +18,6 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural, share, such, verb
-from tracetui.rules.anomaly import is_node
 from tracetui.rules.model import (
     CAN_BE_FUSED,
     OF_ALL,
@@ -27,8 +27,7 @@ from tracetui.rules.model import (
     longest_of_each,
 )
 from tracetui.trace import Kind
-from tracetui.trace.indices import index, places
-from tracetui.trace.intervals import union
+from tracetui.trace.indices import index
 from tracetui.trace.model import I32, I64, Bool
 
 CHILDREN_SHARE = 0.3
@@ -37,7 +36,6 @@ VIEWS_OF_ALL = 0.05
 QUERY_SHARE = 0.01
 OPTIMIZER_SHARE, OPTIMIZER_KERNELS = 0.1, 100
 """Of the time, and for each call of the optimizer."""
-RECOMPUTED, RECOMPUTED_SHARE = 4, 0.05
 LOOP_CALLS, LOOP_SHARE = 32, 0.05
 _DEEPEST = 500
 """Levels of calls to go down; Python itself ends at about a thousand."""
@@ -60,14 +58,6 @@ _FOREACH = {f"aten::{name}": f"torch._foreach_{name}" for name in _LISTS.split()
     "aten::zero": "torch._foreach_zero_ (of gradients: zero_grad(set_to_none=True))",
 }
 """Ops on one tensor, without the underscore of those in place, and what does the same to a list."""
-
-
-_MODULES = """
-    batch_norm conv1d conv2d conv3d dropout embedding gelu group_norm layer_norm linear relu rms_norm
-    scaled_dot_product_attention silu softmax
-"""
-_FORWARD = frozenset(f"aten::{name}" for name in _MODULES.split())
-"""Ops of modules that no formula of a gradient calls."""
 
 
 _SPARSE = (
@@ -333,45 +323,28 @@ def _runs(name: I32, follows: Bool, period: int) -> I64:
 
 def recomputation(results: Results) -> Iterator[Finding]:
     """The backward pass runs forward ops again: activation checkpointing."""
-    trace, launches = results.trace, results.launches()
-    at = results.slices(Kind.CPU_OP, _FORWARD.__contains__)
-    nodes_of = results.named(is_node)
-    node = first_marked(trace, at, nodes_of[trace.name])
-    at, node = at[node >= 0], node[node >= 0]
-    names, calls = np.unique(trace.name[at], return_counts=True)
-    if len(names) < 2 or len(at) < RECOMPUTED:
+    trace, again = results.trace, recomputed_ops(results)
+    if again is None:
         return
-    # From the first of them in a node to the last one's end.
-    nodes, which = np.unique(node, return_inverse=True)
-    start, end = np.full(len(nodes), np.iinfo(np.int64).max), np.zeros(len(nodes), dtype=np.int64)
-    np.minimum.at(start, which, trace.start[at])
-    np.maximum.at(end, which, trace.start[at] + trace.duration[at])
-    begun, event = trace.start[launches.launch], [launches.event[:0]]
-    launched = dict(places(trace.lane[launches.launch], len(trace.lanes)))
-    for lane, mine in places(trace.lane[nodes], len(trace.lanes)):
-        some = launched.get(lane, mine[:0])
-        inside = union(start[mine], end[mine]).touching(begun[some], begun[some] + 1)
-        event.append(launches.event[some[inside > 0]])
-    again = np.concatenate(event)
-    spent, device = int((end - start).sum()), int(trace.duration[again].sum())
-    span = results.span[1] - results.span[0]
-    part, cpu = device / max(1, results.work_time), spent / max(1, span)
-    if max(part, cpu) < RECOMPUTED_SHARE:
-        return
+    part, cpu = again.device_share, again.cpu_share
     base = OF_RECORDING if results.is_whole else results.verdict().base
-    order = np.argsort(-calls, kind="stable")[:3]
-    listed = ", ".join(f"{trace.names[int(names[i])]} ({calls[i]:,})" for i in order)
-    gpu = f" What they launch takes {share(part)} of kernel and copy time." if device else ""
+    listed = ", ".join(f"{trace.names[name]} ({calls:,})" for name, calls in again.calls[:3])
+    gpu = f" What they launch takes {share(part)} of kernel and copy time." if again.device_ns else ""
     yield Finding(
         "recomputation",
         "low",
-        f"The backward pass runs forward ops again, for {duration(spent)} on the CPU",
-        f"In {plural(len(nodes), 'node')} of the backward pass: {listed}. That is {share(cpu)} {base}.{gpu} "
+        f"The backward pass runs forward ops again, for {duration(again.cpu_ns)} on the CPU",
+        f"In {plural(again.nodes, 'node')} of the backward pass: {listed}. That is {share(cpu)} {base}.{gpu} "
         "So does activation checkpointing: it computes again what it does not keep.",
         "If memory allows, checkpoint fewer layers (torch.utils.checkpoint), or only what is cheap to "
         "compute again.",
-        first_of(longest_first(trace, at)),
-        {"calls": float(len(at)), "cpu_ns": float(spent), "device_ns": float(device), "share": part},
+        first_of(longest_first(trace, again.at)),
+        {
+            "calls": float(len(again.at)),
+            "cpu_ns": float(again.cpu_ns),
+            "device_ns": float(again.device_ns),
+            "share": part,
+        },
     )
 
 

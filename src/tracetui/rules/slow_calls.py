@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import children_of, op_around
+from tracetui.analysis.calls.compiling import compile_phases
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.gaps import busy_union
@@ -18,7 +19,7 @@ from tracetui.analysis.rates.inputs import read_inputs
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, is_op_name, plausible
 from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.compiled import COMPILED_GRAPH, COMPILED_REGION, compile_phases
+from tracetui.rules.compiled import COMPILED_GRAPH, COMPILED_REGION
 from tracetui.rules.model import HIGH, Finding, first_of, longest_first
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64

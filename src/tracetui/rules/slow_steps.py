@@ -6,17 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.calls.compiling import compile_phases
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.rates.efficiency import shapes_recorded
 from tracetui.analysis.results import Results
+from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import StepTable, count_in, launch_times, step_of
 from tracetui.analysis.steps.steps import unusual_lengths
 from tracetui.core.units import duration, share, verb
-from tracetui.rules.compiled import compile_phases
-from tracetui.rules.data_loading import loading_advice, loading_time
+from tracetui.rules.data_loading import loading_advice
 from tracetui.rules.idle_advice import allocation_advice
 from tracetui.rules.model import Finding, first_of, longest_first
 from tracetui.rules.slow_calls import slow_calls_of

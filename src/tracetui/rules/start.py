@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.calls.compiling import compile_phases
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.cpu_verdict import is_collective
@@ -15,11 +16,10 @@ from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, has
+from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import StepTable, count_in, step_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, instant, plural, share, significant
-from tracetui.rules.compiled import compile_phases
-from tracetui.rules.data_loading import loading_time
 from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
 from tracetui.rules.recording import asked_from_outside
 from tracetui.trace import Kind

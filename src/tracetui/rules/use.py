@@ -13,6 +13,7 @@ from tracetui.analysis.idle.cpu_time import is_allocation
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.split import CAUSED, COLUMNS
 from tracetui.analysis.idle.verdict import QUEUED_NS, busy_text
+from tracetui.analysis.idle.waited_for import waits_for_others
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, is_op_name
@@ -41,7 +42,7 @@ from tracetui.rules.waits import TURNS_SHARE, blocking_launches, waits_for_devic
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind
 from tracetui.trace.unknown import launches_by_time
-from tracetui.words.cause_words import cause_sentences, waits_for_others
+from tracetui.words.cause_words import cause_sentences
 
 LITTLE_USE = 0.5
 IDLE_SHARE = 0.1

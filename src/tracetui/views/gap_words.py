@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tracetui.analysis.calls.compiling import compile_time
 from tracetui.analysis.idle.activity import activity_text
 from tracetui.analysis.idle.causes import CAUSES, Causes
 from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS
 from tracetui.analysis.results import Results
+from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import NEVER, launch_times
 from tracetui.core.units import duration, exact, instant, share
-from tracetui.rules.compiled import compile_time
-from tracetui.rules.data_loading import loading_time
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.views.event import Fact

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tracetui.analysis.devices import device_of, work_of_devices
-from tracetui.analysis.idle.causes import AT, Causes, others_work
+from tracetui.analysis.devices import work_of_devices
+from tracetui.analysis.idle.causes import Causes, others_work
 from tracetui.analysis.idle.parts import CAUSES as CAUSES
+from tracetui.analysis.idle.waited_for import waited_for_elsewhere, waits_for_others
 from tracetui.analysis.select import has
-from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.model import I64, kept_by_trace
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
 
 CAUSE_TEXT = {
     "initialisation": "first use: loading, set-up",
@@ -47,8 +48,6 @@ _QUEUED_ALONE = (
     "the next work was queued, and nothing recorded ran on the GPU (all in one stream: another process "
     "may have had the GPU)"
 )
-KNOWN = 0.8
-"""A sentence says what queued work waited for if that is known for at least this share of the queued time."""
 
 
 def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
@@ -72,31 +71,3 @@ def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
         return said
     beside = "while another thread of the process was in ops for some of it"
     return said | {"host": f"the launching thread was outside any op, {beside}"}
-
-
-def waited_for_elsewhere(trace: Trace, causes: Causes) -> str:
-    """Where the work ran that most queued work waited for: "another device" or "another stream"; "" if not
-    known."""
-    queued, known = causes.pieces[:, AT["queued"]], causes.waited_for >= 0
-    if int(queued[known].sum()) < KNOWN * int(queued.sum()) or not queued.any():
-        return ""
-    here, there = (device_of(trace)[trace.lane[of[known]]] for of in (causes.event, causes.waited_for))
-    on_another = 2 * int(queued[known][here != there].sum()) > int(queued.sum())
-    return "another device" if on_another else "another stream"
-
-
-@kept_by_trace
-def waits_for_others(trace: Trace) -> bool:
-    """Whether queued work may have been waiting for something else of this process, as far as the trace
-    shows: another stream or device, or work from before the recording."""
-    working = 0
-    for lane in trace.lanes:
-        if lane.device >= 0 and lane.first < lane.last:
-            rows = slice(lane.first, lane.last)
-            work = trace.is_kind(*DEVICE_WORK, of=rows) & ~trace.implausible[rows]
-            working += bool(work.any())
-            # In one stream, work from before the recording is over once the first recorded work starts.
-            linked = trace.launch[rows][work] >= 0
-            if working > 1 or bool((linked[:-1] & ~linked[1:]).any()):
-                return True
-    return not working

@@ -1,0 +1,90 @@
+"""The nodes of the backward pass, and what runs in them besides gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import first_marked
+from tracetui.analysis.results import Results
+from tracetui.trace import Kind
+from tracetui.trace.indices import places
+from tracetui.trace.intervals import union
+from tracetui.trace.model import I64
+
+_CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
+RECOMPUTED, RECOMPUTED_SHARE = 4, 0.05
+"""So few ops, or so small a part of the time, are not called recomputation."""
+_MODULES = """
+    batch_norm conv1d conv2d conv3d dropout embedding gelu group_norm layer_norm linear relu rms_norm
+    scaled_dot_product_attention silu softmax
+"""
+_FORWARD = frozenset(f"aten::{name}" for name in _MODULES.split())
+"""Ops of modules that no formula of a gradient calls."""
+
+
+def is_node(name: str) -> bool:
+    """Whether an op of this name is a node of the backward pass."""
+    return name.startswith("autograd::engine::evaluate_function")
+
+
+def checked_for_nan(results: Results) -> I64:
+    """The ops with which autograd's anomaly mode looks at what every node of the backward pass returns."""
+    trace, test = results.trace, results.named("aten::_is_any_true".__eq__)
+    at = results.slices(Kind.CPU_OP, _CHECKS.__contains__)
+    node = trace.parent[at]
+    inside = node >= 0
+    inside[inside] = results.named(is_node)[trace.name[node[inside]]]
+    at, node = at[inside], node[inside]
+    return at[np.isin(node, node[test[trace.name[at]]])]
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """Forward ops that the backward pass runs again."""
+
+    at: I64
+    """Their slices."""
+    calls: list[tuple[int, int]]
+    """(name, calls), most first."""
+    nodes: int
+    """Nodes of the backward pass in which they run."""
+    cpu_ns: int
+    """From the first of them in a node to the last one's end."""
+    device_ns: int
+    """Time of the device work that is launched meanwhile."""
+    cpu_share: float
+    """Of the scope's span."""
+    device_share: float
+    """Of its kernel and copy time."""
+
+
+def recomputed_ops(results: Results) -> Recomputed | None:
+    """What the backward pass computes again; None where that is little."""
+    trace, launches = results.trace, results.launches()
+    at = results.slices(Kind.CPU_OP, _FORWARD.__contains__)
+    nodes_of = results.named(is_node)
+    node = first_marked(trace, at, nodes_of[trace.name])
+    at, node = at[node >= 0], node[node >= 0]
+    names, calls = np.unique(trace.name[at], return_counts=True)
+    if len(names) < 2 or len(at) < RECOMPUTED:
+        return None
+    nodes, which = np.unique(node, return_inverse=True)
+    start, end = np.full(len(nodes), np.iinfo(np.int64).max), np.zeros(len(nodes), dtype=np.int64)
+    np.minimum.at(start, which, trace.start[at])
+    np.maximum.at(end, which, trace.start[at] + trace.duration[at])
+    begun, event = trace.start[launches.launch], [launches.event[:0]]
+    launched = dict(places(trace.lane[launches.launch], len(trace.lanes)))
+    for lane, mine in places(trace.lane[nodes], len(trace.lanes)):
+        some = launched.get(lane, mine[:0])
+        inside = union(start[mine], end[mine]).touching(begun[some], begun[some] + 1)
+        event.append(launches.event[some[inside > 0]])
+    spent, device = int((end - start).sum()), int(trace.duration[np.concatenate(event)].sum())
+    span = results.span[1] - results.span[0]
+    part, cpu = device / max(1, results.work_time), spent / max(1, span)
+    if max(part, cpu) < RECOMPUTED_SHARE:
+        return None
+    order = np.argsort(-calls, kind="stable")
+    listed = [(int(names[i]), int(calls[i])) for i in order]
+    return Recomputed(at, listed, len(nodes), spent, device, cpu, part)

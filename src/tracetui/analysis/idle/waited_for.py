@@ -1,0 +1,39 @@
+"""What work waited for that was launched and did not start: another stream, another device, or not known."""
+
+from __future__ import annotations
+
+from tracetui.analysis.devices import device_of
+from tracetui.analysis.idle.causes import AT, Causes
+from tracetui.trace import DEVICE_WORK, Trace
+from tracetui.trace.model import kept_by_trace
+
+KNOWN = 0.8
+"""It is told if it is known for at least this share of the queued time."""
+
+
+def waited_for_elsewhere(trace: Trace, causes: Causes) -> str:
+    """Where the work ran that most queued work waited for: "another device" or "another stream"; "" if not
+    known."""
+    queued, known = causes.pieces[:, AT["queued"]], causes.waited_for >= 0
+    if int(queued[known].sum()) < KNOWN * int(queued.sum()) or not queued.any():
+        return ""
+    here, there = (device_of(trace)[trace.lane[of[known]]] for of in (causes.event, causes.waited_for))
+    on_another = 2 * int(queued[known][here != there].sum()) > int(queued.sum())
+    return "another device" if on_another else "another stream"
+
+
+@kept_by_trace
+def waits_for_others(trace: Trace) -> bool:
+    """Whether queued work may have been waiting for something else of this process, as far as the trace
+    shows: another stream or device, or work from before the recording."""
+    working = 0
+    for lane in trace.lanes:
+        if lane.device >= 0 and lane.first < lane.last:
+            rows = slice(lane.first, lane.last)
+            work = trace.is_kind(*DEVICE_WORK, of=rows) & ~trace.implausible[rows]
+            working += bool(work.any())
+            # In one stream, work from before the recording is over once the first recorded work starts.
+            linked = trace.launch[rows][work] >= 0
+            if working > 1 or bool((linked[:-1] & ~linked[1:]).any()):
+                return True
+    return not working
