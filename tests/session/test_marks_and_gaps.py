@@ -22,7 +22,7 @@ from tracetui.session.session import Session
 from tracetui.session.state import read_state, readable_state, resolved, set_aside, state_file, write_state
 from tracetui.session.trace_list import choices
 from tracetui.timeline.viewport import Viewport
-from tracetui.views.gap_words import find_told
+from tracetui.views.gap_words import find_told, gap_line
 
 
 @pytest.fixture(autouse=True)
@@ -169,6 +169,12 @@ def test_gaps_in_their_two_orders(tmp_path: Path) -> None:
     assert next_gap(gaps, by_size[:2], 1, 0, 1, True) == (2, 1)  # the one shown is not among them
 
 
+def told(session: Session) -> tuple[str, ...]:
+    """What the line below the timeline says of the gap."""
+    gaps = session.gaps
+    return () if gaps.current is None else gap_line(session.active.results, gaps.current, gaps.small)
+
+
 def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     session = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
     assert session.gaps.soon  # of a small trace they are sorted at once
@@ -182,11 +188,11 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     assert said is not None
     assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs; e explains it; ")
     assert clauses(said, 70).endswith("; e explains it…"), "a narrow screen keeps the key"
-    length, cause, *_, ended = session.gaps.told()
+    length, cause, *_, ended = told(session)
     assert (length, cause.split(":")[0]) == ("idle 40.0 µs", "host")
     assert ended.startswith("then ")
     session.walk.select(0)
-    assert session.gaps.told() == (), "another event is selected"
+    assert told(session) == (), "another event is selected"
     session.gaps.minimum = 30_000
     session.gaps.toggle_order()
     said = session.gaps.next(1)
@@ -202,16 +208,16 @@ def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(
     session = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
     results = session.active.results
     session.gaps.next(1)
-    small = session.gaps.told()
+    small = told(session)
     monkeypatch.setattr(gap_walk, "SOON", 0)
     large = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
     large.gaps.order(0)
     large.gaps.next(1)
-    assert large.gaps.told() == ("idle 40.0 µs", small[-1])
+    assert told(large) == ("idle 40.0 µs", small[-1])
     assert not large.active.results.ready("causes")
     find_told(large.active.results)
     monkeypatch.setattr(type(results), "kept", lambda self, key, make: self._kept[key])  # nothing is made
-    assert large.gaps.told() == small
+    assert told(large) == small
     assert len(small) > 2
 
 

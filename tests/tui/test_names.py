@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.names.short_names import differences, short_names, told_apart
 from tracetui.trace import load
 from tracetui.tui.tables import drawing
 from tracetui.views.averages import averages_table
 from tracetui.views.model import Column, arrange
-from tracetui.views.names import differences, short_names, told_apart
 
 from .conftest import loaded, slice_event, write_trace
 

@@ -14,8 +14,9 @@ from tracetui.analysis.calls.averages import Averages, averages
 from tracetui.analysis.results import Results
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison, Metric
+from tracetui.core.units import ratio_text
 from tracetui.trace import load
-from tracetui.views.compare import _noise, change_text, ratio_text, spread_text, value_text
+from tracetui.views.compare import _noise, change_text, spread_text, value_text
 from tracetui.views.compare_averages import (
     MEASURES,
     JoinedAverages,

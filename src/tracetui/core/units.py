@@ -9,7 +9,9 @@ Rounding never gives 1000 of a unit: 999.96 µs is `1.00 ms`, not `1000.0 µs`. 
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
 
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|[kMGT]i?B|[kMGT]?B(?:/s)?|[kMGT]?FLOP/s)\b)")
@@ -139,6 +141,20 @@ def share(part: float) -> str:
 def share_of(part: float, whole: float) -> str:
     """A share with two decimals for a column, as in PyTorch's table; `-` if the whole is 0."""
     return percent(part / whole, 2) if whole else "-"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """b over a for a column: `1.34`, `0.077`, `12.5`; `-` where it is not known."""
+    if ratio is None or not math.isfinite(ratio):
+        return "-"
+    if ratio >= 0.1:
+        return significant(ratio)
+    return "0" if not ratio else f"{ratio:.3f}" if ratio >= 0.0005 else "<0.001"
+
+
+def signed(value: float, text: Callable[[float], str]) -> str:
+    """A difference with its sign; `-` for none."""
+    return f"{'+' if value > 0 else '-'}{text(abs(value))}" if value else "-"
 
 
 def rate(per_second: float, unit: str) -> str:

@@ -124,7 +124,7 @@ class Comparing:
         self._walk.show_scene(self._walk.scene)
         source = scene.sources[0]
         same = event.slice == pair[event.source]
-        from tracetui.views.names import short_of
+        from tracetui.analysis.names.short_names import short_of
 
         what = f"aligned at {short_of(source.trace, pair[0])}"
         return what if same else f"only {LETTERS[event.source]} has this: {what}, before it"
@@ -212,7 +212,7 @@ class Comparing:
         event = self._walk.scene.event
         if event is None or self._found is None:
             return ()
-        from tracetui.views.compare import ratio_text, signed
+        from tracetui.core.units import ratio_text, signed
 
         letter, other = LETTERS[event.source], LETTERS[1 - event.source]
         partner = self.partner_of(event)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracetui.analysis.results import Results
-from tracetui.core.units import duration, exact, share
+from tracetui.core.units import exact, share
 from tracetui.session.walk import Walk
 from tracetui.trace.model import I64
 
@@ -142,21 +142,10 @@ class GapWalk:
             return None
         return at if self._walk.selected == int(self._results.gaps().after[at]) else None
 
-    def told(self) -> tuple[str, ...]:
-        """The current gap's length, its cause, what the CPU did and what ended the gap; () if there is no
-        gap. The cause and the CPU's activity are left out if they are not known yet and would take too long
-        to find."""
-        gap = self.current
-        if gap is None:
-            return ()
-        from tracetui.views.gap_words import FOUND, cause_text, cpu_doing  # not needed for the first picture
-        from tracetui.views.names import short_of
-
-        results, gaps = self._results, self._results.gaps()
-        parts = [f"idle {duration(int(gaps.duration[gap]))}"]
-        if results.ready(FOUND) or len(results.trace) <= SOON:
-            parts += [cause_text(results, gap), *filter(None, (cpu_doing(results, gap),))]
-        return (*parts, f"then {short_of(results.trace, int(gaps.after[gap]))}")
+    @property
+    def small(self) -> bool:
+        """Whether the trace is so small that all about a gap is found within a frame or two."""
+        return len(self._results.trace) <= SOON
 
     def leave(self) -> None:
         """Remove the highlight."""

@@ -10,6 +10,7 @@ import numpy as np
 from tracetui.analysis.calls.averages import Averages
 from tracetui.analysis.calls.memory import MemoryUse
 from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.names.short_names import told_apart
 from tracetui.analysis.results import Results
 from tracetui.core.copying import replace
 from tracetui.core.patterns import pattern
@@ -19,7 +20,6 @@ from tracetui.views import markdown
 from tracetui.views.jsonable import us
 from tracetui.views.lines import bar
 from tracetui.views.model import Column, Columns, Table, by_key, each, pick
-from tracetui.views.names import told_apart
 from tracetui.views.times import time_column
 from tracetui.views.writers import Record, markdown_table, records
 

@@ -5,14 +5,13 @@ Times and counts are per step where steps were compared, else of whole recording
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import paced_by_device
-from tracetui.core.units import duration, percent, significant, size
+from tracetui.core.units import duration, percent, ratio_text, signed, size
 from tracetui.views.gaps import field
 from tracetui.views.lines import Span
 from tracetui.views.model import Column, Columns, by_key
@@ -43,20 +42,6 @@ def main_change(comparison: Comparison, one: Explanation) -> tuple[int, str]:
     """What an explanation changes most of all, (ns per step, "GPU" or "CPU")."""
     change, on = one.first(all(map(paced_by_device, (comparison.a, comparison.b))))
     return change, "GPU" if on == "device" else "CPU"
-
-
-def ratio_text(ratio: float | None) -> str:
-    """b over a for a column: `1.34`, `0.077`, `12.5`; `-` where it is not known."""
-    if ratio is None or not math.isfinite(ratio):
-        return "-"
-    if ratio >= 0.1:
-        return significant(ratio)
-    return "0" if not ratio else f"{ratio:.3f}" if ratio >= 0.0005 else "<0.001"
-
-
-def signed(value: float, text: Callable[[float], str]) -> str:
-    """A difference with its sign; `-` for none."""
-    return f"{'+' if value > 0 else '-'}{text(abs(value))}" if value else "-"
 
 
 def count_text(value: float) -> str:

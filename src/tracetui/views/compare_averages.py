@@ -10,16 +10,16 @@ import numpy as np
 
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.names.short_names import told_apart
 from tracetui.compare.model import Comparison
 from tracetui.compare.sides import Side
-from tracetui.core.units import column_unit, in_unit
+from tracetui.core.units import column_unit, in_unit, ratio_text, signed
 from tracetui.trace.model import F64, I64, Bool
 from tracetui.views import markdown
 from tracetui.views.averages import part_rows
-from tracetui.views.compare import count_text, ratio_text, signed
+from tracetui.views.compare import count_text
 from tracetui.views.jsonable import share as finite
 from tracetui.views.model import Column, Columns, Table, by_key, each, pick
-from tracetui.views.names import told_apart
 from tracetui.views.writers import Record, records
 
 MEASURES = ("calls", "self_cpu", "cpu_total", "self_device", "device_total")

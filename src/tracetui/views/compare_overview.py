@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from tracetui.compare.model import Comparison, Explanation
-from tracetui.core.units import duration
-from tracetui.views.compare import (
-    Number,
-    change_text,
-    main_change,
-    numbers,
-    ratio_text,
-    signed,
-    spread_text,
-    value_text,
-)
+from tracetui.core.units import duration, ratio_text, signed
+from tracetui.views.compare import Number, change_text, main_change, numbers, spread_text, value_text
 from tracetui.views.overview import Block, Entry, Overview
 from tracetui.views.parts import Target
 

@@ -14,10 +14,10 @@ from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import Side, device_name
 from tracetui.core.cells import fit
 from tracetui.core.safe_text import plain
-from tracetui.core.units import capital, duration, plural
+from tracetui.core.units import capital, duration, plural, signed
 from tracetui.trace.model import I64
 from tracetui.views import markdown
-from tracetui.views.compare import main_change, number_columns, numbers, signed
+from tracetui.views.compare import main_change, number_columns, numbers
 from tracetui.views.compare_averages import average_columns, averages_records, joined_averages
 from tracetui.views.findings import evidence_json
 from tracetui.views.jsonable import share as finite

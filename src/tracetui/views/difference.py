@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.names.short_names import short_names, short_of
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.naming import counted
 from tracetui.compare.sides import Side
@@ -13,7 +14,6 @@ from tracetui.trace.model import DEVICE_WORK, I64
 from tracetui.views.compare import Number, spread_text
 from tracetui.views.compare_text import NOISE
 from tracetui.views.event import Fact
-from tracetui.views.names import short_names, short_of
 from tracetui.words.cause_words import CAUSE_TEXT
 
 MEANS = {

@@ -13,6 +13,7 @@ from tracetui.analysis.calls.graphs import module_of
 from tracetui.analysis.calls.memory import change
 from tracetui.analysis.devices import device_of
 from tracetui.analysis.idle.gaps import without_work_text
+from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.rates.layouts import input_facts
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import plausible
@@ -25,7 +26,6 @@ from tracetui.trace.memory import Records, moment
 from tracetui.trace.model import DEVICE_WORK, I32, I64, Kind, Trace
 from tracetui.views.device_facts import device_facts
 from tracetui.views.model import Column, Table
-from tracetui.views.names import short_of
 
 VALUE_LIMIT = 4000
 SHOWN_EVENTS = 8

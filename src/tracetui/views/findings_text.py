@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.results import Results
 from tracetui.core.cells import fit
 from tracetui.core.units import duration, instant
@@ -15,7 +16,6 @@ from tracetui.trace import Trace
 from tracetui.trace.unknown import idle_known
 from tracetui.views import markdown
 from tracetui.views.lines import INDENT, Line, paragraph
-from tracetui.views.names import short_of
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
 LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}

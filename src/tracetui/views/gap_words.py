@@ -10,6 +10,7 @@ from tracetui.analysis.calls.compiling import compile_time
 from tracetui.analysis.idle.activity import activity_text
 from tracetui.analysis.idle.causes import CAUSES, Causes
 from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS
+from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import NEVER, launch_times
@@ -17,7 +18,6 @@ from tracetui.core.units import duration, exact, instant, share
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.views.event import Fact
-from tracetui.views.names import short_of
 from tracetui.words.cause_words import cause_words
 
 COMPILING = "mostly torch.compile"
@@ -85,6 +85,16 @@ def cause_text(results: Results, gap: int) -> str:
     in_flight = launch_times(results.trace, causes.event[gap : gap + 1])[0] == NEVER
     text = "launched before the recording" if cause == "unlinked" and in_flight else text
     return f"{cause}: {text}" + "".join(f"; {other} {duration(time)}" for other, time in others)
+
+
+def gap_line(results: Results, gap: int, soon: bool) -> tuple[str, ...]:
+    """A gap's length, its cause, what the CPU did and what ended the gap. The cause and the CPU's activity
+    are left out if they are not known yet and would not be found `soon`."""
+    gaps = results.gaps()
+    parts = [f"idle {duration(int(gaps.duration[gap]))}"]
+    if soon or results.ready(FOUND):
+        parts += [cause_text(results, gap), *filter(None, (cpu_doing(results, gap),))]
+    return (*parts, f"then {short_of(results.trace, int(gaps.after[gap]))}")
 
 
 def _waited(trace: Trace, waited_for: int, event: int) -> str:

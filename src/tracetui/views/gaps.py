@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from tracetui.analysis.idle.activity import MOST, activity_text, activity_texts
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.names.kernel_names import decode
+from tracetui.analysis.names.short_names import short_names, short_of
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import has
 from tracetui.core.cells import fit
@@ -22,7 +23,6 @@ from tracetui.trace.model import I64, Trace
 from tracetui.views import markdown
 from tracetui.views.lines import Line
 from tracetui.views.model import Column, Columns, Table, by_key, each, pick
-from tracetui.views.names import short_names, short_of
 from tracetui.views.times import time_column
 from tracetui.views.writers import aligned, cells, records
 

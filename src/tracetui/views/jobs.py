@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from tracetui.capture.live.processes import Job
 from tracetui.core.safe_text import plain
 from tracetui.core.units import age
 from tracetui.views.model import I64, Column, Table, each
 
 Text = Callable[[int], str]
+
+
+class Gpu(Protocol):
+    """A GPU that a process uses."""
+
+    @property
+    def index(self) -> int: ...
+
+
+class Process(Protocol):
+    """A process that can be recorded: one rank of a job."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def since(self) -> float: ...
+    @property
+    def rank(self) -> int | None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def gpus(self) -> Sequence[Gpu] | None: ...
+
+
+class Job(Protocol):
+    """What was started together."""
+
+    @property
+    def first(self) -> Process: ...
+    @property
+    def processes(self) -> Sequence[Process]: ...
 
 
 def jobs_table(found: Sequence[Job], now: float) -> Table:

@@ -11,6 +11,7 @@ import numpy as np
 from tracetui.analysis.calls.sums import sum_by, sum_into
 from tracetui.analysis.idle.verdict import OF_STEPS, busy_text
 from tracetui.analysis.names.kernel_names import decode
+from tracetui.analysis.names.short_names import told_apart
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import distinct
 from tracetui.core.copying import replace
@@ -22,7 +23,6 @@ from tracetui.views.averages import instances
 from tracetui.views.findings_text import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
 from tracetui.views.gap_words import words_of_all
 from tracetui.views.gaps_text import device_names
-from tracetui.views.names import told_apart
 from tracetui.views.parts import Target, evidence, time_parts
 from tracetui.views.steps import steps_within
 

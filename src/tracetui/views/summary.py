@@ -14,6 +14,7 @@ from tracetui.analysis.calls.launches import ShortKernels
 from tracetui.analysis.idle.causes import CauseTotal, cause_totals
 from tracetui.analysis.idle.verdict import busy_shares, busy_text, judge
 from tracetui.analysis.names.kernel_names import decode
+from tracetui.analysis.names.short_names import told_apart
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps.steps import Steps
 from tracetui.core.cells import fit, wrap
@@ -38,7 +39,6 @@ from tracetui.views.jsonable import dumps, us
 from tracetui.views.jsonable import share as json_share
 from tracetui.views.kept_summary import METRICS, WIDEST, Forms, file_name
 from tracetui.views.lines import INDENT, Line, Span, bar, columns, paragraph
-from tracetui.views.names import told_apart
 from tracetui.views.parts import TimePart, time_parts
 from tracetui.views.steps import steps_from, steps_json, steps_lines, steps_markdown
 from tracetui.views.verdicts import VERDICT_STYLE, causes_json, verdict_json

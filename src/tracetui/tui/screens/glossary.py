@@ -11,6 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker
 
+from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.results import Results
 from tracetui.core.cells import wrap
 from tracetui.core.units import duration, plural
@@ -23,7 +24,6 @@ from tracetui.views.examples import Example
 from tracetui.views.glossary import example
 from tracetui.views.glossary_terms import TERMS, Term
 from tracetui.views.model import Column, Table
-from tracetui.views.names import short_of
 
 HINTS = (("Esc", "back", "leave"), ("Enter", "to the example", "choose"), ("↑↓", "choose", ""))
 SETTLED = 0.15

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tracetui.analysis.names.short_names import short_of
 from tracetui.core.units import fixed, instant, plural
 from tracetui.session.walk import Walk
 from tracetui.trace.model import I64, Trace
@@ -13,7 +14,6 @@ from tracetui.tui.bindings import bind
 from tracetui.tui.screens.sheet import TableSheet, WalkingSheet
 from tracetui.tui.tables.view import TableView
 from tracetui.views.model import Column, Table
-from tracetui.views.names import short_of
 
 HINTS = (
     ("Esc", "back", "leave"),

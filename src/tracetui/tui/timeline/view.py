@@ -115,8 +115,11 @@ class TimelineView(Widget, can_focus=True):
             return None
         if told := self.session.comparing.told():
             parts = [(told[0], False), (f"  {told[1]}", True)]
-        elif gap := self.session.gaps.told():
-            parts = describe_gap(gap, bar.size.width)
+        elif (gap := self.session.gaps.current) is not None:
+            from tracetui.views.gap_words import gap_line  # not needed for the first picture
+
+            told = gap_line(self.walk.recording.results, gap, self.session.gaps.small)
+            parts = describe_gap(told, bar.size.width)
         elif scene.selected >= 0:
             source, width = scene.source, bar.size.width
             results = self.walk.recording.results

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.kineto import cpu, trace_of
 
+from tracetui.analysis.names.short_names import differences, short_names, told_apart
 from tracetui.views.averages import brief_shapes
 from tracetui.views.lines import bar, columns
 from tracetui.views.model import Column, fit, next_sort, scrolled
-from tracetui.views.names import differences, short_names, told_apart
 
 
 def test_names_of_slices(tmp_path: Path) -> None:
