@@ -16,7 +16,7 @@ from tests.recorded import load
 from tracetui.analysis.calls.chain import launched_by
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.rates.layouts import input_facts, layout
-from tracetui.rules.ops import METADATA_OPS
+from tracetui.analysis.select import METADATA_OPS
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.views.explain import explain
 from tracetui.words import kernels, operators, others, runtime

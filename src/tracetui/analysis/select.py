@@ -22,6 +22,14 @@ OLD_OPERATOR = "Operator"
 """The category of both in those traces."""
 _OLD_OP = re.compile(r"::|Backward|^detach_?$")
 
+_VIEWS = """
+    _unsafe_view alias as_strided chunk detach diagonal expand expand_as flatten lift_fresh movedim narrow
+    numpy_T permute reshape select slice split squeeze swapaxes t transpose unbind unflatten unfold unsqueeze
+    view view_as
+"""
+METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
+"""Operators that make a new view of a tensor's memory: no kernel, as long as none of them has to copy."""
+
 
 def named(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> Bool:
     """Mask over `trace.names`; with a kind, only names of slices of that kind can be true."""
@@ -139,3 +147,11 @@ def called(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None
         found = found[(trace.kind[found] == int(kind)) & ~trace.implausible[found]]
     found.sort()
     return found
+
+
+def largest(values: I64, count: int) -> I64:
+    """The positions of the largest values, the largest first: of equal ones the first."""
+    if len(values) > count:
+        at = np.flatnonzero(values >= np.partition(values, len(values) - count)[len(values) - count])
+        return at[np.argsort(-values[at], kind="stable")][:count]
+    return np.argsort(-values, kind="stable")

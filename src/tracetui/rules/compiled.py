@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import first_marked
-from tracetui.analysis.calls.compiling import COMPILING, compile_phases
+from tracetui.analysis.calls.compiling import COMPILED_REGION, COMPILING, compile_phases
 from tracetui.analysis.calls.graphs import by_module
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.gaps import busy_union
@@ -29,9 +29,6 @@ from tracetui.rules.waits import no_graphs_yet
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 
-COMPILED_REGION = "Torch-Compiled Region"
-COMPILED_GRAPH = "## Call CompiledFxGraph"
-"""What runs in such a region, and on its own in the backward pass."""
 _GUARDS = ("TorchDynamo Cache Lookup",)
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 

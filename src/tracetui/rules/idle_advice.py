@@ -6,29 +6,31 @@ import re
 
 import numpy as np
 
+from tracetui.analysis.calls.compiling import COMPILED_GRAPH, COMPILED_REGION
 from tracetui.analysis.calls.memory import OUT_OF_MEMORY
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.cpu_time import is_allocation
 from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.idle.waited_for import waited_for_elsewhere, waits_for_others
-from tracetui.analysis.results import Results
-from tracetui.analysis.select import has
-from tracetui.analysis.steps.scope import step_of
-from tracetui.rules.anomaly import FIRST_TURN_OFF, anomaly_detection
-from tracetui.rules.compiled import COMPILED_GRAPH, COMPILED_REGION, compiling_advice
-from tracetui.rules.copies import SAVED_ADVICE, saves_on_host
-from tracetui.rules.data_loading import loading_advice
-from tracetui.rules.idle_device import (
+from tracetui.analysis.idle.idle_device import (
     LONG_NS,
     IdleDevice,
     first_call,
     idle_after_all_work,
     long_calls,
 )
+from tracetui.analysis.idle.waited_for import waited_for_elsewhere, waits_for_others
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import has
+from tracetui.analysis.steps.scope import step_of
+from tracetui.rules.anomaly import FIRST_TURN_OFF, anomaly_detection
+from tracetui.rules.compiled import compiling_advice
+from tracetui.rules.copies import SAVED_ADVICE, saves_on_host
+from tracetui.rules.data_loading import loading_advice
 from tracetui.rules.kernels import RNN_ADVICE, launched_by_rnn
 from tracetui.rules.model import can_be_fused, smi
 from tracetui.rules.several_gpus import data_parallel_advice, data_parallel_calls
+from tracetui.rules.slow_calls import slow_call_advice
 from tracetui.rules.waits import MUCH_NS, no_graphs_yet, replays, sending_advice
 from tracetui.trace.intervals import all_of
 from tracetui.trace.memory import named_instants
@@ -144,7 +146,7 @@ def advice_on(results: Results, idle: IdleDevice) -> str:
     if main == "sync" and (sending := sending_advice(results)):
         return sending
     if slow := long_calls(results, idle):
-        return slow[0].advice(trace)
+        return slow_call_advice(trace, slow[0])
     if main == "launch" and idle.one_gap:
         return _ONE_LAUNCH
     if first_call(results, idle):

@@ -165,14 +165,6 @@ def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
     return tuple(found)
 
 
-def largest(values: I64, count: int) -> I64:
-    """The positions of the largest values, the largest first: of equal ones the first."""
-    if len(values) > count:
-        at = np.flatnonzero(values >= np.partition(values, len(values) - count)[len(values) - count])
-        return at[np.argsort(-values[at], kind="stable")][:count]
-    return np.argsort(-values, kind="stable")
-
-
 def longest_first(trace: Trace, at: I64) -> I64:
     """The slices by duration, the longest first."""
     return at[np.argsort(-trace.duration[at], kind="stable")]

@@ -15,7 +15,7 @@ from tracetui.analysis.idle.initialisation import loading
 from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.results import Results
-from tracetui.analysis.select import by_name
+from tracetui.analysis.select import METADATA_OPS, by_name
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural, share, such, verb
 from tracetui.rules.model import (
@@ -39,15 +39,6 @@ OPTIMIZER_SHARE, OPTIMIZER_KERNELS = 0.1, 100
 LOOP_CALLS, LOOP_SHARE = 32, 0.05
 _DEEPEST = 500
 """Levels of calls to go down; Python itself ends at about a thousand."""
-
-_VIEWS = """
-    _unsafe_view alias as_strided chunk detach diagonal expand expand_as flatten lift_fresh movedim narrow
-    numpy_T permute reshape select slice split squeeze swapaxes t transpose unbind unflatten unfold unsqueeze
-    view view_as
-"""
-METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
-"""Operators that make a new view of a tensor's memory: no kernel, as long as none of them has to copy."""
-
 
 _LISTS = """
     abs add addcdiv addcmul clamp_max clamp_min cos div exp lerp log maximum minimum mul neg norm pow

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.compiling import compile_phases
+from tracetui.analysis.calls.slow_calls import slow_calls_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.idle.gaps import busy_union
@@ -20,7 +21,7 @@ from tracetui.core.units import duration, share, verb
 from tracetui.rules.data_loading import loading_advice
 from tracetui.rules.idle_advice import allocation_advice
 from tracetui.rules.model import Finding, first_of, longest_first
-from tracetui.rules.slow_calls import slow_calls_of
+from tracetui.rules.slow_calls import slow_call_advice
 from tracetui.rules.start import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, own_widths, widths
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
@@ -97,7 +98,7 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         advice = _NAMED if named else _ONLY_THERE
     for slow in slow_calls_of(results):
         if trace.name_of(int(slow.at[0])) == named:
-            advice = slow.advice(trace)
+            advice = slow_call_advice(trace, slow)
     if 2 * inside > int((width - usual).max()) and not loads:
         where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
         advice, named = _ONLY_THERE, ""

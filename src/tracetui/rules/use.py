@@ -11,6 +11,13 @@ from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS
 from tracetui.analysis.idle.cpu_time import is_allocation
 from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.idle_device import (
+    IdleDevice,
+    first_call,
+    idle_after_all_work,
+    idle_devices,
+    long_calls,
+)
 from tracetui.analysis.idle.split import CAUSED, COLUMNS
 from tracetui.analysis.idle.verdict import QUEUED_NS, busy_text
 from tracetui.analysis.idle.waited_for import waits_for_others
@@ -21,13 +28,6 @@ from tracetui.analysis.steps.scope import step_of
 from tracetui.core.threads import threads_for, together
 from tracetui.core.units import capital, duration, plural, share
 from tracetui.rules.idle_advice import LAUNCHING, advice_on, allocation_advice
-from tracetui.rules.idle_device import (
-    IdleDevice,
-    first_call,
-    idle_after_all_work,
-    idle_devices,
-    long_calls,
-)
 from tracetui.rules.kernels import SHORT_EVENTS, SHORT_SHARE
 from tracetui.rules.model import (
     MUCH_IDLE,
@@ -54,6 +54,12 @@ STEPS, PLACE_SHARE, PLACE_RATIO, PLACE_NS = 3, 0.3, 2, 200_000
 TURNS, TURN_SHARE = 5, 0.95
 """So many gaps that wait for this share of the longest or more are turns of one length."""
 _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
+
+
+def of_device(idle: IdleDevice, severity: str, tell: Callable[[IdleDevice], Finding]) -> OfDevice:
+    """A finding about a device that stands idle."""
+    device = idle.results.device_text(idle.gaps)
+    return OfDevice(severity, device, idle.busy_share, lambda: idle.evidence[0], partial(tell, idle))
 
 
 def overhead_bound(results: Results) -> Iterator[Finding]:
@@ -116,7 +122,7 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
 
     severity = "low" if verdict.mostly_left_out else "high"
     found = (idle for idle in idle_devices(results) if idle.busy_share <= LITTLE_USE)
-    yield from of_devices((idle.found(severity, tell) for idle in found), min)
+    yield from of_devices((of_device(idle, severity, tell) for idle in found), min)
 
 
 def little_use(results: Results) -> Iterator[Finding]:
@@ -141,7 +147,7 @@ def little_use(results: Results) -> Iterator[Finding]:
         )
 
     found = (idle for idle in idle_devices(results) if idle.busy_share < LITTLE_USE)
-    yield from of_devices((idle.found(severity, tell) for idle in found), min)
+    yield from of_devices((of_device(idle, severity, tell) for idle in found), min)
 
 
 def idle_time(results: Results) -> Iterator[Finding]:
@@ -172,7 +178,7 @@ def idle_time(results: Results) -> Iterator[Finding]:
         and idle.idle - idle.no_reason >= IDLE_SHARE * idle.time
         and idle.loading < NEARLY_ALL * idle.idle
     )
-    yield from of_devices((idle.found(severity(idle), tell) for idle in found), min)
+    yield from of_devices((of_device(idle, severity(idle), tell) for idle in found), min)
 
 
 def allocations(results: Results) -> Iterator[Finding]:

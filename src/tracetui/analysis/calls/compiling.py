@@ -10,6 +10,9 @@ from tracetui.analysis.select import called
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 
+COMPILED_REGION = "Torch-Compiled Region"
+COMPILED_GRAPH = "## Call CompiledFxGraph"
+"""What runs in such a region, and on its own in the backward pass."""
 COMPILING = " (dynamo_timed)"
 """The end of the names of its phases."""
 

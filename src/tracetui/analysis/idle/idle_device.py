@@ -1,27 +1,25 @@
-"""What a rule knows of a device that stands idle: for how long, why, and what the CPU did meanwhile."""
+"""A device that stands idle: for how long, why, and what the CPU did meanwhile."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import any_inside, op_around
 from tracetui.analysis.calls.compiling import compile_time
+from tracetui.analysis.calls.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, Causes
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
 from tracetui.analysis.idle.split import BUSY, CAUSED
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.results import Results
-from tracetui.analysis.select import by_name, is_op_name
+from tracetui.analysis.select import METADATA_OPS, by_name, is_op_name, largest
 from tracetui.analysis.steps.loading import loading_time
-from tracetui.rules.model import Finding, OfDevice, first_of, largest
-from tracetui.rules.ops import METADATA_OPS
-from tracetui.rules.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Kind
 
@@ -71,7 +69,8 @@ class IdleDevice:
         length[event < 0] = 0
         longest = largest(length, 5)
         ended_by = event[longest[length[longest] > 0]]
-        return first_of(ended_by if len(ended_by) else self.results.work()[-1:])  # nothing ran after it
+        ended_by = ended_by if len(ended_by) else self.results.work()[-1:]  # nothing ran after it
+        return tuple(dict.fromkeys(ended_by.tolist()))
 
     @cached_property
     def loading(self) -> int:
@@ -121,11 +120,6 @@ class IdleDevice:
     def pauses(self) -> I64:
         """How much of each gap has no reason, ns."""
         return self.why.pieces[:, CAUSES.index(NO_REASON)]
-
-    def found(self, severity: str, tell: Callable[[IdleDevice], Finding]) -> OfDevice:
-        """A finding about it."""
-        device = self.results.device_text(self.gaps)
-        return OfDevice(severity, device, self.busy_share, lambda: self.evidence[0], partial(tell, self))
 
     @property
     def one_gap(self) -> bool:

@@ -1,0 +1,143 @@
+"""Calls of an op that keep the CPU for long by themselves, while the device is idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import children_of, op_around
+from tracetui.analysis.calls.compiling import COMPILED_GRAPH, COMPILED_REGION, compile_phases
+from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.initialisation import profilers_work
+from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.results import Results
+from tracetui.analysis.select import by_name, is_op_name, plausible
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
+
+SLOW_NS = 1_000_000
+"""To launch takes an op some ten µs: one that goes on as long without a call does something else."""
+MOSTLY = 0.8
+"""An op with this share of the time of several is told alone."""
+MOST_OPS = 5
+_COMPILED = (COMPILED_REGION, COMPILED_GRAPH)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCalls:
+    """The calls of one op that keep the CPU for `SLOW_NS` and more at a stretch, while a device is idle."""
+
+    at: I64
+    """Slices, by time."""
+    of: int
+    """The calls of that op in all."""
+    idle: int
+    """How long the device was idle meanwhile, ns."""
+
+    def name(self, trace: Trace) -> str:
+        """The op's, as it is shown."""
+        return short_name(trace.name_of(int(self.at[0])), "cpu_op")
+
+
+def slow_calls_of(results: Results) -> tuple[SlowCalls, ...]:
+    """The ops whose slow calls cost the one device idle time, most first; none for several devices."""
+    return results.kept("slow calls", lambda: tuple(_find(results)))
+
+
+def _find(results: Results) -> Iterator[SlowCalls]:
+    trace, devices = results.trace, results.gaps().devices
+    if len(devices) != 1:
+        return
+    ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    at = _long(results, ops)
+    at = at[2 * results.own_time()[at] > trace.duration[at]]
+    at = at[results.launching_lanes()[trace.lane[at]] & ~np.isin(at, results.cpu_time().first)]
+    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    at = at[busy_union(trace, compile_phases(results)).within(start, end) == 0]
+    child = children_of(trace, at)
+    stretch = _longest_stretch(trace, at, child)
+    at = at[(stretch >= SLOW_NS) & (2 * stretch > trace.duration[at])]
+    # An op that calls nothing of the runtime does its work on the CPU: `use` tells of it.
+    child = child[np.isin(trace.parent[child], at)]
+    at = at[np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])]
+    child = child[np.isin(trace.parent[child], at)]
+    if not len(at):
+        return
+    names, which = by_name(trace, at)
+    spent = sum_into(which, _idle_alone(results, at, child), len(names))
+    every = plausible(trace, Kind.CPU_OP)
+    for i in np.argsort(-spent, kind="stable")[:MOST_OPS].tolist():
+        mine = at[which == i]
+        # A single one that is the first of all may be slow only once.
+        if len(mine) == 1 and mine[0] == calls_of(trace, every, mine[0])[0]:
+            continue
+        yield SlowCalls(mine, len(calls_of(trace, ops, mine[0])), int(spent[i]))
+
+
+def called_once(results: Results) -> tuple[tuple[str, ...], int]:
+    """(the ops that are called a single time, launch, and are slow by themselves, as they are shown; how long
+    the one device is idle meanwhile, ns): whether they are slow only the first time nobody can tell."""
+    trace, devices = results.trace, results.gaps().devices
+    ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    at = _long(results, ops)
+    at = at[[len(calls_of(trace, ops, one)) == 1 for one in at]]
+    at = at[~np.isin(at, results.cpu_time().first)]
+    child = children_of(trace, at)
+    at = at[np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])]
+    if len(devices) != 1 or not len(at):
+        return (), 0
+    idle = _idle_alone(results, at, child[np.isin(trace.parent[child], at)])
+    order = np.argsort(-idle, kind="stable")[:2]
+    if idle[order[0]] >= MOSTLY * idle.sum():
+        order = order[:1]
+    return tuple(short_name(trace.name_of(int(at[i])), "cpu_op") for i in order), int(idle[order].sum())
+
+
+def _long(results: Results, ops: I64) -> I64:
+    """Of some ops those that take `SLOW_NS` and more by themselves, most of it not for the profiler."""
+    trace = results.trace
+    at = ops[results.own_time()[ops] >= SLOW_NS]
+    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    return at[2 * busy_union(trace, profilers_work(trace)).within(start, end) <= trace.duration[at]]
+
+
+def _idle_alone(results: Results, at: I64, child: I64) -> I64:
+    """How long the one device is idle in each of the slices `at` while none of their children runs, ns."""
+    trace, (low, high) = results.trace, results.judged_range()
+
+    def idle_in(slices: I64) -> I64:
+        begin = np.clip(trace.start[slices], low, high)
+        over = np.clip(trace.start[slices] + trace.duration[slices], low, high)
+        idle: I64 = over - begin - results.gaps().devices[0].blocks.within(begin, over)
+        return idle
+
+    inside = sum_into(np.searchsorted(at, trace.parent[child]), idle_in(child), len(at))
+    return np.asarray(idle_in(at) - inside, dtype=np.int64)
+
+
+def calls_of(trace: Trace, ops: I64, one: np.int64) -> I64:
+    """The calls of an op among `ops`, by time: of one that calls another form of itself, the inner."""
+    same = ops[trace.name[ops] == trace.name[one]]
+    same = same[~np.isin(same, op_around(trace, same))]
+    found: I64 = same[np.argsort(trace.start[same], kind="stable")]
+    return found
+
+
+def _longest_stretch(trace: Trace, at: I64, child: I64) -> I64:
+    """The longest time in each of the slices in which none of their children is recorded, ns."""
+    child = child[np.lexsort((trace.start[child], trace.parent[child]))]
+    of = np.searchsorted(at, trace.parent[child])
+    begins = trace.start[at].copy()
+    before = np.empty(len(child), dtype=np.int64)
+    opens = np.append(True, of[1:] != of[:-1])[: len(child)]
+    end = trace.start[child] + trace.duration[child]
+    before[opens] = begins[of[opens]]
+    before[~opens] = end[:-1][~opens[1:]]
+    longest = np.zeros(len(at), dtype=np.int64)
+    np.maximum.at(longest, of, trace.start[child] - before)
+    np.maximum.at(begins, of, end)  # when the last of them is over
+    found: I64 = np.maximum(longest, trace.start[at] + trace.duration[at] - begins)
+    return found
