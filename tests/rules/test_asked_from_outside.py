@@ -9,9 +9,9 @@ from tests.conftest import COLLECTION
 from tests.kineto import Event, cpu, launch, run, step, trace_of
 from tests.rules.test_said_of_the_cpu import overhead
 
+from tracetui.analysis.recorded import asked_from_outside
 from tracetui.analysis.results import Results
 from tracetui.rules import find_findings
-from tracetui.rules.recording import asked_from_outside
 from tracetui.trace import Trace, load
 
 ASKED = {"traceName": "/tmp/tracetui-0/recording-1/trace_9.json"}

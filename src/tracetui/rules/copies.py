@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import first_marked
+from tracetui.analysis.calls.saved_tensors import saves_on_host
 from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.devices import device_of
 from tracetui.analysis.idle.exposed_time import alone_within, host_copies, is_within_device
@@ -73,29 +73,10 @@ _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b
 """Copies between the host and a device by the names of CUPTI, roctracer and XPUPTI."""
 
 
-FETCHED = 8
-"""Of fewer copies nobody can tell what they are for."""
-_NODE = re.compile(r"autograd::engine::evaluate_function: (?!ToCopyBackward|CopyBackwards|CopySlices)")
-"""The backward pass of an op, other than of a copy."""
 SAVED_ADVICE = (
     "Saving tensors on the host (torch.autograd.graph.save_on_cpu) trades time for memory. Recomputing them "
     "copies nothing (torch.utils.checkpoint). Or save fewer, and copy on a separate stream."
 )
-
-
-def saves_on_host(results: Results) -> bool:
-    """Whether most copies to the device fetch what backward nodes need: the forward pass has saved its
-    tensors on the host, as with `torch.autograd.graph.save_on_cpu`."""
-    return results.kept("saves on host", lambda: _saves_on_host(results))
-
-
-def _saves_on_host(results: Results) -> bool:
-    trace, launches = results.trace, results.launches()
-    mine = results.named(lambda name: _TO_DEVICE.search(name) is not None)[trace.name[launches.event]]
-    event, call = launches.event[mine], launches.launch[mine].astype(np.int64)
-    node = results.named(lambda name: _NODE.match(name) is not None)[trace.name]
-    fetched = event[first_marked(trace, trace.parent[call], node) >= 0]
-    return len(fetched) >= FETCHED and bool(2 * trace.duration[fetched].sum() > trace.duration[event].sum())
 
 
 def copy_before_product(results: Results) -> Iterator[Finding]:

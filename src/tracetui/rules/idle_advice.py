@@ -8,6 +8,7 @@ import numpy as np
 
 from tracetui.analysis.calls.compiling import COMPILED_GRAPH, COMPILED_REGION
 from tracetui.analysis.calls.memory import OUT_OF_MEMORY
+from tracetui.analysis.calls.saved_tensors import saves_on_host
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.cpu_time import is_allocation
 from tracetui.analysis.idle.exposed_time import host_copies
@@ -25,7 +26,7 @@ from tracetui.analysis.select import has
 from tracetui.analysis.steps.scope import step_of
 from tracetui.rules.anomaly import FIRST_TURN_OFF, anomaly_detection
 from tracetui.rules.compiled import compiling_advice
-from tracetui.rules.copies import SAVED_ADVICE, saves_on_host
+from tracetui.rules.copies import SAVED_ADVICE
 from tracetui.rules.data_loading import loading_advice
 from tracetui.rules.kernels import RNN_ADVICE, launched_by_rnn
 from tracetui.rules.model import can_be_fused, smi

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import partial
 
@@ -13,17 +12,14 @@ from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
 from tracetui.analysis.idle.initialisation import profilers_work
 from tracetui.analysis.idle.verdict import OF_RECORDING
-from tracetui.analysis.rates.efficiency import shapes_recorded
+from tracetui.analysis.recorded import asked_from_outside, recorded_too
 from tracetui.analysis.results import Results
-from tracetui.analysis.select import has
 from tracetui.core.units import capital, duration, plural, share
 from tracetui.rules.model import Finding, OfDevice, first_of, of_devices
-from tracetui.trace import Kind, Trace
+from tracetui.trace import Kind
 from tracetui.trace.model import I64
 
 CAPTURE_SHARE = 0.05
-_INJECTED = re.compile(r"/tracetui-\w+/part\.json\Z")
-_OF_PROCESS = re.compile(r"_(\d+)\.json\Z")
 RECORDED_SHARE = 0.2
 OFTEN_NS = 10_000
 """With a Python call as often as that, stacks alone cost a noticeable part of the time (about 1 us each)."""
@@ -61,25 +57,6 @@ def graph_capture(results: Results) -> Iterator[Finding]:
         first_of(np.concatenate([first[np.argsort(-length)], last, made])),
         {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
     )
-
-
-def asked_from_outside(trace: Trace) -> bool:
-    """Whether a running process was asked for the trace: Kineto then puts `_PID` at the end of the file's
-    name, and writes no `trace_id`, which `torch.profiler` does. Or `tracetui attach --inject` wrote it."""
-    about = trace.info.properties
-    name = str(about.get("traceName", ""))
-    written = _OF_PROCESS.search(name)
-    if written is None or "trace_id" in about or any(name.startswith("ProfilerStep") for name in trace.names):
-        return _INJECTED.search(name) is not None
-    return any(process.pid == written[1] for process in trace.processes)
-
-
-def recorded_too(trace: Trace) -> list[str]:
-    """What was recorded along with the ops, at a cost."""
-    memory = any("[memory]" in trace.names[i] for i in np.unique(trace.instants.name).tolist())
-    memory = memory or bool(trace.info.properties.get("profile_memory"))
-    recorded = {"stacks": has(trace, Kind.PYTHON), "shapes": shapes_recorded(trace), "memory": memory}
-    return [what for what, was in recorded.items() if was]
 
 
 def recording_cost(results: Results) -> Iterator[Finding]:

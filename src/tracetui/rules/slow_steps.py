@@ -17,12 +17,13 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import StepTable, count_in, launch_times, step_of
 from tracetui.analysis.steps.steps import unusual_lengths
+from tracetui.analysis.steps.widths import own_widths
 from tracetui.core.units import duration, share, verb
 from tracetui.rules.data_loading import loading_advice
 from tracetui.rules.idle_advice import allocation_advice
 from tracetui.rules.model import Finding, first_of, longest_first
 from tracetui.rules.slow_calls import slow_call_advice
-from tracetui.rules.start import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, own_widths, widths
+from tracetui.rules.start import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, widths
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
 

@@ -14,14 +14,15 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.recorded import asked_from_outside
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import StepTable, count_in, step_of
+from tracetui.analysis.steps.widths import own_widths
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, instant, plural, share, significant
 from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
-from tracetui.rules.recording import asked_from_outside
 from tracetui.trace import Kind
 from tracetui.trace.intervals import EMPTY, all_of
 from tracetui.trace.model import F64, I64
@@ -217,13 +218,6 @@ def widths(results: Results) -> F64 | None:
     if 2 * (int(loading[0]) - np.median(loading[1:])) > width[0] - most:  # it waits for its batch
         return None
     return width.astype(np.float64) if wide else None
-
-
-def own_widths(results: Results, steps: StepTable) -> I64:
-    """Each step's time on the CPU, without the profiler's work and waiting for a place in the queue, ns."""
-    trace = results.trace
-    not_its_own = busy_union(trace, unique(profilers_work(trace), queue_full(trace)))
-    return np.asarray(steps.end - steps.start - not_its_own.within(steps.start, steps.end), dtype=np.int64)
 
 
 def _alike(results: Results) -> StepTable:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracetui.analysis.calls.ancestors import first_marked, op_around
 from tracetui.analysis.calls.backward import checked_for_nan
+from tracetui.analysis.calls.saved_tensors import saves_on_host
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronising
@@ -18,7 +19,7 @@ from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name
 from tracetui.core.columns import unique
 from tracetui.core.units import capital, duration, plural, share, such, verb
-from tracetui.rules.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory, saves_on_host
+from tracetui.rules.copies import OUT, SAVED_ADVICE, is_copying, pageable_memory
 from tracetui.rules.model import Finding, first_of, longest_first, on_xpu, outermost_op, per_step
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union

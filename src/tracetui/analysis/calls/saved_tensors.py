@@ -1,0 +1,31 @@
+"""Tensors that the forward pass saves on the host, for the backward pass."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tracetui.analysis.calls.ancestors import first_marked
+from tracetui.analysis.results import Results
+
+_TO_DEVICE = re.compile(r"HtoD|HostToDevice|\b(?:M2D|H2D)\b")
+FETCHED = 8
+"""Of fewer copies nobody can tell what they are for."""
+_NODE = re.compile(r"autograd::engine::evaluate_function: (?!ToCopyBackward|CopyBackwards|CopySlices)")
+"""The backward pass of an op, other than of a copy."""
+
+
+def saves_on_host(results: Results) -> bool:
+    """Whether most copies to the device fetch what backward nodes need: the forward pass has saved its
+    tensors on the host, as with `torch.autograd.graph.save_on_cpu`."""
+    return results.kept("saves on host", lambda: _saves_on_host(results))
+
+
+def _saves_on_host(results: Results) -> bool:
+    trace, launches = results.trace, results.launches()
+    mine = results.named(lambda name: _TO_DEVICE.search(name) is not None)[trace.name[launches.event]]
+    event, call = launches.event[mine], launches.launch[mine].astype(np.int64)
+    node = results.named(lambda name: _NODE.match(name) is not None)[trace.name]
+    fetched = event[first_marked(trace, trace.parent[call], node) >= 0]
+    return len(fetched) >= FETCHED and bool(2 * trace.duration[fetched].sum() > trace.duration[event].sum())
