@@ -5,8 +5,8 @@
 Needs PyTorch, bash and Linux; takes about 2 minutes. The captured loop either leaves signals alone or counts
 them and ends by itself. Signals go to the recorder, which is the tracetui process; keys to a terminal with an
 interactive shell in between, where the program shares the recorder's process group. There the recorder
-takes every SIGINT and SIGQUIT for a key, which the program got, too: sent by `kill` to the recorder alone, they
-end the recording and not the program.
+takes every SIGINT and SIGQUIT for a key, which the program got, too: sent by `kill` to the recorder alone
+they end the recording and not the program.
 """
 
 from __future__ import annotations
@@ -123,11 +123,11 @@ def one(way: str, kind: str, folder: Path) -> list[str]:
     whole, more = complete(run)
     wrong += more
     text = run.output if place == "terminal" else (folder / "err").read_text()
-    said = [line for line in text.splitlines() if line.startswith("tracetui: ")]
+    said = [line for line in text.splitlines() if "tracetui: " in line]  # behind an echoed ^C
     got = (folder / "signals").read_text().split() if (folder / "signals").exists() else []
     if kind == "counts" and way != "Ctrl+C twice":
         wrong += [f"the program got {got}"] * (len(got) != 1 and not way.endswith("fg"))
-    last = "" if whole and not said else said[-1] if said else text[-200:]
+    last = said[-1] if said else text[-200:]
     orphan = status_of(run.pid)
     print(
         f"{way}, {kind}: code {code} after {took:.1f} s, {'files' if whole else 'no file'}, got {got}, "

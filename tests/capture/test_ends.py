@@ -102,6 +102,19 @@ def test_a_killed_parent_leaves_the_program_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "traces").exists()
 
 
+@torch
+@linux
+def test_a_recorder_that_nobody_reads_writes_its_files(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(KILLER.replace("MOMENT", "None"))
+    process = cli("train.py", cwd=tmp_path)
+    assert process.stderr is not None
+    process.stderr.close()  # before it says anything: it takes a moment to start
+    process.stderr = None
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert out.splitlines()[-1].endswith(".meta.json")
+
+
 KILLER = """
 import atexit, os, signal
 def kill(moment):

@@ -25,7 +25,7 @@ from tracetui.capture.events import (
 from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError, launched_rank
 from tracetui.capture.run import Capture, start
 from tracetui.cli.attach import Span
-from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, looks, stop_signals
+from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, leave, looks, stop_signals
 from tracetui.cli.completion import words_or_files
 from tracetui.safe_text import plain
 
@@ -143,7 +143,7 @@ def capture_command(
         click.echo(plain(str(path)), err=app)
     if app:
         open_trace(str(result.trace), theme, ascii)
-    sys.exit(result.info.get("exit_status", 0))
+    leave(result.info.get("exit_status", 0))
 
 
 def _capture(options: CaptureOptions) -> CaptureResult:
@@ -223,7 +223,8 @@ class StatusLine:
             click.echo("\r\x1b[K" + text[: width - 1], nl=False, err=True)
 
     def say(self, text: str) -> None:
-        click.echo(("\r\x1b[K" if self._terminal else "") + text, err=True)
+        with suppress(OSError):  # the terminal was closed, or nobody reads the pipe: the recording goes on
+            click.echo(("\r\x1b[K" if self._terminal else "") + text, err=True)
 
     def finish(self, now: float) -> None:
         """End the running phase's line; remove it if the phase was very short."""
