@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import sys
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -25,7 +26,7 @@ from tracetui.capture.events import (
 from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError, launched_rank
 from tracetui.capture.run import Capture, start
 from tracetui.cli.attach import Span
-from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, leave, looks, stop_signals
+from tracetui.cli.common import check_exists, did_you_mean, emit, fail, leave, looks, stop_signals
 from tracetui.cli.completion import words_or_files
 from tracetui.safe_text import plain
 
@@ -149,23 +150,13 @@ def capture_command(
 def _capture(options: CaptureOptions) -> CaptureResult:
     """Run the capture, with its progress on stderr; exits if there is no result."""
     news: queue.Queue[CaptureEvent] = queue.Queue()
-    capture = start(options, news.put, inherit=True)
     line = StatusLine(options.kind == "workload" and sys.stderr.isatty())
-    stopped = 0
-    while True:
-        try:
-            with stop_signals():
-                end = _follow(capture, news, line)
-            break
-        except Stopped as stop:
-            # A program may clean up as it would without us. Who asks twice wants it to end now.
-            if stopped:
-                capture.cancel()
-            else:
-                capture.stop(stop.signal)
-            stopped = stopped or stop.signal
+    signals: list[int] = []
+    with stop_signals(signals.append):  # all the time: a closed terminal sends several at once
+        capture = start(options, news.put, inherit=True)
+        end = _follow(capture, news, line, signals)
     if not isinstance(end, Done):
-        _give_up(options, end, stopped)
+        _give_up(options, end, signals[0] if signals else 0)
     return end.result
 
 
@@ -179,9 +170,22 @@ def _give_up(options: CaptureOptions, end: Failed | Cancelled, stopped: int) -> 
     fail(end.message, end.exit_status or (2 if end.kind == "usage" else 1))
 
 
-def _follow(capture: Capture, news: queue.Queue[CaptureEvent], line: StatusLine) -> Done | Failed | Cancelled:
-    """Show events until the end. On a terminal that includes a line for each phase of a workload."""
+def _follow(
+    capture: Capture, news: queue.Queue[CaptureEvent], line: StatusLine, signals: list[int]
+) -> Done | Failed | Cancelled:
+    """Show events until the end. On a terminal that includes a line for each phase of a workload.
+
+    `signals` that come meanwhile stop the capture.
+    """
+    seen = 0
     while True:
+        for number in signals[seen:]:
+            # A program may clean up as it would without us. Who asks twice wants it to end now.
+            if seen == 0:
+                capture.stop(number)
+            elif number != getattr(signal, "SIGHUP", None):
+                capture.cancel()
+            seen += 1
         try:
             event = news.get(timeout=0.1)
         except queue.Empty:
