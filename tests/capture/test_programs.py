@@ -238,6 +238,17 @@ def test_a_warning_of_the_program_comes_as_often_as_without_us(run: Callable[...
     assert sum("UserWarning: the program says" in line for line in printed) == 1
 
 
+def test_frames_are_recorded_of_the_steps_only(run: Callable[..., Any]) -> None:
+    """What comes before the first step is thrown away, and frames of an import can take gigabytes."""
+    end, _ = run("for i in range(12): one()", with_stack=True)
+    assert steps_of(end) == THREE
+    assert any(e.get("cat") == "python_function" for e in events_of(end.result.trace))
+    end, _ = run("model(torch.ones(8))", with_stack=True)
+    assert steps_of(end) == ["ProfilerStep#0"]
+    assert not any(e.get("cat") == "python_function" for e in events_of(end.result.trace))
+    assert end.result.notes[-1].text.endswith("; it has no Python frames (--duration records them)")
+
+
 def test_a_compiled_step_is_not_seen(run: Callable[..., Any]) -> None:
     text = "optimizer.step = torch.compile(optimizer.step, backend='eager')\nfor i in range(12): one()"
     end, _ = run(text)

@@ -170,8 +170,10 @@ class Recorder:
             return
         with self._alone() as free:
             if free:
-                recorder = self._start((0, 0, self.job["active"] if self.at_once else 1), kind)
-                self.prof, self.whole = (recorder, None) if self.at_once else (None, recorder)
+                if self.at_once:
+                    self.prof = self._start((0, 0, self.job["active"]), kind)
+                else:
+                    self.whole = self._start((0, 0, 1), kind, stacks=False)
         if self.whole is not None and self._all_threads:
             aside(self._limit_whole)
 
@@ -196,7 +198,7 @@ class Recorder:
                 return
             if not self.timed:
                 self.job["after"] = 0.0
-                self.whole = self._start((0, 0, 1))
+                self.whole = self._start((0, 0, 1), stacks=False)
                 return
             self.channel.phase("recording", f"{self.job['duration']:g} s")
             self.whole = self._start(None)
@@ -278,12 +280,16 @@ class Recorder:
             finally:
                 self._busy.busy = False
 
-    def _start(self, steps: tuple[int, int, int] | None, kind: str = "") -> torch.profiler.profile:
+    def _start(
+        self, steps: tuple[int, int, int] | None, kind: str = "", stacks: bool = True
+    ) -> torch.profiler.profile:
+        """`stacks`: False for what is to be thrown away; those of imports alone can take gigabytes."""
+        job = self.job | {"with_stack": self.job["with_stack"] and stacks}
         self._device = kind or devices.in_use().type
         self._owner = threading.get_ident()
         self._stopped = False
         with self._quiet, no_signals():
-            prof = make_profiler(self.job, self._device, steps, self._all_threads)
+            prof = make_profiler(job, self._device, steps, self._all_threads)
             prof.start()
         self._has_run = True
         return prof
@@ -352,6 +358,8 @@ class Recorder:
                 seen = ", ".join(self.steps.annotations) or "none"
                 text = f"no annotation {self.job['step_on']!r} was seen (but {seen}): "
                 text += "the whole run is one step of the trace"
+            if self.job["with_stack"] and self.prof is None:
+                text += "; it has no Python frames (--duration records them)"
             elsewhere = self._children()
             return "one_step", f"{text}; {elsewhere}" if elsewhere else text
         if not complete:
@@ -480,14 +488,14 @@ class Recorder:
         """In a process that the program forked: nothing of ours goes on."""
         atexit.unregister(self._at_exit)
         self.channel.close()
-        running = not self.over and (self.prof is not None or self.whole is not None)
+        running = None if self.over else self.prof or self.whole
         self.over = True
-        if running and not self._stopped:
+        if running is not None and not self._stopped:
             import torch
 
             # It would record into memory that nobody reads.
             torch._C._autograd._clear_callbacks()
-            if self.job["with_stack"]:
+            if running.with_stack:
                 sys.setprofile(None)
         if self._has_run:
             _end_without_destructors()
