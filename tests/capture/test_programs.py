@@ -289,6 +289,20 @@ except KeyboardInterrupt: print("stopped")
     assert 0.05e6 < max(calls) - min(calls) < 5e6
 
 
+def test_a_time_in_which_nothing_ran_is_told_at_once(run: Callable[..., Any]) -> None:
+    text = """
+import threading
+try:
+    for i in range(1000): threading.Event().wait(0.1)
+finally: print("cleanup", i)
+"""
+    end, printed = run(text, after=1.0, duration=0.2)
+    assert isinstance(end, Failed)
+    assert "no PyTorch operator ran in these 0.2 s (--after begins later)" in end.message
+    assert any(line.startswith("cleanup") for line in printed)
+    assert "cleanup 999" not in printed
+
+
 OWN = {
     "torch.profiler": "torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])",
     "_KinetoProfile": "Kineto()",

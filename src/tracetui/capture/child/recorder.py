@@ -205,7 +205,7 @@ class Recorder:
             self._started = monotonic()  # with a GPU, to start takes seconds
         sleep(self.job["duration"])
         self._write()
-        if self._written and not self.job["run_to_end"]:
+        if (self._written or self._refused) and not self.job["run_to_end"]:
             self.ender.interrupt()
 
     def _step_ended(self) -> None:
@@ -329,6 +329,7 @@ class Recorder:
         with self._quiet:
             written = write_files(prof, self.job, self._device, self.channel)
         if not written.ops:
+            self._refused = self.timed  # else the user waits for the program's end to hear of it
             raise Failure("nothing", "nothing was recorded: " + self._where_the_work_is())
         self.channel.note(*self._what_is_there(complete, self.seen - first, written.steps))
         flush()
@@ -378,6 +379,8 @@ class Recorder:
         return " and ".join(self.steps.names)
 
     def _where_the_work_is(self) -> str:
+        if self.timed and self._refused:
+            return f"no PyTorch operator ran in these {self.job['duration']:g} s (--after begins later)"
         return self._children() or "the script ran no PyTorch operators in this process"
 
     def _children(self) -> str:
