@@ -86,7 +86,7 @@ def one(way: str, kind: str, folder: Path) -> list[str]:
     place = "file" if "file" in way else "terminal"
     run = Run(folder, kind, place, True, 7, LOOP, ["--active", "1000"])
     if not run.wait(lambda: "step 12 " in run.output):
-        return [f"never came to step 12: {run.output[-300:]}"]
+        raise SystemExit(f"never came to step 12: {run.output[-300:]}")
     wrong = []
     asked = time.monotonic()
     if way.startswith("SIG"):
