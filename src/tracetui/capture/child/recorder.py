@@ -393,11 +393,16 @@ class Recorder:
         seconds = used.ru_utime + used.ru_stime
         if seconds < 1.0:
             return ""
-        return (
+        target = self.job["target"]
+        text = (
             f"the processes that the script started used {seconds:.0f} s of CPU time and are not recorded. "
-            "For a script that torchrun can start, add --ranks N; for any other: "
-            "tracetui run python SCRIPT.py, and tracetui attach meanwhile"
         )
+        if self.job["kind"] == "module" and target.endswith((".run", ".launch", ".launcher")):
+            text += f"Have {target} start tracetui capture SCRIPT.py "
+            text += "(torchrun --no-python, accelerate launch --no_python)"
+        else:
+            text += "For a script that torchrun can start, add --ranks N"
+        return f"{text}; for any other: tracetui run COMMAND, and tracetui attach meanwhile"
 
     def _at_exit(self) -> None:
         """The program ends, or becomes another one."""
