@@ -359,3 +359,14 @@ def test_a_program_that_starts_itself_anew_is_recorded(tmp_path: Path) -> None:
     assert out.startswith("['anew.py', 'x'] 1\nend\n")
     trace = tmp_path / "traces" / "anew" / "anew-x.json"
     assert sum(e["name"].startswith("ProfilerStep#") for e in events_of(trace)) == 3
+
+
+def test_its_threads_are_its_own(run: Callable[..., tuple[Any, list[str]]]) -> None:
+    """It may join all that there are, or wait for their end."""
+    _, lines = run(
+        "import threading\n"
+        "def names(): print([t.name for t in threading.enumerate()], threading.Thread().name)\n"
+        "names()\nfor i in range(8): one()\nnames()\n",
+        run_to_end=True,
+    )
+    assert lines == ["['MainThread'] Thread-1", "['MainThread'] Thread-2"]

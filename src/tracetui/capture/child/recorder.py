@@ -496,7 +496,7 @@ class Recorder:
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Ctrl+C does not lose what there is: the program gets it afterwards."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.get_ident() != threading.main_thread().ident:
         yield  # only the main one is interrupted
         return
     pressed: list[int] = []
