@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -370,3 +371,31 @@ def test_its_threads_are_its_own(run: Callable[..., tuple[Any, list[str]]]) -> N
         run_to_end=True,
     )
     assert lines == ["['MainThread'] Thread-1", "['MainThread'] Thread-2"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+@pytest.mark.parametrize("run_to_end", [True, False])
+def test_its_timer_does_not_run_while_it_waits_for_us(
+    run: Callable[..., tuple[Any, list[str]]], run_to_end: bool
+) -> None:
+    """A limit to the time of a step is none to that of writing a recording, or to cleaning up."""
+    end, lines = run(
+        "import signal, sys, time\n"
+        "profiler = sys.modules['torch.profiler'].profile\n"
+        "export = profiler.export_chrome_trace\n"
+        "profiler.export_chrome_trace = lambda *args: (time.sleep(1.2), export(*args))\n"
+        "def late(*args): raise TimeoutError\n"
+        "signal.signal(signal.SIGALRM, late)\n"
+        "one()\n"
+        "try:\n"
+        "    for i in range(8):\n"
+        "        signal.setitimer(signal.ITIMER_REAL, 1.0)\n"
+        "        one()\n"
+        "        signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "finally:\n"
+        "    time.sleep(1.2)\n"
+        "    print('clean')\n",
+        run_to_end=run_to_end,
+    )
+    assert steps_of(end) == THREE
+    assert lines == ["clean"]

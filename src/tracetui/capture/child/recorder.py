@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import device as devices
 from .channel import Channel, Failure, aside, flush, no_signals
-from .ending import Ender
+from .ending import Ender, stop_timer
 from .export import failed_reading, write_files
 from .own import OwnProfilers
 from .recording import Job, Quiet, can_all_threads, make_profiler, stage
@@ -282,7 +282,7 @@ class Recorder:
         self._device = kind or devices.in_use().type
         self._owner = threading.get_ident()
         self._stopped = False
-        with self._quiet, no_signals():
+        with _uninterrupted(), self._quiet, no_signals():
             prof = make_profiler(self.job, self._device, steps, self._all_threads)
             prof.start()
         self._has_run = True
@@ -495,15 +495,21 @@ class Recorder:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl+C does not lose what there is: the program gets it afterwards."""
+    """Ctrl+C does not lose what there is: the program gets it afterwards.
+
+    Nor does the program's timer go on: what we take here is no part of the step that it guards.
+    """
     if threading.get_ident() != threading.main_thread().ident:
         yield  # only the main one is interrupted
         return
     pressed: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    left = stop_timer()
     try:
         yield
     finally:
+        if any(left):
+            signal.setitimer(signal.ITIMER_REAL, *left)
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
         if pressed:
             signal.raise_signal(signal.SIGINT)
