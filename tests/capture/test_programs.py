@@ -399,3 +399,13 @@ def test_its_timer_does_not_run_while_it_waits_for_us(
     )
     assert steps_of(end) == THREE
     assert lines == ["clean"]
+
+
+def test_a_time_without_operators(run: Callable[..., tuple[Any, list[str]]]) -> None:
+    """The program is ended, too, and it is said why nothing was recorded."""
+    end, lines = run("import time\none()\ntime.sleep(60)\nprint('still here')\n", after=1.0, duration=0.01)
+    assert isinstance(end, Failed)
+    assert "the script ran no PyTorch operators in this process in these 0.0" in end.message
+    assert "still here" not in lines
+    end, _ = run("one()\n", after=60.0)
+    assert "the script ended before --after 60s" in end.message

@@ -203,7 +203,7 @@ class Recorder:
             self._started = monotonic()  # with a GPU, to start takes seconds
         sleep(self.job["duration"])
         self._write()
-        if self._written and not self.job["run_to_end"]:
+        if (self._written or self.refused) and not self.job["run_to_end"]:
             self.ender.interrupt()
 
     def _step_ended(self) -> None:
@@ -370,7 +370,8 @@ class Recorder:
         return " and ".join(self.steps.names)
 
     def _where_the_work_is(self) -> str:
-        return self._children() or "the script ran no PyTorch operators in this process"
+        when = f" in these {self._recorded:.3g} s" if self.timed else ""
+        return self._children() or f"the script ran no PyTorch operators in this process{when}"
 
     def _children(self) -> str:
         """What to do about work in other processes, if there was any."""
@@ -409,8 +410,10 @@ class Recorder:
             return
         elif "torch" not in sys.modules:
             text = self._children() or "the script never imported PyTorch"
-        elif self.timed:
-            text = f"the script ended before --after {self.job['after']:g}s, or never used the GPU"
+        elif self.timed or self.job["after"]:
+            text = f"the script ended before --after {self.job['after']:g}s"
+            if devices.gpu_backends():
+                text += ", or never used the GPU"
         elif devices.gpu_backends():
             text = self._children() or "the script never used the GPU (--device cpu records the CPU)"
         else:
