@@ -409,3 +409,13 @@ def test_a_time_without_operators(run: Callable[..., tuple[Any, list[str]]]) -> 
     assert "still here" not in lines
     end, _ = run("one()\n", after=60.0)
     assert "the script ended before --after 60s" in end.message
+
+
+def test_takes_its_end_for_an_error(run: Callable[..., tuple[Any, list[str]]]) -> None:
+    """As unittest does. The user hears that it did so because it was stopped."""
+    end, _ = run("try:\n    for i in range(9): one()\nexcept SystemExit: raise SystemExit(True) from None\n")
+    assert steps_of(end) == THREE
+    assert end.result.info["exit_status"] == 1
+    assert end.result.notes[-1].text.endswith(
+        "program.py ended with exit status 1 when it was stopped (--run-to-end lets it finish)"
+    )

@@ -313,6 +313,8 @@ class Capture:
             if status and program:
                 how = _how_it_left(self._said, status)
                 text = f"{self.options.target} {how}; what it did until then is recorded"
+                if "ending" in self._said:  # unittest takes a SystemExit for an error
+                    text = f"{self.options.target} {how} when it was stopped (--run-to-end lets it finish)"
                 self._emit(Note(self._now(), "script_failed", _safe(text)))
             seconds = {phase.value: round(s, 3) for phase, s in phase_times(self.events, self._now())}
             info: dict[str, Any] = {"seconds": seconds}

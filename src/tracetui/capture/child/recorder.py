@@ -538,4 +538,8 @@ def _compiles() -> bool:
 
 def how_it_left(stop: SystemExit) -> str:
     """The end of a script that called `sys.exit`, in words."""
-    return f"ended with exit status {stop.code}" if isinstance(stop.code, int) else f"ended with: {stop.code}"
+    return (
+        f"ended with exit status {int(stop.code)}"
+        if isinstance(stop.code, int)
+        else f"ended with: {stop.code}"
+    )
