@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import device as devices
 from .channel import Channel, Failure, aside, flush, no_signals
-from .ending import Ender
+from .ending import Ender, stop_timer
 from .export import failed_reading, write_files
 from .own import OwnProfilers
 from .recording import Job, Quiet, can_all_threads, make_profiler, stage
@@ -205,7 +205,7 @@ class Recorder:
             self._started = monotonic()  # with a GPU, to start takes seconds
         sleep(self.job["duration"])
         self._write()
-        if (self._written or self._refused) and not self.job["run_to_end"]:
+        if (self._written or self.refused) and not self.job["run_to_end"]:
             self.ender.interrupt()
 
     def _step_ended(self) -> None:
@@ -288,7 +288,7 @@ class Recorder:
         self._device = kind or devices.in_use().type
         self._owner = threading.get_ident()
         self._stopped = False
-        with self._quiet, no_signals():
+        with _uninterrupted(), self._quiet, no_signals():
             prof = make_profiler(job, self._device, steps, self._all_threads)
             prof.start()
         self._has_run = True
@@ -329,7 +329,6 @@ class Recorder:
         with self._quiet:
             written = write_files(prof, self.job, self._device, self.channel)
         if not written.ops:
-            self._refused = self.timed  # else the user waits for the program's end to hear of it
             raise Failure("nothing", "nothing was recorded: " + self._where_the_work_is())
         self.channel.note(*self._what_is_there(complete, self.seen - first, written.steps))
         flush()
@@ -379,9 +378,8 @@ class Recorder:
         return " and ".join(self.steps.names)
 
     def _where_the_work_is(self) -> str:
-        if self.timed and self._refused:
-            return f"no PyTorch operator ran in these {self.job['duration']:g} s (--after begins later)"
-        return self._children() or "the script ran no PyTorch operators in this process"
+        when = f" in these {self._recorded:.3g} s (--after begins later)" if self.timed else ""
+        return self._children() or f"the script ran no PyTorch operators in this process{when}"
 
     def _children(self) -> str:
         """What to do about work in other processes, if there was any."""
@@ -425,8 +423,10 @@ class Recorder:
             return
         elif "torch" not in sys.modules:
             text = self._children() or "the script never imported PyTorch"
-        elif self.timed:
-            text = f"the script ended before --after {self.job['after']:g}s, or never used the GPU"
+        elif self.timed or self.job["after"]:
+            text = f"the script ended before --after {self.job['after']:g}s"
+            if devices.gpu_backends():
+                text += ", or never used the GPU"
         elif devices.gpu_backends():
             text = self._children() or "the script never used the GPU (--device cpu records the CPU)"
         else:
@@ -511,15 +511,21 @@ class Recorder:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl+C does not lose what there is: the program gets it afterwards."""
-    if threading.current_thread() is not threading.main_thread():
+    """Ctrl+C does not lose what there is: the program gets it afterwards.
+
+    Nor does the program's timer go on: what we take here is no part of the step that it guards.
+    """
+    if threading.get_ident() != threading.main_thread().ident:
         yield  # only the main one is interrupted
         return
     pressed: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    left = stop_timer()
     try:
         yield
     finally:
+        if any(left):
+            signal.setitimer(signal.ITIMER_REAL, *left)
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
         if pressed:
             signal.raise_signal(signal.SIGINT)
@@ -545,4 +551,8 @@ def _compiles() -> bool:
 
 def how_it_left(stop: SystemExit) -> str:
     """The end of a script that called `sys.exit`, in words."""
-    return f"ended with exit status {stop.code}" if isinstance(stop.code, int) else f"ended with: {stop.code}"
+    return (
+        f"ended with exit status {int(stop.code)}"
+        if isinstance(stop.code, int)
+        else f"ended with: {stop.code}"
+    )
