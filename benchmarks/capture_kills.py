@@ -224,7 +224,7 @@ def one_run(
     delay = chance.random() * SPREAD[stage]
     whom = "recorder" if only == "recorder" or (only == "stopped" and chance.random() < 0.5) else "program"
     if not run.wait(lambda: run.reached(STAGES[stage]), pause=0 if STAGES[stage] == "publishing" else 0.001):
-        return [f"never came to {STAGES[stage]}: {run.output[-300:]}"]
+        raise SystemExit(f"never came to {STAGES[stage]}: {run.output[-300:]}")
     time.sleep(delay)
     if whom == "program":
         run.wait(lambda: run.pid or run.over)

@@ -78,6 +78,22 @@ def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.S
 
 @torch
 @linux
+def test_several_signals_at_once_are_one(sleeper: str, tmp_path: Path) -> None:
+    """As when a terminal is closed: the system sends it, and so does the shell."""
+    process = cli(sleeper, cwd=tmp_path)
+    assert process.stdout is not None
+    pids = pids_told([process.stdout.readline()])
+    for _ in range(100):
+        process.send_signal(signal.SIGHUP)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 128 + signal.SIGHUP
+    assert err.splitlines()[-1] == "tracetui: capture canceled; no file was written"
+    assert not any(map(alive, pids))
+    assert not (tmp_path / "traces").exists()
+
+
+@torch
+@linux
 def test_a_killed_parent_leaves_the_program_alone(tmp_path: Path) -> None:
     """It goes on to its own end, as if nobody recorded; a workload of ours ends."""
     script = tmp_path / "train.py"
@@ -100,6 +116,19 @@ def test_a_killed_parent_leaves_the_program_alone(tmp_path: Path) -> None:
     process.communicate(timeout=300)
     assert wait_until(lambda: not any(map(alive, pids)))
     assert not (tmp_path / "traces").exists()
+
+
+@torch
+@linux
+def test_a_recorder_that_nobody_reads_writes_its_files(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(KILLER.replace("MOMENT", "None"))
+    process = cli("train.py", cwd=tmp_path)
+    assert process.stderr is not None
+    process.stderr.close()  # before it says anything: it takes a moment to start
+    process.stderr = None
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert out.splitlines()[-1].endswith(".meta.json")
 
 
 KILLER = """

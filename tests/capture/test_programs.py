@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -238,6 +239,17 @@ def test_a_warning_of_the_program_comes_as_often_as_without_us(run: Callable[...
     assert sum("UserWarning: the program says" in line for line in printed) == 1
 
 
+def test_frames_are_recorded_of_the_steps_only(run: Callable[..., Any]) -> None:
+    """What comes before the first step is thrown away, and frames of an import can take gigabytes."""
+    end, _ = run("for i in range(12): one()", with_stack=True)
+    assert steps_of(end) == THREE
+    assert any(e.get("cat") == "python_function" for e in events_of(end.result.trace))
+    end, _ = run("model(torch.ones(8))", with_stack=True)
+    assert steps_of(end) == ["ProfilerStep#0"]
+    assert not any(e.get("cat") == "python_function" for e in events_of(end.result.trace))
+    assert end.result.notes[-1].text.endswith("; it has no Python frames (--duration records them)")
+
+
 def test_a_compiled_step_is_not_seen(run: Callable[..., Any]) -> None:
     text = "optimizer.step = torch.compile(optimizer.step, backend='eager')\nfor i in range(12): one()"
     end, _ = run(text)
@@ -264,7 +276,7 @@ def test_a_time_instead_of_steps(run: Callable[..., Any]) -> None:
     text = """
 import threading
 def serve():
-    while True: model(torch.ones(8))
+    while True: model(torch.ones(8)); threading.Event().wait(0.001)
 threading.Thread(target=serve, daemon=True).start()
 try: threading.Event().wait()
 except KeyboardInterrupt: print("stopped")
@@ -276,6 +288,20 @@ except KeyboardInterrupt: print("stopped")
     calls = [e["ts"] for e in events if e["name"] == "aten::linear"]
     assert calls, "what other threads do is recorded"
     assert 0.05e6 < max(calls) - min(calls) < 5e6
+
+
+def test_a_time_in_which_nothing_ran_is_told_at_once(run: Callable[..., Any]) -> None:
+    text = """
+import threading
+try:
+    for i in range(1000): threading.Event().wait(0.1)
+finally: print("cleanup", i)
+"""
+    end, printed = run(text, after=1.0, duration=0.2)
+    assert isinstance(end, Failed)
+    assert "no PyTorch operators in this process in these 0.2 s (--after begins later)" in end.message
+    assert any(line.startswith("cleanup") for line in printed)
+    assert "cleanup 999" not in printed
 
 
 OWN = {
@@ -359,3 +385,62 @@ def test_a_program_that_starts_itself_anew_is_recorded(tmp_path: Path) -> None:
     assert out.startswith("['anew.py', 'x'] 1\nend\n")
     trace = tmp_path / "traces" / "anew" / "anew-x.json"
     assert sum(e["name"].startswith("ProfilerStep#") for e in events_of(trace)) == 3
+
+
+def test_its_threads_are_its_own(run: Callable[..., tuple[Any, list[str]]]) -> None:
+    """It may join all that there are, or wait for their end."""
+    _, lines = run(
+        "import threading\n"
+        "def names(): print([t.name for t in threading.enumerate()], threading.Thread().name)\n"
+        "names()\nfor i in range(8): one()\nnames()\n",
+        run_to_end=True,
+    )
+    assert lines == ["['MainThread'] Thread-1", "['MainThread'] Thread-2"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+@pytest.mark.parametrize("run_to_end", [True, False])
+def test_its_timer_does_not_run_while_it_waits_for_us(
+    run: Callable[..., tuple[Any, list[str]]], run_to_end: bool
+) -> None:
+    """A limit to the time of a step is none to that of writing a recording, or to cleaning up."""
+    end, lines = run(
+        "import signal, sys, time\n"
+        "profiler = sys.modules['torch.profiler'].profile\n"
+        "export = profiler.export_chrome_trace\n"
+        "profiler.export_chrome_trace = lambda *args: (time.sleep(1.2), export(*args))\n"
+        "def late(*args): raise TimeoutError\n"
+        "signal.signal(signal.SIGALRM, late)\n"
+        "one()\n"
+        "try:\n"
+        "    for i in range(8):\n"
+        "        signal.setitimer(signal.ITIMER_REAL, 1.0)\n"
+        "        one()\n"
+        "        signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "finally:\n"
+        "    time.sleep(1.2)\n"
+        "    print('clean')\n",
+        run_to_end=run_to_end,
+    )
+    assert steps_of(end) == THREE
+    assert lines == ["clean"]
+
+
+def test_a_time_without_operators(run: Callable[..., tuple[Any, list[str]]]) -> None:
+    """The program is ended, too, and it is said why nothing was recorded."""
+    end, lines = run("import time\none()\ntime.sleep(60)\nprint('still here')\n", after=1.0, duration=0.01)
+    assert isinstance(end, Failed)
+    assert "the script ran no PyTorch operators in this process in these 0.0" in end.message
+    assert "still here" not in lines
+    end, _ = run("one()\n", after=60.0)
+    assert "the script ended before --after 60s" in end.message
+
+
+def test_takes_its_end_for_an_error(run: Callable[..., tuple[Any, list[str]]]) -> None:
+    """As unittest does. The user hears that it did so because it was stopped."""
+    end, _ = run("try:\n    for i in range(9): one()\nexcept SystemExit: raise SystemExit(True) from None\n")
+    assert steps_of(end) == THREE
+    assert end.result.info["exit_status"] == 1
+    assert end.result.notes[-1].text.endswith(
+        "program.py ended with exit status 1 when it was stopped (--run-to-end lets it finish)"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import signal
@@ -85,3 +86,11 @@ def test_ctrl_c_while_loading_is_130(command: str) -> None:
     _, err = child.communicate(timeout=60)
     assert child.returncode == 130
     assert b"Traceback" not in err
+
+
+def test_strict_warnings_are_for_the_program_that_is_captured(tmp_path: Path) -> None:
+    """A file of ours that stays open to the end is no matter for the user."""
+    trace = tmp_path / "trace.json"
+    trace.write_bytes(gzip.decompress((DATA / "llama_train.json.gz").read_bytes()))
+    command = [sys.executable, "-W", "error", "-m", "tracetui", "summary", str(trace)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""

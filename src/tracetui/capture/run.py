@@ -306,16 +306,19 @@ class Capture:
 
     def _conclude(self, status: int) -> Done | Failed | Cancelled:
         program = self.options.kind in PROGRAMS
+        # A program that we ended, by whatever it took, ends well.
+        if "ending" in self._said and (status < 0 or status == 128 + signal.SIGINT):
+            status = 0
         if self._result is not None:
-            # A program that we ended, by whatever it took, ends well.
-            ended = "ending" in self._said and (status < 0 or status == 128 + signal.SIGINT)
-            if status and program and not ended:
+            if status and program:
                 how = _how_it_left(self._said, status)
                 text = f"{self.options.target} {how}; what it did until then is recorded"
+                if "ending" in self._said:  # unittest takes a SystemExit for an error
+                    text = f"{self.options.target} {how} when it was stopped (--run-to-end lets it finish)"
                 self._emit(Note(self._now(), "script_failed", _safe(text)))
             seconds = {phase.value: round(s, 3) for phase, s in phase_times(self.events, self._now())}
             info: dict[str, Any] = {"seconds": seconds}
-            if status and program and not ended:
+            if status and program:
                 info["exit_status"] = status if status > 0 else 128 - status
             with suppress(OSError):  # what was written before stands
                 return Done(self._now(), amend(self._result, info, self._notes()))

@@ -31,7 +31,17 @@ from tracetui.capture.options import OPTIONS, PROGRAMS, CaptureOptions, OptionEr
 from tracetui.capture.process import StartError
 from tracetui.capture.run import Capture, start
 from tracetui.cli.attach import Span
-from tracetui.cli.common import Stopped, check_exists, did_you_mean, emit, fail, looks, stop_signals, warn
+from tracetui.cli.common import (
+    Stopped,
+    check_exists,
+    did_you_mean,
+    emit,
+    fail,
+    leave,
+    looks,
+    stop_signals,
+    warn,
+)
 from tracetui.cli.completion import words_or_files
 from tracetui.core.safe_text import plain
 
@@ -169,7 +179,7 @@ def capture_command(
             file.write(str(result.trace.absolute()) + "\n")
     if app:
         open_trace(str(result.trace), theme, ascii)
-    sys.exit(result.info.get("exit_status", 0))
+    leave(result.info.get("exit_status", 0))
 
 
 def _capture_ranks(
@@ -213,23 +223,13 @@ def _capture_ranks(
 def _capture(options: CaptureOptions) -> CaptureResult:
     """Run the capture, with its progress on stderr; exits if there is no result."""
     news: queue.Queue[CaptureEvent] = queue.Queue()
-    capture = start(options, news.put, inherit=True)
     line = StatusLine(options.kind == "workload" and sys.stderr.isatty())
-    stopped = 0
-    while True:
-        try:
-            with stop_signals():
-                end = _follow(capture, news, line)
-            break
-        except Stopped as stop:
-            # A program may clean up as it would without us. Who asks twice wants it to end now.
-            if stopped == stop.signal:
-                capture.cancel()
-            else:
-                capture.stop(stop.signal)
-            stopped = stopped or stop.signal
+    signals: list[int] = []
+    with stop_signals(signals.append):  # all the time: a closed terminal sends several at once
+        capture = start(options, news.put, inherit=True)
+        end = _follow(capture, news, line, signals)
     if not isinstance(end, Done):
-        _give_up(options, end, stopped)
+        _give_up(options, end, signals[0] if signals else 0)
     return end.result
 
 
@@ -243,9 +243,23 @@ def _give_up(options: CaptureOptions, end: Failed | Cancelled, stopped: int) -> 
     fail(end.message, end.exit_status or (2 if end.kind == "usage" else 1))
 
 
-def _follow(capture: Capture, news: queue.Queue[CaptureEvent], line: StatusLine) -> Done | Failed | Cancelled:
-    """Show events until the end. On a terminal that includes a line for each phase of a workload."""
+def _follow(
+    capture: Capture, news: queue.Queue[CaptureEvent], line: StatusLine, signals: list[int]
+) -> Done | Failed | Cancelled:
+    """Show events until the end. On a terminal that includes a line for each phase of a workload.
+
+    `signals` that come meanwhile stop the capture.
+    """
+    seen = 0
     while True:
+        for number in signals[seen:]:
+            # A program may clean up as it would without us. Who asks twice wants it to end now.
+            # (torchrun sends its ranks SIGTERM after the SIGINT that a terminal sent them.)
+            if number not in signals[:seen]:
+                capture.stop(number)
+            elif number != getattr(signal, "SIGHUP", None):
+                capture.cancel()
+            seen += 1
         try:
             event = news.get(timeout=0.1)
         except queue.Empty:
@@ -287,7 +301,8 @@ class StatusLine:
             click.echo("\r\x1b[K" + text[: width - 1], nl=False, err=True)
 
     def say(self, text: str) -> None:
-        click.echo(("\r\x1b[K" if self._terminal else "") + text, err=True)
+        with suppress(OSError):  # the terminal was closed, or nobody reads the pipe: the recording goes on
+            click.echo(("\r\x1b[K" if self._terminal else "") + text, err=True)
 
     def finish(self, now: float) -> None:
         """End the running phase's line; remove it if the phase was very short."""

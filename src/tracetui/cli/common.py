@@ -297,10 +297,13 @@ class Stopped(BaseException):
 
 
 @contextlib.contextmanager
-def stop_signals() -> Iterator[None]:
-    """Turn SIGINT (Ctrl+C), SIGTERM, SIGHUP (a closed terminal) and SIGQUIT into `Stopped`."""
+def stop_signals(then: Callable[[int], object] | None = None) -> Iterator[None]:
+    """Turn SIGINT (Ctrl+C), SIGTERM, SIGHUP (a closed terminal), SIGQUIT into `Stopped`, or tell `then`."""
 
     def stop(number: int, frame: FrameType | None) -> None:
+        if then is not None:
+            then(number)
+            return
         for name in names:  # one is enough: we are stopping
             signal.signal(getattr(signal, name), signal.SIG_IGN)
         raise Stopped(number)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import sys
+import warnings
 from typing import Any
 
 import click
@@ -74,6 +76,8 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        if sys.warnoptions:  # PYTHONWARNINGS and PYTHONDEVMODE are meant for a program that is captured
+            warnings.simplefilter("ignore")
         open_closed_streams()
         try:
             return super().main(*args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import shutil
@@ -204,9 +205,12 @@ def no_signals() -> Iterator[None]:
 
 
 def aside(target: Callable[..., object], *arguments: object) -> None:
-    """Run it in a thread of ours, which does not hold up the program's end."""
+    """Run it in a thread of ours, which does not hold up the program's end.
+
+    None of `threading`'s: a program may join or trace all of these, wait for their end, or log their numbers.
+    """
     with no_signals():
-        threading.Thread(target=target, args=arguments, daemon=True).start()
+        _thread.start_new_thread(target, arguments)
 
 
 def flush() -> None:

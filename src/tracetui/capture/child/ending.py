@@ -55,6 +55,8 @@ class Ender:
         self._begin(PATIENCE if main and self._raised == 1 else SOON)
         if loops := sys.modules.get("asyncio.base_events"):
             _say_nothing_of_it(loops)
+        if main:
+            stop_timer()  # of the step that has ended: it must not go off while the program cleans up
         raise recorded()
 
     def interrupt(self) -> None:
@@ -91,6 +93,11 @@ class Ender:
             atexit._run_exitfuncs()
         flush()
         self.exit(0)
+
+
+def stop_timer() -> tuple[float, float]:
+    """Stop the program's timer, as of `signal.alarm`; returns the seconds left, and its interval."""
+    return signal.setitimer(signal.ITIMER_REAL, 0) if hasattr(signal, "setitimer") else (0.0, 0.0)
 
 
 def _say_nothing_of_it(loops: Any) -> None:

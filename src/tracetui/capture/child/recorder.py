@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import device as devices
 from .channel import Channel, Failure, aside, flush, no_signals
-from .ending import Ender
+from .ending import Ender, stop_timer
 from .export import failed_reading, write_files
 from .own import OwnProfilers
 from .recording import Job, Quiet, can_all_threads, make_profiler, stage
@@ -170,8 +170,10 @@ class Recorder:
             return
         with self._alone() as free:
             if free:
-                recorder = self._start((0, 0, self.job["active"] if self.at_once else 1), kind)
-                self.prof, self.whole = (recorder, None) if self.at_once else (None, recorder)
+                if self.at_once:
+                    self.prof = self._start((0, 0, self.job["active"]), kind)
+                else:
+                    self.whole = self._start((0, 0, 1), kind, stacks=False)
         if self.whole is not None and self._all_threads:
             aside(self._limit_whole)
 
@@ -196,14 +198,14 @@ class Recorder:
                 return
             if not self.timed:
                 self.job["after"] = 0.0
-                self.whole = self._start((0, 0, 1))
+                self.whole = self._start((0, 0, 1), stacks=False)
                 return
             self.channel.phase("recording", f"{self.job['duration']:g} s")
             self.whole = self._start(None)
             self._started = monotonic()  # with a GPU, to start takes seconds
         sleep(self.job["duration"])
         self._write()
-        if self._written and not self.job["run_to_end"]:
+        if (self._written or self.refused) and not self.job["run_to_end"]:
             self.ender.interrupt()
 
     def _step_ended(self) -> None:
@@ -278,12 +280,16 @@ class Recorder:
             finally:
                 self._busy.busy = False
 
-    def _start(self, steps: tuple[int, int, int] | None, kind: str = "") -> torch.profiler.profile:
+    def _start(
+        self, steps: tuple[int, int, int] | None, kind: str = "", stacks: bool = True
+    ) -> torch.profiler.profile:
+        """`stacks`: False for what is to be thrown away; those of imports alone can take gigabytes."""
+        job = self.job | {"with_stack": self.job["with_stack"] and stacks}
         self._device = kind or devices.in_use().type
         self._owner = threading.get_ident()
         self._stopped = False
-        with self._quiet, no_signals():
-            prof = make_profiler(self.job, self._device, steps, self._all_threads)
+        with _uninterrupted(), self._quiet, no_signals():
+            prof = make_profiler(job, self._device, steps, self._all_threads)
             prof.start()
         self._has_run = True
         return prof
@@ -352,6 +358,8 @@ class Recorder:
                 seen = ", ".join(self.steps.annotations) or "none"
                 text = f"no annotation {self.job['step_on']!r} was seen (but {seen}): "
                 text += "the whole run is one step of the trace"
+            if self.job["with_stack"] and self.prof is None:
+                text += "; it has no Python frames (--duration records them)"
             elsewhere = self._children()
             return "one_step", f"{text}; {elsewhere}" if elsewhere else text
         if not complete:
@@ -370,7 +378,8 @@ class Recorder:
         return " and ".join(self.steps.names)
 
     def _where_the_work_is(self) -> str:
-        return self._children() or "the script ran no PyTorch operators in this process"
+        when = f" in these {self._recorded:.3g} s (--after begins later)" if self.timed else ""
+        return self._children() or f"the script ran no PyTorch operators in this process{when}"
 
     def _children(self) -> str:
         """What to do about work in other processes, if there was any."""
@@ -382,11 +391,16 @@ class Recorder:
         seconds = used.ru_utime + used.ru_stime
         if seconds < 1.0:
             return ""
-        return (
+        target = self.job["target"]
+        text = (
             f"the processes that the script started used {seconds:.0f} s of CPU time and are not recorded. "
-            "For a script that torchrun can start, add --ranks N; for any other: "
-            "tracetui run python SCRIPT.py, and tracetui attach meanwhile"
         )
+        if self.job["kind"] == "module" and target.endswith((".run", ".launch", ".launcher")):
+            text += f"Have {target} start tracetui capture SCRIPT.py "
+            text += "(torchrun --no-python, accelerate launch --no_python)"
+        else:
+            text += "For a script that torchrun can start, add --ranks N"
+        return f"{text}; for any other: tracetui run COMMAND, and tracetui attach meanwhile"
 
     def _at_exit(self) -> None:
         """The program ends, or becomes another one."""
@@ -409,8 +423,10 @@ class Recorder:
             return
         elif "torch" not in sys.modules:
             text = self._children() or "the script never imported PyTorch"
-        elif self.timed:
-            text = f"the script ended before --after {self.job['after']:g}s, or never used the GPU"
+        elif self.timed or self.job["after"]:
+            text = f"the script ended before --after {self.job['after']:g}s"
+            if devices.gpu_backends():
+                text += ", or never used the GPU"
         elif devices.gpu_backends():
             text = self._children() or "the script never used the GPU (--device cpu records the CPU)"
         else:
@@ -480,14 +496,14 @@ class Recorder:
         """In a process that the program forked: nothing of ours goes on."""
         atexit.unregister(self._at_exit)
         self.channel.close()
-        running = not self.over and (self.prof is not None or self.whole is not None)
+        running = None if self.over else self.prof or self.whole
         self.over = True
-        if running and not self._stopped:
+        if running is not None and not self._stopped:
             import torch
 
             # It would record into memory that nobody reads.
             torch._C._autograd._clear_callbacks()
-            if self.job["with_stack"]:
+            if running.with_stack:
                 sys.setprofile(None)
         if self._has_run:
             _end_without_destructors()
@@ -495,15 +511,21 @@ class Recorder:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl+C does not lose what there is: the program gets it afterwards."""
-    if threading.current_thread() is not threading.main_thread():
+    """Ctrl+C does not lose what there is: the program gets it afterwards.
+
+    Nor does the program's timer go on: what we take here is no part of the step that it guards.
+    """
+    if threading.get_ident() != threading.main_thread().ident:
         yield  # only the main one is interrupted
         return
     pressed: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    left = stop_timer()
     try:
         yield
     finally:
+        if any(left):
+            signal.setitimer(signal.ITIMER_REAL, *left)
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
         if pressed:
             signal.raise_signal(signal.SIGINT)
@@ -529,4 +551,8 @@ def _compiles() -> bool:
 
 def how_it_left(stop: SystemExit) -> str:
     """The end of a script that called `sys.exit`, in words."""
-    return f"ended with exit status {stop.code}" if isinstance(stop.code, int) else f"ended with: {stop.code}"
+    return (
+        f"ended with exit status {int(stop.code)}"
+        if isinstance(stop.code, int)
+        else f"ended with: {stop.code}"
+    )
