@@ -515,9 +515,9 @@ async def test_a_viewer_has_a_bound_of_memory(shared: Served) -> None:
 @LINUX
 def test_beyond_its_bound_there_is_no_memory() -> None:
     code = (
-        "from tracetui.formats import machine; machine.limit_memory(1000)\n"
-        "some = bytearray(machine.MARGIN // 2)\n"
-        "try: more = bytearray(machine.MARGIN)\n"
+        "from tracetui.core import threads; threads.limit_memory(1000)\n"
+        "some = bytearray(threads.MARGIN // 2)\n"
+        "try: more = bytearray(threads.MARGIN)\n"
         "except MemoryError: print('enough')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -7,7 +7,7 @@ import pkgutil
 import re
 
 import pytest
-import tracetui.analysis.kernels
+import tracetui.analysis.names
 
 from tracetui.core.patterns import _Pattern, pattern
 from tracetui.formats.chrome_json import recover_text, repair_event
@@ -26,7 +26,7 @@ def test_it_is_compiled_on_first_use() -> None:
 
 
 def test_all_can_be_compiled() -> None:
-    folder = tracetui.analysis.kernels
+    folder = tracetui.analysis.names
     modules = [
         importlib.import_module(f"{folder.__name__}.{module.name}")
         for module in pkgutil.iter_modules(folder.__path__)
