@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -53,3 +56,16 @@ def test_a_fault_of_torchs_own_is_told_apart_from_the_users() -> None:
         with pytest.raises(UnicodeDecodeError) as caught:
             code["read"]()
         assert explain(caught.value, {"target": "mlp"})[0] == kind
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signals")
+def test_ctrl_c_before_there_is_a_job() -> None:
+    """It ends at once, without a word."""
+    code = (
+        "import os, runpy, signal, sys\n"
+        "os.read = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "runpy.run_path(sys.argv.pop(), run_name='__main__')"
+    )
+    command = [sys.executable, "-c", code, str(HERE / "child" / "__main__.py")]
+    ran = subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGINT, b"", b"")

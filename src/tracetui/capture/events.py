@@ -68,7 +68,7 @@ class Note:
     elapsed: float
     kind: str
     """A stable word: "python", "no_gpu", "no_kernels", "few_steps", "one_step", "stopped", "steps", "timed",
-    "limited", "own_profiler", or "script_failed"."""
+    "limited", "large", "own_profiler", or "script_failed"."""
     text: str
 
 

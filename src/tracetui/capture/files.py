@@ -96,7 +96,7 @@ def publish(
     targets = {suffix: scratch.folder / (stem + suffix) for suffix in sources}
     return CaptureResult(
         trace=targets[".json.gz" if ".json.gz" in targets else ".json"],
-        table=targets[".txt"],
+        table=targets.get(".txt"),
         meta=targets[".meta.json"],
         averages=targets.get(".averages.json"),
         info=meta,

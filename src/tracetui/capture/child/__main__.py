@@ -1,10 +1,17 @@
 """Entry of the child process: makes the folder above importable under a name of its own, runs the session."""
 
-import importlib
-import json
-import os
-import sys
-import types
+import _signal  # type: ignore[import-not-found]  # `signal`, without what that imports first
+
+_ours = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+if _ours:
+    # Ctrl+C before the user's code begins ends us at once, without a traceback of ours.
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+import importlib  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+import types  # noqa: E402
 
 
 def main() -> None:
@@ -19,7 +26,7 @@ def main() -> None:
     package = types.ModuleType("_tracetui_capture")
     package.__path__ = [os.path.dirname(here)]
     sys.modules["_tracetui_capture"] = package
-    importlib.import_module("_tracetui_capture.child.session").main(sys.argv[1:])
+    importlib.import_module("_tracetui_capture.child.session").main(sys.argv[1:], _ours)
 
 
 if __name__ == "__main__":

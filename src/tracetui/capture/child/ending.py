@@ -19,12 +19,11 @@ SOON = 1.0
 """Seconds before a main thread hears that the thread that trained has ended."""
 
 
-def recorded() -> SystemExit:
+def recorded(error: BaseException) -> BaseException:
     """What unwinds a program whose recording is written; its `finally` and `with` do their work.
 
     A `SystemExit`, since asyncio, thread pools and frameworks let that through, and threads end by it.
     """
-    error = SystemExit(0)
     error.tracetui = True  # type: ignore[attr-defined]
     return error
 
@@ -36,6 +35,8 @@ class Ender:
         self._channel = channel
         self._raised = 0
         self._begun = False
+        self.main_ended = False
+        """Whether the main thread has ended the program: to interrupt it would only disturb its exit."""
         self.exit = os._exit
         """What ends the process at once."""
 
@@ -46,7 +47,7 @@ class Ender:
     def raise_here(self) -> None:
         """Called between two steps, in the thread that trains: raises `recorded`.
 
-        Called again: the program caught it and goes on, so it is asked as by Ctrl+C, then it ends here.
+        Called again: the program caught it and goes on, so it is asked as by Ctrl+C. Then it ends here.
         """
         self._raised += 1
         main = threading.current_thread() is threading.main_thread()
@@ -57,7 +58,7 @@ class Ender:
             _say_nothing_of_it(loops)
         if main:
             stop_timer()  # of the step that has ended: it must not go off while the program cleans up
-        raise recorded()
+        raise recorded(KeyboardInterrupt() if main and self._raised > 1 else SystemExit(0))
 
     def interrupt(self) -> None:
         """Called in a thread of ours: the program is asked to end as by Ctrl+C."""
@@ -80,6 +81,8 @@ class Ender:
         self.leave()
 
     def _interrupt_main(self) -> None:
+        if self.main_ended:
+            return
         if sys.platform == "win32":
             import _thread
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import traceback
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from .channel import Channel, Failure
 if TYPE_CHECKING:
     import torch
 
+LARGE = 128 << 20
+"""Bytes of a trace, about 450,000 events: for PyTorch's table of so many, Python takes half a minute, in
+which the program waits, and 1.5 GB of memory."""
 NAME_WIDTH = 200
 """Longest name in the table: kernels of one template differ far to the right."""
 
@@ -28,7 +32,7 @@ class Written:
     steps: int
     """How many `ProfilerStep`s the trace has."""
     ops: int
-    """How many other rows PyTorch's table has: 0 where nothing was recorded."""
+    """0 where nothing else was recorded."""
 
 
 def write_files(prof: torch.profiler.profile, job: dict[str, Any], kind: str, channel: Channel) -> Written:
@@ -40,9 +44,15 @@ def write_files(prof: torch.profiler.profile, job: dict[str, Any], kind: str, ch
     try:
         channel.phase("exporting", f"{stem}.json")
         files = {".json": _write_trace(prof, job["directory"], stem)}
+        size = os.path.getsize(files[".json"])
+        steps_in_file = _steps_in(files[".json"])
         if job["gzip"]:
             channel.phase("exporting", f"{stem}.json.gz")
             files = {".json.gz": _compress(files[".json"])}
+        if size > LARGE and not job["averages_json"]:
+            text = "the recording is large: PyTorch's own table would take it minutes and is left out"
+            channel.note("large", f"{text} (tracetui table has the same numbers)")
+            return Written(files, steps_in_file, 1)
         channel.phase("exporting", f"{stem}.txt")
         averages = prof.key_averages()
         steps = [row for row in averages if row.key.startswith("ProfilerStep")]
@@ -60,8 +70,19 @@ def write_files(prof: torch.profiler.profile, job: dict[str, Any], kind: str, ch
             files[".averages.json"] = _write_text(job["directory"], stem + ".averages.json", text)
     except OSError as error:
         raise Failure("disk", f"cannot write the capture: {error.strerror or error}") from error
-    count = max((row.count for row in steps), default=0)
-    return Written(files, count, len(averages) - len(steps))
+    return Written(files, steps_in_file, len(averages) - len(steps))
+
+
+def _steps_in(path: str) -> int:
+    """How many `ProfilerStep`s a trace has."""
+    found: set[bytes] = set()
+    with open(path, "rb") as file:
+        rest = b""
+        while chunk := file.read(1 << 20):
+            rest += chunk
+            found.update(re.findall(rb'"ProfilerStep#(\d+)"', rest))
+            rest = rest[-40:]
+    return len(found)
 
 
 def failed_reading(error: BaseException) -> bool:

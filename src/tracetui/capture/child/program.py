@@ -75,6 +75,8 @@ def run_program(job: Job, channel: Channel) -> None:
             return  # we asked it to end
         recorder.failed(error)
         raise
+    finally:
+        recorder.ender.main_ended = True
 
 
 def _run_script(path: str, arguments: list[str], main: types.ModuleType) -> None:

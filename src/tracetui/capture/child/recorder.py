@@ -30,6 +30,11 @@ LONGEST_WHOLE = 120.0
 """Seconds of a program without steps that are recorded, if nothing else is asked for."""
 
 
+ROOM = 16
+"""A recording without steps may take this part of the memory that is free: to read it takes PyTorch seven
+times what it takes to record."""
+
+
 def harmless(method: Callable[..., None]) -> Callable[..., None]:
     """What goes wrong in recording is told, and never reaches the program."""
 
@@ -180,14 +185,16 @@ class Recorder:
     @harmless
     def _limit_whole(self) -> None:
         """A thread that keeps the recording of a program without steps from filling the memory."""
-        sleep(LONGEST_WHOLE)
+        begun, before, room = monotonic(), *_memory()
+        while monotonic() < begun + LONGEST_WHOLE and _memory()[0] - before < room / ROOM and not self.over:
+            sleep(0.25)
         with self._alone() as free:
-            if free and self.whole is not None and self.seen == 0:
+            if free and self.whole is not None and self.seen == 0 and not self.over:
+                text = f"no step in {monotonic() - begun:.0f} s: that is kept unless steps come"
                 with self._quiet:
                     self.whole.stop()
                 self._stopped = True
-                text = f"no step in {LONGEST_WHOLE:.0f} s: that is kept unless steps come"
-                self.channel.note("limited", f"{text} (--duration records more)")
+                self.channel.note("limited", f"{text} (--after and --duration record another time)")
 
     @harmless
     def _record_time(self) -> None:
@@ -378,7 +385,7 @@ class Recorder:
         return " and ".join(self.steps.names)
 
     def _where_the_work_is(self) -> str:
-        when = f" in these {self._recorded:.3g} s (--after begins later)" if self.timed else ""
+        when = f" in these {self._recorded:.1f} s (--after begins later)" if self.timed else ""
         return self._children() or f"the script ran no PyTorch operators in this process{when}"
 
     def _children(self) -> str:
@@ -547,6 +554,18 @@ def _compiles() -> bool:
     """Whether torch.compile was at work: it leaves out the annotations in what it compiles."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     return dynamo is not None and bool(dynamo.counters.get("frames"))
+
+
+def _memory() -> tuple[int, float]:
+    """(bytes that this process has for itself, bytes that are free); (0, inf) where Linux does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            _, resident, shared, *_ = map(int, file.read().split())
+        with open("/proc/meminfo", encoding="ascii") as file:
+            free = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))
+    except (OSError, ValueError, StopIteration):
+        return 0, float("inf")
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE"), free
 
 
 def how_it_left(stop: SystemExit) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from . import device as devices
@@ -46,6 +46,13 @@ def _ignore(first: list[Any]) -> None:
     warnings.filters[:] = [*first, *(item for item in warnings.filters if item not in ours)]  # type: ignore[index]
 
 
+def _said_once() -> set[str]:
+    """What torch.profiler has warned of: it does so once in a process."""
+    module = sys.modules.get("torch.profiler.profiler")
+    said: set[str] = getattr(module, "_WARNINGS_SHOWN", set())
+    return said
+
+
 def make_profiler(
     job: Job, kind: str, steps: tuple[int, int, int] | None, all_threads: bool = False
 ) -> torch.profiler.profile:
@@ -66,10 +73,6 @@ def make_profiler(
         from torch._C._profiler import _ExperimentalConfig
 
         more["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
-    # Some versions warn, once in a process, that events are cleared after a cycle. There is one cycle: they
-    # need not be, and the warning is left for a profiler of the program's own.
-    if "acc_events" in signature(profile.__init__).parameters:
-        more["acc_events"] = True
     plan = None if steps is None else schedule(wait=steps[0], warmup=steps[1], active=steps[2], repeat=1)
     return profile(
         activities=activities,
@@ -88,9 +91,11 @@ class Quiet:
     def __init__(self) -> None:
         self._file: Any = None
         self._stderr = -1
+        self._said: set[str] = set()
 
     def __enter__(self) -> None:
         _ignore(IGNORED + IGNORED_LATER)
+        self._said = set(_said_once())
         if self._file is None:  # kept: the profiler may already record
             self._file = tempfile.TemporaryFile(buffering=0)
         try:
@@ -102,6 +107,7 @@ class Quiet:
 
     def __exit__(self, *error: object) -> None:
         _ignore(IGNORED_LATER)
+        _said_once().intersection_update(self._said)  # what a profiler of the program's own has yet to say
         if self._stderr < 0:
             return
         flush()

@@ -7,6 +7,7 @@ import faulthandler
 import importlib
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,14 +23,18 @@ if TYPE_CHECKING:
     import torch
 
 
-def main(arguments: list[str]) -> None:
+def main(arguments: list[str], interrupts: bool) -> None:
     """Read the job and capture. `arguments`: the two descriptors of the channel, or none.
+
+    `interrupts`: whether Ctrl+C raises `KeyboardInterrupt` in the user's code, as Python has it.
 
     A user's program ends as it would without us. Otherwise this exits: with 0 when all files are written,
     else with 1 after a "failed" event.
     """
     channel = Channel([int(word) for word in arguments])
     job = channel.read_job()
+    if interrupts:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     program = job["kind"] in ("script", "module")
     if not (program and arguments):  # a program that has our streams says what it would say without us
         faulthandler.enable(all_threads=False)
