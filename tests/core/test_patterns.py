@@ -7,8 +7,8 @@ import pkgutil
 import re
 
 import pytest
-import tracetui.analysis.names
 
+import tracetui.analysis.names
 from tracetui.core.patterns import _Pattern, pattern
 from tracetui.formats.chrome_json import recover_text, repair_event
 
