@@ -23,6 +23,10 @@ ANSWER_SECONDS = 60.0
 """How long the parent may take to move the files to their names."""
 
 
+OURS: set[int] = set()
+"""The threads that are not the program's."""
+
+
 class Failure(Exception):
     """A capture that cannot go on: `kind` for the parent, the message is one line for people."""
 
@@ -209,8 +213,16 @@ def aside(target: Callable[..., object], *arguments: object) -> None:
 
     None of `threading`'s: a program may join or trace all of these, wait for their end, or log their numbers.
     """
+
+    def run() -> None:
+        OURS.add(_thread.get_ident())
+        try:
+            target(*arguments)
+        finally:
+            OURS.discard(_thread.get_ident())
+
     with no_signals():
-        _thread.start_new_thread(target, arguments)
+        _thread.start_new_thread(run, ())
 
 
 def flush() -> None:

@@ -19,6 +19,7 @@ from .channel import Channel, Failure, aside, flush, no_signals
 from .ending import Ender, stop_timer
 from .export import failed_reading, write_files
 from .own import OwnProfilers
+from .ranges import OpenRanges
 from .recording import Job, Quiet, can_all_threads, make_profiler, stage
 from .steps import Steps
 
@@ -84,6 +85,7 @@ class Recorder:
         self.prof: torch.profiler.profile | None = None
         """Runs under the schedule."""
         self._quiet = Quiet()
+        self._ranges = OpenRanges()
         self._profiled = threading.Lock()  # held by whoever starts, steps, stops or writes
         self._busy = threading.local()
         self.over = False  # nothing more is to be recorded
@@ -133,6 +135,7 @@ class Recorder:
             self.ender.exit(1)
         self._all_threads = can_all_threads(self.job)
         self.own.install()
+        self._ranges.install()
         if self.timed or self.job["after"]:
             # A thread of ours will start the profiler, which imports this, and imports in two threads at once
             # can see modules that are not complete.
@@ -191,6 +194,7 @@ class Recorder:
         with self._alone() as free:
             if free and self.whole is not None and self.seen == 0 and not self.over:
                 text = f"no step in {monotonic() - begun:.0f} s: that is kept unless steps come"
+                self._ranges.settle(all_threads=True)
                 with self._quiet:
                     self.whole.stop()
                 self._stopped = True
@@ -245,6 +249,8 @@ class Recorder:
         if self.whole is not None:
             self._drop(self.whole)
             self.whole = None
+            if self.seen == self.begin and _in_backward():  # an annotation of autograd's is open
+                self.begin += 1
         done = self.seen - self.begin
         if done < 0:
             self.channel.step("warming up", "", self.seen, self.skip)
@@ -302,8 +308,9 @@ class Recorder:
         return prof
 
     def _drop(self, prof: torch.profiler.profile) -> None:
-        """Stop a profiler whose recording nobody wants."""
+        """Stop a profiler whose recording nobody wants. Another one may begin soon."""
         if not self._stopped:
+            self._ranges.settle(self._all_threads)
             with self._quiet:
                 prof.stop()
 
@@ -322,6 +329,8 @@ class Recorder:
 
     def _write_files(self, prof: torch.profiler.profile) -> None:
         complete = self._complete()
+        if not self._stopped:
+            self._ranges.settle(self._all_threads)
         with self._quiet:
             if not self._stopped:
                 if complete or (self.seen == 0 and not self.timed):
@@ -548,6 +557,12 @@ def _end_without_destructors() -> None:
         on_exit, flush_all = libc.on_exit, libc.__cxa_atexit
         on_exit(libc._exit, None)
         flush_all(libc.fflush, None, None)  # before that
+
+
+def _in_backward() -> bool:
+    import torch
+
+    return bool(torch._C._current_graph_task_id() != -1)
 
 
 def _compiles() -> bool:

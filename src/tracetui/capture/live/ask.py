@@ -342,6 +342,9 @@ class _Once:
                 continue
             pid = one.process.pid
             alive = started(pid) == one.process.ticks  # before the file: it may write that and end
+            if not alive:  # one whose thread calls exec is a zombie for a moment
+                time.sleep(0.05)
+                alive = started(pid) == one.process.ticks
             one.done = self._file(one, "")
             if one.done is not None:
                 continue
