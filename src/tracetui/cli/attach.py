@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.5
 """How often we look for a process while there is none."""
 SOCKET_SECONDS = 10.0
 """How long after PyTorch's library a process may get the socket that it asks through."""
-PICTURE = ("tui.app", "tui.screens.trace", "tui.panes.overview", "session.recording", "report.overview")
+PICTURE = ("tui.app", "tui.screens.trace", "tui.panes.overview", "session.recording", "views.overview")
 """What the first picture needs: imported while a process records, not before it has been asked."""
 
 
