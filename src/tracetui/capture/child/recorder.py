@@ -329,13 +329,13 @@ class Recorder:
 
     def _write_files(self, prof: torch.profiler.profile) -> None:
         complete = self._complete()
+        self._recorded = monotonic() - self._started
         if not self._stopped:
             self._ranges.settle(self._all_threads)
         with self._quiet:
             if not self._stopped:
                 if complete or (self.seen == 0 and not self.timed):
                     prof.step()
-                self._recorded = monotonic() - self._started
                 prof.stop()
         first = self.begin + self.job["wait"] + self.job["schedule_warmup"]
         if 0 < self.seen <= first:
