@@ -18,7 +18,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = tuple(
-    f"src/tracetui/{name}.c" for name in ("formats/chrome_json/scanner", "trace/nesting", "analysis/calls/calls")
+    f"src/tracetui/{name}.c"
+    for name in ("formats/chrome_json/scanner", "trace/nesting", "analysis/calls/calls")
 )
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 PATIENCE = 100
