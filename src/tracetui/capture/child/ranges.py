@@ -17,6 +17,8 @@ from .channel import OURS
 
 IN_FLIGHT = 0.2
 """Seconds in which operators of other threads end, which nobody can ask."""
+NOTING = 0.02
+"""Seconds in which they are noted: where no other recording follows, they may end later."""
 
 
 class OpenRanges:
@@ -44,10 +46,11 @@ class OpenRanges:
 
         record_function.__enter__, record_function.__exit__ = entered, left
 
-    def settle(self, all_threads: bool) -> None:
+    def settle(self, all_threads: bool, last: bool) -> None:
         """Call this before a recording is stopped: ends what is open, of all threads or of this one.
 
         With other threads at work, nothing new is noted from here on, and what they are in may end first.
+        `last`: no other recording follows.
         """
         import torch
 
@@ -58,4 +61,4 @@ class OpenRanges:
                 torch.ops.profiler._record_function_exit._RecordFunction(record.record)
         if all_threads and set(sys._current_frames()) - OURS - {threading.get_ident()}:
             torch._C._autograd._clear_callbacks()
-            sleep(IN_FLIGHT)
+            sleep(NOTING if last else IN_FLIGHT)

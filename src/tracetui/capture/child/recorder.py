@@ -194,7 +194,7 @@ class Recorder:
         with self._alone() as free:
             if free and self.whole is not None and self.seen == 0 and not self.over:
                 text = f"no step in {monotonic() - begun:.0f} s: that is kept unless steps come"
-                self._ranges.settle(all_threads=True)
+                self._ranges.settle(all_threads=True, last=False)
                 with self._quiet:
                     self.whole.stop()
                 self._stopped = True
@@ -310,7 +310,7 @@ class Recorder:
     def _drop(self, prof: torch.profiler.profile) -> None:
         """Stop a profiler whose recording nobody wants. Another one may begin soon."""
         if not self._stopped:
-            self._ranges.settle(self._all_threads)
+            self._ranges.settle(self._all_threads, last=False)
             with self._quiet:
                 prof.stop()
 
@@ -331,7 +331,7 @@ class Recorder:
         complete = self._complete()
         self._recorded = monotonic() - self._started
         if not self._stopped:
-            self._ranges.settle(self._all_threads)
+            self._ranges.settle(self._all_threads, last=True)
         with self._quiet:
             if not self._stopped:
                 if complete or (self.seen == 0 and not self.timed):
