@@ -7,15 +7,17 @@ import contextlib
 import ctypes
 import functools
 import os
+import re
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from . import device as devices
-from .channel import Channel, Failure, aside, flush, no_signals
+from .channel import OURS, Channel, Failure, aside, flush, no_signals
 from .ending import Ender, stop_timer
 from .export import failed_reading, write_files
 from .own import OwnProfilers
@@ -26,6 +28,7 @@ from .steps import Steps
 if TYPE_CHECKING:
     import torch
 
+FORKS = ("ignore", re.compile("This process .* is multi-threaded, use of fork"), DeprecationWarning, None, 0)
 MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
 LONGEST_WHOLE = 120.0
 """Seconds of a program without steps that are recorded, if nothing else is asked for."""
@@ -98,6 +101,7 @@ class Recorder:
         self._recorded = 0.0
         self._device = "cpu"
         self._stopped = False  # whether the profiler that runs has been stopped already
+        self._natives = 0  # threads that PyTorch's profiler has started
         self._has_run = False  # whether PyTorch's profiler has ever been started
         self._all_threads = False
         self._owner = 0  # the thread that a profiler of one thread belongs to
@@ -106,7 +110,7 @@ class Recorder:
         """Be told when the program ends, forks, or becomes another one."""
         atexit.register(self._at_exit)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
+            os.register_at_fork(before=self._before_fork, after_in_child=self._forked)
         self.channel.asked = self._asked
         if self.job["inherits"]:  # else what it prints has nowhere to go
             self.channel.left = self._abandoned
@@ -301,10 +305,12 @@ class Recorder:
         self._device = kind or devices.in_use().type
         self._owner = threading.get_ident()
         self._stopped = False
+        before = _threads()
         with _uninterrupted(), self._quiet, no_signals():
             prof = make_profiler(job, self._device, steps, self._all_threads)
             prof.start()
         self._has_run = True
+        self._natives = max(self._natives, _threads() - before)
         return prof
 
     def _drop(self, prof: torch.profiler.profile) -> None:
@@ -508,8 +514,18 @@ class Recorder:
     def _forked_off(self) -> bool:
         return os.getpid() != self._pid
 
+    def _before_fork(self) -> None:
+        """Python 3.12 warns where a process with threads forks: of ours there is nothing to say.
+
+        It does so after the hooks of the fork have run, or before.
+        """
+        _warn_of_forks()
+        if not self._forked_off() and 0 < _threads() <= 1 + len(OURS) + self._natives:
+            warnings.filters.insert(0, FORKS)  # type: ignore[attr-defined]
+
     def _forked(self) -> None:
         """In a process that the program forked: nothing of ours goes on."""
+        _warn_of_forks()
         atexit.unregister(self._at_exit)
         self.channel.close()
         running = None if self.over else self.prof or self.whole
@@ -557,6 +573,18 @@ def _end_without_destructors() -> None:
         on_exit, flush_all = libc.on_exit, libc.__cxa_atexit
         on_exit(libc._exit, None)
         flush_all(libc.fflush, None, None)  # before that
+
+
+def _warn_of_forks() -> None:
+    with contextlib.suppress(ValueError):
+        warnings.filters.remove(FORKS)  # type: ignore[attr-defined]
+
+
+def _threads() -> int:
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 0
 
 
 def _in_backward() -> bool:
