@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     import torch
 
 Job = dict[str, Any]
-NOISE = re.compile(rb"USDT:|ERROR: External init callback|\[W\d+ [^]]* (?:collection|record_function)\.cpp:")
+NOISE = re.compile(
+    rb"USDT:|ERROR: External init callback|ERROR:.* DeviceProperties\.cpp:"
+    rb"|\[W\d+ [^]]* (?:collection|record_function)\.cpp:"
+)
 """What torch 2.13 itself prints when a profiler starts or stops; the last in the middle of an operator."""
 
 
