@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.compare import compare
 from tracetui.trace import load
 
@@ -86,7 +86,7 @@ def main() -> None:
                 traces = [load(path) for path in paths]
                 loading.append((time.perf_counter() - begin) / 2)
                 begin = time.perf_counter()
-                found = compare(*map(Results, traces))
+                found = compare(*map(Part, traces))
                 comparing.append(time.perf_counter() - begin)
             matched = len(found.work.a) + len(found.calls.a)
             took, load_one = statistics.median(comparing), statistics.median(loading)

@@ -37,7 +37,7 @@ class Bare(App):
 Bare().run()
 """
 KEEPING = """
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.views.kept import judged, kept_overviews
 from tracetui.session.recording import Recording
 from tracetui.trace import load, saved
@@ -45,8 +45,8 @@ from tracetui.trace import load, saved
 trace = load({!r})
 Recording.prepare(trace)
 assert saved.save(trace) and Recording.keep_prepared(trace)
-results = Results(trace)
-print(len(list(judged(results))), len(list(kept_overviews(results))))
+part = Part(trace)
+print(len(list(judged(part))), len(list(kept_overviews(part))))
 """
 """What a first visit keeps."""
 LOADING = "from tracetui.trace import load; load({!r}); print('drawn-at-last')"

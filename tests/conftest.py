@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 from tracetui import trace
-from tracetui.analysis import results
+from tracetui.analysis import part
 from tracetui.compare import compare
 from tracetui.compare.model import Comparison
 from tracetui.compare.sides import Side
@@ -153,7 +153,7 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "load", load_once)
 
 
-_Results = lru_cache(maxsize=4)(results.Results)
+_Part = lru_cache(maxsize=4)(part.Part)
 _compare_each = compare.compare
 _compare = lru_cache(maxsize=4)(_compare_each)
 
@@ -166,5 +166,5 @@ def _compare_once(a: Any, b: Any) -> Comparison:
 @pytest.fixture
 def analysed_once(monkeypatch: pytest.MonkeyPatch, read_once: None) -> None:
     """Commands share what is found out about a trace, or two: for tests of several things that they say."""
-    monkeypatch.setattr(results, "Results", _Results)
+    monkeypatch.setattr(part, "Part", _Part)
     monkeypatch.setattr(compare, "compare", _compare_once)

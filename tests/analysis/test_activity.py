@@ -13,7 +13,7 @@ from tests.recorded import load
 from tracetui.analysis.idle.activity import activity_text, activity_texts, small_ops
 from tracetui.analysis.idle.causes import CAUSES, gap_causes
 from tracetui.analysis.idle.gaps import find_gaps
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.trace import Kind, Trace
 from tracetui.views.gaps_text import gaps_json, gaps_lines
 from tracetui.views.lines import plain_text
@@ -62,7 +62,7 @@ def test_one_thing_is_named_as_it_is(
 
 def test_text_and_json_say_it(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *BEFORE, *MANY, *AFTER)
-    results = Results(trace)
+    results = Part(trace)
     assert "5 ops, most in aten::add" in plain_text(gaps_lines(results, 110))
     (gap,) = gaps_json(results)["devices"][0]["gaps"]
     assert (gap["cpu"], gap["cpu_ops"], gap["cpu_most"]) == (None, 5, "aten::add")
@@ -89,7 +89,7 @@ def test_a_step_is_not_what_the_cpu_was_in(
     trace = trace_of(tmp_path, *BEFORE, *events, *AFTER)
     assert told(trace) == expected
     # The fields of files are about the slice that covers half of the gap: here the step.
-    (gap,) = gaps_json(Results(trace))["devices"][0]["gaps"]
+    (gap,) = gaps_json(Part(trace))["devices"][0]["gaps"]
     assert (gap["cpu"], gap["cpu_ops"], gap["cpu_most"]) == ("ProfilerStep#3", 0, None)
 
 
@@ -98,7 +98,7 @@ def test_ops_fill_a_gap_of_which_the_launch_takes_more(tmp_path: Path) -> None:
     late = (launch(190, 2, 100), kernel(300, 10, 2))
     trace = trace_of(tmp_path, *BEFORE, cpu("aten::mul", 110, 35), cpu("aten::add", 150, 30), *late)
     assert told(trace) == ("launch", 2, "2 ops, most in aten::mul")
-    (gap,) = gaps_json(Results(trace))["devices"][0]["gaps"]
+    (gap,) = gaps_json(Part(trace))["devices"][0]["gaps"]
     assert (gap["cpu"], gap["cpu_ops"], gap["cpu_most"]) == (None, 2, "aten::mul")
     trace = trace_of(tmp_path, *BEFORE, cpu("aten::mul", 110, 35), *late)
     assert told(trace) == ("launch", 0, "-")

@@ -13,9 +13,10 @@ from tests.kineto import Event, cpu, launch, run, step, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.idle.cpu_verdict import CpuTime, cpu_work, is_collective
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope
 from tracetui.analysis.steps.steps import summarize_steps
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.views.lines import plain_text
 from tracetui.views.steps import all_steps_json, steps_lines
 
@@ -88,15 +89,15 @@ def test_the_whole_is_not_the_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("length", "named"), [(10, True), (9.9, False)])
 def test_an_op_is_named_from_a_tenth_of_the_time_on(tmp_path: Path, length: float, named: bool) -> None:
     trace = trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, length))
-    assert ("most self time is aten::mm" in Results(trace).verdict().reason) == named
+    assert ("most self time is aten::mm" in verdict_of(Part(trace)).reason) == named
 
 
 def test_without_steps_the_recording(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 30), cpu("aten::add", 90, 10))
-    verdict = Results(trace).verdict()
+    verdict = verdict_of(Part(trace))
     assert (verdict.verdict, parts(verdict.cpu)) == ("CPU-only", (40, 0, 0, 60))
     assert "40% of the 100 µs of the recording is in ops, 60% is outside ops" in verdict.reason
-    part = Results(trace).within(range_scope(20_000, 60_000)).verdict()
+    part = verdict_of(Part(trace).within(range_scope(20_000, 60_000)))
     assert (part.verdict, parts(part.cpu)) == ("CPU-only", (10, 0, 0, 30))
 
 
@@ -172,8 +173,8 @@ def test_ops_of_a_hundred_thousand_levels(tmp_path: Path) -> None:
     deep = 100_000
     trace = trace_of(tmp_path, *(cpu(f"aten::f{i % 2}", i, 4 * deep - 2 * i) for i in range(deep)))
     begun = time.process_time()
-    results = Results(trace)
-    found = results.verdict().cpu
+    results = Part(trace)
+    found = verdict_of(results).cpu
     assert found is not None
     assert found.ops == found.span == 4 * deep * 1000
     assert time.process_time() - begun < 5

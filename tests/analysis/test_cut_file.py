@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, run, step
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope, step_scope
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import find_findings
 from tracetui.trace import Trace, load
 from tracetui.views.lines import plain_text
@@ -31,20 +33,20 @@ def cut(tmp_path: Path, *events: Event) -> Trace:
 
 @pytest.mark.parametrize("work", [(), WORK[:4], WORK[4:], WORK])
 def test_what_the_gpu_did_is_not_known(tmp_path: Path, work: tuple[Event, ...]) -> None:
-    results = Results(cut(tmp_path, *OPS, LOADER, *work))
+    results = Part(cut(tmp_path, *OPS, LOADER, *work))
     for part in (None, range_scope(0, 2_500_000), step_scope(results.trace, 1)):
-        verdict = results.within(part).verdict()
+        verdict = verdict_of(results.within(part))
         assert (verdict.verdict, verdict.busy_share, verdict.parts) == ("not known", None, ())
         assert verdict.reason.startswith("The file is cut off.")
     assert metric(summarize(results), "busy") is None
     text = plain_text(summary_lines(summarize(results), 100))
     assert "idle" not in text
     assert "0.0%" not in text
-    assert [row.number for row in results.steps().rows] == [0, 1, 2, 3]
+    assert [row.number for row in steps_of(results).rows] == [0, 1, 2, 3]
 
 
 def test_what_the_cpu_did_is(tmp_path: Path) -> None:
     trace = cut(tmp_path, *OPS, LOADER | {"dur": 280}, *WORK[:2])
-    (finding,) = find_findings(Results(trace))
+    (finding,) = find_findings(Part(trace))
     assert finding.title == "Data loading takes 7.1% of the steps"
     assert "launches" not in finding.text

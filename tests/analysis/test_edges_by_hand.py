@@ -18,9 +18,9 @@ from tracetui.analysis.idle.activity import activity_text, activity_texts, small
 from tracetui.analysis.idle.causes import CAUSES, gap_causes
 from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.idle.waited_for import waits_for_others
+from tracetui.analysis.part import Part, Scope
 from tracetui.analysis.rates.peaks import find_peak
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.scope import Scope, range_scope
+from tracetui.analysis.steps.scope import range_scope
 from tracetui.rules import Finding, find_findings
 from tracetui.rules.recording import _what_it_interrupts
 from tracetui.trace import Kind, Trace
@@ -31,7 +31,7 @@ TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 
 
 def found(trace: Trace, rule: str, scope: Scope | None = None) -> Finding | None:
-    every = find_findings(Results(trace).within(scope))
+    every = find_findings(Part(trace).within(scope))
     return next((finding for finding in every if finding.rule == rule), None)
 
 
@@ -467,7 +467,7 @@ def test_the_op_that_the_profiler_interrupts_may_be_the_first_of_all(tmp_path: P
     op, flush = (next(i for i in range(len(trace)) if trace.name_of(i) == name) for name in
                  ("aten::mm", "Buffer Flush"))  # fmt: skip
     assert op == 0
-    told = _what_it_interrupts(Results(trace), np.array([flush]), 0, 100_000)
+    told = _what_it_interrupts(Part(trace), np.array([flush]), 0, 100_000)
     assert told[:2] == (flush, ", inside aten::mm")
 
 

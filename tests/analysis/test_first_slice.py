@@ -12,7 +12,8 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 from tracetui.analysis.calls import flow
 from tracetui.analysis.calls.ancestors import covering, op_around
 from tracetui.analysis.calls.chain import launch_chain, launched_by
-from tracetui.analysis.results import Results
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.part import Part
 from tracetui.timeline.navigate import linked
 from tracetui.trace import Trace
 from tracetui.views.event import event_facts
@@ -106,7 +107,7 @@ def test_an_event_before_all_changes_nothing_of_the_others(family: str, tmp_path
 @pytest.mark.parametrize("family", FAMILIES)
 def test_gaps_are_the_same_with_an_event_before_all(family: str, tmp_path: Path) -> None:
     def gaps(*events: Event) -> list[Any]:
-        results = Results(trace_of(tmp_path, *events))
-        return records(pick(gap_columns(results), JSON), np.arange(len(results.gaps())))
+        results = Part(trace_of(tmp_path, *events))
+        return records(pick(gap_columns(results), JSON), np.arange(len(gaps_of(results))))
 
     assert gaps(BEFORE, *FAMILIES[family]) == gaps(*FAMILIES[family])

@@ -11,7 +11,10 @@ from tracetui.analysis.calls.launches import find_launches
 from tracetui.analysis.idle.causes import CAUSES, gap_causes
 from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.idle.initialisation import first_calls, first_ops
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import Finding, find_findings
 from tracetui.timeline.busy import busy_of, overall
 from tracetui.trace import Kind, Trace
@@ -20,7 +23,7 @@ from tracetui.views.summary import metric, summarize, summary_json
 
 
 def found(trace: Trace, rule: str) -> list[Finding]:
-    return [finding for finding in find_findings(Results(trace)) if finding.rule == rule]
+    return [finding for finding in find_findings(Part(trace)) if finding.rule == rule]
 
 
 def pieces(trace: Trace) -> dict[str, int]:
@@ -48,7 +51,7 @@ def test_a_long_first_launch_is_initialisation(tmp_path: Path) -> None:
     assert finding.title == "First calls on the GPU cost 600 ms of idle time, 86% of the recording"
     assert "cudaLaunchKernel (600 ms)" in finding.text
     assert not found(trace, "short_calls")
-    verdict = Results(trace).verdict()
+    verdict = verdict_of(Part(trace))
     assert verdict.left_out == (("initialisation", 600_000_000),)
     assert verdict.reason.startswith("Most of the recording is not counted: 600 ms of initialisation. ")
     assert "of the 101 ms of the recording that count" in verdict.reason
@@ -143,10 +146,10 @@ def test_marks_of_synchronisation_are_no_device_work(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *marks, *run(500, 10, 1, name="gemm"))
     (gaps,) = find_gaps(trace)
     assert (gaps.busy, gaps.events) == (10_000, 1)
-    told = summary_json(summarize(Results(trace)))
+    told = summary_json(summarize(Part(trace)))
     assert [top["name"] for top in told["top"]] == ["gemm"]
     assert told["whole"]["busy_ns"] == 10_000
-    for finding in find_findings(Results(trace)):
+    for finding in find_findings(Part(trace)):
         assert "Sync" not in finding.text + finding.title
 
 
@@ -164,8 +167,8 @@ def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
 def test_the_ends_of_a_step_count(tmp_path: Path) -> None:
     """11 us of device work in 33.7 ms are not compute-bound."""
     trace = trace_of(tmp_path, step(1, 0, 33_700), *run(20_000, 5, 1), *run(20_005, 6, 2))
-    summary = summarize(Results(trace))
-    verdict = summary.results.verdict()
+    summary = summarize(Part(trace))
+    verdict = verdict_of(summary.part)
     assert verdict.verdict == "overhead-bound"
     assert verdict.busy_share == pytest.approx(11 / 33_700)
     for name in ("busy", "step-busy", "device-busy"):
@@ -181,10 +184,10 @@ def test_the_lead_in_counts_where_every_step_has_it(tmp_path: Path) -> None:
             events += [step(n, 500 * n, 500), *run(500 * n + front, 500 - front, n + 1)]
         return events
 
-    verdict = Results(trace_of(tmp_path, *loop(10))).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *loop(10))))
     assert verdict.left_out == (("lead-in", 300_000),)
     assert verdict.busy_share == pytest.approx(1670 / 1700)
-    verdict = Results(trace_of(tmp_path, *loop(290))).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *loop(290))))
     assert verdict.left_out == ()
     assert verdict.busy_share == pytest.approx((200 + 3 * 210) / 2000)
 
@@ -192,7 +195,7 @@ def test_the_lead_in_counts_where_every_step_has_it(tmp_path: Path) -> None:
 def test_copies_bind(tmp_path: Path) -> None:
     events: list[Event] = [step(0, 0, 1000)]
     events += [launch(0, 1, 2, "cudaMemcpyAsync"), memcpy(5, 940, 1), launch(6, 2), kernel(945, 55, 2)]
-    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *events)))
     assert verdict.verdict == "copy-bound"
     assert verdict.share("copies") == pytest.approx(0.94)
 
@@ -223,7 +226,7 @@ def test_one_union_for_overview_and_gaps(tmp_path: Path) -> None:
 def test_work_in_flight_is_told_apart(tmp_path: Path) -> None:
     early = [kernel(400, 50, 90), kernel(450, 50, 91)]  # launched before the recording
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 20), *early, *run(520, 480, 1))
-    verdict = Results(trace).verdict()
+    verdict = verdict_of(Part(trace))
     assert verdict.left_out == (("in flight", 400_000),)
     assert "400 µs at the beginning, with work queued and nothing recorded running" in verdict.reason
     assert verdict.verdict == "compute-bound"
@@ -232,7 +235,7 @@ def test_work_in_flight_is_told_apart(tmp_path: Path) -> None:
 def test_a_stream_that_begins_later_is_not_the_beginning_of_the_recording(tmp_path: Path) -> None:
     """Nothing says what its first kernel waited for, after the device had worked, and stood idle."""
     events = [cpu("aten::mm", 0, 20), *run(20, 480, 1), launch(300, 2), kernel(900, 100, 2, stream=9)]
-    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *events)))
     assert "at the beginning" not in verdict.reason
     assert verdict.causes[CAUSES.index("queued")] == 400_000
 
@@ -240,9 +243,9 @@ def test_a_stream_that_begins_later_is_not_the_beginning_of_the_recording(tmp_pa
 def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path: Path) -> None:
     touched = kernel(500, 1, 90) | {"pid": 1, "args": {"device": 1, "stream": 7, "correlation": 90}}
     trace = trace_of(tmp_path, launch(0, 1), kernel(0, 1000, 1), touched)
-    results = Results(trace)
-    assert results.verdict().busy_share == 1.0
-    assert results.steps().whole.busy == 1_001_000  # in the table it counts
+    results = Part(trace)
+    assert verdict_of(results).busy_share == 1.0
+    assert steps_of(results).whole.busy == 1_001_000  # in the table it counts
     assert metric(summarize(results), "device-busy") == 1.0
 
 
@@ -257,7 +260,7 @@ def test_after_the_last_launch_the_ops_of_every_thread_count(tmp_path: Path) -> 
         cpu("aten::mm", 1000, 100),
         backward,
     )
-    causes = dict(Results(trace).steps().rows[1].window_causes)
+    causes = dict(steps_of(Part(trace)).rows[1].window_causes)
     assert (causes["dispatch"], causes["host"]) == (700_000, 300_000)
 
 
@@ -268,7 +271,7 @@ def test_who_else_is_on_the_gpu_is_asked_by_its_own_command(tmp_path: Path, name
     events = [step(0, 0, 1000)]
     for n in range(8):
         events += [launch(5 + n, n, 1, name), kernel(20 + 120 * n, 20, n)]
-    (finding,) = (f for f in find_findings(Results(trace_of(tmp_path, *events))) if f.rule == "little_use")
+    (finding,) = (f for f in find_findings(Part(trace_of(tmp_path, *events))) if f.rule == "little_use")
     assert said in finding.advice
 
 
@@ -286,9 +289,9 @@ def test_the_steps_of_one_of_two_processes(tmp_path: Path) -> None:
         device = {"device": 1} if event["cat"] == "kernel" else {}
         args = event["args"] | {"correlation": event["args"].get("correlation", 0) + 100} | device
         other.append(event | {"pid": event["pid"] + 1, "args": args})
-    results = Results(trace_of(tmp_path, *one, *other))
-    assert [row.number for row in results.steps().rows] == [0, 1, 2]
-    assert results.step_table().source == "ProfilerStep of one process"
+    results = Part(trace_of(tmp_path, *one, *other))
+    assert [row.number for row in steps_of(results).rows] == [0, 1, 2]
+    assert step_table_of(results).source == "ProfilerStep of one process"
     assert not [finding for finding in find_findings(results) if "idle" in finding.rule]
 
 

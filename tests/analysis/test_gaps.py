@@ -15,8 +15,10 @@ from tests.recorded import load
 
 from tracetui.analysis.idle.causes import CAUSES, cause_totals, gap_causes, lead_in_causes
 from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import clip, find_gaps, without_work_text
-from tracetui.analysis.results import Results
+from tracetui.analysis.idle.split import causes_of
+from tracetui.analysis.part import Part
 from tracetui.rules import find_findings
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.views.explain import explain
@@ -222,8 +224,8 @@ def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
     first, second = (launch(10, 1), kernel(20, 80, 1)), (launch(200, 2), kernel(210, 10, 2))
     other = cpu("autograd::engine::evaluate_function: AddBackward0", 110, backward) | {"tid": 77}
     elsewhere = cpu("aten::add", 110, 90) | {"pid": 5, "tid": 5}  # of another process
-    results = Results(trace_of(tmp_path, *first, other, elsewhere, *second))
-    assert results.causes().others.tolist() == [backward * 1000]
+    results = Part(trace_of(tmp_path, *first, other, elsewhere, *second))
+    assert causes_of(results).others.tolist() == [backward * 1000]
     says = "launching thread outside any op" if said else "the CPU was outside any op"
     (report,) = gap_report(results)
     told = (cause_text(results, 0), plain_text(gaps_lines(results, 100)), causes_markdown(report))
@@ -233,12 +235,12 @@ def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
     )
     (finding,) = [f for f in find_findings(results) if f.rule == "overhead_bound"]
     assert (longer in finding.text) is said
-    why = " ".join(explain(results.trace, int(results.gaps().after[0])).why)
+    why = " ".join(explain(results.trace, int(gaps_of(results).after[0])).why)
     assert (longer in why) is said
 
 
 def test_without_ops_nothing_is_outside_of_them(tmp_path: Path) -> None:
-    results = Results(trace_of(tmp_path, launch(10, 1), kernel(20, 80, 1), launch(200, 2), kernel(210, 9, 2)))
+    results = Part(trace_of(tmp_path, launch(10, 1), kernel(20, 80, 1), launch(200, 2), kernel(210, 9, 2)))
     told = (
         cause_text(results, 0),
         *(plain_text(lines) for lines in (gaps_lines(results, 100), summary_lines(summarize(results), 100))),
@@ -305,16 +307,16 @@ def waiting(mark: bool, after: float, **args: Any) -> list[dict[str, Any]]:
 def test_what_a_stream_was_told_to_wait_for(
     tmp_path: Path, mark: bool, after: float, args: dict[str, Any], text: str
 ) -> None:
-    results = Results(trace_of(tmp_path, *waiting(mark, after, **args)))
-    gap = int(np.argmax(results.gaps().start))
+    results = Part(trace_of(tmp_path, *waiting(mark, after, **args)))
+    gap = int(np.argmax(gaps_of(results).start))
     assert cause_text(results, gap) == f"queued: {text}"
 
 
 def test_a_wait_before_the_last_launch_of_its_stream_holds_nothing_up(tmp_path: Path) -> None:
     # Another kernel of stream 7 was launched after the wait: it is that which waited.
     events = [*waiting(True, 142), launch(45, 4), kernel(301, 0.5, 4, name="first")]
-    results = Results(trace_of(tmp_path, *events))
-    gap = int(np.argmax(results.gaps().start))
+    results = Part(trace_of(tmp_path, *events))
+    gap = int(np.argmax(gaps_of(results).start))
     assert "had to wait" not in cause_text(results, gap)
 
 
@@ -331,8 +333,8 @@ def test_a_record_that_the_trace_does_not_have_is_not_another(tmp_path: Path) ->
     for event in events:
         if event["args"].get("correlation") == 51:
             event["args"]["correlation"] = 53
-    results = Results(trace_of(tmp_path, *events))
-    assert "had to wait" not in cause_text(results, int(np.argmax(results.gaps().start)))
+    results = Part(trace_of(tmp_path, *events))
+    assert "had to wait" not in cause_text(results, int(np.argmax(gaps_of(results).start)))
 
 
 def test_unknown_events_with_the_ids_of_launches_are_what_ran(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from tracetui.analysis.calls.chain import launch_chain
 from tracetui.analysis.calls.flow import place_of
 from tracetui.analysis.calls.graphs import TITLE, is_annotated, module_of, with_module_lanes
 from tracetui.analysis.calls.launches import find_launches
-from tracetui.analysis.results import Results
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope
 from tracetui.rules import find_findings
 from tracetui.timeline.layout import Of, lay_out
@@ -191,15 +192,15 @@ def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
         assert getattr(trace, column)[: len(before)].tolist() == getattr(before, column).tolist(), column
     assert trace.lanes[: len(before.lanes)] == before.lanes
     assert averages(trace).rows() == averages(before).rows()
-    assert Results(trace).gaps().duration.tolist() == Results(before).gaps().duration.tolist()
+    assert gaps_of(Part(trace)).duration.tolist() == gaps_of(Part(before)).duration.tolist()
     assert int(np.count_nonzero(trace.kind == Kind.OTHER)) == len(trace) - len(before)
 
 
 def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) -> None:
     by_module = "the averages by module split its time"
-    found = {finding.rule: finding for finding in find_findings(Results(annotated(tmp_path)))}
+    found = {finding.rule: finding for finding in find_findings(Part(annotated(tmp_path)))}
     assert by_module in found["cuda_graphs"].advice
-    sample = find_findings(Results(load(SAMPLES / "mlp_cuda_graph.json.gz")))
+    sample = find_findings(Part(load(SAMPLES / "mlp_cuda_graph.json.gz")))
     advice = next(finding.advice for finding in sample if finding.rule == "cuda_graphs")
     assert by_module not in advice
     assert "Per-op tables cannot split a graph's time" in advice

@@ -16,10 +16,13 @@ from tracetui.analysis import devices
 from tracetui.analysis.idle import split as split_module
 from tracetui.analysis.idle.causes import CAUSES, gap_causes
 from tracetui.analysis.idle.exposed_time import alone_within, exposed_communication
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union, clip
-from tracetui.analysis.idle.split import Split
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.steps import StepRow
+from tracetui.analysis.idle.split import Split, causes_of, split_of
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_windows_of
+from tracetui.analysis.steps.steps import StepRow, steps_of
+from tracetui.analysis.verdicts import earlier_share_of, judged_times_of
 from tracetui.rules import find_findings, model, start, use
 from tracetui.trace import Kind, Trace
 from tracetui.trace.lanes import _device_indices
@@ -57,30 +60,30 @@ def at_random(seed: int, gpus: int = 6, steps: int = 7) -> Iterator[Event]:
 
 def everything(trace: Trace) -> list[object]:
     """What is found of a trace, device by device and of all together."""
-    results = Results(trace)
-    split, (low, high) = results.split(), results.step_windows()
+    results = Part(trace)
+    split, (low, high) = split_of(results), step_windows_of(results)
     copies = np.flatnonzero(trace.is_kind(Kind.MEMCPY))
     end = trace.start[copies] + trace.duration[copies]
     alone = (
         exposed_communication(trace).within(low, high),
         alone_within(trace, copies, trace.start[copies], end),
     )
-    causes = results.causes()
+    causes = causes_of(results)
     arrays = [
         split.within(low, high),
         *split.of_all(low, high),
         split.idle_within(low, high),
         split.gaps_within(low, high),
         split.lead_ins(low, high),
-        results.judged_times(),
+        judged_times_of(results),
         *alone,
         *(getattr(causes, name) for name in ("pieces", "cause", "launch", "op", "step", "others")),
         causes.waited_for,
-        *(getattr(results.gaps(), name) for name in ("device", "start", "duration", "before", "after")),
+        *(getattr(gaps_of(results), name) for name in ("device", "start", "duration", "before", "after")),
     ]
-    rows = (*results.steps().rows, results.steps().outside, results.steps().whole)
+    rows = (*steps_of(results).rows, steps_of(results).outside, steps_of(results).whole)
     said = [(f.title, f.text, f.evidence) for f in find_findings(results)]
-    return [*(array.tolist() for array in arrays), results.earlier_share(), *map(figures, rows), said]
+    return [*(array.tolist() for array in arrays), earlier_share_of(results), *map(figures, rows), said]
 
 
 def figures(row: StepRow) -> object:
@@ -131,7 +134,7 @@ def test_times_too_far_apart_for_one_axis(tmp_path: Path) -> None:
     events = [kernel(at, 5, 100 * gpu, pid=gpu) for at in starts for gpu in range(16)]
     trace = trace_of(tmp_path, *events)
     assert len(devices.side_by_side(trace)) > 1
-    gaps = Results(trace).gaps()
+    gaps = gaps_of(Part(trace))
     assert [len(device) for device in gaps.devices] == [3] * 16
     assert (gaps.duration > 0).all()
 
@@ -188,7 +191,7 @@ def test_each_of_many_takes_the_same(tmp_path: Path, made: Callable[[int], list[
 
     def calls(count: int) -> int:
         trace = trace_of(tmp_path, *made(count))
-        return calls_of(lambda: summary_lines(summarize(Results(trace)), 110))
+        return calls_of(lambda: summary_lines(summarize(Part(trace)), 110))
 
     calls(10)  # what is imported and cached at the first time
     few, more, many = (calls(count) for count in (100, 200, 400))
@@ -204,13 +207,13 @@ def test_first_uses_of_many_names_are_those_of_one_after_the_other(tmp_path: Pat
         for at in random.integers(0, 400, 40).tolist()
     ]
     loads = [cpu("Lazy Function Loading", 37 * n, 30, "overhead") | {"tid": n % 3} for n in range(10)]
-    results = Results(trace_of(tmp_path, *events, *loads, *run(420, 5, 1)))
+    results = Part(trace_of(tmp_path, *events, *loads, *run(420, 5, 1)))
     trace, calls = results.trace, np.flatnonzero(results.trace.kind == int(Kind.RUNTIME))
 
     def lost(names: list[str]) -> int:
         times = busy_union(trace, calls[[trace.name_of(i) in names for i in calls.tolist()]])
         return int(
-            results.split().idle_within(times.start, times.end)[:, CAUSES.index("initialisation")].sum()
+            split_of(results).idle_within(times.start, times.end)[:, CAUSES.index("initialisation")].sum()
         )
 
     told: list[str] = []
@@ -227,12 +230,12 @@ def test_first_uses_of_many_names_are_those_of_one_after_the_other(tmp_path: Pat
 def test_what_is_not_told_is_not_put_into_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told, words = [], use._idle_text
 
-    def text(results: Results, idle: use.IdleDevice) -> str:
+    def text(results: Part, idle: use.IdleDevice) -> str:
         told.append(idle.gaps.device)
         return words(results, idle)
 
     monkeypatch.setattr(use, "_idle_text", text)
-    results = Results(trace_of(tmp_path, *gpus(50)))
+    results = Part(trace_of(tmp_path, *gpus(50)))
     (found,) = (finding for finding in find_findings(results) if finding.rule == "little_use")
     assert found.title.endswith("; 49 others are alike")
     assert len(told) == 1

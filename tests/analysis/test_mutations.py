@@ -20,7 +20,7 @@ from tracetui.analysis.calls.launches import find_launches, short_kernels
 from tracetui.analysis.calls.pytorch_times import pytorch_times
 from tracetui.analysis.idle.causes import cause_totals, gap_causes, lead_in_causes
 from tracetui.analysis.idle.gaps import find_gaps
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.trace.unknown import idle_known
@@ -110,7 +110,7 @@ def check(trace: Trace) -> None:
         assert sum(parts) == getattr(steps.whole, name), name
     launches = find_launches(trace)
     short_kernels(trace, launches)
-    results = Results(trace)
+    results = Part(trace)
     summary = summarize(results)
     json.loads(dumps(summary_json(summary)))
     assert all(sum(len(t) for t, _ in line) <= 90 for line in summary_lines(summary, 80))

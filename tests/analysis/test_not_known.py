@@ -8,8 +8,12 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import without_work_text
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.compare.compare import compare
 from tracetui.rules import find_findings
 from tracetui.views.lines import plain_text
@@ -38,20 +42,20 @@ def steps(late: float = 0, *, kernels: bool = True, pageable: bool = False) -> l
 @pytest.mark.parametrize("pageable", [False, True])
 @pytest.mark.parametrize("late", [-1500, -400, 400, 1500])
 def test_a_clock_that_is_off_leaves_no_verdict(tmp_path: Path, late: float, pageable: bool) -> None:
-    results = Results(trace_of(tmp_path, *steps(late, pageable=pageable)))
-    verdict = results.verdict()
+    results = Part(trace_of(tmp_path, *steps(late, pageable=pageable)))
+    verdict = verdict_of(results)
     assert (verdict.verdict, verdict.busy_share, verdict.parts) == ("not known", None, ())
     assert "the clocks of CPU and GPU differ" in verdict.reason
     assert not find_findings(results)
-    assert not results.gaps().devices
+    assert not gaps_of(results).devices
     text = plain_text(summary_lines(summarize(results), 100))
     assert "dispatch" not in text
-    assert [row.window_length for row in results.steps().rows] == [1_000_000, 1_000_000, 1_000_000, 990_000]
+    assert [row.window_length for row in steps_of(results).rows] == [1_000_000, 1_000_000, 1_000_000, 990_000]
 
 
 @pytest.mark.parametrize("late", [-6, 0, 6, 40])
 def test_a_clock_that_is_right_or_hardly_off_has_one(tmp_path: Path, late: float) -> None:
-    verdict = Results(trace_of(tmp_path, *steps(late))).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *steps(late))))
     assert verdict.verdict == "overhead-bound"
 
 
@@ -68,7 +72,7 @@ def test_a_copy_whose_call_does_not_wait_but_the_next_one(
         events.append(memcpy(at + 860, 2, 2 * n + 2, "DtoH (Device -> Pageable)"))
         wait = waits_until - 40
         events.append(cpu("cudaStreamSynchronize", at + 40, wait, "cuda_runtime", correlation=900 + n))
-    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *events)))
     assert (verdict.verdict != "not known") is known
 
 
@@ -76,12 +80,12 @@ def test_a_wait_for_one_of_two_devices_says_nothing_of_the_other(tmp_path: Path)
     """The other one still has a kernel of 5 ms to do."""
     args = {"correlation": 900, "device": 1, "stream": 7}
     other = [launch(3000, 900), kernel(3010, 5000, 900, pid=1, args=args)]
-    assert Results(trace_of(tmp_path, *steps(), *other)).verdict().busy_share is not None
+    assert verdict_of(Part(trace_of(tmp_path, *steps(), *other))).busy_share is not None
 
 
 def test_kernels_that_are_missing_leave_no_verdict(tmp_path: Path) -> None:
-    results = Results(trace_of(tmp_path, *steps(kernels=False)))
-    verdict = results.verdict()
+    results = Part(trace_of(tmp_path, *steps(kernels=False)))
+    verdict = verdict_of(results)
     assert (verdict.verdict, verdict.busy_share) == ("not known", None)
     assert verdict.reason == (
         "40 launches of kernels, but not what they ran: those kernels are missing from the trace. So it is "
@@ -93,15 +97,15 @@ def test_kernels_that_are_missing_leave_no_verdict(tmp_path: Path) -> None:
 def test_what_is_captured_or_still_to_run_is_not_missing(tmp_path: Path) -> None:
     """Launches in a capture run nothing; those at the end run after the recording."""
     begin = cpu("cudaStreamBeginCapture", 1, 2, "cuda_runtime", correlation=800)
-    assert Results(trace_of(tmp_path, begin, *steps(kernels=False))).verdict().busy_share is not None
+    assert verdict_of(Part(trace_of(tmp_path, begin, *steps(kernels=False)))).busy_share is not None
     late = [launch(5000 + 10 * n, 2000 + n) for n in range(100)]
-    assert Results(trace_of(tmp_path, *steps(), *late)).verdict().verdict != "not known"
+    assert verdict_of(Part(trace_of(tmp_path, *steps(), *late))).verdict != "not known"
 
 
 def test_what_is_missing_is_not_compared(tmp_path: Path) -> None:
-    whole = Results(trace_of(tmp_path, *steps()))
+    whole = Part(trace_of(tmp_path, *steps()))
     for events, note in ((steps(kernels=False), "B lost the kernels of 40 launches"), (steps(1500), "")):
-        found = compare(whole, Results(trace_of(tmp_path, *events)))
+        found = compare(whole, Part(trace_of(tmp_path, *events)))
         assert not found.explanations
         assert not found.idle
         assert found.metrics["busy_share"].b is None
@@ -121,7 +125,7 @@ def test_old_traces_record_annotations_as_operators(tmp_path: Path) -> None:
             cpu(names[1], 820, 100, "Operator"),
         ]
         work = [launch(10, 1), kernel(20, 20, 1), launch(900, 2), kernel(910, 20, 2)]
-        verdict = Results(trace_of(tmp_path, *events, *work)).verdict()
+        verdict = verdict_of(Part(trace_of(tmp_path, *events, *work)))
         return {c: t // 1000 for c, t in zip(CAUSES, verdict.causes, strict=True) if t}
 
     assert causes("save", "aten::mm")["host"] > 780
@@ -139,7 +143,7 @@ def test_a_wait_in_an_annotation_of_an_old_trace_is_in_no_op(tmp_path: Path) -> 
             at = 1000 * n
             events += [cpu(around, at, 990, "Operator"), cpu("aten::mm", at + 10, 20, "Operator")]
             events += [launch(at + 15, n), kernel(at + 25, 300, n), cpu(SYNC, at + 40, 300, "Runtime")]
-        return {finding.rule for finding in find_findings(Results(trace_of(tmp_path, *events)))}
+        return {finding.rule for finding in find_findings(Part(trace_of(tmp_path, *events)))}
 
     assert {"explicit_waits", "blocking_calls"} & findings("ProfilerStep#1") == {"explicit_waits"}
     assert {"explicit_waits", "blocking_calls"} & findings("aten::item") == {"blocking_calls"}
@@ -150,7 +154,7 @@ def test_a_wait_in_an_annotation_of_an_old_trace_is_in_no_op(tmp_path: Path) -> 
 )
 def test_waits_of_other_backends(call: str, tmp_path: Path) -> None:
     events = [cpu(call, 20, 400, "privateuse1_runtime"), launch(900, 2), kernel(910, 20, 2)]
-    verdict = Results(trace_of(tmp_path, launch(10, 1), kernel(20, 390, 1), *events)).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, launch(10, 1), kernel(20, 390, 1), *events)))
     assert verdict.causes[CAUSES.index("sync")] > 0
 
 
@@ -162,9 +166,9 @@ def test_events_that_may_be_a_devices(tmp_path: Path) -> None:
         "No event here has the category of a kernel, a copy or a memset. Whether 4 events of other "
         "categories (gpu_op) run on a device is not known."
     )
-    only_cpu = Results(trace_of(tmp_path, *ops, cpu("x", 90, 5, "glow_thing"))).verdict()
+    only_cpu = verdict_of(Part(trace_of(tmp_path, *ops, cpu("x", 90, 5, "glow_thing"))))
     assert only_cpu.reason.startswith("Only the CPU was recorded.")
-    assert Results(trace_of(tmp_path, *ops, *other)).verdict().reason.startswith(said)
+    assert verdict_of(Part(trace_of(tmp_path, *ops, *other))).reason.startswith(said)
     assert without_work_text(trace_of(tmp_path, *other)) == said
 
 
@@ -177,12 +181,12 @@ def test_steps_whose_gpu_work_was_not_recorded_do_not_count(
     def there(event: Event) -> bool:
         return event["cat"] not in ("kernel", "gpu_memcpy") or 1000 * first <= event["ts"] < 1000 * last
 
-    results = Results(trace_of(tmp_path, *filter(there, steps())))
-    table, whole = results.step_table(), Results(trace_of(tmp_path, *steps()))
+    results = Part(trace_of(tmp_path, *filter(there, steps())))
+    table, whole = step_table_of(results), Part(trace_of(tmp_path, *steps()))
     assert (table.number.tolist(), table.unrecorded) == (kept, 4 - len(kept))
-    share = whole.verdict().busy_share
+    share = verdict_of(whole).busy_share
     assert share is not None
-    assert results.verdict().busy_share == pytest.approx(share, abs=0.01)
+    assert verdict_of(results).busy_share == pytest.approx(share, abs=0.01)
     text = plain_text(summary_lines(summarize(results), 100))
     assert f"{4 - len(kept)} more steps: what they launch is not in the trace, or not all." in text
     assert ("10 launches, of which nothing else is in the trace" in text) == (first == 1)
@@ -192,5 +196,5 @@ def test_steps_whose_gpu_work_was_not_recorded_do_not_count(
 def test_a_step_in_which_a_graph_is_captured_was_recorded(tmp_path: Path) -> None:
     events = [e for e in steps() if e["cat"] != "kernel" or e["ts"] >= 1000]
     capture = cpu("cudaStreamBeginCapture", 12, 2, "cuda_runtime", correlation=998)
-    table = Results(trace_of(tmp_path, capture, *events)).step_table()
+    table = step_table_of(Part(trace_of(tmp_path, capture, *events)))
     assert (len(table), table.unrecorded) == (4, 0)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import Finding, find_findings
 from tracetui.trace import Trace, load
 from tracetui.views.lines import plain_text
@@ -46,8 +47,8 @@ def alike(tmp_path: Path, devices: int, busy: float, op: float = 0) -> Trace:
 def test_the_verdict_speaks_of_all(
     tmp_path: Path, devices: int, busy: float, op: float, said: tuple[str, str]
 ) -> None:
-    results = Results(alike(tmp_path, devices, busy, op))
-    reason, text = results.verdict().reason, plain_text(summary_lines(summarize(results), 200))
+    results = Part(alike(tmp_path, devices, busy, op))
+    reason, text = verdict_of(results).reason, plain_text(summary_lines(summarize(results), 200))
     who = "The GPU is" if devices == 1 else "Taken together, the 2 GPUs are"
     assert reason.startswith(f"{who} busy ")
     assert [f" {words} " in reason for words in said] == [devices == 1, devices == 2]
@@ -55,7 +56,7 @@ def test_the_verdict_speaks_of_all(
 
 
 def found(trace: Trace, rule: str) -> Finding:
-    return next(finding for finding in find_findings(Results(trace)) if finding.rule == rule)
+    return next(finding for finding in find_findings(Part(trace)) if finding.rule == rule)
 
 
 def waiting(tmp_path: Path, devices: int, call: str, op: str) -> Trace:
@@ -149,7 +150,7 @@ def test_streams_that_take_turns_are_those_of_a_device(tmp_path: Path) -> None:
             at, stream = 1000 + 100 * n, 7 + n % 2
             events.append(launch(10 * n + 3 * device, 2 * n + device + 1, 2))
             events.append(on(device, at, 90, 2 * n + device + 1, stream=stream) | {"tid": stream})
-    both = [x for x in find_findings(Results(trace_of(tmp_path, *events))) if x.rule == "streams_in_turn"]
+    both = [x for x in find_findings(Part(trace_of(tmp_path, *events))) if x.rule == "streams_in_turn"]
     assert [x.device for x in both] == ["GPU 0", "GPU 1"]
     assert [x.title for x in both] == [
         f"Kernels of 2 streams of GPU {n} take turns and hardly ever overlap" for n in range(2)
@@ -167,7 +168,7 @@ def test_what_is_said_of_each_device(tmp_path: Path) -> None:
             i = 10 * n + 2 * device + 1
             events += [*runs(device, start + 520 + device, 200, i), *runs(device, start + 800, 1, i + 1)]
         events.append(cpu("cudaDeviceSynchronize", start + 530, 200, "cuda_runtime"))
-    both = [x for x in find_findings(Results(trace_of(tmp_path, *events))) if x.rule == "overhead_bound"]
+    both = [x for x in find_findings(Part(trace_of(tmp_path, *events))) if x.rule == "overhead_bound"]
     assert [x.device for x in both] == ["GPU 0", "GPU 1"]
     for n, finding in enumerate(both):
         assert "8 of 16 kernels, copies and memsets of all GPUs take less time" in finding.text
@@ -177,7 +178,7 @@ def test_what_is_said_of_each_device(tmp_path: Path) -> None:
 
 def test_a_wait_for_one_of_two_devices() -> None:
     """Each GPU is idle while data is copied to the other one, from pageable memory."""
-    results = Results(load(DATA / "host_copies.json.gz"))
+    results = Part(load(DATA / "host_copies.json.gz"))
     idle = [x for x in find_findings(results) if x.rule == "idle_time"]
     assert [x.device for x in idle] == ["GPU 0", "GPU 1"]
     assert all("the CPU had waited for a GPU and then had to launch again" in x.text for x in idle)

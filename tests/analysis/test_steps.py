@@ -16,8 +16,9 @@ from tracetui.analysis.idle import kinds
 from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.idle.kinds import communicates, is_communication
 from tracetui.analysis.idle.verdict import Verdict, judge
+from tracetui.analysis.part import NO_STEP
 from tracetui.analysis.steps import steps as steps_module
-from tracetui.analysis.steps.scope import NO_STEP, find_steps, range_scope, step_of, step_scope
+from tracetui.analysis.steps.scope import find_steps, range_scope, step_of, step_scope
 from tracetui.analysis.steps.steps import Steps, step_windows, summarize_steps
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 

@@ -14,12 +14,11 @@ from tracetui.analysis.calls.memory import change
 from tracetui.analysis.idle.causes import CAUSES, gap_causes, lead_in_causes
 from tracetui.analysis.idle.exposed_time import alone_within, exposed_communication
 from tracetui.analysis.idle.gaps import clip, find_gaps
-from tracetui.analysis.idle.split import COLUMNS
+from tracetui.analysis.idle.split import COLUMNS, causes_of
 from tracetui.analysis.idle.verdict import OF_STEPS, PARTS, VERDICTS, judge
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import WHOLE, Part
 from tracetui.analysis.steps.scope import (
     NEVER,
-    WHOLE,
     find_steps,
     launch_times,
     members,
@@ -524,14 +523,14 @@ def test_memory(tmp_path: Path) -> None:
 
 def test_the_causes_of_a_part_of_a_gap(tmp_path: Path) -> None:
     """The gap lasts from 100 to 199 us; its launch begins at 190 and takes what is left."""
-    results = Results(trace_of(tmp_path, *BEFORE, launch(190, 2), kernel(199, 10, 2)))
+    results = Part(trace_of(tmp_path, *BEFORE, launch(190, 2), kernel(199, 10, 2)))
     for low, high, host, on_its_way in (
         (100, 199, 90, 9),
         (150, 209, 40, 9),
         (50, 150, 50, 0),
         (120, 195, 70, 5),
     ):
-        found = results.within(range_scope(low * 1000, high * 1000)).causes().pieces[0]
+        found = causes_of(results.within(range_scope(low * 1000, high * 1000))).pieces[0]
         assert dict(zip(CAUSES, found.tolist(), strict=True)) == {
             **dict.fromkeys(CAUSES, 0), "host": host * 1000, "launch": on_its_way * 1000,
         }  # fmt: skip

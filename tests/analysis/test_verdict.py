@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.recorded import load
 
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.idle.split import COLUMNS
 from tracetui.analysis.idle.verdict import communication_text, judge
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope, step_scope
-from tracetui.analysis.steps.steps import summarize_steps
+from tracetui.analysis.steps.steps import steps_of, summarize_steps
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import find_findings
 from tracetui.trace import Trace
 from tracetui.views.event import trace_facts
@@ -59,15 +61,15 @@ def test_a_range_and_a_step_have_theirs(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *RANK)
     # 200 to 300 us: 50 alone, 50 beside a kernel.
     for found in (
-        Results(trace).within(range_scope(200_000, 300_000)),
-        summarize(Results(trace).within(range_scope(200_000, 300_000))).results,
+        Part(trace).within(range_scope(200_000, 300_000)),
+        summarize(Part(trace).within(range_scope(200_000, 300_000))).results,
     ):
-        assert found.verdict().communication_share == pytest.approx(0.5)
-    assert Results(trace).within(step_scope(trace, 1)).verdict().communication_share == pytest.approx(0.5)
+        assert verdict_of(found).communication_share == pytest.approx(0.5)
+    assert verdict_of(Part(trace).within(step_scope(trace, 1))).communication_share == pytest.approx(0.5)
 
 
 def test_text_and_json_say_it(tmp_path: Path) -> None:
-    summary = summarize(Results(trace_of(tmp_path, *RANK)))
+    summary = summarize(Part(trace_of(tmp_path, *RANK)))
     text = plain_text(summary_lines(summary, 100))
     assert "23.9% of its busy time is communication (by name) while nothing computes" in " ".join(
         text.split()
@@ -92,7 +94,7 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
     steps = summarize_steps(trace)
     # The second step begins when the first one's time is over, at 11,000 us.
     assert [row.window_length for row in steps.rows] == [11_000_000, 1_000_000]
-    (finding,) = [f for f in find_findings(Results(trace)) if f.rule == "overhead_bound"]
+    (finding,) = [f for f in find_findings(Part(trace)) if f.rule == "overhead_bound"]
     assert finding.title == "Overhead-bound: the GPU is busy 1.7% of the steps"
     reason = steps.whole.verdict.reason
     assert reason.startswith("The GPU is busy 1.7% of the steps; for 98.3% it waits for the CPU. Meanwhile ")
@@ -113,8 +115,8 @@ def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
         (range_scope(0, 2_000_000), "of the range"),
         (range_scope(0, 2_000_000, "viewport"), "of the view"),
     ):
-        results = Results(trace).within(scope)
-        assert f"% {base}; for " in results.verdict().reason
+        results = Part(trace).within(scope)
+        assert f"% {base}; for " in verdict_of(results).reason
         (finding,) = [f for f in find_findings(results) if f.rule == "overhead_bound"]
         assert finding.title.endswith(base)
         assert re.match(rf"The GPU is busy for 100 µs of the [\d.]+ ms {base}\. ", finding.text)
@@ -130,7 +132,7 @@ def test_where_the_device_ran_nothing_the_verdict_is_not_known(tmp_path: Path) -
         assert row.verdict.reason == "The GPU runs nothing here."
         assert row.verdict.busy_share == 0.0  # as in the table
     assert steps.whole.verdict.base == "of the recording"
-    between = Results(trace).within(range_scope(200_000, 500_000)).verdict()
+    between = verdict_of(Part(trace).within(range_scope(200_000, 500_000)))
     assert between.verdict == "not known"
 
 
@@ -197,20 +199,20 @@ def test_events_of_unknown_categories_on_a_device_are_said(
 ) -> None:
     device = {"ph": "M", "name": "process_labels", "pid": 17, "tid": 0, "args": {"labels": "MTIA 17"}}
     events = [cpu("dma", 10 * n, 5, f"c{n}") | {"pid": 17, "tid": 3774} for n in range(categories)]
-    results = Results(trace_of(tmp_path, device, cpu("aten::add", 0, 100), *events))
+    results = Part(trace_of(tmp_path, device, cpu("aten::add", 0, 100), *events))
     many = "1 event" if categories == 1 else f"{categories} events"
-    text = results.verdict().reason
-    assert results.verdict().verdict == "not known"
+    text = verdict_of(results).reason
+    assert verdict_of(results).verdict == "not known"
     assert f"The device's lanes hold {many} of other categories ({named}): drawn, but not judged." in text
     assert summary_json(summarize(results))["reason"] == text
     assert plain_text(gaps_lines(results, 500)).strip() == text
     assert {"no GPU work": text}.items() <= {f.label: f.value for f in trace_facts(results.trace)}.items()
     assert gaps_markdown(results).strip() == text
-    steps = results.steps()
+    steps = steps_of(results)
     assert [row["reason"] for row in steps_json([steps.outside, steps.whole])] == [text, text]
     # A thread's unknown categories are no device's.
     threads = trace_of(tmp_path, cpu("cudaMalloc", 0, 5, "cuda_runtime"), cpu("x", 10, 5, "c0"))
-    assert Results(threads).verdict().reason == "There are no GPU events here."
+    assert verdict_of(Part(threads)).reason == "There are no GPU events here."
 
 
 @pytest.mark.parametrize(
@@ -224,10 +226,10 @@ def test_unknown_work_beside_kernels_is_no_idle_time(
     for n in range(10):
         start, length = (100 * n, 99) if around else (100 * n + 65, unknown if n == 0 or unknown > 9 else 1)
         events.append(kernel(start, min(length, 40) if not around else length, 0, name="x", cat="npu"))
-    results = Results(trace_of(tmp_path, *events))
-    verdict = results.verdict()
+    results = Part(trace_of(tmp_path, *events))
+    verdict = verdict_of(results)
     assert (verdict.busy_share is not None) is known
-    assert bool(results.gaps().devices) is known
+    assert bool(gaps_of(results).devices) is known
     assert ("So it is not known when the device was idle." in verdict.reason) is not known
     assert known or not [f for f in find_findings(results) if f.rule in ("little_use", "idle_time")]
     text = plain_text(summary_lines(summarize(results), 80))
@@ -246,8 +248,8 @@ def test_clocks_that_differ_are_said(tmp_path: Path) -> None:
     events = [
         e for n in range(20) for e in (launch(5000 + 100 * n, n + 1), kernel(3000 + 100 * n, 30, n + 1))
     ]
-    results = Results(trace_of(tmp_path, *events))
-    verdict = results.verdict()
+    results = Part(trace_of(tmp_path, *events))
+    verdict = verdict_of(results)
     assert verdict.launch_delay is None
     assert "Nothing is queued" not in verdict.reason
     assert "starts before its launch, by 2.00 ms: the clocks of CPU and GPU differ" in verdict.reason
@@ -258,7 +260,7 @@ def test_clocks_that_differ_are_said(tmp_path: Path) -> None:
 def test_without_launches_nothing_is_known_to_be_in_flight(tmp_path: Path) -> None:
     """Two steps whose kernels have no launch: the first begins long before its kernel."""
     events = [step(1, 0, 1000), kernel(700, 250, 0), step(2, 1000, 1000), kernel(1100, 850, 0)]
-    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *events)))
     assert "700 µs before the first GPU event of the first step" in verdict.reason
     assert "with work queued" not in verdict.reason
 
@@ -266,5 +268,5 @@ def test_without_launches_nothing_is_known_to_be_in_flight(tmp_path: Path) -> No
 def test_launches_without_kernels_are_no_trace_of_the_cpu_alone(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 50), launch(10, 1), launch(30, 2))
     told = "2 launches, but nothing of what they ran: the profiler got no events from the GPU."
-    assert Results(trace).verdict().reason.startswith(told)
+    assert verdict_of(Part(trace)).reason.startswith(told)
     assert any(f.value.startswith(told) for f in trace_facts(trace))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.conftest import SAMPLES
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.compare import compare
 from tracetui.compare.model import Comparison
 from tracetui.trace import load
@@ -26,7 +26,7 @@ def events_of(path: Path) -> dict[str, Any]:
 
 
 def compared(one: Path, other: Path) -> Comparison:
-    return compare(Results(load(one)), Results(load(other)))
+    return compare(Part(load(one)), Part(load(other)))
 
 
 @pytest.fixture

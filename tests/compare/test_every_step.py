@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.compare import compare
 from tracetui.compare.model import Comparison
 
@@ -17,7 +17,7 @@ def both(tmp_path: Path, a: list[Event], b: list[Event]) -> Comparison:
     for name, events in (("a", a), ("b", b)):
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        sides.append(Results(trace_of(folder, *events)))
+        sides.append(Part(trace_of(folder, *events)))
     return compare(*sides)
 
 

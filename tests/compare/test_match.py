@@ -10,7 +10,7 @@ import pytest
 from tests.compare.conftest import compared
 from tests.kineto import cpu
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare import match
 from tracetui.compare.align import align
 from tracetui.compare.compare import compare
@@ -29,7 +29,7 @@ def aligned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def test_the_same_program_needs_no_aligning(aligned):
-    found = compare(Results(load(TRAIN)), Results(load(TRAIN)))
+    found = compare(Part(load(TRAIN)), Part(load(TRAIN)))
     assert len(found.work.a) == len(found.a.work)
     assert len(found.calls.a) == len(found.a.calls)
     assert aligned == []

@@ -10,7 +10,7 @@ import pytest
 from tests.compare.test_some_steps import OPS, both, recording
 from tests.kineto import cpu, kernel, launch, memcpy, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.align import FEW, WINDOW, align
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.metrics import _metric, busy_is_noise, linked
@@ -178,7 +178,7 @@ def steps_of(tmp_path: Path, name: str, *lengths: float) -> Any:
         now += (length or 10) + 8
     folder = tmp_path / name
     folder.mkdir()
-    return side_of(Results(trace_of(folder, *events)))
+    return side_of(Part(trace_of(folder, *events)))
 
 
 def test_which_steps_are_paired(tmp_path):
@@ -198,7 +198,7 @@ def test_which_steps_are_paired(tmp_path):
 def test_one_step_and_the_others(tmp_path):
     events = recording(*[[OPS[0], ("aten::f", length)] for length in (30, 30, 60, 30)])
     both(tmp_path, events, events)
-    results = Results(load(tmp_path / "a.json"))
+    results = Part(load(tmp_path / "a.json"))
     takes, than = "Step 3 takes 88.0 µs", "58.0 µs (+52%)."
     assert compare_steps(results, 2).answer == f"{takes}, the median of the others {than}"
     assert compare_steps(results, 2, 1).answer == f"{takes}, step 2 {than}"
@@ -213,7 +213,7 @@ def test_one_step_and_the_others(tmp_path):
             compare_steps(results, step_, against)
     both(tmp_path, recording([OPS[0]]), recording([OPS[0]]))
     with pytest.raises(IndexError):  # a single step has no others
-        compare_steps(Results(load(tmp_path / "a.json")), 0)
+        compare_steps(Part(load(tmp_path / "a.json")), 0)
 
 
 def test_what_has_another_size(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from tests.compare.conftest import compared
 from tests.kineto import Event, cpu, kernel, launch, step
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.compare import compare_steps
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.sides import paced_by_device, side_of
@@ -165,7 +165,7 @@ def test_a_device_that_catches_up_does_not_set_the_pace(tmp_path):
         start = float(events[k + k // 60]["ts"])
         events += [launch(start + 1, k + 1), kernel(20_000 + 10 * k, 10, k + 1)]
     (tmp_path / "a.json").write_text(json.dumps({"traceEvents": events}))
-    side = side_of(Results(load(tmp_path / "a.json")))
+    side = side_of(Part(load(tmp_path / "a.json")))
     assert not paced_by_device(side)
     assert (side.times[:3] == 4_320_000).all()
 
@@ -201,7 +201,7 @@ def test_a_step_in_which_the_cpu_is_busy_with_something_else(tmp_path):
             event["dur"] += 3000
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"traceEvents": events}))
-    results = Results(load(path))
+    results = Part(load(path))
     (one,) = outside(compare_steps(results, 1))
     assert one.text.startswith("The GPU waits 3.")
     assert one.change_ns == pytest.approx(3_000_000, rel=0.02)

@@ -10,7 +10,7 @@ import pytest
 from tests.compare.conftest import compared
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison
 from tracetui.trace import load
@@ -84,7 +84,7 @@ def test_without_a_wait_the_cpu_does_not_make_a_step_longer(tmp_path):
 def test_the_first_step_does_not_count_the_work_from_before_it(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"traceEvents": ahead(False, backlog=2000)}))
-    found = compare_steps(Results(load(path)), 0)
+    found = compare_steps(Part(load(path)), 0)
     assert found.metrics["step_ns"].a == found.metrics["step_ns"].b == 1_000_000
     # Both sides' idle and busy time are of what the device did of a step, one after the other.
     assert found.metrics["busy_share"].a == found.metrics["busy_share"].b == 1
@@ -144,14 +144,14 @@ def test_copies_beside_kernels(tmp_path):
         folder.mkdir()
         traces.append(trace_of(folder, *overlapped(beside)))
     one, other = traces
-    found = compare(Results(one), Results(other))
+    found = compare(Part(one), Part(other))
     (text,) = [each.text for each in found.explanations if each.kind == "overlap"]
     assert text.endswith("but no kernel runs meanwhile for 0 ns per step instead of 200 µs.")
     assert found.metrics["step_ns"].within_noise
     assert not found.metrics["busy_share"].within_noise
     # What runs beside other work is no measure of the machine.
     assert found.machine.device_ratio is None
-    assert not compare(Results(one), Results(one)).explanations
+    assert not compare(Part(one), Part(one)).explanations
 
 
 def test_times_that_two_gpus_wait_are_not_a_part_of_one_step():

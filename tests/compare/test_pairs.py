@@ -12,7 +12,8 @@ import pytest
 from tests.compare.conftest import compared
 from tests.conftest import SAMPLES
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.compare.sides import side_of
@@ -205,7 +206,7 @@ def test_the_work_of_the_gpu_is_said_where_it_goes_another_way():
 
 def test_the_machine_in_some_of_the_steps():
     """The ratio is that of the pairs: it says so where one side has more steps."""
-    a, b = (Results(load(PAIRS / f"{name}.json.gz")) for name in ("train_base", "train_base_again"))
+    a, b = (Part(load(PAIRS / f"{name}.json.gz")) for name in ("train_base", "train_base_again"))
     found = compare(side_of(a), side_of(b, [0, 1]))
     assert "with the time between them) in the 2 pairs of steps: the machine" in found.answer
     assert "pairs of steps" not in of("train_base", "train_base_again").answer
@@ -218,7 +219,7 @@ def test_the_machine_in_some_of_the_steps():
 
 def test_one_step_against_several_counts_all():
     """Events are matched with one step; the median is that of all."""
-    a = Results(load(PAIRS / "train_base.json.gz"))
+    a = Part(load(PAIRS / "train_base.json.gz"))
     found = compare(side_of(a, [0, 1, 2]), side_of(a, [3]))
     assert found.metrics["step_ns"].a == np.median(side_of(a, [0, 1, 2]).times)
     assert re.match(r"A has 3 steps, B 1: step \d of A and step 5 of B were matched; ", found.notes[0])
@@ -259,8 +260,8 @@ def test_memory_where_both_recorded_it(pair):
 
 @pytest.mark.parametrize("name", ["train_base", "train_item", "decode_eager", "pageable", "pinned"])
 def test_what_is_said_of_one_step_agrees_with_the_numbers(name):
-    results = Results(load(PAIRS / f"{name}.json.gz"))
-    for step in range(len(results.step_table())):
+    results = Part(load(PAIRS / f"{name}.json.gz"))
+    for step in range(len(step_table_of(results))):
         found = compare_steps(results, step)
         ops = found.metrics["cpu_op_ns"]
         for one in found.explanations:
@@ -272,7 +273,7 @@ def test_what_is_said_of_one_step_agrees_with_the_numbers(name):
 
 def test_one_call_is_told_to_change_by_what_it_did():
     """The ops took longer, the copy that holds the CPU up 10.1 instead of 10.5 ms."""
-    found = compare_steps(Results(load(PAIRS / "pageable.json.gz")), 0)
+    found = compare_steps(Part(load(PAIRS / "pageable.json.gz")), 0)
     copy = one(found, "faster", "cudaMemcpyAsync")
     before, after = (
         side.trace.duration[at].sum() for side, at in ((found.a, copy.events_a), (found.b, copy.events_b))
@@ -283,7 +284,7 @@ def test_one_call_is_told_to_change_by_what_it_did():
 def test_idle_time_is_of_the_time_that_counts_where_the_gpu_is_behind():
     """The GPU works for less than 0.8 of a step, but ends it after the next has begun on the CPU. What it did
     between the ends of two steps is its work and its idle time."""
-    graph = side_of(Results(load(PAIRS / "decode_graph.json.gz")))
+    graph = side_of(Part(load(PAIRS / "decode_graph.json.gz")))
     for busy, idle, time in zip(graph.busy_shares, graph.idle, graph.times, strict=True):
         assert busy * time + sum(idle.values()) == pytest.approx(time, rel=0.001)
     found = of("decode_eager", "decode_graph")

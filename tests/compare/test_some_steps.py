@@ -10,7 +10,7 @@ import pytest
 from tests.compare.conftest import compared
 from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.model import Comparison
 from tracetui.compare.sides import side_of
 
@@ -273,7 +273,7 @@ def test_what_holds_a_side_back(tmp_path: Path) -> None:
     events: list[Event] = []
     for n, busy in enumerate((10, 90, 10, 10)):
         events += [step(n, 100 * n, 100), *run(100 * n + 6, busy, n + 1)]
-    results = Results(trace_of(tmp_path, *events))
+    results = Part(trace_of(tmp_path, *events))
     assert side_of(results).verdict == "overhead-bound"
     assert side_of(results, [1]).verdict == "compute-bound"
     assert side_of(results, [0]).verdict == "overhead-bound"

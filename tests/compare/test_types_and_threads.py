@@ -11,7 +11,7 @@ from tests.compare.test_changes import conv
 from tests.compare.test_some_steps import OPS, Op, both, recording, said
 from tests.kineto import Event, cpu, kernel, launch, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.calls import call_tree
 from tracetui.compare.sides import side_of
 
@@ -93,7 +93,7 @@ def test_of_threads_that_call_at_once_the_one_that_launches_more_counts(
 ):
     events = [e for e in threads(*numbers) if e["tid"] != 9 or e["cat"] == "user_annotation"]
     trace = trace_of(tmp_path, *events)
-    tree = call_tree(side_of(Results(trace)))
+    tree = call_tree(side_of(Part(trace)))
     counted = {trace.name_of(i) for i in tree.at[tree.own > 0].tolist()}
     assert counted == {"cudaLaunchKernel", *(f"aten::{name}" for name in "abcde")}
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from tests.golden.made import write_made
 from tests.recorded import load
 
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.scope import WHOLE, find_steps, step_scope
+from tracetui.analysis.part import WHOLE, Part
+from tracetui.analysis.steps.scope import find_steps, step_scope
 from tracetui.cli.main import main
 from tracetui.rules import find_findings
 
@@ -138,7 +138,7 @@ def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
     trace = load(path)
     told = []
     for scope in (WHOLE, *(step_scope(trace, int(number)) for number in find_steps(trace).number[:2])):
-        for finding in find_findings(Results(trace).within(scope)):
+        for finding in find_findings(Part(trace).within(scope)):
             numbers = {key: float(f"{value:.7g}") for key, value in finding.numbers.items()}
             told.append(f"{scope.label}: {finding.severity} {finding.rule}: {finding.title}")
             if scope is WHOLE:

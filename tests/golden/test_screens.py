@@ -13,7 +13,9 @@ from tests.golden.made import made_events, write_made
 from tests.kineto import trace_of
 from tests.recorded import load
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.calls.averages import averages_of, memory_use_of
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.steps import steps_of
 from tracetui.views.averages import averages_table
 from tracetui.views.gaps import gaps_table
 from tracetui.views.model import Table, arrange, fit
@@ -25,29 +27,29 @@ ROWS = 6
 
 
 @cache
-def sample(name: str) -> Results:
-    return Results(load(SAMPLES / f"{name}.json.gz"))
+def sample(name: str) -> Part:
+    return Part(load(SAMPLES / f"{name}.json.gz"))
 
 
-def made(tmp_path: Path) -> Results:
-    return Results(load(write_made(tmp_path)))
+def made(tmp_path: Path) -> Part:
+    return Part(load(write_made(tmp_path)))
 
 
-def of_the_cpu(tmp_path: Path) -> Results:
-    return Results(
+def of_the_cpu(tmp_path: Path) -> Part:
+    return Part(
         trace_of(tmp_path, *(e for e in made_events() if e.get("cat") in ("cpu_op", "user_annotation")))
     )
 
 
-def tables(results: Results) -> dict[str, Table]:
-    trace, found, memory = results.trace, results.averages("name"), results.memory_use("name")
+def tables(results: Part) -> dict[str, Table]:
+    trace, found, memory = results.trace, averages_of(results, "name"), memory_use_of(results, "name")
     parts = ("ops", "kernels", "annotations")
     return {
         **{part: averages_table(trace, found, part, memory=memory) for part in parts},
-        "kernels by op": averages_table(trace, results.averages("op"), "kernels"),
+        "kernels by op": averages_table(trace, averages_of(results, "op"), "kernels"),
         "gaps": gaps_table(results),
         "gaps without causes": gaps_table(results, False),
-        "steps": steps_table(results.steps()),
+        "steps": steps_table(steps_of(results)),
     }
 
 

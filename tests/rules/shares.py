@@ -11,7 +11,12 @@ from itertools import combinations
 
 import numpy as np
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.device_work import device_work_of
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import slices_of, step_table_of
+from tracetui.analysis.verdicts import earlier_work_of, judged_range, judged_times_of, verdict_of
 from tracetui.core.units import parse_time, percent, share
 from tracetui.rules import Finding
 from tracetui.trace import DEVICE_WORK, Kind
@@ -34,7 +39,7 @@ RATES = re.compile(
 """Shares of a rate, not of a time."""
 
 
-def check_shares(results: Results, finding: Finding) -> int:
+def check_shares(results: Part, finding: Finding) -> int:
     """Assert that the shares in a finding are what they say; how many there were."""
     if results.is_whole:  # a range counts all of what lies partly in it
         assert 0 <= finding.numbers.get("share", 0) <= 1, finding.rule
@@ -48,7 +53,7 @@ def check_shares(results: Results, finding: Finding) -> int:
     return len(said)
 
 
-def _values(results: Results, finding: Finding, before: str, words: str, told: str) -> Iterator[float]:
+def _values(results: Part, finding: Finding, before: str, words: str, told: str) -> Iterator[float]:
     """What the share may be, from 0 to 1."""
     if words.startswith("pass before"):
         runs = re.search(rf" runs for ({TIME}), of which", finding.text)
@@ -57,7 +62,7 @@ def _values(results: Results, finding: Finding, before: str, words: str, told: s
         return
     if words.startswith("of the busy time is work that was launched before"):
         work = np.flatnonzero(np.isin(results.trace.kind, DEVICE_WORK) & ~results.trace.implausible)
-        yield _busy(results, results.earlier_work()) / max(1, _busy(results, work))
+        yield _busy(results, earlier_work_of(results)) / max(1, _busy(results, work))
         return
     bases = list(_bases(results, finding, words))
     assert bases, f"{told}: of what? Words that are known: `_bases` in tests/rules/shares.py"
@@ -83,9 +88,9 @@ def _about(text: str) -> list[float]:
     return [float(parse_time(text)) * (1 + away) for away in np.linspace(-0.005, 0.005, 41).tolist()]
 
 
-def _bases(results: Results, finding: Finding, words: str) -> Iterator[float]:
+def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
     """What the words may mean, in ns."""
-    trace, work = results.trace, results.work()
+    trace, work = results.trace, device_work_of(results)
     if window := WINDOW.match(words):
         assert window[2] in OF_SCOPE[results.scope.kind], (
             f"{finding.rule}: {words}, in a {results.scope.kind}"
@@ -96,23 +101,23 @@ def _bases(results: Results, finding: Finding, words: str) -> Iterator[float]:
     elif words.startswith("of kernel time"):
         yield sum(trace.duration[i] for i in work.tolist() if trace.kind[i] == Kind.KERNEL)
     elif words.startswith("of the self time of all ops"):
-        yield results.own_time()[results.slices(Kind.CPU_OP, lambda name: True)].sum()
+        yield own_time_of(results)[slices_of(results, Kind.CPU_OP, lambda name: True)].sum()
     elif words.startswith(("of the busy time", "of the GPU's busy time", "of GPU ")):
         yield _busy(results, work)
     elif words.startswith("of their time, no other kernel runs"):
         yield _busy(results, np.array([i for i in work.tolist() if "nccl" in trace.name_of(i)]), trace.span)
     elif words.startswith("of the compiled calls' CPU time"):
         regions = ("Torch-Compiled Region", "TorchDynamo Cache Lookup")
-        yield trace.duration[results.slices(Kind.CPU_OP, lambda name: name.startswith(regions))].sum()
+        yield trace.duration[slices_of(results, Kind.CPU_OP, lambda name: name.startswith(regions))].sum()
     elif words.startswith("of its CPU time in"):
         yield finding.numbers["total_ns"]
     elif words.startswith("of the two"):
         yield finding.numbers["copy_ns"] + finding.numbers["product_ns"]
 
 
-def _busy(results: Results, work: I64, between: tuple[int, int] | None = None) -> int:
+def _busy(results: Part, work: I64, between: tuple[int, int] | None = None) -> int:
     """How long any of this work runs, in the time that the verdict is about or `between` two others, ns."""
-    low, high = between or results.judged_range()
+    low, high = between or judged_range(results)
     trace, busy = results.trace, 0
     device = np.array([lane.device for lane in trace.lanes])[trace.lane[work]]
     for one in np.unique(device).tolist():
@@ -122,13 +127,13 @@ def _busy(results: Results, work: I64, between: tuple[int, int] | None = None) -
     return busy
 
 
-def _windows(results: Results, word: str, counted: str) -> Iterator[float]:
+def _windows(results: Part, word: str, counted: str) -> Iterator[float]:
     """The time of the recording, of its steps, of a step or of a range: all of it, or what counts of it."""
-    verdict, (low, high), (begin, end) = results.verdict(), results.judged_range(), results.span
-    devices = max(1, len(results.gaps().devices))
+    verdict, (low, high), (begin, end) = verdict_of(results), judged_range(results), results.span
+    devices = max(1, len(gaps_of(results).devices))
     if word == "recording":
         yield from (end - begin, (end - begin) * devices)
-    judged = [verdict.judged, *(int(time.sum()) for time in results.judged_times())]
+    judged = [verdict.judged, *(int(time.sum()) for time in judged_times_of(results))]
     if verdict.cpu is not None:
         judged.append(verdict.cpu.span)
     if counted:
@@ -138,5 +143,5 @@ def _windows(results: Results, word: str, counted: str) -> Iterator[float]:
     if word != "recording":
         yield from (high - low, end - begin, (high - low) * devices, (end - begin) * devices)
     if results.is_whole and word != "recording":
-        table = results.step_table()
+        table = step_table_of(results)
         yield int((table.end - table.start).sum())

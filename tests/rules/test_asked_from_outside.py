@@ -9,8 +9,8 @@ from tests.conftest import COLLECTION
 from tests.kineto import Event, cpu, launch, run, step, trace_of
 from tests.rules.test_said_of_the_cpu import overhead
 
+from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside
-from tracetui.analysis.results import Results
 from tracetui.rules import find_findings
 from tracetui.trace import Trace, load
 
@@ -43,7 +43,7 @@ def test_a_recording_of_kineto_s() -> None:
 
 
 def told(trace: Trace) -> dict[str, str]:
-    found = find_findings(Results(trace))
+    found = find_findings(Part(trace))
     return {finding.rule: f"{finding.title}. {finding.text} {finding.advice}" for finding in found}
 
 

@@ -15,7 +15,7 @@ from tracetui.analysis.calls.chain import launch_chain
 from tracetui.analysis.calls.compositions import rms_norm
 from tracetui.analysis.idle.stream_waits import waits_of
 from tracetui.analysis.names.kernel_names import decode
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope
 from tracetui.rules import RULES
 from tracetui.trace import Kind
@@ -100,13 +100,13 @@ def test_guards_of_a_range(tmp_path: Path) -> None:
         *run(90_010, 10, 2), cpu("aten::mm", 90_200, 100), *run(90_300, 100, 1),
     ]  # fmt: skip
     trace = trace_of(tmp_path, cpu("aten::relu", 0, 10), *inside, cpu("aten::relu", 90_990, 10))
-    results = Results(trace).within(range_scope(90_000_000, 91_000_000))
+    results = Part(trace).within(range_scope(90_000_000, 91_000_000))
     (finding,) = RULES["compiled_overhead"](results)
     assert finding.numbers["each_ns"] == 40_000
     assert finding.numbers["share"] == 40 / 340
     assert "1 call: 40.0 µs in all" in finding.text
     # In a range of which they are little they are no finding.
-    assert not list(RULES["compiled_overhead"](Results(trace)))
+    assert not list(RULES["compiled_overhead"](Part(trace)))
 
 
 def optimizer(kernels: int, name: str = "k") -> list[Event]:
@@ -120,12 +120,12 @@ def optimizer(kernels: int, name: str = "k") -> list[Event]:
 
 def test_an_optimizer_loop_of_a_range(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *optimizer(300))
-    (finding,) = RULES["optimizer_loop"](Results(trace).within(range_scope(90_000_000, 91_000_000)))
+    (finding,) = RULES["optimizer_loop"](Part(trace).within(range_scope(90_000_000, 91_000_000)))
     assert finding.numbers == {"kernels": 300, "calls": 1, "share": 0.8}
     assert finding.title == "Optimizer.step#SGD.step launches 300 kernels a call"
     assert "1 call takes 800 µs, 80%" in finding.text
     for events in (optimizer(20), optimizer(300, "multi_tensor_apply_kernel")):
-        part = Results(trace_of(tmp_path, *events)).within(range_scope(90_000_000, 91_000_000))
+        part = Part(trace_of(tmp_path, *events)).within(range_scope(90_000_000, 91_000_000))
         assert not list(RULES["optimizer_loop"](part))
 
 
@@ -136,7 +136,7 @@ def test_where_an_optimizer_loop_is_seen(tmp_path: Path) -> None:
         at = 1000 * (n // 300) + 5 + 2.5 * (n % 300)
         events += [launch(at, n + 1, 1), kernel(at + 2, 1, n + 1, name="k")]
     trace = trace_of(tmp_path, *events)
-    (finding,) = RULES["optimizer_loop"](Results(trace))
+    (finding,) = RULES["optimizer_loop"](Part(trace))
     assert [int(trace.duration[i]) for i in finding.evidence[:3]] == [903_000, 902_000, 901_000]
     assert [trace.name_of(i) for i in finding.evidence[3:]] == ["k"] * 3
 

@@ -13,9 +13,13 @@ import pytest
 from tests.conftest import COLLECTION, needed
 from tests.recorded import load
 
+from tracetui.analysis.calls.calls import self_time_of
+from tracetui.analysis.device_work import device_work_of
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency
-from tracetui.analysis.results import Results
 from tracetui.analysis.steps.scope import range_scope, step_scope
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import BEFORE_THE_VERDICT, RULES, SEVERITIES, Finding, find_findings
 from tracetui.trace import Kind, Trace
 from tracetui.views.explain import explain
@@ -79,13 +83,13 @@ OTHERS = {
 @cache
 def recorded(name: str, folder: Path = DATA) -> tuple[Trace, tuple[Finding, ...]]:
     trace = load(folder / f"{name}.json.gz")
-    return trace, find_findings(Results(trace))
+    return trace, find_findings(Part(trace))
 
 
 @cache
 def wild_findings(name: str) -> tuple[Trace, tuple[Finding, ...]]:
     trace = load(needed(COLLECTION / "wild" / name))
-    return trace, find_findings(Results(trace))
+    return trace, find_findings(Part(trace))
 
 
 def one(found: tuple[Finding, ...], rule: str) -> Finding:
@@ -143,11 +147,11 @@ def test_every_rule_keeps_quiet_somewhere() -> None:
 
 def test_rules_that_are_looked_at_before_the_verdict_do_not_ask_for_it() -> None:
     trace, found = recorded("llama_train")
-    results = Results(trace)
+    results = Part(trace)
     early = [finding for name in BEFORE_THE_VERDICT for finding in RULES[name](results)]
     assert early == [finding for finding in found if finding.rule in BEFORE_THE_VERDICT] != []
-    assert not results.ready("verdict")
-    assert not results.ready("steps")
+    assert not results.knows(verdict_of)
+    assert not results.knows(steps_of)
 
 
 def test_the_cold_start() -> None:
@@ -239,7 +243,7 @@ def test_naive_attention_is_not_fused() -> None:
     trace, found = recorded("attention_naive", SAMPLE_TRACES)
     finding = one(found, "unfused_attention")
     assert found[0] is finding
-    work = Results(trace).work()
+    work = device_work_of(Part(trace))
     names = [trace.name_of(int(i)) for i in work]
     # The last three softmaxes; the first one's product ran before the recording.
     ends = [n for n, name in enumerate(names) if "softmax" in name][1:]
@@ -260,7 +264,7 @@ def test_graphs_and_their_kernels() -> None:
 def test_findings_of_a_step() -> None:
     trace, _ = recorded("matmul_add_4096_warm_compile")
     step = step_scope(trace, 3)
-    found = find_findings(Results(trace).within(step))
+    found = find_findings(Part(trace).within(step))
     check_all(trace, found)
     copy = one(found, "copy_before_product")
     assert copy.numbers["calls"] == 1
@@ -270,7 +274,7 @@ def test_findings_of_a_step() -> None:
 
 def test_findings_of_a_stretch_without_events() -> None:
     trace, _ = recorded("matmul_add_64_cold_eager")
-    assert find_findings(Results(trace).within(range_scope(0, 1_000))) == ()
+    assert find_findings(Part(trace).within(range_scope(0, 1_000))) == ()
 
 
 VALUES: tuple[Any, ...] = (None, -1, 0, 1e18, 1.5, "x", "", [], {}, True, 2**40, [[1, 2], [2, 3]], [-5])
@@ -316,10 +320,10 @@ def test_damaged_traces_have_findings_without_an_error(name: str, tmp_path: Path
         path = tmp_path / "trace.json"
         path.write_text(json.dumps(damaged))
         trace = load(path)
-        results = Results(trace)
+        results = Part(trace)
         check_all(trace, find_findings(results))
         low, high = trace.span
         check_all(trace, find_findings(results.within(range_scope(low, low + (high - low) // 2 + 1))))
         efficiency(trace)
         for i in rng.sample(range(len(trace)), min(10, len(trace))):
-            assert explain(trace, i, results.self_time()).what
+            assert explain(trace, i, self_time_of(results)).what

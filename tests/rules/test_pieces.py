@@ -18,12 +18,16 @@ from tests.rules.shares import check_shares
 from tracetui.analysis.idle import causes as rules
 from tracetui.analysis.idle import cpu_time
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
-from tracetui.analysis.idle.cpu_time import CpuTime
+from tracetui.analysis.idle.cpu_time import CpuTime, cpu_time_of
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.initialisation import is_loading, is_profilers
+from tracetui.analysis.idle.split import causes_of, split_of
 from tracetui.analysis.idle.verdict import COMPUTE_SHARE, PART_SHARE
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.select import is_op_name
-from tracetui.analysis.steps.scope import range_scope
+from tracetui.analysis.steps.scope import range_scope, step_table_of, step_windows_of
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import judged_times_of, verdict_of
 from tracetui.rules import find_findings
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 
@@ -173,12 +177,12 @@ def covered(spans: Spans, low: int, high: int) -> int:
     return total
 
 
-def check(results: Results, most: int = 150) -> None:
+def check(results: Part, most: int = 150) -> None:
     """The longest gaps, and some of the others, against the plain count; the sums of all."""
-    if not results.gaps().devices:
+    if not gaps_of(results).devices:
         return
-    gaps, causes, plain = results.gaps(), results.causes(), Plain(results.trace)
-    assert plain.cpu.latency == results.cpu_time().latency
+    gaps, causes, plain = gaps_of(results), causes_of(results), Plain(results.trace)
+    assert plain.cpu.latency == cpu_time_of(results).latency
     order = np.argsort(-gaps.duration, kind="stable")
     for i in np.unique([*order[:most], *order[:: max(1, len(order) // most)]]).tolist():
         start, end = int(gaps.start[i]), int(gaps.start[i] + gaps.duration[i])
@@ -190,13 +194,13 @@ def check(results: Results, most: int = 150) -> None:
     assert (causes.pieces.sum(1) == gaps.duration).all()
 
 
-def check_the_verdict(results: Results) -> None:
+def check_the_verdict(results: Part) -> None:
     """Verdict, its parts, causes and findings say the same."""
-    verdict, times = results.verdict(), results.judged_times()
+    verdict, times = verdict_of(results), judged_times_of(results)
     if verdict.busy_share is None or not verdict.parts:
         return
     judged = sum(verdict.parts)
-    lead_in = results.split().judged(results.split().lead_ins(*results.step_windows())).sum()
+    lead_in = split_of(results).judged(split_of(results).lead_ins(*step_windows_of(results))).sum()
     left_out = sum(time for _, time in verdict.left_out)
     assert judged + left_out - times.sum() in (0, lead_in)  # the lead-in is no part of the time
     assert verdict.idle == judged - sum(verdict.parts[:3])
@@ -217,17 +221,17 @@ def check_the_verdict(results: Results) -> None:
     assert ("overhead_bound" in findings) <= (word == "overhead-bound")
     assert not ({"overhead_bound", "little_use"} & findings and word == "compute-bound")
     assert len({"overhead_bound", "little_use"} & findings) <= 1
-    if len(results.gaps().devices) == 1 and word != "not known":
+    if len(gaps_of(results).devices) == 1 and word != "not known":
         assert (word == "overhead-bound") <= ("overhead_bound" in findings)
         assert ("little_use" in findings) == (verdict.busy_share < 0.5 and word != "overhead-bound")
         assert ("idle_time" in findings) == (0.5 <= verdict.busy_share <= 0.9)
     if verdict.communication_share is not None and "communication" in findings:
-        assert communication >= 0.1 or len(results.gaps().devices) > 1
+        assert communication >= 0.1 or len(gaps_of(results).devices) > 1
 
 
-def scopes(results: Results) -> Iterator[Results]:
+def scopes(results: Part) -> Iterator[Part]:
     yield results
-    table = results.step_table()
+    table = step_table_of(results)
     yield from (results.within(table.scope(i)) for i in range(min(len(table), 3)))
     low, high = results.trace.span
     for a, b in ((0.1, 0.4), (0.3, 0.95)):
@@ -238,7 +242,7 @@ def scopes(results: Results) -> Iterator[Results]:
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
 def test_recorded_traces(path: Path) -> None:
-    results = Results(load(path))
+    results = Part(load(path))
     check(results)
     for part in scopes(results):
         check_the_verdict(part)
@@ -248,7 +252,7 @@ def test_recorded_traces(path: Path) -> None:
 
 def test_wild_traces(wild: Path) -> None:
     for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
-        results = Results(load(path))
+        results = Part(load(path))
         check(results, 20)
         check_the_verdict(results)
         for part in scopes(results):
@@ -307,15 +311,15 @@ def test_random_traces(
             events.append(launch(start - ahead, n + 1, 1 + ahead % 7) | {"tid": 9 + n % 2})
     for start, length, (name, category), thread in others:
         events.append(cpu(name, start, length, category) | {"tid": 9 + thread})
-    results = Results(trace_of(tmp_path_factory.mktemp("t"), *events))
+    results = Part(trace_of(tmp_path_factory.mktemp("t"), *events))
     check(results)
     whole, *parts = scopes(results)
     for part in (whole, *(parts if which is None else parts[which : which + 1])):
         check_the_verdict(part)
-        for finding in find_findings(part) if len(results.gaps().devices) == 1 else ():
+        for finding in find_findings(part) if len(gaps_of(results).devices) == 1 else ():
             check_shares(part, finding)
-    rows = results.steps()
+    rows = steps_of(results)
     for field in ("busy", "idle", "window_idle"):
         assert sum(getattr(row, field) for row in (*rows.rows, rows.outside)) == getattr(rows.whole, field)
     for row in rows.rows:
-        assert row.busy + row.window_idle == row.window_length * len(results.gaps().devices)
+        assert row.busy + row.window_idle == row.window_length * len(gaps_of(results).devices)

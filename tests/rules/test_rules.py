@@ -14,8 +14,9 @@ from tests.rules.test_findings import RECORDED, SAMPLES
 
 from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
 from tracetui.analysis.names.kernel_names import decode
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope, step_scope
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import share
 from tracetui.rules import RULES, Finding, find_findings
 from tracetui.trace import Trace
@@ -59,7 +60,7 @@ PARTS = (0, 6), (3, 9)
 
 def found(trace: Trace, rule: str) -> Finding | None:
     """What the rule says, at most once; its evidence is there."""
-    results = Results(trace)
+    results = Part(trace)
     findings = [finding for finding in find_findings(results) if finding.rule == rule]
     assert len(findings) <= 1
     low, high = trace.span
@@ -131,7 +132,7 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *rank(500))  # alone from 500 to 1,000 us
     begin = int(trace.start[np.flatnonzero([trace.name_of(i) == NCCL for i in range(len(trace))])[0]])
     part = range_scope(begin - 10_000, begin + 150_000)  # 60 us of computation, 100 us without
-    (finding,) = [f for f in find_findings(Results(trace).within(part)) if f.rule == "communication"]
+    (finding,) = [f for f in find_findings(Part(trace).within(part)) if f.rule == "communication"]
     assert finding.numbers["share"] == pytest.approx(100 / 160)
     assert "62% of the 160 µs of the range, 62% of the GPU's busy time" in finding.text
 
@@ -235,9 +236,7 @@ def test_of_several_devices_each_is_named(tmp_path: Path) -> None:
         for e in (*run(20, 100, 3), *run(1890, 100, 4))
     ]
     texts = [
-        f.text
-        for f in find_findings(Results(trace_of(tmp_path, *label, *first, *second)))
-        if "busy" in f.title
+        f.text for f in find_findings(Part(trace_of(tmp_path, *label, *first, *second))) if "busy" in f.title
     ]
     assert sorted(text.split(" is busy")[0] for text in texts) == ["GPU 0", "GPU 1"]
 
@@ -385,7 +384,7 @@ def test_exposed_copies_of_a_step_and_of_a_range(tmp_path: Path) -> None:
     second = [step(1, 2000, 1000), *run(2100, 800, 3)]
     trace = trace_of(tmp_path, *copying(301, "HtoD (Pinned -> Device)"), *second)
     titles = {
-        name: [f.title for f in find_findings(Results(trace).within(scope)) if f.rule == "exposed_copies"]
+        name: [f.title for f in find_findings(Part(trace).within(scope)) if f.rule == "exposed_copies"]
         for name, scope in (
             ("whole", None),
             ("first", step_scope(trace, 0)),
@@ -565,7 +564,7 @@ def test_few_blocks_are_told_once(tmp_path: Path) -> None:
             *gridded(1, 10, 900, blocks, SOFTMAX.format(way="forward")),
             *gridded(2, 910, 50, [500], ADD),
         ]
-        fired = {finding.rule for finding in find_findings(Results(trace_of(tmp_path, *events, **SMS)))}
+        fired = {finding.rule for finding in find_findings(Part(trace_of(tmp_path, *events, **SMS)))}
         assert fired & {"small_grids", "memory_bound", "hotspot"} == rules
 
 
@@ -839,7 +838,7 @@ def test_several_slow_steps_are_no_cold_start(tmp_path: Path, lengths: tuple[int
     events: list[Event] = []
     for n, length in enumerate(lengths):
         events += [step(n, 1000 * n, length), cpu("aten::mm", 1000 * n, length - 2)]
-    rules = {finding.rule for finding in find_findings(Results(trace_of(tmp_path, *events)))}
+    rules = {finding.rule for finding in find_findings(Part(trace_of(tmp_path, *events)))}
     assert bool(rules & {"cold_start", "wide_first_step"}) is cold
 
 
@@ -1149,7 +1148,7 @@ def test_the_share_of_slow_copies_is_one_of_the_range(tmp_path: Path) -> None:
         events.append(copy)
     trace = trace_of(tmp_path, *events, **A10)
     for scope, part in ((None, 1000 / 1600), (range_scope(50_000, 600_000), 1.0)):
-        results = Results(trace).within(scope) if scope else Results(trace)
+        results = Part(trace).within(scope) if scope else Part(trace)
         shares = [f.numbers["share"] for f in find_findings(results) if f.rule == "slow_copies"]
         assert shares == [pytest.approx(part)]
 
@@ -1197,14 +1196,14 @@ def test_what_stands_first(tmp_path: Path) -> None:
     trace = trace_of(
         tmp_path, *run(100, 400, 1, FP32), *run(500, 500, 2, UNALIGNED), *run(1000, 100, 3), **H100
     )
-    assert [f.rule for f in find_findings(Results(trace))][:2] == ["unaligned_products", "fp32_products"]
-    for finding in find_findings(Results(trace)):
+    assert [f.rule for f in find_findings(Part(trace))][:2] == ["unaligned_products", "fp32_products"]
+    for finding in find_findings(Part(trace)):
         assert len(set(finding.evidence)) == len(finding.evidence)
 
 
 def test_evidence_is_listed_by_short_names(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *products(UNALIGNED, 300))
-    text = plain_text(findings_lines(Results(trace), 100))
+    text = plain_text(findings_lines(Part(trace), 100))
     assert "  > gemm bf16 256x128 tn at 5.000 µs, 300 µs" in text
     assert "cutlass" not in text
 
@@ -1215,12 +1214,12 @@ def test_evidence_is_listed_by_short_names(tmp_path: Path) -> None:
 def test_a_full_list_of_evidence_counts_nothing(tmp_path: Path, calls: int, said: str) -> None:
     events = [event for n in range(calls) for event in run(10 + 100 * n, 90, n + 1, "big")]
     trace = trace_of(tmp_path, *events, *run(5000, 10, 99))
-    assert said in plain_text(findings_lines(Results(trace), 100)).splitlines()
+    assert said in plain_text(findings_lines(Part(trace), 100)).splitlines()
 
 
 def test_a_stretch_within_one_kernel_has_no_findings(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *run(100, 1000, 1, "Memcpy DtoD (Device -> Device)", cat="gpu_memcpy"))
-    assert find_findings(Results(trace).within(range_scope(200_000, 300_000))) == ()
+    assert find_findings(Part(trace).within(range_scope(200_000, 300_000))) == ()
 
 
 # What the idle time is put down to, and what is advised.
@@ -1241,7 +1240,7 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     assert "For 800 µs of the idle time the program waited for its DataLoader." in finding.text
     assert finding.advice.startswith("The DataLoader loads in the main process")
     trace = trace_of(tmp_path, *loop(400, *loading))
-    titles = {f.rule: f.title for f in find_findings(Results(trace))}
+    titles = {f.rule: f.title for f in find_findings(Part(trace))}
     assert titles["data_loading"] == "Data loading takes 40% of the steps"
 
 
@@ -1543,7 +1542,7 @@ def earlier(length: float, own: float) -> list[Event]:
 )
 def test_work_in_flight_at_start(tmp_path: Path, length: float, own: float, fires: bool, said: bool) -> None:
     trace = trace_of(tmp_path, *earlier(length, own))
-    finding, verdict = found(trace, "work_in_flight_at_start"), Results(trace).verdict()
+    finding, verdict = found(trace, "work_in_flight_at_start"), verdict_of(Part(trace))
     assert verdict.earlier_share == pytest.approx(length / 200)
     assert (finding is not None) is fires
     assert ("work that was launched before the recording." in verdict.reason) is said
@@ -1587,13 +1586,13 @@ def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path:
             launch(100 * n + 20, n + 1),
             kernel(100 * n + 30, 5, 1000 + n),
         ]
-    findings = {f.rule: f for f in find_findings(Results(trace_of(tmp_path, *events)))}
+    findings = {f.rule: f for f in find_findings(Part(trace_of(tmp_path, *events)))}
     assert "metadata_only" not in findings
     assert "record CPU activity" not in findings["little_use"].advice
     for n in range(20):
         events[3 * n + 2]["args"]["correlation"] = n + 1
     events += [cpu("aten::view", 100 * n + 70, 25) for n in range(20)]
-    assert "metadata_only" in {f.rule for f in find_findings(Results(trace_of(tmp_path, *events)))}
+    assert "metadata_only" in {f.rule for f in find_findings(Part(trace_of(tmp_path, *events)))}
 
 
 # What a program does to itself, step after step.
@@ -1656,7 +1655,7 @@ def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> Non
     for event in events:
         event["dur"] = {"cudaMalloc": 350, "cudaFree": 300}.get(event["name"], event["dur"])
         event["ts"] += 300 * (event["name"] == "cudaFree")
-    rules = [f.rule for f in find_findings(Results(trace_of(tmp_path, *events)))]
+    rules = [f.rule for f in find_findings(Part(trace_of(tmp_path, *events)))]
     assert "idle_time" in rules or "overhead_bound" in rules, rules
     assert "allocations" not in rules
 

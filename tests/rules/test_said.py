@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
+from tracetui.analysis.calls.averages import averages_of
+from tracetui.analysis.calls.launches import short_kernels_of
 from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.split import split_of
 from tracetui.analysis.names.kernel_names import decode
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import Finding, find_findings
 from tracetui.trace import Trace
 
@@ -23,7 +27,7 @@ OUT = "DtoH (Device -> Pageable)"
 
 
 def found(trace: Trace, rule: str) -> Finding | None:
-    return next((finding for finding in find_findings(Results(trace)) if finding.rule == rule), None)
+    return next((finding for finding in find_findings(Part(trace)) if finding.rule == rule), None)
 
 
 def saving(steps: int, every: int) -> list[Event]:
@@ -53,14 +57,14 @@ def test_what_comes_back_every_third_step_is_no_cold_start(tmp_path: Path) -> No
 
 def test_a_copy_that_its_call_waits_for_is_no_short_kernel(tmp_path: Path) -> None:
     """A copy of 400 us in a call of 402: the call does not take longer than what it launches."""
-    short = Results(trace_of(tmp_path, *saving(2, 2))).short_kernels()
+    short = short_kernels_of(Part(trace_of(tmp_path, *saving(2, 2))))
     assert (short.events, short.of) == (0, 3)
 
 
 def test_a_call_may_return_before_the_last_piece_of_its_copy_is_over(tmp_path: Path) -> None:
     """A call of 510 us; a copy of 500 from 20 us after its start on."""
     copy = [launch(100, 1, 510, "cudaMemcpyAsync"), memcpy(120, 500, 1, "HtoD (Pageable -> Device)")]
-    short = Results(trace_of(tmp_path, *copy, *run(1000, 2, 2))).short_kernels()
+    short = short_kernels_of(Part(trace_of(tmp_path, *copy, *run(1000, 2, 2))))
     assert (short.events, short.of) == (1, 2)
 
 
@@ -74,7 +78,7 @@ def test_where_no_two_steps_are_alike_none_is_slow(tmp_path: Path) -> None:
 
 def test_the_time_after_a_copy_is_not_the_copys(tmp_path: Path) -> None:
     """The CPU writes for 500 us after its copy. It did not wait for earlier work: that was done."""
-    verdict = Results(trace_of(tmp_path, *saving(6, 3))).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *saving(6, 3))))
     times = dict(zip(CAUSES, verdict.causes, strict=True))
     assert times["host"] > 990_000
     assert times["sync"] < 10_000
@@ -165,7 +169,7 @@ def test_ops_of_other_threads_are_not_recorded(tmp_path: Path) -> None:
 
 
 def test_without_gpu_events_perhaps_none_were_asked_for(tmp_path: Path) -> None:
-    verdict = Results(trace_of(tmp_path, cpu("aten::mm", 0, 20), launch(5, 1))).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, cpu("aten::mm", 0, 20), launch(5, 1))))
     assert "Either only CPU activity was asked for, or the GPU could not be profiled" in verdict.reason
 
 
@@ -297,7 +301,7 @@ def test_launches_and_work_with_an_external_id_in_common(tmp_path: Path) -> None
     launched = trace.launch >= 0
     assert [trace.start[i] for i in trace.launch[launched].tolist()] == [5_000, 10_000]
     assert {trace.name_of(int(i)) for i in trace.op[launched].tolist()} == {"aten::mm"}
-    rows = {row.name: row for row in Results(trace).averages().rows()}
+    rows = {row.name: row for row in averages_of(Part(trace)).rows()}
     assert rows["aten::mm"].device_total == 100_000
 
 
@@ -309,7 +313,7 @@ def test_the_profiler_at_work_in_a_first_op(tmp_path: Path) -> None:
         events += [cpu("aten::normal_", 3000 * n, 20), launch(3000 * n + 5, n), kernel(3000 * n + 12, 5, n)]
     trace = trace_of(tmp_path, *events)
     low, high = np.array([[0], [2_990_000]])
-    times = dict(zip(CAUSES, Results(trace).split().idle_within(low, high)[0].tolist(), strict=True))
+    times = dict(zip(CAUSES, split_of(Part(trace)).idle_within(low, high)[0].tolist(), strict=True))
     assert (times["initialisation"], times["profiler"]) == (450_000, 2_500_000)
 
 
@@ -427,7 +431,7 @@ def test_how_often_an_op_is_called(tmp_path: Path) -> None:
     """As in the table: an op that only calls another of its name is one call."""
     events = [cpu("aten::sum", 100 * n, 90) for n in range(3)] + [cpu("aten::sum", 5, 80)]
     trace = trace_of(tmp_path, *events)
-    assert Results(trace).verdict().reason.endswith("aten::sum: 270 µs in 3 calls.")
+    assert verdict_of(Part(trace)).reason.endswith("aten::sum: 270 µs in 3 calls.")
 
 
 def test_what_all_steps_left_to_the_device_is_not_the_last_ones(tmp_path: Path) -> None:
@@ -530,8 +534,8 @@ def test_two_devices_that_take_turns(tmp_path: Path, other_process: bool) -> Non
                 launch(at + 2 + 4 * device, i + 1) | pid,
                 kernel(at + lead, 1990, i + 1, pid=device, args=args),
             ]
-    results = Results(trace_of(tmp_path, *events))
-    verdict = results.verdict()
+    results = Part(trace_of(tmp_path, *events))
+    verdict = verdict_of(results)
     if other_process:
         assert not any("work on another device" in one.text for one in find_findings(results))
         return
@@ -588,7 +592,7 @@ def test_the_kernels_of_a_graph_have_no_launch_of_their_own(tmp_path: Path, call
                 events.append(launch(at + 20 * k, number))
             events += [kernel(at + 10 + 20 * k, 2, number)]
     trace = trace_of(tmp_path, *events)
-    assert Results(trace).short_kernels().events == (400 if short else 0)
+    assert short_kernels_of(Part(trace)).events == (400 if short else 0)
     assert (found(trace, "short_calls") is not None) is short
 
 

@@ -10,7 +10,10 @@ from tests.rules.test_rules import found
 from tests.rules.test_said import found as found_whole
 
 from tracetui.analysis.idle.initialisation import profilers_work
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import verdict_of
 
 WITHIN = "DtoD (Device -> Device)"
 
@@ -218,7 +221,7 @@ def test_the_last_repetition_ends_with_what_it_reads_back(tmp_path: Path) -> Non
             launch(1000 * n + 605, 500 + n, 70, "cudaMemcpyAsync"),
         ]
         events += [memcpy(1000 * n + 610, 60, 500 + n, "DtoH (Device -> Pageable)")]
-    steps = Results(trace_of(tmp_path, *events)).step_table()
+    steps = step_table_of(Part(trace_of(tmp_path, *events)))
     assert len(steps) == 5
     assert int(steps.end[-1] - steps.start[-1]) == 680_000
 
@@ -229,7 +232,7 @@ def test_each_step_that_waits_before_its_work_has_no_lead_in(tmp_path: Path) -> 
     for n in range(4):
         events += [step(n, 1000 * n, 1000), cpu("aten::randn", 1000 * n + 5, 700)]
         events += [launch(1000 * n + 720, n + 1), kernel(1000 * n + 730, 320, n + 1)]
-    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *events)))
     assert "lead-in" not in dict(verdict.left_out)
 
 
@@ -238,7 +241,7 @@ def test_what_the_profiler_adds_to_the_first_wait_is_no_lead_in(tmp_path: Path) 
     events = [step(0, 0, 1900), overhead(10, 900), *run(1600, 200, 1)]
     for n in range(1, 4):
         events += [step(n, 900 + 1000 * n, 1000), *run(1600 + 1000 * n, 200, n + 1)]
-    verdict = Results(trace_of(tmp_path, *events)).verdict()
+    verdict = verdict_of(Part(trace_of(tmp_path, *events)))
     assert verdict.left_out == (("profiler", 900_000),)
     assert verdict.busy_share == pytest.approx(800 / 4000)
 
@@ -248,7 +251,7 @@ def test_a_recording_of_nothing_says_what_to_do(tmp_path: Path, op: bool, said: 
     span = cpu("PyTorch Profiler (0)", 0, 2000, "Trace") | {"pid": "Spans", "tid": "PyTorch Profiler"}
     sync = cpu("cudaDeviceSynchronize", 1900, 30, "cuda_runtime")
     trace = trace_of(tmp_path, span, sync, *([cpu("aten::mm", 10, 20)] if op else []))
-    assert ("export the trace in on_trace_ready" in Results(trace).verdict().reason) is said
+    assert ("export the trace in on_trace_ready" in verdict_of(Part(trace)).reason) is said
 
 
 @pytest.mark.parametrize(("failed", "advice"), [(False, "Let the caching"), (True, "Some requests failed")])
@@ -300,7 +303,7 @@ def test_the_verdict_on_several_devices_says_so(tmp_path: Path, devices: int) ->
         other = kernel(500 * n + 200, 100, 2 * n + 2)
         other |= {"pid": 1, "args": other["args"] | {"device": 1}}
         events += [launch(500 * n + 190, 2 * n + 2), other] if devices == 2 else []
-    results = Results(trace_of(tmp_path, *events))
-    for verdict in (results.verdict(), results.steps().rows[1].verdict):
+    results = Part(trace_of(tmp_path, *events))
+    for verdict in (verdict_of(results), steps_of(results).rows[1].verdict):
         assert verdict.reason.startswith("Taken together, the 2 GPUs are busy") is (devices == 2)
         assert verdict.reason.startswith("The GPU is busy") is (devices == 1)

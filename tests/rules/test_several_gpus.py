@@ -8,7 +8,7 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, trace_of
 from tests.rules.test_rules import found
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.rules import Finding, find_findings
 from tracetui.trace import load
 
@@ -64,7 +64,7 @@ def test_data_parallel() -> None:
 
 
 def findings_of(path: Path) -> tuple[Finding, ...]:
-    return find_findings(Results(load(path)))
+    return find_findings(Part(load(path)))
 
 
 def in_turn(count: int, both: float = 0) -> list[Event]:

@@ -10,7 +10,8 @@ from tests.rules.test_rules import found
 from tests.rules.test_said import found as found_whole
 
 from tracetui.analysis.idle.initialisation import first_calls, first_ops
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import slow_calls
 from tracetui.trace import Trace
 
@@ -256,7 +257,7 @@ def test_waits_on_a_device_that_is_idle_for_other_reasons(tmp_path: Path) -> Non
     wait = [cpu("aten::item", 1_910, 60), cpu("cudaStreamSynchronize", 1_912, 55, "cuda_runtime")]
     many = [e | {"ts": e["ts"] + 2_000 * n} for n in range(20) for e in wait]
     trace = trace_of(tmp_path, *events, *many)
-    assert Results(trace).verdict().verdict == "overhead-bound"
+    assert verdict_of(Part(trace)).verdict == "overhead-bound"
     text = told(trace, "blocking_calls")
     assert "The GPU has work" not in text
 

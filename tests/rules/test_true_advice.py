@@ -9,7 +9,8 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.test_rules import found
 from tests.rules.test_said import found as found_whole
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import Finding, find_findings
 
 
@@ -322,7 +323,7 @@ def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
             events.append(kernel(begin + long - 10, 50, 2 * n + k + 1))
         at += 2 * long + 200
     trace = trace_of(tmp_path, *events)
-    told = [finding for finding in find_findings(Results(trace)) if finding.rule == "slow_calls"]
+    told = [finding for finding in find_findings(Part(trace)) if finding.rule == "slow_calls"]
     assert {finding.title.split(": ")[0] for finding in told} == set(names)
     bound = found(trace, "overhead_bound")
     assert bound is not None
@@ -345,7 +346,7 @@ def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
                     launch(1000 * n + 6 * device, number),
                     event,
                 ]
-        every = find_findings(Results(trace_of(tmp_path, *events)))
+        every = find_findings(Part(trace_of(tmp_path, *events)))
         return [f for f in every if f.rule in ("overhead_bound", "little_use")]
 
     (one,) = told((100, 50, 200, 980))
@@ -519,7 +520,7 @@ def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surpri
         events += [cpu("aten::mul", at + 50, 44), launch(at + (82 if more == "dispatch" else 58), n + 1, 10)]
         events.append(kernel(at + 94, 2, n + 1))
     trace = trace_of(tmp_path, *events)
-    assert f"({more} " in Results(trace).verdict().reason
+    assert f"({more} " in verdict_of(Part(trace)).reason
     finding = found_whole(trace, "overhead_bound")
     assert finding is not None
     assert "Give the GPU more work per launch: larger batches" in finding.advice
@@ -567,7 +568,7 @@ def test_what_a_library_launches_for_each_time_step(tmp_path: Path, op: str) -> 
     for n in range(200):
         events += [launch(60 + 20 * n, n + 1, 8), kernel(69 + 20 * n, 3, n + 1, stream=7 + n % 2)]
     trace = trace_of(tmp_path, *events)
-    told = {finding.rule: finding.advice for finding in find_findings(Results(trace))}
+    told = {finding.rule: finding.advice for finding in find_findings(Part(trace))}
     rnn = op == "aten::_cudnn_rnn"
     for rule in ("overhead_bound", "short_calls"):
         assert ("launches kernels for each time step" in told[rule]) is rnn

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.core.copying import replace
 from tracetui.session.session import Session
 from tracetui.timeline.frame import paint
@@ -213,7 +214,7 @@ def test_marks_matches_and_gaps_move_along() -> None:
     lows, highs = zip(*(source.span for source in scene.sources), strict=True)
     assert scene.span == (min(lows), max(highs))
     assert session.gaps.next(1) is not None
-    gaps = session.walk.recordings[1].results.gaps()
+    gaps = gaps_of(session.walk.recordings[1].whole)
     assert session.walk.scene.event == Event(1, int(gaps.after[session.gaps.at or 0]))
 
 

@@ -11,6 +11,8 @@ import pytest
 from tests.kineto import Event, cpu, run
 from tests.recorded import load
 
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
 from tracetui.core.cells import clauses
 from tracetui.session import baselines, gap_walk, recent, samples
 from tracetui.session.gap_walk import gap_order, next_gap
@@ -149,7 +151,7 @@ def test_gaps_in_their_two_orders(tmp_path: Path) -> None:
     lengths = (30, 10, 50, 20)
     ends = np.cumsum([10 + length for length in lengths])
     events = [e for n, at in enumerate([0, *ends.tolist()]) for e in run(100 + at, 10, n + 1)]
-    gaps = session_of(tmp_path, *events).active.results.gaps()
+    gaps = gaps_of(session_of(tmp_path, *events).active.whole)
     assert gaps.duration.tolist() == [1000 * length for length in lengths]
     assert gap_order(gaps, True).tolist() == [2, 0, 3, 1]
     assert gap_order(gaps, False).tolist() == [0, 1, 2, 3]
@@ -172,7 +174,7 @@ def test_gaps_in_their_two_orders(tmp_path: Path) -> None:
 def told(session: Session) -> tuple[str, ...]:
     """What the line below the timeline says of the gap."""
     gaps = session.gaps
-    return () if gaps.current is None else gap_line(session.active.results, gaps.current, gaps.small)
+    return () if gaps.current is None else gap_line(session.active.whole, gaps.current, gaps.small)
 
 
 def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
-    results = session.active.results
+    results = session.active.whole
     session.gaps.next(1)
     small = told(session)
     monkeypatch.setattr(gap_walk, "SOON", 0)
@@ -214,8 +216,8 @@ def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(
     large.gaps.order(0)
     large.gaps.next(1)
     assert told(large) == ("idle 40.0 µs", small[-1])
-    assert not large.active.results.ready("causes")
-    find_told(large.active.results)
+    assert not large.active.whole.knows(causes_of)
+    find_told(large.active.whole)
     monkeypatch.setattr(type(results), "kept", lambda self, key, make: self._kept[key])  # nothing is made
     assert told(large) == small
     assert len(small) > 2

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.timeline.frame import paint
@@ -67,7 +68,7 @@ def test_at_first_all_is_in_view_with_a_hundredth_more_at_each_end() -> None:
 def test_gaps_go_from_the_longest_down_and_around() -> None:
     session = Session.open(EAGER)
     count = session.draw_gaps()
-    gaps = session.active.results.gaps()
+    gaps = gaps_of(session.active.whole)
     assert count == len(gaps) > 3
     seen = []
     for _ in range(count):
@@ -184,7 +185,7 @@ def test_a_walk_goes_from_one_recording_to_the_other() -> None:
     session.walk.select(0, of=1)
     session.gaps.next(1)
     assert session.gaps.at is not None
-    gaps = session.walk.recordings[1].results.gaps()
+    gaps = gaps_of(session.walk.recordings[1].whole)
     assert session.walk.selected == int(gaps.after[session.gaps.at])
     mark = session.marks.here()._replace(label="here")
     session.marks.put(mark)

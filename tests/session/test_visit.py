@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from tests.recorded import load
 
-from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.calls.averages import averages, averages_of
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.session import Session
 from tracetui.trace import Kind
@@ -60,8 +61,8 @@ def test_a_visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     session.scopes.to_range()
     scope = session.scopes.scope
     assert scope is not None
-    results = session.active.results.within(scope)
-    table = averages_table(trace, results.averages())
+    results = session.active.whole.within(scope)
+    table = averages_table(trace, averages_of(results))
     mine = averages(load(TRAIN), scope)
     assert table.rows == len(mine)
 
@@ -74,11 +75,11 @@ def test_a_visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert times == sorted(times, reverse=True)
     assert [own[row["name"]] for row in rows] == times
 
-    gaps = gaps_table(session.active.results)
+    gaps = gaps_table(session.active.whole)
     told = json.loads(table_text(gaps, arrange(gaps, "duration", True), ".json"))
     session.gaps.next(1)
     assert session.gaps.at is not None
-    longest = session.active.results.gaps()
+    longest = gaps_of(session.active.whole)
     assert told[0]["duration_ns"] == int(longest.duration[session.gaps.at]) == int(longest.duration.max())
     assert told[0]["before"] == trace.name_of(int(longest.after[session.gaps.at]))
 

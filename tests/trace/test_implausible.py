@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from tests.recorded import load
 
+from tracetui.analysis.idle.cpu_time import cpu_time_of
 from tracetui.analysis.idle.gaps import find_gaps
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.views.event import event_facts
 
@@ -124,7 +125,7 @@ def test_sums_of_absurd_durations_fit_into_64_bits(
     trace = trace_of([event(ts=5, dur=5), *calls])
     assert [(n.kind, n.count) for n in trace.notices] == [("impossible_time", 9)]
     assert trace.implausible.sum() == 9
-    assert not len(Results(trace).cpu_time().first)
+    assert not len(cpu_time_of(Part(trace)).first)
 
 
 def test_long_waits_are_believed(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.device_text import device_text
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import find_steps
 from tracetui.rules import find_findings
 from tracetui.trace import Trace
@@ -113,15 +115,13 @@ def test_data_loading_of_several_ranks_is_told_of_each(tmp_path: Path) -> None:
         for _ in range(4)
     ]
     (finding,) = [
-        one
-        for one in find_findings(Results(trace_of(tmp_path, *joined(*ranks))))
-        if one.rule == "data_loading"
+        one for one in find_findings(Part(trace_of(tmp_path, *joined(*ranks)))) if one.rule == "data_loading"
     ]
     assert finding.title == "Data loading takes 8.0% of the step"
 
 
 def test_shown_and_in_json(tmp_path: Path) -> None:
-    results = Results(two(tmp_path))
+    results = Part(two(tmp_path))
     lines = [headline(report) for report in gap_report(results)]
     assert [line.split(":")[0] for line in lines] == [
         "[TP00] GPU 0 (GPU type 0)",
@@ -130,7 +130,7 @@ def test_shown_and_in_json(tmp_path: Path) -> None:
     assert [d["rank"] for d in gaps_json(results)["devices"]] == ["TP00", "TP01"]
     devices: list[dict[str, Any]] = summary_json(summarize(results))["device_list"]
     assert [(d["device"], d["rank"]) for d in devices] == [(0, "TP00"), (1, "TP01")]
-    assert results.device_text(results.gaps().devices[1]) == "GPU 1 of TP01"
+    assert device_text(results, gaps_of(results).devices[1]) == "GPU 1 of TP01"
 
 
 def test_the_steps_of_one_rank(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_devices_with_the_same_number(tmp_path: Path) -> None:
     trace = merged(tmp_path, *reversed(ranks))
     devices = [(p.rank, p.device) for p in trace.processes if p.device >= 0]
     assert devices == [(f"DP00-TP{n:02d}", n) for n in range(12)]
-    assert gap_report(Results(trace))[11].name == "GPU type 0"
+    assert gap_report(Part(trace))[11].name == "GPU type 0"
 
 
 @pytest.mark.parametrize(

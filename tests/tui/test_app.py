@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracetui.analysis.idle.gap_list import GapList
-from tracetui.analysis.results import Results
+from tracetui.analysis.idle.gap_list import GapList, gaps_of
+from tracetui.analysis.part import Part
 from tracetui.core.units import duration
 from tracetui.session import gap_walk
 from tracetui.session.gap_walk import gap_order
@@ -119,7 +119,7 @@ async def test_sorting_by_key_and_filtering() -> None:
 
 async def test_g_walks_the_gaps_longest_first_or_by_time() -> None:
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
-        gaps = screen.session.active.results.gaps()
+        gaps = gaps_of(screen.session.active.whole)
         by_size = np.argsort(-gaps.duration, kind="stable")
         await pilot.press("g")
         assert screen.session.gaps.at == by_size[0]
@@ -159,7 +159,7 @@ async def test_the_gaps_pane_names_causes_and_jumps() -> None:
         await until(pilot, lambda: pane.table is not None and pane.table.column("cause") is not None)
         await until(pilot, lambda: "idle" in pane.note)
         await pilot.press("down", "down", "enter")
-        gaps = screen.session.active.results.gaps()
+        gaps = gaps_of(screen.session.active.whole)
         third = int(np.argsort(-gaps.duration, kind="stable")[2])
         await until(pilot, lambda: screen.session.gaps.at == third)
         assert "idle for" in screen.footer.message
@@ -438,7 +438,7 @@ async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) ->
 
 
 async def test_a_failed_analysis_costs_its_pane_and_not_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(results: Results) -> None:
+    def broken(results: Part) -> None:
         raise ValueError("[bold]no\x1b[2J")
 
     monkeypatch.setattr("tracetui.tui.panes.findings.find_findings", broken)

@@ -9,6 +9,9 @@ import pytest
 from rich.console import Console
 from textual.pilot import Pilot
 
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
+from tracetui.analysis.steps.scope import step_windows_of
 from tracetui.capture.events import CaptureResult
 from tracetui.timeline.scene import Event
 from tracetui.tui.app import TracetuiApp
@@ -214,8 +217,8 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
         await until(pilot, lambda: "lowest and highest of a step: A " in screen.footer.message)
         # Idle time leads to its longest gap: mlp_eager has none for the CPU's reasons, mlp_compile has.
         pane._go([entry.name for entry in pane.entries].index("dispatch"))
-        results = screen.walk.recordings[1].results
-        await until(pilot, lambda: all(one.results.ready("causes") for one in screen.walk.recordings))
+        results = screen.walk.recordings[1].whole
+        await until(pilot, lambda: all(one.whole.knows(causes_of) for one in screen.walk.recordings))
         await pilot.press("enter")
         await until(pilot, lambda: "the longest such gap in" in screen.footer.message)
         assert screen.walk.active == 1
@@ -310,20 +313,20 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
     app = two(COMPILED, EAGER, pane="kernels")
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await compared(pilot)
-        counts = [int(r.results.gaps().duration.size) for r in screen.walk.recordings]
+        counts = [int(gaps_of(r.whole).duration.size) for r in screen.walk.recordings]
         screen.walk.select(kernels(screen, 0, "triton")[0], of=0)
         await pilot.press("4")
         await until(pilot, lambda: "triton_poi" in "\n".join(text(app).splitlines()[23:]))
         first = screen.area.open
         assert first is not None
-        assert first.results is screen.walk.recordings[0].results
+        assert first.whole is screen.walk.recordings[0].whole
         assert "of A" in text(app)
         screen.walk.select(kernels(screen, 1, "Gelu")[0], of=1)
         await until(pilot, lambda: screen.area.open is not first)
         second = screen.area.open
         assert second is not None
         assert second.has_focus, "the keys stay with the table"
-        assert second.results is screen.walk.recordings[1].results
+        assert second.whole is screen.walk.recordings[1].whole
         await until(pilot, lambda: "of B" in text(app) and second.table is not None)
         assert "triton_poi" not in "\n".join(text(app).splitlines()[23:])
         assert sum(pane.display for pane in (first, second)) == 1
@@ -340,7 +343,7 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
         steps.show_row(2)
         await pilot.press("enter")
         offset = screen.walk.scene.sources[1].offset
-        low, high = (int(one[2]) + offset for one in screen.walk.recordings[1].results.step_windows())
+        low, high = (int(one[2]) + offset for one in step_windows_of(screen.walk.recordings[1].whole))
         await until(pilot, lambda: screen.walk.view.start_ns <= low < high <= screen.walk.view.end_ns)
 
 
@@ -500,7 +503,7 @@ async def test_the_other_recording_is_drawn_in_the_same_frame() -> None:
     app = two()
     async with app.run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
-        counts = [f"{len(one.results.gaps()):,}" for one in screen.walk.recordings]
+        counts = [f"{len(gaps_of(one.whole)):,}" for one in screen.walk.recordings]
         assert counts[0] != counts[1]
         await until(pilot, lambda: "gaps" in screen.area.tabs.counts, 30)
         screen.area.show_pane("overview")

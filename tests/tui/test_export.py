@@ -11,7 +11,7 @@ import pytest
 
 from tracetui.analysis.calls.averages import averages
 from tracetui.analysis.idle.causes import CAUSES
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.rules import find_findings
 from tracetui.trace import Trace
@@ -61,7 +61,7 @@ def test_averages_by_op_say_the_op(llama: Trace) -> None:
 
 
 def test_gaps_are_those_of_the_command(llama: Trace) -> None:
-    results = Results(llama)
+    results = Part(llama)
     records = read(gaps_table(results))
     (device,) = gaps_json(results)["devices"]
     assert sum(r.pop("share_of_idle") for r in records) == pytest.approx(1)
@@ -92,7 +92,7 @@ async def test_a_finding_is_one_row_whatever_the_width() -> None:
         assert pane.table is not None
         assert len(pane.order) > 2 * len(pane.findings or ())
         records = json.loads(as_json(pane.table, pane.order))
-        expected = findings_json(screen.trace, find_findings(Results(screen.trace)))
+        expected = findings_json(screen.trace, find_findings(Part(screen.trace)))
         keys = ("rule", "severity", "title", "text", "advice")
         assert [[r[k] for k in keys] for r in records] == [[e[k] for k in keys] for e in expected]
         assert [r["evidence_start_ns"] for r in records] == [e["evidence"][0]["start_ns"] for e in expected]

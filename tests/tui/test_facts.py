@@ -14,7 +14,10 @@ from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis.calls import flow
 from tracetui.analysis.calls.averages import averages
-from tracetui.analysis.results import Results
+from tracetui.analysis.calls.calls import self_time_of
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import members, step_scope
 from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.core.units import exact
@@ -34,7 +37,7 @@ CPU_CALLS = (Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD)
 
 
 def test_self_times_add_up_to_those_of_the_averages(llama: Trace) -> None:
-    table, own = averages(llama), Results(llama).self_time()
+    table, own = averages(llama), self_time_of(Part(llama))
     cpu = np.flatnonzero((table.row_of >= 0) & llama.is_kind(*CPU_CALLS))
     total = np.zeros(len(table), dtype=np.int64)
     np.add.at(total, table.row_of[cpu], own[cpu])
@@ -200,8 +203,8 @@ def test_the_ends_of_a_flow_say_so(small: Trace) -> None:
 
 
 def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
-    results = Results(llama)
-    gaps = results.gaps()
+    results = Part(llama)
+    gaps = gaps_of(results)
     assert int(gaps.duration.sum()) == sum(d.idle for d in gaps.devices)
     longest = int(gaps.duration.argmax())
     by_size, by_time = gap_order(gaps, True), gap_order(gaps, False)
@@ -213,7 +216,7 @@ def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
     assert next_gap(gaps, by_time, None, tenth, -1, False) == (9, 10)
     long_only = gap_order(gaps, True, minimum=100_000)
     assert len(long_only) == int(np.count_nonzero(gaps.duration >= 100_000))
-    assert results.causes().event.tolist() == gaps.after.tolist()
+    assert causes_of(results).event.tolist() == gaps.after.tolist()
 
 
 def test_no_gaps_no_walk(tmp_path: Path) -> None:
@@ -222,11 +225,11 @@ def test_no_gaps_no_walk(tmp_path: Path) -> None:
         json.dumps([{"ph": "X", "name": "a", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 0, "dur": 1}])
     )
     trace = load(path)
-    results = Results(trace)
-    gaps = results.gaps()
+    results = Part(trace)
+    gaps = gaps_of(results)
     assert len(gaps) == 0
     assert next_gap(gaps, gap_order(gaps, True), None, 0, 1, True) is None
-    assert len(results.causes().cause) == 0
+    assert len(causes_of(results).cause) == 0
     assert device_names(trace) == "CPU only"
     another = {"ph": "X", "name": "b", "cat": "other", "pid": 2, "tid": 1, "ts": 0, "dur": 1}
     path.write_text(json.dumps([*json.loads(path.read_text()), another]))
@@ -348,6 +351,6 @@ def test_the_details_tell_shapes_and_strides_in_words() -> None:
 
 
 def test_a_cold_start_says_that_warming_up_hides_the_cost() -> None:
-    findings = find_findings(Results(load(SAMPLES / "matmul_add_64_cold.json.gz")))
+    findings = find_findings(Part(load(SAMPLES / "matmul_add_64_cold.json.gz")))
     advice = next(finding.advice for finding in findings if finding.rule == "cold_start")
     assert "does not remove it" in advice

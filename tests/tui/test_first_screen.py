@@ -15,10 +15,16 @@ import pytest
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tracetui.analysis.calls.averages import averages_of
+from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.verdict import Verdict
 from tracetui.analysis.names.kernel_names import decode
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import judged_range, verdict_of
 from tracetui.core.units import duration
 from tracetui.rules import find_findings
 from tracetui.trace import Kind, load
@@ -38,11 +44,11 @@ EVERY = sorted(SAMPLES.glob("*.json.gz"))
 
 
 @lru_cache(maxsize=32)
-def results_of(name: str) -> Results:
-    return Results(load(SAMPLES / f"{name}.json.gz"))
+def results_of(name: str) -> Part:
+    return Part(load(SAMPLES / f"{name}.json.gz"))
 
 
-def whole(results: Results) -> Overview:
+def whole(results: Part) -> Overview:
     *_, last = overviews(results)
     return last
 
@@ -182,7 +188,7 @@ def test_times_are_those_of_a_step(tmp_path: Path) -> None:
         events += [slice_event("aten::mm", 10 + 100 * n, 40) for n in range(2)]
         events += [slice_event("aten::mm", 300, 16)]
         path = write_trace(tmp_path / f"{steps}.json", events)
-        return {block.key: block for block in whole(Results(load(path))).blocks}
+        return {block.key: block for block in whole(Part(load(path))).blocks}
 
     each = overview(2)
     assert each["time"].title == "Where a step's time goes"
@@ -197,10 +203,10 @@ def test_times_are_those_of_a_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
 def test_the_kernels_of_a_step_are_those_that_it_launched(path: Path) -> None:
     results = results_of(path.name.split(".")[0])
-    steps = results.steps().rows
+    steps = steps_of(results).rows
     kernels = next(block for block in whole(results).blocks if block.key == "kernels")
     trace, time = results.trace, 0
-    for event in results.work().tolist():
+    for event in device_work_of(results).tolist():
         launched = (
             int(trace.start[trace.launch[event]]) if trace.launch[event] >= 0 else int(trace.start[event])
         )
@@ -235,7 +241,7 @@ def own_times(events: list[dict[str, Any]]) -> dict[str, float]:
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
 def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
     results = results_of(path.name.split(".")[0])
-    parts = time_parts(results.verdict())
+    parts = time_parts(verdict_of(results))
     counted = [part.share for part in parts if part.share is not None]
     assert sum(counted) == pytest.approx(1)
     total = sum(part.duration for part in parts)
@@ -249,7 +255,7 @@ def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
     for part in parts:
         target = evidence(results, part.what)
         if target.gap is not None:
-            pieces = results.causes().pieces[target.gap]
+            pieces = causes_of(results).pieces[target.gap]
             assert pieces.max() > 0
         elif target.event is not None:
             assert results.trace.duration[target.event] <= results.trace.span[1]
@@ -265,7 +271,7 @@ def test_where_the_time_before_the_first_work_went() -> None:
     first = min(int(trace.start[i]) for i in range(len(trace)) if trace.kind[i] == Kind.KERNEL)
     for part in ("lead-in", "profiler"):
         target = evidence(results, part)
-        assert target.span == (results.judged_range()[0], first)
+        assert target.span == (judged_range(results)[0], first)
         assert target.said.startswith("up to the GPU's first work: profiler 1.49 ms, host 497 µs")
     assert evidence(results, "sync") == Target("gaps")
 
@@ -295,7 +301,7 @@ async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
         screen = screen_of(app)
         line = screen.query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
-        causes = screen.session.active.results.causes()
+        causes = causes_of(screen.session.active.whole)
         seen = []
         longest = max(line.parts, key=lambda part: part.share or 0.0)
         first = line.parts.index(longest)
@@ -328,7 +334,7 @@ async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap() -> None:
         screen = screen_of(app)
         line = screen.query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
-        lengths = screen.session.active.results.gaps().duration
+        lengths = gaps_of(screen.session.active.whole).duration
         await pilot.press("h", "h")
         example = screen.session.gaps.at
         assert example is not None
@@ -510,7 +516,7 @@ async def test_a_number_shows_a_pane_and_gives_it_the_keys() -> None:
 async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below() -> None:
     app = app_of(SAMPLES / "train.json.gz", "ops")
     results = results_of("train")
-    total = results.averages().total_self_device / 1000
+    total = averages_of(results).total_self_device / 1000
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
         for key in ("3", "4"):
@@ -549,7 +555,7 @@ async def test_e_explains_the_row_that_has_the_keys() -> None:
         await until(pilot, lambda: "Explain" in text(app))
         event = screen.walk.selected
         assert event is not None
-        averages = results_of("mlp_eager").averages()
+        averages = averages_of(results_of("mlp_eager"))
         assert int(averages.row_of[event]) == pane.row
         same = averages.row_of == pane.row
         assert screen.trace.duration[event] == screen.trace.duration[same].max()
@@ -610,7 +616,7 @@ async def test_the_overview_follows_the_part_that_is_walked() -> None:
 
 async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
     app = app_of(SAMPLES / "train_ddp.json.gz", "overview")  # its steps are uneven
-    rows = results_of("train_ddp").steps().rows
+    rows = steps_of(results_of("train_ddp")).rows
     mean = duration(sum(row.window_length for row in rows) / len(rows))
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: f"3 steps, mean {mean}" in text(app).split("\n")[0])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import SAMPLES
 
-from tracetui.analysis.results import Results
+from tracetui.analysis import verdicts
 from tracetui.formats.source import Source
 from tracetui.session.recording import Recording
 from tracetui.trace import Trace, answers, load, saved
@@ -41,7 +41,7 @@ async def opened(path: Path) -> tuple[object, ...]:
 async def test_the_first_screen_waits_for_no_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     first = await opened(SAMPLES / "train.json.gz")
-    monkeypatch.delattr(Results, "_verdict")  # nobody asks for it again
+    monkeypatch.delattr(verdicts, "_verdict")  # nobody asks for it again
     assert await opened(SAMPLES / "train.json.gz") == first
 
 

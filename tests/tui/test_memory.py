@@ -21,7 +21,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 import tracetui
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.core import threads as machine
 from tracetui.session.history import LONGEST, History
 from tracetui.timeline.viewport import Viewport
@@ -101,8 +101,8 @@ async def test_where_memory_is_short_there_are_no_indices(
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: open_trace(pilot) is not None)
         session = screen_of(app).session
-        results, trace = session.active.results, session.active.trace
-        await until(pilot, lambda: results.ready(FOUND))
+        results, trace = session.active.whole, session.active.trace
+        await until(pilot, lambda: results.knows(FOUND))
         assert ("namesakes" in trace.derived) is not short
         await pilot.press("right", "w", "down", "g")
         await until(pilot, lambda: session.gaps.current is not None)
@@ -184,12 +184,12 @@ async def test_a_closed_trace_is_let_go_and_the_next_one_shown(monkeypatch: pyte
         await pilot.press("ctrl+x")
         await until(pilot, lambda: "only open trace" in screen_of(app).footer.message)
         first = screen_of(app)
-        closed: list[weakref.ref[Results]] = []
+        closed: list[weakref.ref[Part]] = []
         for path in (2 + LEFT) // 2 * paths[1:]:
             app.post_message(OpenTrace(path))
             await until(pilot, lambda: len(app.traces) == 2 and app.screen is app.traces[1])
             await until(pilot, lambda: all(worker.is_finished for worker in app.workers))
-            closed.append(weakref.ref(app.traces[1].session.active.results))
+            closed.append(weakref.ref(app.traces[1].session.active.whole))
             gc.freeze()
             await pilot.press("ctrl+x")
             await until(pilot, lambda: app.screen is first and app.traces == [first])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.kineto import cpu, kernel, launch, run, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.core.cells import wrap
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
@@ -24,7 +24,7 @@ def test_the_gaps_table_says_when_many_small_ops_fill_a_gap(tmp_path: Path) -> N
     trace = trace_of(
         tmp_path, launch(0, 1), kernel(10, 90, 1), *ops, launch(290, 2), kernel(300, 10, 2), *one
     )
-    table = gaps_table(Results(trace))
+    table = gaps_table(Part(trace))
     (column,) = [c for c in table.columns if c.key == "activity"]
     assert [column.text(row) for row in range(table.rows)] == ["9 ops, most in aten::add", "aten::mm"]
     assert column.values is not None

@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import SAMPLES
 
 from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.steps.scope import range_scope
 from tracetui.trace import Trace
 from tracetui.tui.panes.averages import AveragesPane
@@ -52,7 +53,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         await pilot.press("escape", "escape")
         await until(
             pilot,
-            lambda: gaps.gaps is not None and len(gaps.gaps) == len(screen.session.active.results.gaps()),
+            lambda: gaps.gaps is not None and len(gaps.gaps) == len(gaps_of(screen.session.active.whole)),
         )
 
 

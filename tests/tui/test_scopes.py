@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from tracetui.analysis.calls.averages import Averages, averages
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.scope import Scope, range_scope, step_scope
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.part import Part, Scope
+from tracetui.analysis.steps.scope import range_scope, step_scope
 from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.core.units import column_unit, exact, in_unit
 from tracetui.rules import find_findings
 from tracetui.trace import Kind, Trace
 from tracetui.tui.panes import PANES, keyed
+from tracetui.tui.panes import averages as pane_module
 from tracetui.tui.panes.area import PaneTabs
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.findings import FindingsPane
@@ -98,11 +100,11 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
         pane = pane_of(screen, GapsPane)
 
         def shows(scope: Scope) -> bool:
-            expected = Results(llama).within(scope).gaps().duration.tolist()
+            expected = gaps_of(Part(llama).within(scope)).duration.tolist()
             return pane.gaps is not None and pane.gaps.duration.tolist() == expected
 
         def idle(scope: Scope) -> str:
-            return exact(int(Results(llama).within(scope).gaps().duration.sum()))
+            return exact(int(gaps_of(Part(llama).within(scope)).duration.sum()))
 
         await until(pilot, lambda: shows(in_view(screen)))
         await until(pilot, lambda: f"in view: idle {idle(in_view(screen))}" in text(app))
@@ -124,17 +126,17 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         await until(pilot, lambda: "in view: 1 of 2 steps" in text(app))
         await pilot.press("8")
         findings = pane_of(screen, FindingsPane)
-        expected = find_findings(Results(llama).within(in_view(screen)))
-        assert expected != find_findings(Results(llama))
+        expected = find_findings(Part(llama).within(in_view(screen)))
+        assert expected != find_findings(Part(llama))
         await until(pilot, lambda: findings.findings == expected)
         found = f"{len(expected)} finding"
         await until(pilot, lambda: re.search(f"in view: {found}", text(app)) is not None)
         await pilot.press("u")
-        expected = find_findings(Results(llama).within(step_scope(llama, 3)))
+        expected = find_findings(Part(llama).within(step_scope(llama, 3)))
         await until(pilot, lambda: findings.findings == expected)
         await until(pilot, lambda: "in step 3: " in text(app))
         await pilot.press("escape", "escape")
-        await until(pilot, lambda: findings.findings == find_findings(Results(llama)))
+        await until(pilot, lambda: findings.findings == find_findings(Part(llama)))
 
 
 async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama: Trace) -> None:
@@ -142,7 +144,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         await pilot.press("8", "u")
         pane = pane_of(screen, FindingsPane)
         scope = in_view(screen)
-        expected = find_findings(Results(llama).within(scope))
+        expected = find_findings(Part(llama).within(scope))
         evidence = expected[0].evidence
         assert len(evidence) > 2
         await until(pilot, lambda: pane.findings == expected)
@@ -161,7 +163,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         await pilot.press("d")
         moved = in_view(screen)
         await until(pilot, lambda: screen.session.scopes.scope == moved)
-        await until(pilot, lambda: pane.findings == find_findings(Results(llama).within(moved)))
+        await until(pilot, lambda: pane.findings == find_findings(Part(llama).within(moved)))
         assert pane.note.startswith("in view: ")
 
 
@@ -175,7 +177,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await until(pilot, lambda: screen.session.scopes.frozen)
         await pilot.press("8")
         findings = pane_of(screen, FindingsPane)
-        await until(pilot, lambda: findings.findings == find_findings(Results(llama).within(before)))
+        await until(pilot, lambda: findings.findings == find_findings(Part(llama).within(before)))
         assert findings.note.startswith("in earlier view: ")
         assert pane.note.startswith("earlier view of ")
         # Asked anew, what is in view is what is shown.
@@ -184,7 +186,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await until(pilot, lambda: "view" not in findings.note)
         await pilot.press("u")
         assert screen.session.scopes.scope == in_view(screen)
-        await until(pilot, lambda: findings.findings == find_findings(Results(llama).within(in_view(screen))))
+        await until(pilot, lambda: findings.findings == find_findings(Part(llama).within(in_view(screen))))
         assert findings.note.startswith("in view: ")
 
 
@@ -238,16 +240,16 @@ async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
     made: list[Scope] = []
     under_way, most = 0, 0
     lock, may = threading.Lock(), threading.Event()
-    real = Results.averages
+    real = pane_module.averages_of
 
-    def slow(self: Results, group: str = "name") -> Averages:
+    def slow(part: Part, group: str = "name") -> Averages:
         nonlocal under_way, most
         with lock:
-            made.append(self.scope)
+            made.append(part.scope)
             under_way += 1
             most = max(most, under_way)
         assert may.wait(30)
-        found = real(self, group)
+        found = real(part, group)
         with lock:
             under_way -= 1
         return found
@@ -257,7 +259,7 @@ async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
         pane = pane_of(screen, AveragesPane)
         await pilot.press("W", "u")
         await until(pilot, lambda: pane.averages is not None and pane.averages.scope == in_view(screen))
-        monkeypatch.setattr(Results, "averages", slow)
+        monkeypatch.setattr(pane_module, "averages_of", slow)
         began = time.monotonic()
         await pilot.press(*("d" * 10))
         if time.monotonic() - began < 0.2:
@@ -311,7 +313,7 @@ async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
         assert pane.gaps is not None
         assert pane.row is not None
         assert int(pane.gaps.index[pane.row]) == int(
-            screen.session.active.results.gaps().index[screen.session.gaps.at or 0]
+            gaps_of(screen.session.active.whole).index[screen.session.gaps.at or 0]
         )
 
 

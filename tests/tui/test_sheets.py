@@ -15,6 +15,8 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
 from tracetui.session.folder import traces_in
 from tracetui.session.marks import mark_on
 from tracetui.session.recent import remember
@@ -281,9 +283,9 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
         screen = screen_of(app)
         await pilot.press("g")
         await pilot.pause()
-        results, at = screen.session.active.results, screen.session.gaps.at
+        results, at = screen.session.active.whole, screen.session.gaps.at
         assert at is not None
-        cause = CAUSES[results.causes().cause[at]]
+        cause = CAUSES[causes_of(results).cause[at]]
         bar = text(app).split("\n")[screen.bar.region.y]
         assert re.match(rf" idle [\d.]+ \ws  {cause}: \w+", bar), bar
         await pilot.press("colon", "escape")  # the message is gone
@@ -307,9 +309,9 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
             found = re.match(r"(.+?)  +([\d.,]+) (µs|ms)", line.value)
             assert found is not None
             told[found[1]] = round(float(found[2]) * (1e3 if found[3] == "µs" else 1e6))
-        pieces = results.causes().pieces[at]
+        pieces = causes_of(results).pieces[at]
         assert told == {CAUSES[i]: int(pieces[i]) for i in np.flatnonzero(pieces)}
-        assert sum(told.values()) == int(results.gaps().duration[at])
+        assert sum(told.values()) == int(gaps_of(results).duration[at])
         await pilot.press("escape", "right", "e")  # another event: the gap is no longer the subject
         other = app.screen
         assert isinstance(other, ExplainScreen)

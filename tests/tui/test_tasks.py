@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from textual.pilot import Pilot
 
+from tracetui.analysis.calls.averages import averages_of
 from tracetui.tui.screens.trace import TraceScreen
 
 from .conftest import DATA, app_of, screen_of, until
@@ -66,7 +67,7 @@ async def the_name_called_most_often(p: Person) -> None:
     await p.see(lambda: pane is not None and pane.table is not None)
     await p.walk("greater_than_sign", lambda: pane is not None and pane.sort == "calls")
     assert pane is not None
-    calls = pane.results.averages().calls
+    calls = averages_of(pane.whole).calls
     assert calls[pane.row] == calls.max()
 
 

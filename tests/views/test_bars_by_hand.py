@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.kineto import cpu, kernel, run, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.calls.averages import averages_of
+from tracetui.analysis.part import Part
 from tracetui.views.averages import BAR, average_columns
 from tracetui.views.lines import bar
 from tracetui.views.model import LEAST_SENTENCE, Column, fit
@@ -15,7 +16,7 @@ from tracetui.views.model import LEAST_SENTENCE, Column, fit
 def test_bars_are_of_the_longest_kernel_and_annotations_have_none(tmp_path: Path) -> None:
     shadow = kernel(5, 900, 9, cat="gpu_user_annotation", name="phase")
     events = [*run(10, 100, 1, "long"), *run(200, 50, 2, "half"), cpu("phase", 5, 900, "user_annotation")]
-    averages = Results(trace_of(tmp_path, *events, shadow)).averages()
+    averages = averages_of(Part(trace_of(tmp_path, *events, shadow)))
     columns = average_columns(averages)
     found = {}
     for row, name in enumerate(averages.names):

@@ -8,7 +8,8 @@ import pytest
 from tests.kineto import Event, cpu, run, step, trace_of
 from tests.recorded import ROOT, load
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.compare.compare import compare
 from tracetui.views.compare_text import Report as CompareReport
 from tracetui.views.compare_text import compare_lines
@@ -22,7 +23,7 @@ from tracetui.views.overview import overviews
 
 def test_recordings_without_steps_are_compared_as_a_whole(tmp_path: Path) -> None:
     def text(*events: Event) -> str:
-        results = Results(trace_of(tmp_path, *run(10, 20, 1), *run(60, 20, 2), *events))
+        results = Part(trace_of(tmp_path, *run(10, 20, 1), *run(60, 20, 2), *events))
         found = CompareReport(compare(results, results), ("a", "b"))
         return plain_text(compare_lines(found, 100))
 
@@ -50,7 +51,7 @@ def test_a_gap_is_called_compiling_from_half_of_its_ops_on(
 ) -> None:
     """A gap from 50 us to 545: an op of 480 us, and within it some compiling."""
     events = [cpu("aten::mm", 55, 480), cpu("bytecode_tracing (dynamo_timed)", 55, compiling)]
-    results = Results(trace_of(tmp_path, *run(20, 30, 1), *run(545, 30, 2), *events))
+    results = Part(trace_of(tmp_path, *run(20, 30, 1), *run(545, 30, 2), *events))
     assert ("torch.compile" in cause_text(results, 0)) is said
 
 
@@ -73,7 +74,7 @@ def test_what_only_noise_excuses(a: float | None, b: float, relative: bool, excu
 
 def test_steps_of_no_length_have_no_part_of_the_longest(tmp_path: Path) -> None:
     """Two marks at one time: then there is no longest."""
-    *_, found = overviews(Results(trace_of(tmp_path, step(1, 5, 0), step(2, 5, 0), cpu("a", 5, 0))))
+    *_, found = overviews(Part(trace_of(tmp_path, step(1, 5, 0), step(2, 5, 0), cpu("a", 5, 0))))
     (steps,) = (block for block in (*found.left, *found.right) if block.key == "steps")
     assert [(entry.name, entry.numbers[0], entry.part) for entry in steps.entries] == [
         ("step 1", "0 ns", 0.0), ("step 2", "0 ns", 0.0),
@@ -81,10 +82,10 @@ def test_steps_of_no_length_have_no_part_of_the_longest(tmp_path: Path) -> None:
 
 
 def test_kernels_of_the_overview_tell_what_they_reach_of_the_peak() -> None:
-    results = Results(load(ROOT / "sample_traces" / "mlp_eager.json.gz"))
+    results = Part(load(ROOT / "sample_traces" / "mlp_eager.json.gz"))
     *_, found = overviews(results)
     (kernels,) = (b for b in (*found.left, *found.right) if b.key == "kernels")
-    reached = {row.name: row for row in results.efficiency().kernels}
+    reached = {row.name: row for row in efficiency_of(results).kernels}
     told = 0
     for entry in kernels.entries:
         event = entry.target.event
@@ -96,7 +97,7 @@ def test_kernels_of_the_overview_tell_what_they_reach_of_the_peak() -> None:
 
 
 def test_a_cause_is_in_words_where_there_are_twenty_columns_for_it(samples: Path) -> None:
-    (report,) = gap_report(Results(load(samples / "train.json.gz")))
+    (report,) = gap_report(Part(load(samples / "train.json.gz")))
     seen = set()
     for width in range(40, 100):
         for line in cause_lines(report, width)[:1]:

@@ -14,8 +14,10 @@ from rich.cells import cell_len
 from tests.kineto import Event, cpu, kernel, launch, step, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.steps import summarize_steps
+from tracetui.analysis.calls.averages import averages_of
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
+from tracetui.analysis.steps.steps import steps_of, summarize_steps
 from tracetui.cli.main import main
 from tracetui.trace.memory import memory_records
 from tracetui.views.event import event_facts
@@ -114,7 +116,7 @@ def test_sentences_about_gaps_are_wrapped_not_cut(tmp_path: Path, width: int) ->
     busy = cpu("Activity Buffer Request", 5, 300, cat="overhead", tid=0, pid=-1)
     events = [cpu("aten::mm", 0, 400), launch(310, 1), kernel(320, 5, 1), launch(420, 2), kernel(600, 5, 2)]
     trace = trace_of(tmp_path, busy, *events, deviceProperties=[{"id": 0, "name": "NVIDIA H200"}])
-    text = plain_text(gaps_lines(Results(trace), width)).partition("\nLongest")[0]
+    text = plain_text(gaps_lines(Part(trace), width)).partition("\nLongest")[0]
     assert "…" not in text
     assert all(cell_len(line) <= width for line in text.splitlines())
     assert "profiler itself was at work" in " ".join(text.split())
@@ -127,7 +129,7 @@ def test_evidence_keeps_its_times(tmp_path: Path) -> None:
     work = [
         e for i in range(3) for e in (launch(123_456.0 * i + 110_000, i), kernel(123_456 * i + 111_000, 9, i))
     ]
-    lines = plain_text(findings_lines(Results(trace_of(tmp_path, *events, *work)), 80)).splitlines()
+    lines = plain_text(findings_lines(Part(trace_of(tmp_path, *events, *work)), 80)).splitlines()
     told = [line for line in lines if line.startswith("  > enumerate")]
     assert told
     assert all(line.endswith("µs, 100 ms") and " at " in line for line in told)
@@ -141,24 +143,24 @@ def test_idle_time_of_two_devices_is_said_to_be_a_sum(tmp_path: Path) -> None:
 
     marks = [step(0, 0, 100), step(1, 100, 100)]
     runs = [e for n, at in enumerate((10, 90, 110, 190)) for e in (launch(at - 8, n, 1), of(0, at, n))]
-    text = plain_text(steps_lines(Results(trace_of(tmp_path, *marks, *runs)).steps(), 80))
+    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, *marks, *runs))), 80))
     assert "over all devices" not in text
     both = [
         e for n, at in enumerate((12, 92, 112, 192)) for e in (launch(at - 8, n + 9, 1), of(1, at, n + 9))
     ]
-    text = plain_text(steps_lines(Results(trace_of(tmp_path, *marks, *runs, *both)).steps(), 80))
+    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, *marks, *runs, *both))), 80))
     assert "idle: the sum over all devices" in text
 
 
 def test_the_first_names_of_a_summary(tmp_path: Path) -> None:
     """A step's own time is of no op; kernels that look alike are told apart."""
-    top = summarize(Results(trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, 10))))
+    top = summarize(Part(trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, 10))))
     assert [top.table.names[i] for i in top.top] == ["aten::mm"]
     alike = [GEMM, GEMM.replace("segment_k_off", "split_k")]
     runs = [
         e for n, name in enumerate(alike) for e in (launch(40 * n, n), kernel(40 * n + 10, 5, n, name=name))
     ]
-    text = plain_text(summary_lines(summarize(Results(trace_of(tmp_path, *runs))), 80))
+    text = plain_text(summary_lines(summarize(Part(trace_of(tmp_path, *runs))), 80))
     assert "gemm bf16 128x128 tn · segment" in text
     assert "gemm bf16 128x128 tn · split" in text
 
@@ -221,10 +223,10 @@ def test_overlap_is_of_the_whole_recording(tmp_path: Path) -> None:
         launch(100, 3), kernel(110, 30, 3), launch(101, 4), kernel(120, 40, 4, 8, talk),
         launch(300, 5), kernel(310, 20, 5, 8, talk),
     ]  # fmt: skip
-    results = Results(trace_of(tmp_path, *events))
+    results = Part(trace_of(tmp_path, *events))
     assert metric(summarize(results), "overlap") == 0.5  # 40 of 80 us
-    assert metric(summarize(results.within(results.step_table().scope(1))), "overlap") == 0.5  # 20 of 40
-    assert metric(summarize(results.within(results.step_table().scope(0))), "overlap") == 1.0
+    assert metric(summarize(results.within(step_table_of(results).scope(1))), "overlap") == 0.5  # 20 of 40
+    assert metric(summarize(results.within(step_table_of(results).scope(0))), "overlap") == 1.0
 
 
 def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(tmp_path: Path) -> None:
@@ -234,7 +236,7 @@ def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(t
 
     calls = [cpu("aten::mm", 0, 90), launch(80, 1), launch(85, 2)]
     events = [*calls, of(0, 300, 1), of(1, 100, 2), of(0, 320, 3)]
-    found = _until_first_work(Results(trace_of(tmp_path, *events)), "lead-in")
+    found = _until_first_work(Part(trace_of(tmp_path, *events)), "lead-in")
     assert found is not None
     assert found.span == (0, 100_000)
 
@@ -242,15 +244,15 @@ def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(t
 def test_steps_of_an_optimizer_say_where_they_come_from(tmp_path: Path) -> None:
     events = [e for n in range(4) for e in (cpu("Optimizer.step#SGD.step", 100 * n, 20, "user_annotation"),)]
     runs = [e for n in range(4) for e in (launch(100 * n + 30, n), kernel(100 * n + 40, 20, n))]
-    text = plain_text(steps_lines(Results(trace_of(tmp_path, *events, *runs)).steps(), 80))
+    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, *events, *runs))), 80))
     assert "Optimizer.step" in text.splitlines()[-1], text
 
 
 def test_rows_by_memory(tmp_path: Path) -> None:
     """Without records of memory the order stays."""
     trace = trace_of(tmp_path, cpu("a", 0, 5), cpu("b", 10, 5), cpu("c", 20, 5))
-    results = Results(trace)
-    table, use = results.averages("name"), np.array([1, 3, 2])
+    results = Part(trace)
+    table, use = averages_of(results, "name"), np.array([1, 3, 2])
     memory: Any = SimpleNamespace(host=use, self_host=use[::-1], device=-use, self_device=use)
     times: Any = None  # not asked
     for column, order in (

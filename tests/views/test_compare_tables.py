@@ -10,8 +10,9 @@ import pytest
 from tests.conftest import SAMPLES
 from tests.kineto import cpu, step, trace_of
 
-from tracetui.analysis.calls.averages import Averages, averages
-from tracetui.analysis.results import Results
+from tracetui.analysis.calls.averages import Averages, averages, averages_of
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.model import Comparison, Metric
 from tracetui.core.units import ratio_text
@@ -36,7 +37,7 @@ def pair() -> Comparison:
 
 
 def compared(one: str, other: str) -> Comparison:
-    return compare(*(Results(load(SAMPLES / f"{name}.json.gz")) for name in (one, other)))
+    return compare(*(Part(load(SAMPLES / f"{name}.json.gz")) for name in (one, other)))
 
 
 def summed(tables: list[Averages]) -> dict[Key, dict[str, int]]:
@@ -50,8 +51,8 @@ def summed(tables: list[Averages]) -> dict[Key, dict[str, int]]:
     return {key: sums for key, sums in found.items() if sums["calls"]}
 
 
-def steps_of(results: Results, which: list[int]) -> list[Averages]:
-    table = results.step_table()
+def steps_of(results: Part, which: list[int]) -> list[Averages]:
+    table = step_table_of(results)
     return [averages(results.trace, table.scope(i)) for i in which]
 
 
@@ -75,12 +76,12 @@ def test_averages_are_the_mean_of_the_steps(names: tuple[str, str]) -> None:
     found = compared(*names)
     joined = joined_averages(found)
     for side, columns in ((found.a, joined.a), (found.b, joined.b)):
-        count = len(side.results.step_table())
-        agrees(joined, columns, summed(steps_of(side.results, list(range(count)))), count)
+        count = len(step_table_of(side.part))
+        agrees(joined, columns, summed(steps_of(side.part, list(range(count)))), count)
 
 
 def test_of_one_step_and_the_others() -> None:
-    results = Results(load(SAMPLES / "mlp_eager.json.gz"))
+    results = Part(load(SAMPLES / "mlp_eager.json.gz"))
     joined = joined_averages(compare_steps(results, 1))
     agrees(joined, joined.a, summed(steps_of(results, [0, 2])), 2)
     agrees(joined, joined.b, summed(steps_of(results, [1])), 1)
@@ -89,14 +90,14 @@ def test_of_one_step_and_the_others() -> None:
 def test_of_recordings_without_steps_they_are_pytorchs() -> None:
     found = compared("matmul_add_64_cold", "linear")
     if found.per_step:
-        found = compare(found.a.results, Results(load(SAMPLES / "mlp_liger.json.gz")))
-    wholes = [one.results for one in (found.a, found.b)]
+        found = compare(found.a.part, Part(load(SAMPLES / "mlp_liger.json.gz")))
+    wholes = [one.part for one in (found.a, found.b)]
     joined = joined_averages(compare(*(_without_steps(results) for results in wholes)))
     for results, columns in zip(wholes, (joined.a, joined.b), strict=True):
-        agrees(joined, columns, summed([results.averages()]), 1)
+        agrees(joined, columns, summed([averages_of(results)]), 1)
 
 
-def _without_steps(results: Results):
+def _without_steps(results: Part):
     from tracetui.compare.sides import side_of
 
     return side_of(results, [])
@@ -178,7 +179,7 @@ def test_a_recording_of_the_cpu_alone(tmp_path: Path) -> None:
         events += [cpu("aten::add", i * 100 + 10, 10) for i in range(2)]
         events += [cpu("aten::mul", i * 100 + 30, 10 * slow) for i in range(2)]
         (tmp_path / str(n)).mkdir()
-        sides.append(Results(trace_of(tmp_path / str(n), *events)))
+        sides.append(Part(trace_of(tmp_path / str(n), *events)))
     found = compare(*sides)
     joined = joined_averages(found)
     assert not joined.any_device

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.cli import main
 from tracetui.trace import load
 from tracetui.views.efficiency import efficiency_table
@@ -45,11 +46,11 @@ def test_a_step_has_a_third_of_the_calls(samples: Path) -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_lines_fit(samples: Path, width: int) -> None:
-    from tracetui.analysis.results import Results
+    from tracetui.analysis.part import Part
     from tracetui.trace import load
     from tracetui.views.efficiency_text import efficiency_lines
 
-    lines = efficiency_lines(Results(load(samples / "train.json.gz")).efficiency(), width)
+    lines = efficiency_lines(efficiency_of(Part(load(samples / "train.json.gz"))), width)
     text = plain_text(lines)
     assert max(map(len, text.splitlines())) <= width
     assert "Operators" in text
@@ -71,7 +72,7 @@ def test_all_rows_are_shown_without_a_limit(samples: Path) -> None:
 
 
 def test_the_table_sorts_by_what_it_shows(samples: Path) -> None:
-    found = Results(load(samples / "mlp_eager.json.gz")).efficiency()
+    found = efficiency_of(Part(load(samples / "mlp_eager.json.gz")))
     table, rows = efficiency_table(found), (*found.kernels, *found.ops)
     assert [column.right for column in table.columns[:3]] == [False, False, True]
     for key in ("tflops", "gbps", "compute_share", "memory_share"):

@@ -12,9 +12,10 @@ import pytest
 from tests.kineto import cpu, run, trace_of
 from tests.recorded import load
 
+from tracetui.analysis.calls.calls import self_time_of
 from tracetui.analysis.calls.chain import MOST_EVENTS, launch_chain, launched_by
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency
-from tracetui.analysis.results import Results
 from tracetui.trace import Kind, Trace
 from tracetui.views.explain import Explanation, explain
 
@@ -98,7 +99,7 @@ def test_a_backward_op_belongs_to_the_step_and_to_its_forward() -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_everything_can_be_explained(name: str) -> None:
     trace = recorded(name)
-    own = Results(trace).self_time()
+    own = self_time_of(Part(trace))
     for i in range(0, len(trace), max(1, len(trace) // 400)):
         found = explain(trace, i, own)
         assert found.title

@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 from tests.recorded import load
 
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.scope import WHOLE, range_scope
+from tracetui.analysis.calls.averages import averages_of, memory_use_of
+from tracetui.analysis.part import WHOLE, Part
+from tracetui.analysis.rates.efficiency import efficiency_of
+from tracetui.analysis.steps.scope import range_scope
+from tracetui.analysis.steps.steps import steps_of
 from tracetui.rules import find_findings
 from tracetui.tui.panes.averages import AnnotationsPane, AveragesPane, KernelsPane, OpsPane
 from tracetui.views import averages, efficiency, findings, gaps, steps
@@ -27,19 +30,19 @@ FORMS = ("SCREEN", "TEXT", "MARKDOWN", "JSON", "FILE", "CPU")
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
-    return Results(load(SAMPLES / "train_memory.json.gz"))
+def results() -> Part:
+    return Part(load(SAMPLES / "train_memory.json.gz"))
 
 
-def every_table(results: Results) -> list[tuple[ModuleType, Columns]]:
-    memory = results.memory_use("op")
+def every_table(results: Part) -> list[tuple[ModuleType, Columns]]:
+    memory = memory_use_of(results, "op")
     assert memory is not None
     return [
-        (averages, averages.average_columns(results.averages("op"), memory, results.trace)),
-        (efficiency, efficiency.efficiency_columns(results.efficiency().ops)),
+        (averages, averages.average_columns(averages_of(results, "op"), memory, results.trace)),
+        (efficiency, efficiency.efficiency_columns(efficiency_of(results).ops)),
         (findings, findings.finding_columns(results.trace, find_findings(results))),
         (gaps, gaps.gap_columns(results)),
-        (steps, steps.step_columns(results.steps().rows)),
+        (steps, steps.step_columns(steps_of(results).rows)),
     ]
 
 
@@ -49,13 +52,13 @@ def form_of(module: ModuleType, form: str) -> str:
     return keys if isinstance(keys, str) else " ".join(keys.values())
 
 
-def test_every_column_stands_in_a_form_and_every_form_has_its_columns(results: Results) -> None:
+def test_every_column_stands_in_a_form_and_every_form_has_its_columns(results: Part) -> None:
     for module, columns in every_table(results):
         named = {key for form in FORMS for key in form_of(module, form).split()}
         assert named == set(columns), module.__name__
 
 
-def test_a_column_has_what_its_forms_ask_for(results: Results) -> None:
+def test_a_column_has_what_its_forms_ask_for(results: Part) -> None:
     for module, columns in every_table(results):
         name = module.__name__
         shown = pick(columns, form_of(module, "SCREEN"))
@@ -81,10 +84,10 @@ def small() -> Columns:
 
 def test_shares_of_a_range_are_at_most_all_of_it() -> None:
     """Ops launch more in this range of the file than what runs there: 338.7 us against 232.5 us."""
-    results = Results(load(SAMPLES / "mlp_eager.json.gz"))
+    results = Part(load(SAMPLES / "mlp_eager.json.gz"))
     trace = results.trace
     for scope in (WHOLE, range_scope(380_000, 640_000)):
-        found = results.within(scope).averages()
+        found = averages_of(results.within(scope))
         table = averages.averages_table(trace, found, "ops")
         assert table.only is not None
         share = table.column("self_device_share")
@@ -136,10 +139,10 @@ def test_no_text_becomes_a_formula() -> None:
 
 
 @pytest.mark.parametrize("pane", [OpsPane, KernelsPane, AnnotationsPane])
-def test_a_narrow_table_shows_what_it_is_sorted_by(pane: type[AveragesPane], results: Results) -> None:
+def test_a_narrow_table_shows_what_it_is_sorted_by(pane: type[AveragesPane], results: Part) -> None:
     part = pane.__name__.removesuffix("Pane").lower()
     table = averages.averages_table(
-        results.trace, results.averages("op"), part, memory=results.memory_use("op")
+        results.trace, averages_of(results, "op"), part, memory=memory_use_of(results, "op")
     )
     first = next(key for key in pane.sort_first.split() if table.column(key))
     for width in (60, 77, 117):

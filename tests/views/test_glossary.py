@@ -13,8 +13,11 @@ from tests.kineto import cpu, kernel, run, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.idle import causes
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.verdict import VERDICTS
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.trace import Kind
 from tracetui.views import glossary
 from tracetui.views.explain import explain
@@ -26,8 +29,8 @@ SENTENCE = re.compile(r"[.!?](?= [A-Za-z0-9#]|$)")
 
 
 @cache
-def results(name: str) -> Results:
-    return Results(load(SAMPLES / f"{name}.json.gz"))
+def results(name: str) -> Part:
+    return Part(load(SAMPLES / f"{name}.json.gz"))
 
 
 def used(text: str) -> list[str]:
@@ -151,12 +154,12 @@ def test_an_example_of_idle_time_is_a_gap() -> None:
         found = glossary.example(of, glossary.term(cause))
         assert found is not None
         assert found.gap is not None
-        time = of.causes().pieces[:, causes.AT[cause]]
+        time = causes_of(of).pieces[:, causes.AT[cause]]
         assert time[found.gap] == time.max() > 0
-        assert of.gaps().after[found.gap] == found.slice
+        assert gaps_of(of).after[found.gap] == found.slice
     longest = glossary.example(of, glossary.term("gap"))
     assert longest is not None
-    assert longest.gap == int(np.argmax(of.gaps().duration))
+    assert longest.gap == int(np.argmax(gaps_of(of).duration))
 
 
 def test_an_example_of_a_verdict_is_a_step() -> None:
@@ -169,7 +172,7 @@ def test_an_example_of_a_verdict_is_a_step() -> None:
 
 def test_a_part_of_a_trace_has_the_examples_of_the_whole() -> None:
     of = results("train")
-    part = of.within(of.step_table().scope(1))
+    part = of.within(step_table_of(of).scope(1))
     assert glossary.example(part, glossary.term("gap")) == glossary.example(of, glossary.term("gap"))
 
 
@@ -184,10 +187,10 @@ def test_no_trace_is_too_small(tmp_path: Path) -> None:
     ]
     for trace in traces:
         for term in TERMS:
-            found = glossary.example(Results(trace), term)
+            found = glossary.example(Part(trace), term)
             assert found is None or 0 <= found.slice < len(trace)
-    assert glossary.example(Results(traces[0]), glossary.term("kernel")) is None
-    assert glossary.example(Results(traces[1]), glossary.term("launch")) is None
+    assert glossary.example(Part(traces[0]), glossary.term("kernel")) is None
+    assert glossary.example(Part(traces[1]), glossary.term("launch")) is None
 
 
 def test_the_layout_of_a_tensor_is_not_that_of_a_matmul() -> None:

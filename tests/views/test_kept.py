@@ -18,7 +18,10 @@ from tests.conftest import SAMPLES
 import tracetui
 from tracetui.analysis.calls.graphs import with_module_lanes
 from tracetui.analysis.names.roles import roles
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.cli.main import main
 from tracetui.core.copying import replace
 from tracetui.formats.source import open_source
@@ -76,20 +79,20 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
     path = SAMPLES / f"{name}.json.gz"
     trace = load(path, cache=False)
-    forms = every_form(summarize(Results(trace)), 80, 110)
+    forms = every_form(summarize(Part(trace)), 80, 110)
     kept_summary.keep_forms(trace.reader.source, forms)
     assert kept_summary.kept_forms(str(path)) == forms
-    steps = [row.busy_share for row in Results(trace).steps().rows]
+    steps = [row.busy_share for row in steps_of(Part(trace)).rows]
     known = [part for part in steps if part is not None]
     assert forms.metrics["step-busy"] == min(known, default=forms.metrics["busy"])
 
     trace = with_module_lanes(trace)
-    *_, last = kept.judged(Results(trace))
-    assert list(kept.judged(Results(trace))) == [last]
-    assert last.verdict == Results(trace).verdict()
-    *_, overview = overviews(Results(trace))
-    assert [*kept.kept_overviews(Results(trace))][-1] == overview
-    assert list(kept.kept_overviews(Results(trace))) == [overview]
+    *_, last = kept.judged(Part(trace))
+    assert list(kept.judged(Part(trace))) == [last]
+    assert last.verdict == verdict_of(Part(trace))
+    *_, overview = overviews(Part(trace))
+    assert [*kept.kept_overviews(Part(trace))][-1] == overview
+    assert list(kept.kept_overviews(Part(trace))) == [overview]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -117,9 +120,9 @@ def test_json_of_very_many_steps_is_made_anew(path: Path, monkeypatch: pytest.Mo
 def test_a_part_is_never_answered_with_the_whole(path: Path) -> None:
     whole = said(path, "--json")
     assert said(path, "--json", "--scope", "step:0")[1] != whole[1]
-    results = Results(load(path))
+    results = Part(load(path))
     list(kept.kept_overviews(results))
-    part = results.within(results.step_table().scope(0))
+    part = results.within(step_table_of(results).scope(0))
     assert list(kept.kept_overviews(part)) == list(overviews(part))
 
 
@@ -212,7 +215,7 @@ def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, anal
 
 def test_what_could_not_be_so_is_not_used(path: Path) -> None:
     trace = load(path)
-    source, results = trace.reader.source, Results(trace)
+    source, results = trace.reader.source, Part(trace)
     *_, judged = kept.judged(results)
     *_, overview = overviews(results)
     slices = len(trace)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.conftest import SAMPLES
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.compare import compare
 from tracetui.compare.model import Comparison, Metric
 from tracetui.trace import load
@@ -16,7 +16,7 @@ from tracetui.views.limits import METRICS, Limit, Outcome, check_limits, failure
 
 @pytest.fixture(scope="module")
 def same() -> Comparison:
-    results = Results(load(SAMPLES / "mlp_eager.json.gz"))
+    results = Part(load(SAMPLES / "mlp_eager.json.gz"))
     return compare(results, results)
 
 

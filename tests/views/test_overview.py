@@ -9,7 +9,9 @@ import pytest
 from tests.conftest import SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.calls.averages import averages_of
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.trace import load
 from tracetui.views.lines import plain_text
 from tracetui.views.overview import Block, Entry, Overview, _costs, overviews
@@ -32,12 +34,12 @@ AFTER = [cpu("aten::mm", 2100, 500), launch(2200, 99), kernel(2300, 40, 99, name
 
 
 @pytest.fixture
-def two_steps(tmp_path: Path) -> Results:
+def two_steps(tmp_path: Path) -> Part:
     events = [step(0, 0, 900), *one_step(0, 1), step(1, 1000, 900), *one_step(1000, 11), *AFTER]
-    return Results(trace_of(tmp_path, *events, cpu("aten::add", 1250, 20)))
+    return Part(trace_of(tmp_path, *events, cpu("aten::add", 1250, 20)))
 
 
-def last(results: Results) -> Overview:
+def last(results: Part) -> Overview:
     *_, found = overviews(results)
     return found
 
@@ -48,7 +50,7 @@ def said(overview: Overview) -> dict[str, list[tuple[str, ...]]]:
     return {block.key: [(e.name, *e.numbers, e.text) for e in block.entries] for block in blocks}
 
 
-def test_of_two_steps(two_steps: Results) -> None:
+def test_of_two_steps(two_steps: Part) -> None:
     found = last(two_steps)
     assert said(found) == {
         "time": [
@@ -97,13 +99,13 @@ def test_of_two_steps(two_steps: Results) -> None:
     assert [entry.target.said for entry in kernels] == [f"the longest of {n} calls" for n in (3, 2, 2)]
 
 
-def test_of_one_step_and_of_a_part(tmp_path: Path, two_steps: Results) -> None:
-    part = last(two_steps.within(two_steps.step_table().scope(1)))
+def test_of_one_step_and_of_a_part(tmp_path: Path, two_steps: Part) -> None:
+    part = last(two_steps.within(step_table_of(two_steps).scope(1)))
     assert part.left[0].title == "Where the time goes"
     assert said(part)["kernels"][0] == ("gemm", "300 µs", "67%", "1 ×", "")
     assert said(part)["ops"] == []  # not for the CPU's time, and nothing says which op launched a kernel
     assert said(part)["steps"] == []
-    alone = Results(trace_of(tmp_path, step(0, 0, 900), *one_step(0, 1), *AFTER))
+    alone = Part(trace_of(tmp_path, step(0, 0, 900), *one_step(0, 1), *AFTER))
     found = last(alone)
     assert found.left[0].title == "Where the time goes"
     assert said(found)["kernels"][0] == ("gemm", "340 µs", "69%", "2 ×", "")  # of 490
@@ -112,7 +114,7 @@ def test_of_one_step_and_of_a_part(tmp_path: Path, two_steps: Results) -> None:
 
 def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path: Path) -> None:
     events = [step(0, 0, 100), cpu("aten::mm", 0, 90), step(1, 100, 100), *AFTER]
-    found = last(Results(trace_of(tmp_path, *events)))
+    found = last(Part(trace_of(tmp_path, *events)))
     assert (found.left[0].title, found.left[0].note) == (
         "Where the time goes",
         "2.51 ms of the recording that count",
@@ -130,14 +132,14 @@ def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path: Path) -> Non
     ]
     trace = trace_of(tmp_path, *events)
     assert 0 in trace.launch
-    kernels = said(last(Results(trace)))["kernels"]
+    kernels = said(last(Part(trace)))["kernels"]
     assert kernels == [("late", "20.0 µs", "89%", "0.5 ×", ""), ("k2", "2.50 µs", "11%", "0.5 ×", "")]
 
 
 def test_of_many_steps_eight_are_named(tmp_path: Path) -> None:
     events = [event for n in range(10) for event in (step(n, 1000 * n, 900), *one_step(1000 * n, 10 * n + 1))]
     trace = trace_of(tmp_path, *events, *({"ph": "X", "name": "no time"} for _ in range(3)))
-    names = said(last(Results(trace)))
+    names = said(last(Part(trace)))
     assert [entry[0] for entry in names["steps"]] == [*(f"step {n}" for n in range(8)), "2 steps more"]
     assert names["file"] == [("lost", "3 × an event without a readable time")]
 
@@ -146,7 +148,7 @@ def test_several_devices(tmp_path: Path) -> None:
     other = kernel(150, 150, 2) | {"pid": 1, "args": {"correlation": 2, "device": 1, "stream": 7}}
     late = kernel(400, 50, 3) | {"pid": 1, "args": {"correlation": 3, "device": 1, "stream": 7}}
     trace = trace_of(tmp_path, launch(0, 1), launch(10, 2), launch(20, 3), kernel(100, 100, 1), other, late)
-    found = last(Results(trace))
+    found = last(Part(trace))
     devices = next(block for block in found.blocks if block.key == "devices")
     assert [(e.name, e.numbers, e.part) for e in devices.entries] == [
         ("GPU 0", ("100.0%",), 1.0),
@@ -347,9 +349,9 @@ def test_marks_of_waiting_are_no_work_of_an_op(tmp_path: Path, steps: int) -> No
             event["args"]["External id"] = 200 + n
         events += [step(n, at, 900), cpu("aten::mm", at + 10, 30, **{"External id": 200 + n}), call, gemm]
         events += [cpu("aten::item", at + 100, 350, **{"External id": 100 + n}), wait, mark]
-    results = Results(trace_of(tmp_path, *events))
+    results = Part(trace_of(tmp_path, *events))
     costs = _costs(results)
-    table = results.averages()
+    table = averages_of(results)
     spent = dict(zip(table.names, costs.self_device.tolist(), strict=True))
     assert table.self_device[table.names.index("aten::item")] == 300_000 * steps
     assert (spent["aten::item"], spent["Stream Sync"]) == (0, 0)
@@ -367,7 +369,7 @@ def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width: int) -> None:
 
 def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room() -> None:
     """Here they need 1 + 12 + 9 + 6 + 8 + 20 = 56 cells, and the costs 51 or more."""
-    overview = last(Results(load(SAMPLES / "llm_decode.json.gz")))
+    overview = last(Part(load(SAMPLES / "llm_decode.json.gz")))
     for width in range(104, 119):
         lines = placed(overview, width)
         first = next(line for line in lines if "Ops  " in line)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.kineto import cpu, run, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.steps import steps_of
 from tracetui.views.device_facts import device_facts
 from tracetui.views.gap_words import gap_facts
 from tracetui.views.gaps_text import gaps_markdown
@@ -19,7 +20,7 @@ from tracetui.views.summary import summarize, summary_markdown
 
 def test_shares_of_the_ops_of_a_trace_without_a_device(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 30), cpu("aten::add", 40, 10))
-    text = summary_markdown(summarize(Results(trace)))
+    text = summary_markdown(summarize(Part(trace)))
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     shares = {row[3].strip("`"): row[0] for row in rows if len(row) == 4 and "aten" in row[3]}
     assert shares == {"aten::mm": "75%", "aten::add": "25%"}
@@ -27,7 +28,7 @@ def test_shares_of_the_ops_of_a_trace_without_a_device(tmp_path: Path) -> None:
 
 def test_twenty_gaps_are_listed(tmp_path: Path) -> None:
     events = [event for n in range(26) for event in run(10 + 20 * n, 5, n + 1)]
-    results = Results(trace_of(tmp_path, *events))
+    results = Part(trace_of(tmp_path, *events))
     assert gaps_markdown(results) == gaps_markdown(results, 0, 20)
     lines = [len(gaps_markdown(results, 0, limit).splitlines()) for limit in (10, 20, 25, 0)]
     assert lines == [lines[0], lines[0] + 10, lines[0] + 15, lines[0] + 15]
@@ -46,7 +47,7 @@ def test_a_rate_that_can_be(speed: object, said: bool) -> None:
 def test_a_gap_names_the_step_that_it_is_in(tmp_path: Path) -> None:
     events = [step(1, 0, 100), step(2, 100, 100)]
     events += [*run(110, 10, 1, "first"), *run(150, 20, 2, "second")]
-    results = Results(trace_of(tmp_path, *events))
+    results = Part(trace_of(tmp_path, *events))
     told = [(fact.label, fact.value) for fact in gap_facts(results, 0)]
     assert ("idle", "GPU 0 ran nothing for 30.000 µs, starting at 120.000 µs") in told
     assert told[told.index(("before it", "first")) :] == [
@@ -55,7 +56,7 @@ def test_a_gap_names_the_step_that_it_is_in(tmp_path: Path) -> None:
         ("launched by", "cudaLaunchKernel"),
         ("in step", "ProfilerStep#2"),
     ]
-    outside = Results(trace_of(tmp_path, *events[2:]))
+    outside = Part(trace_of(tmp_path, *events[2:]))
     assert "in step" not in {fact.label for fact in gap_facts(outside, 0)}
 
 
@@ -64,11 +65,11 @@ def test_the_longest_op_is_one_of_the_steps(tmp_path: Path) -> None:
     steps = [step(n, 100 + 100 * n, 100) for n in (1, 2, 3)]
     ops = [cpu(f"in {n}", 110 + 100 * n, 60 + n) for n in (1, 2, 3)]
     trace = trace_of(tmp_path, cpu("before", 0, 150), *steps, *ops, cpu("after", 600, 150))
-    event = evidence(Results(trace), "ops").event
+    event = evidence(Part(trace), "ops").event
     assert event is not None
     assert trace.name_of(event) == "in 3"
 
 
 def test_a_trace_without_steps_says_so(tmp_path: Path) -> None:
-    text = plain_text(steps_lines(Results(trace_of(tmp_path, cpu("a", 0, 10))).steps(), 80))
+    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, cpu("a", 0, 10)))), 80))
     assert "The trace has no ProfilerStep annotations." in text

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.steps import steps_of
 from tracetui.views.gap_words import cause_text
 from tracetui.views.gaps_text import gaps_lines
 from tracetui.views.lines import plain_text
@@ -18,7 +19,7 @@ from tracetui.views.summary import summarize, summary_lines, summary_markdown
 def test_a_single_step_with_an_empty_front(tmp_path: Path) -> None:
     """Idle time before the first device event is no gap, but the step's all the same."""
     trace = trace_of(tmp_path, step(0, 0, 1000), *run(900, 50, 1))
-    summary = summarize(Results(trace))
+    summary = summarize(Part(trace))
     text = plain_text(summary_lines(summary, 80))
     title, *rows = text[text.index("Where the time goes") :].splitlines()[:3]
     assert title == "Where the time goes: 1.00 ms of the step"
@@ -33,7 +34,7 @@ def test_what_does_not_count_stands_below(tmp_path: Path) -> None:
     late = [step(0, 0, 1000), cpu("aten::mm", 880, 30), *run(900, 50, 1)]
     trace = trace_of(tmp_path, *late, *(event for n in (1, 2) for event in (step(n, 1000 * n, 1000),
                      *run(1000 * n + 10, 980, n + 1))))  # fmt: skip
-    text = plain_text(summary_lines(summarize(Results(trace)), 80))
+    text = plain_text(summary_lines(summarize(Part(trace)), 80))
     assert "of the steps that count" in text
     assert [line.split()[0] for line in text.splitlines() if line.endswith("not counted")] == ["lead-in"]
     first = next(line for line in text.splitlines() if line.startswith("  step 0"))
@@ -50,18 +51,18 @@ def test_what_a_step_launched_may_run_after_it(tmp_path: Path) -> None:
     ]
     trace = trace_of(tmp_path, *(event for events in queued for event in events))
     note = "compute and kernels: of what the step launched, whenever it ran"
-    assert note in plain_text(summary_lines(summarize(Results(trace)), 80))
+    assert note in plain_text(summary_lines(summarize(Part(trace)), 80))
     alone = trace_of(
         tmp_path, *(e for n in (0, 1) for e in (step(n, 500 * n, 500), *run(500 * n + 9, 400, n + 1)))
     )
-    assert note not in plain_text(summary_lines(summarize(Results(alone)), 80))
+    assert note not in plain_text(summary_lines(summarize(Part(alone)), 80))
 
 
 def test_compiling_is_not_called_ops(tmp_path: Path) -> None:
     """First before any kernel, then in a gap; what comes after that gap is an op's own time."""
     phases = [cpu("bytecode_tracing (dynamo_timed)", at, 480) for at in (0, 1000)]
     work = [*run(500, 50, 1), *run(600, 50, 2), *run(1500, 50, 3), *run(1900, 50, 4)]
-    results = Results(trace_of(tmp_path, *phases, cpu("aten::mm", 1560, 330), *work))
+    results = Part(trace_of(tmp_path, *phases, cpu("aten::mm", 1560, 330), *work))
     assert "(dispatch: mostly torch.compile)" in plain_text(gaps_lines(results, 100))
     texts = [cause_text(results, gap) for gap in range(3)]
     assert "mostly torch.compile" in texts[1]
@@ -72,7 +73,7 @@ def test_compiling_is_not_called_ops(tmp_path: Path) -> None:
 def test_numbers_wrap(tmp_path: Path, width: int) -> None:
     long = [launch(500, 90, 600_000), kernel(600_510, 5, 90, name="new")]
     trace = trace_of(tmp_path, *run(0, 5, 1), *run(100, 5, 2), *run(200, 5, 3), *run(300, 5, 4), *long)
-    lines = plain_text(summary_lines(summarize(Results(trace)), width)).splitlines()
+    lines = plain_text(summary_lines(summarize(Part(trace)), width)).splitlines()
     said = " ".join(" ".join(lines).split())
     assert "(median)" in said
     assert max(map(len, lines)) <= width
@@ -81,7 +82,7 @@ def test_numbers_wrap(tmp_path: Path, width: int) -> None:
 def test_a_star_has_its_footnote(tmp_path: Path) -> None:
     """Only outside of the steps something does not count: work from before the recording."""
     events = [cpu("aten::mm", 0, 10), kernel(50, 50, 9), step(0, 200, 800), *run(210, 780, 1)]
-    text = plain_text(steps_lines(Results(trace_of(tmp_path, *events)).steps(), 80))
+    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, *events))), 80))
     assert "step 0  " in text
     assert "%*" in text.split("outside")[1].splitlines()[0]
     assert "* without work in flight" in text
@@ -94,9 +95,9 @@ def test_what_no_number_shows_has_no_star(tmp_path: Path, length: int, star: boo
     for n in range(3):
         at, late = length * n, 30 if n == 0 else 10
         events += [step(n, at, length), *run(at + late, length - 10 - late, n + 1)]
-    results = Results(trace_of(tmp_path, *events))
-    assert dict(results.steps().rows[0].verdict.left_out) == {"lead-in": 30_000}
-    assert ("%*" in plain_text(steps_lines(results.steps(), 80))) is star
+    results = Part(trace_of(tmp_path, *events))
+    assert dict(steps_of(results).rows[0].verdict.left_out) == {"lead-in": 30_000}
+    assert ("%*" in plain_text(steps_lines(steps_of(results), 80))) is star
 
 
 def test_idle_time_that_is_mostly_a_loader_is_called_so(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_idle_time_that_is_mostly_a_loader_is_called_so(tmp_path: Path) -> None:
     kernels = [*run(20, 10, 1), *run(600, 400, 2)]
 
     def text(*more: Event) -> str:
-        return plain_text(summary_lines(summarize(Results(trace_of(tmp_path, *kernels, loader, *more))), 90))
+        return plain_text(summary_lines(summarize(Part(trace_of(tmp_path, *kernels, loader, *more))), 90))
 
     assert "mostly a DataLoader" in text()
     assert "mostly a DataLoader" in text(cpu("aten::stack", 60, 100))

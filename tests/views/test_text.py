@@ -13,7 +13,8 @@ from rich.cells import cell_len
 from tests.kineto import cpu, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.core.cells import fit, wrap
 from tracetui.views import markdown
 from tracetui.views.averages import format_share, format_time
@@ -62,19 +63,19 @@ def test_wrapped_text_keeps_numbers_with_their_units(words: list[str]) -> None:
 def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None:
     strange = trace_of(tmp_path, cpu("paint", 0, 10, "blink"), cpu("layout", 20, 10, "devtools"))
     told = "No events of PyTorch's profiler"
-    summary = summarize(Results(strange))
-    assert told in plain_text(findings_lines(Results(strange), 120))
+    summary = summarize(Part(strange))
+    assert told in plain_text(findings_lines(Part(strange), 120))
     assert told in " ".join(plain_text(summary_lines(summary, 120)).split())
-    assert told in findings_markdown(Results(strange))
+    assert told in findings_markdown(Part(strange))
     assert told in summary_markdown(summary)
-    compiled = Results(trace_of(tmp_path, cpu("bytecode_tracing", 0, 10, "dynamo_timed")))
+    compiled = Part(trace_of(tmp_path, cpu("bytecode_tracing", 0, 10, "dynamo_timed")))
     assert "phases of torch.compile" in plain_text(findings_lines(compiled, 120))
-    known = Results(trace_of(tmp_path, cpu("aten::mm", 0, 10)))
+    known = Part(trace_of(tmp_path, cpu("aten::mm", 0, 10)))
     nothing = plain_text(findings_lines(known, 120))
     assert nothing == "No findings in this trace.\n"
     device = [{"ph": "M", "name": "process_labels", "pid": 3, "args": {"labels": "MTIA 3"}}]
     device.append(cpu("run", 20, 10, "mtia_ccp_events") | {"pid": 3})
-    not_judged = Results(trace_of(tmp_path, cpu("aten::mm", 0, 10), *device))
+    not_judged = Part(trace_of(tmp_path, cpu("aten::mm", 0, 10), *device))
     assert "not judged" in plain_text(findings_lines(not_judged, 120))
     assert "Nothing could be analysed" not in plain_text(summary_lines(summarize(known), 120))
 
@@ -117,14 +118,14 @@ def test_shares_as_pytorch_writes_them() -> None:
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.name.split(".")[0])
 def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
     trace = load(path)
-    results = Results(trace)
+    results = Part(trace)
     summary = summarize(results)
     lines = [
         *summary_lines(summary, width),
         *gaps_lines(results, width),
         *steps_lines(summary.steps, width),
         *findings_lines(results, width),
-        *efficiency_lines(results.efficiency(), width),
+        *efficiency_lines(efficiency_of(results), width),
     ]
     for line in plain_text(lines).splitlines():
         assert cell_len(line) <= width, line
@@ -133,5 +134,5 @@ def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
 def test_a_recording_of_a_thread_that_did_nothing(tmp_path: Path) -> None:
     """What other threads did meanwhile is not recorded, unless all are."""
     span = cpu("PyTorch Profiler (0)", 0, 900, "Trace") | {"pid": "Spans", "tid": "PyTorch Profiler"}
-    told = plain_text(findings_lines(Results(trace_of(tmp_path, span)), 200))
+    told = plain_text(findings_lines(Part(trace_of(tmp_path, span)), 200))
     assert "profile_all_threads=True" in told

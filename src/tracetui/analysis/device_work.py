@@ -10,7 +10,9 @@ from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.devices import by_start, work_of_devices
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.model import KernelName
+from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import distinct, named, plausible
+from tracetui.analysis.steps.scope import members
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 
@@ -49,3 +51,40 @@ def has_tf32(trace: Trace, names: Iterable[KernelName]) -> bool:
     if isinstance(major, int):
         return major >= 8
     return major is None and not any(name.arch in ("volta", "turing") for name in names)
+
+
+@fact
+def device_work_of(part: Part) -> I64:
+    """Kernels, copies and memsets, by time (slices)."""
+    work = device_work(part.trace)
+    return work if part.is_whole else work[members(part.trace, part.scope, work)]
+
+
+def work_time(part: Part) -> int:
+    """The sum of all device work's durations, ns (`WORK_TIME` in sentences). What overlaps counts twice."""
+    return int(part.trace.duration[device_work_of(part)].sum())
+
+
+@fact
+def work_op_of(part: Part) -> I64:
+    """The op behind each of `device_work_of`, -1 for none."""
+    return op_behind(part.trace, device_work_of(part))
+
+
+@fact
+def kernel_names_of(part: Part) -> dict[int, KernelName]:
+    """Decoded names of the device work, by index into ``trace.names``."""
+    return decoded_names(part.trace, device_work_of(part))
+
+
+def decoded_name(part: Part, i: int) -> KernelName:
+    """The decoded name of a slice of `device_work_of`."""
+    return kernel_names_of(part)[int(part.trace.name[i])]
+
+
+def work_of_kind(part: Part, *kinds: str) -> I64:
+    """The device work of these kinds, by its decoded names, by time (slices)."""
+    mask = np.zeros(len(part.trace.names), dtype=np.bool_)
+    mask[[i for i, name in kernel_names_of(part).items() if name.kind in kinds]] = True
+    work = device_work_of(part)
+    return work[mask[part.trace.name[work]]]

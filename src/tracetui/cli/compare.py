@@ -187,21 +187,21 @@ def compare_command(
 
 
 def _compared(a: Trace, b: Trace) -> Comparison:
-    from tracetui.analysis.results import Results
+    from tracetui.analysis.part import Part
     from tracetui.compare.compare import compare
 
-    return compare(Results(a), Results(b))
+    return compare(Part(a), Part(b))
 
 
 def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple[str, str]]:
     """One step of a trace and the others, by the numbers that `steps` shows."""
     trace = load_or_exit(path)
-    from tracetui.analysis.results import Results
-    from tracetui.analysis.steps.scope import step_scope
+    from tracetui.analysis.part import Part
+    from tracetui.analysis.steps.scope import step_scope, step_table_of
     from tracetui.compare.compare import compare_steps
     from tracetui.views.compare_text import file_names
 
-    results = Results(trace)
+    part = Part(trace)
     places = []
     for number, option in ((step, "--step"), (against, "--against")):
         try:
@@ -210,11 +210,11 @@ def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple
             raise click.BadParameter(str(error.args[0]), param_hint=option) from None
     if step == against:
         raise click.BadParameter("a step cannot be compared with itself", param_hint="--against")
-    count = len(results.step_table())
+    count = len(step_table_of(part))
     if count < 2:
         raise click.BadParameter("the trace has only one step", param_hint="--step")
     assert places[0] is not None
-    found = compare_steps(results, places[0], places[1])
+    found = compare_steps(part, places[0], places[1])
     name = file_names("", path)[1]
     others = (
         f"step {against}"

@@ -11,8 +11,7 @@ from tracetui.cli.common import load_or_exit
 from tracetui.core.units import parse_time
 
 if TYPE_CHECKING:
-    from tracetui.analysis.results import Results
-    from tracetui.analysis.steps.scope import Scope
+    from tracetui.analysis.part import Part, Scope
     from tracetui.trace import Trace
 
 
@@ -62,17 +61,18 @@ scope_option = click.option(
 )
 
 
-def load_scope(path: str, text: str) -> Results:
+def load_scope(path: str, text: str) -> Part:
     """The results of a trace file, or of the scope that `text` names in it."""
     trace = load_or_exit(path)
-    from tracetui.analysis.results import Results
+    from tracetui.analysis.part import Part
 
-    return Results(trace).within(parse_scope(trace, text))
+    return Part(trace).within(parse_scope(trace, text))
 
 
 def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope:
     """The scope that `text` names in this trace. Raises click.BadParameter if there is no such scope."""
-    from tracetui.analysis.steps.scope import WHOLE, range_scope, step_scope
+    from tracetui.analysis.part import WHOLE
+    from tracetui.analysis.steps.scope import range_scope, step_scope
 
     kind, _, rest = text.partition(":")
     try:

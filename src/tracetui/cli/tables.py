@@ -128,15 +128,17 @@ def table_command(
     PyTorch before 2.15 can count unrelated kernels on rows of the profiler's own overhead, such as "Activity
     Buffer Request"; tracetui does not.
     """
-    results = load_scope(trace, scope)
+    part = load_scope(trace, scope)
+    from tracetui.analysis.calls.averages import averages_of, memory_use_of
+    from tracetui.analysis.calls.calls import calls_of
     from tracetui.analysis.calls.pytorch_times import pytorch_times
     from tracetui.views.averages import averages_json, averages_markdown
     from tracetui.views.pytorch_table import FULL_NAME_WIDTH, device_header, pytorch_table, sort_rows
     from tracetui.views.terminal import is_terminal
 
-    table = results.averages(group, python_functions)
-    times = pytorch_times(results.trace, results.calls(python_functions), table)
-    memory = results.memory_use(group, python_functions)
+    table = averages_of(part, group, python_functions)
+    times = pytorch_times(part.trace, calls_of(part, python_functions), table)
+    memory = memory_use_of(part, group, python_functions)
     if sort is None:
         sort = "self_cuda_time_total" if table.total_self_device else "self_cpu_time_total"
     order = sort_rows(table, times, sort, memory)
@@ -145,7 +147,7 @@ def table_command(
     def text(width: int) -> str:
         fit = width if is_terminal() and name_width is None else None
         widest = name_width or FULL_NAME_WIDTH
-        device = device_header(results.trace)
+        device = device_header(part.trace)
         return pytorch_table(table, times, order, memory=memory, name_width=widest, fit=fit, device=device)
 
     write(lambda: averages_json(table, order, memory), lambda: averages_markdown(table, order, memory), text)
@@ -178,13 +180,13 @@ def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
 
     Totals count every gap, whatever --min says. --json lists every gap in time order.
     """
-    results = load_scope(trace, scope)
+    part = load_scope(trace, scope)
     from tracetui.views.gaps_text import gaps_json, gaps_lines, gaps_markdown
 
     write(
-        lambda: gaps_json(results, minimum),
-        lambda: gaps_markdown(results, minimum, limit),
-        lambda width: gaps_lines(results, width, minimum, limit),
+        lambda: gaps_json(part, minimum),
+        lambda: gaps_markdown(part, minimum, limit),
+        lambda width: gaps_lines(part, width, minimum, limit),
     )
 
 
@@ -250,16 +252,16 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
         check_exists(trace)
         # Imported while the trace is read: most of that is not Python's work.
         threading.Thread(target=import_module, args=("tracetui.views.summary",)).start()
-        results = load_scope(trace, scope)
+        part = load_scope(trace, scope)
         from tracetui.trace.saved import keeps
         from tracetui.views.summary import every_form, metric, summarize, summary_form
 
-        summary = summarize(results)
+        summary = summarize(part)
         metrics = {name: metric(summary, name) for name, _ in limits}
         said = summary_form(summary, form, width)
         emit(said if isinstance(said, str) else render(said))
-        if scope == "whole" and keeps(results.trace.reader.source):
-            keep_forms(results.trace.reader.source, every_form(summary, width, 80, WIDEST))
+        if scope == "whole" and keeps(part.trace.reader.source):
+            keep_forms(part.trace.reader.source, every_form(summary, width, 80, WIDEST))
     failed = False
     for name, least in limits:
         value = metrics[name]
@@ -278,15 +280,15 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
 @command_errors
 def findings_command(trace: str, scope: str) -> None:
     """Print the findings: what to notice, why it matters, what to try, and the events that show it."""
-    results = load_scope(trace, scope)
+    part = load_scope(trace, scope)
     from tracetui.rules import find_findings
     from tracetui.views.findings import findings_json
     from tracetui.views.findings_text import findings_lines, findings_markdown
 
     write(
-        lambda: {"findings": findings_json(results.trace, find_findings(results))},
-        lambda: findings_markdown(results),
-        lambda width: findings_lines(results, width),
+        lambda: {"findings": findings_json(part.trace, find_findings(part))},
+        lambda: findings_markdown(part),
+        lambda width: findings_lines(part, width),
     )
 
 
@@ -303,10 +305,11 @@ def efficiency_command(trace: str, limit: int, scope: str) -> None:
 
     The work is computed from the recorded shapes (record_shapes=True); the time is that of the GPU events.
     """
-    results = load_scope(trace, scope)
+    part = load_scope(trace, scope)
+    from tracetui.analysis.rates.efficiency import efficiency_of
     from tracetui.views.efficiency_text import efficiency_json, efficiency_lines, efficiency_markdown
 
-    table = results.efficiency()
+    table = efficiency_of(part)
     write(
         lambda: efficiency_json(table),
         lambda: efficiency_markdown(table, limit),

@@ -11,6 +11,7 @@ from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronising
 from tracetui.analysis.select import named
 from tracetui.analysis.steps.loading import loading_time
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.sides import Side
 from tracetui.trace.intervals import EMPTY, Union, union
 from tracetui.trace.model import I32, I64, Bool, Kind
@@ -108,7 +109,7 @@ def _on_the_way(side: Side) -> list[int]:
     launch = trace.launch[side.work]
     lanes = trace.lane[launch[launch >= 0]] if (launch >= 0).any() else trace.lane[side.calls]
     which, count = np.unique(lanes, return_counts=True)
-    table = side.results.step_table()
+    table = step_table_of(side.part)
     main = int(trace.lane[table.event[0]]) if len(table) else -1
     order = sorted(
         zip(which.tolist(), count.tolist(), strict=True), key=lambda one: (one[0] != main, -one[1])
@@ -141,6 +142,6 @@ def _before(side: Side, tops: I64, start: I64, covered: Union) -> tuple[I64, I64
     (low, _), round_ = side.windows, side.call_round
     since = np.maximum(np.append(low[round_[opener[:1]]], covered.end[:-1]), low[round_[opener]])
     until = np.maximum(covered.start, since)
-    found[opener] = until - since - loading_time(side.results).within(since, until)
+    found[opener] = until - since - loading_time(side.part).within(since, until)
     before[opener[1:]] = order[first[1:] - 1]
     return found, before

@@ -66,7 +66,7 @@ def without_loading(sides: tuple[Side, Side], rest: Change) -> tuple[I64, I64]:
     for side, part in zip(sides, (rest.a, rest.b), strict=True):
         at = np.array(part.events, dtype=np.int64)
         start = side.trace.start[at]
-        loads = loading_time(side.results).touching(start, start + 1) > 0
+        loads = loading_time(side.part).touching(start, start + 1) > 0
         part.events = at[~loads].tolist()
         found.append(at[loads])
     return found[0], found[1]

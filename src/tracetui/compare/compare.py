@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.analysis.devices import by_start, device_of
+from tracetui.analysis.idle.cpu_time import cpu_time_of
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.kinds import communicates
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.again import as_change, find_again, give_calls, without
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import call_tree
@@ -34,7 +37,7 @@ CROWDED = 0.1
 this much between the sides."""
 
 
-def compare(a: Results | Side, b: Results | Side) -> Comparison:
+def compare(a: Part | Side, b: Part | Side) -> Comparison:
     """What `b` does differently from `a`. Results are compared with all their steps."""
     a, b = whole = recorded_by_both(*(one if isinstance(one, Side) else side_of(one) for one in (a, b)))
     rounds = pair_rounds(a, b)
@@ -58,14 +61,14 @@ def compare(a: Results | Side, b: Results | Side) -> Comparison:
     )  # fmt: skip
 
 
-def compare_steps(results: Results, step: int, against: int | None = None) -> Comparison:
+def compare_steps(part: Part, step: int, against: int | None = None) -> Comparison:
     """What one step of a trace does differently from another one, or from the median of all others. `step`,
     `against`: positions in the trace's step table. Raises IndexError."""
-    count = len(results.step_table())
+    count = len(step_table_of(part))
     others = [i for i in range(count) if i != step] if against is None else [against]
     if not others or not all(0 <= i < count for i in (step, *others)):
         raise IndexError(step)
-    return compare(side_of(results, others), side_of(results, [step]))
+    return compare(side_of(part, others), side_of(part, [step]))
 
 
 def _matched(whole: tuple[Side, Side], rounds: Sequence[tuple[int, int]]) -> Matched:
@@ -105,8 +108,8 @@ def _pairs(matched: Matched, counted: tuple[Side, Side]) -> Pairs:
     bigger[ops] = resized(a.trace, b.trace, calls.a[ops], calls.b[ops], False)
     other = otherwise(sides, trees, calls, changes) | matched.repeated
     for side, at in zip(sides, (calls.a, calls.b), strict=True):
-        if side.results.gaps().devices:
-            other |= np.isin(at, side.results.cpu_time().first)
+        if gaps_of(side.part).devices:
+            other |= np.isin(at, cpu_time_of(side.part).first)
     # If no kernels have other sizes, ops that have them take longer for that reason, and are reported that
     # way.
     changed = other | bigger if grown.any() else other & ~bigger

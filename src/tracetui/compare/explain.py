@@ -105,7 +105,7 @@ def _compiling(facts: Facts) -> Iterator[Explanation]:
             told.append(f"{duration(time)} in {letter}" + (f" ({steps})" if len(side.steps) else ""))
     text = f"torch.compile compiles during the recording: {', '.join(told)}."
     text += " It does so once for each graph and each new set of shapes."
-    a, b = (compile_phases(side.results.whole) for side in facts.sides)
+    a, b = (compile_phases(side.part.whole) for side in facts.sides)
     a, b = (at[side.round_of(at) >= 0] for side, at in zip(facts.sides, (a, b), strict=True))
     yield facts.told("compiling", text, change, "cpu", a, b, facts.longest(a, b))
 

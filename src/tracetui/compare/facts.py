@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.select import names_of
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.again import Again
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change
@@ -135,7 +137,7 @@ class Facts:
     @property
     def gpus(self) -> int:
         """Over how many devices times are added up: those of the side that has more."""
-        return max(len(side.results.whole.gaps().devices) for side in self.sides)
+        return max(len(gaps_of(side.part.whole).devices) for side in self.sides)
 
     @property
     def held(self) -> tuple[float, float]:
@@ -182,7 +184,7 @@ class Facts:
     @property
     def shifted(self) -> bool:
         """Whether the two may divide the same loop into steps at different places."""
-        one, other = (side.results.step_table().source for side in self.sides)
+        one, other = (step_table_of(side.part).source for side in self.sides)
         return bool(len(self.a.steps)) and one != other
 
     def at_an_end(self, rounds: Collection[int]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracetui.analysis.calls.calls import self_time_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.compare.calls import CallTree
 from tracetui.compare.facts import Matched, Pairs, Speed, options
@@ -32,7 +33,7 @@ def speed_of(matched: Matched, pairs: Pairs, counted: tuple[Side, Side]) -> Spee
     alike = ~pairs.other if len(work.all_a) else ~pairs.other & ~pairs.bigger
     same = alike & (a.trace.kind[calls.a] == Kind.CPU_OP)
     ops = calls.a[same], calls.b[same]
-    own_a, own_b = (side.results.self_time()[at] for side, at in zip(sides, ops, strict=True))
+    own_a, own_b = (self_time_of(side.part)[at] for side, at in zip(sides, ops, strict=True))
     at_a, at_b = work.all_a[pairs.timed], work.all_b[pairs.timed]
     time_a, time_b = a.trace.duration[at_a], b.trace.duration[at_b]
     machine = Machine(ratio(own_a, own_b), ratio(time_a, time_b), int(np.count_nonzero(alike)), len(at_a))
@@ -68,7 +69,7 @@ def _agree(ratio: float | None, in_general: float) -> bool:
 def _of_rounds(sides: tuple[Side, Side], calls: tuple[I64, I64]) -> float:
     """How many times as long a round's calls took, from the medians, like the other numbers."""
     first, second = (
-        float(np.median(sum_into(side.round_of(at), side.results.self_time()[at], side.rounds)))
+        float(np.median(sum_into(side.round_of(at), self_time_of(side.part)[at], side.rounds)))
         for side, at in zip(sides, calls, strict=True)
     )
     return second / first if min(first, second) > 0 else 1.0

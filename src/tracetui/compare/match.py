@@ -11,6 +11,7 @@ from itertools import zip_longest
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.align import align
 from tracetui.compare.calls import CallTree
 from tracetui.compare.sides import Side
@@ -148,7 +149,7 @@ class Events:
         lane = self.trace.lane[self.at]
         begin = np.append(0, np.flatnonzero((np.diff(of) != 0) | (np.diff(lane) != 0)) + 1)
         end = np.append(begin[1:], len(of))
-        table = side.results.step_table()
+        table = step_table_of(side.part)
         main = int(self.trace.lane[table.event[0]]) if len(table) else -1
         order = np.lexsort((lane[begin], begin - end, lane[begin] != main, of[begin]))
         for round_, low, high in zip(*(one[order].tolist() for one in (of[begin], begin, end)), strict=True):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from tracetui.analysis.calls.averages import memory_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.select import has, plausible
@@ -184,7 +185,7 @@ def _peak_metric(a: Side, b: Side, what: str) -> Metric:
 def _peaks(side: Side, what: str) -> I64:
     """The most bytes "allocated" or "reserved" in each round, on the GPU with the most; empty if some round
     has no record before its end."""
-    records = side.results.memory()
+    records = memory_of(side.part)
     if records is None:
         return np.zeros(0, dtype=np.int64)
     total: I64 = getattr(records, what)

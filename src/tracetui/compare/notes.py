@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tracetui.analysis.calls.backward import recomputed_ops
 from tracetui.analysis.device_work import decoded_names
 from tracetui.analysis.select import names_of
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.facts import OPTIONS, Facts, options
 from tracetui.compare.joining import strangers
 from tracetui.compare.metrics import linked, links_of
@@ -65,7 +66,7 @@ def _compiled(a: Side, b: Side) -> bool:
 def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple[str, ...]:
     a, b = facts.whole
     found = []
-    has_a, has_b = len(a.results.step_table()), len(b.results.step_table())
+    has_a, has_b = len(step_table_of(a.part)), len(step_table_of(b.part))
     if not len(a.steps) and (has_a or has_b):
         which = "A" if has_a else "B"
         found.append(f"only {which} has steps: the recordings are compared as wholes")
@@ -82,7 +83,7 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
             left, right = (side.label(i) for side, i in zip((a, b), pairs[0], strict=True))
             found.append(f"{what}: {left} of A and {right} of B were matched; the numbers cover all steps")
     if facts.shifted:
-        sources = [side.results.step_table().source for side in (a, b)]
+        sources = [step_table_of(side.part).source for side in (a, b)]
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
     if letter := nothing(a, b):
         return (*found, f"{letter} has no events of PyTorch's profiler: there is nothing to compare")
@@ -136,7 +137,7 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
             f"gradients are on only in {facts.gradients}: its ops record what a backward pass would need"
         )
     if not strange and not facts.within:
-        again = [recomputed_ops(side.results) for side in (a, b)]
+        again = [recomputed_ops(side.part) for side in (a, b)]
         if (again[0] is None) != (again[1] is None):
             letter, more = ("A", again[0]) if again[0] is not None else ("B", again[1])
             spent = duration(more.cpu_ns) if more is not None else ""

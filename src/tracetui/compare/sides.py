@@ -10,17 +10,17 @@ from functools import cached_property
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import op_around
-from tracetui.analysis.calls.calls import is_collective
+from tracetui.analysis.calls.calls import is_collective, self_time_of
 from tracetui.analysis.calls.compiling import compile_phases
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.idle.split import COLUMNS, IDLE
+from tracetui.analysis.idle.split import COLUMNS, IDLE, split_of
 from tracetui.analysis.idle.verdict import judge
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.loading import loading_time
-from tracetui.analysis.steps.scope import launch_times, step_of
-from tracetui.analysis.steps.steps import StepRow
+from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of, step_windows_of
+from tracetui.analysis.steps.steps import StepRow, steps_of
 from tracetui.compare.align import align
 from tracetui.core.safe_text import plain
 from tracetui.trace.intervals import Union
@@ -44,7 +44,7 @@ class Side:
     """The rounds of one recording that are compared: all its steps, some of them or, without steps, the whole
     recording as one round."""
 
-    results: Results
+    part: Part
     steps: I64
     """Positions in the trace's step table; empty if the recording is one round."""
     calls_only: bool = False
@@ -56,7 +56,7 @@ class Side:
 
     @property
     def trace(self) -> Trace:
-        return self.results.trace
+        return self.part.trace
 
     @property
     def rounds(self) -> int:
@@ -66,16 +66,16 @@ class Side:
     @cached_property
     def rows(self) -> tuple[StepRow, ...]:
         """The step table's row for each round."""
-        steps = self.results.steps()
+        steps = steps_of(self.part)
         return tuple(steps.rows[int(i)] for i in self.steps) if len(self.steps) else (steps.whole,)
 
     @cached_property
     def verdict(self) -> str | None:
         """The bottleneck, one of `VERDICTS`; None if these are only some of the steps, or if it is not
         known."""
-        if len(self.steps) not in (0, 1, len(self.results.step_table())):
+        if len(self.steps) not in (0, 1, len(step_table_of(self.part))):
             return None
-        row = self.rows[0] if len(self.steps) == 1 else self.results.steps().whole
+        row = self.rows[0] if len(self.steps) == 1 else steps_of(self.part).whole
         return row.verdict.verdict if row.verdict.verdict != "not known" else None
 
     def only(self, rounds: list[int]) -> Side:
@@ -164,7 +164,7 @@ class Side:
     def _round_at(self, time: I64) -> I64:
         if not len(self.steps):
             return np.zeros(len(time), dtype=np.int64)
-        table = self.results.step_table()
+        table = step_table_of(self.part)
         place = np.full(len(table) + 1, -1, dtype=np.int64)
         place[self.steps] = np.arange(len(self.steps))
         return place[step_of(table, time)]
@@ -172,10 +172,10 @@ class Side:
     @cached_property
     def windows(self) -> tuple[I64, I64]:
         """(starts, ends) of the rounds on the wall clock, ns."""
-        low, high = self.results.step_windows()
+        low, high = step_windows_of(self.part)
         if len(self.steps):
             # The last one lasts as long as its work.
-            high = np.append(low[1:], self.results.step_table().end[-1:]) if self.calls_only else high
+            high = np.append(low[1:], step_table_of(self.part).end[-1:]) if self.calls_only else high
             return low[self.steps], high[self.steps]
         begin, end = self.trace.span
         return np.array([begin]), np.array([end])
@@ -189,8 +189,8 @@ class Side:
         does the work of slower steps all at once."""
         if not len(self.steps) or self.calls_only or not idle_known(self.trace):
             return self.windows
-        table = self.results.step_table()
-        low, high = self.results.step_windows()
+        table = step_table_of(self.part)
+        low, high = step_windows_of(self.part)
         at = plausible(self.trace, *DEVICE_WORK)
         launched = launch_times(self.trace, at)
         step, over = step_of(table, launched), self.trace.start[at] + self.trace.duration[at]
@@ -226,7 +226,7 @@ class Side:
     @cached_property
     def loading(self) -> I64:
         """How long each round waited for its `DataLoader`, ns."""
-        return loading_time(self.results).within(*self.windows)
+        return loading_time(self.part).within(*self.windows)
 
     @cached_property
     def compiling(self) -> I64:
@@ -236,7 +236,7 @@ class Side:
     @cached_property
     def compiler(self) -> Union:
         """When torch.compile was compiling."""
-        return busy_union(self.trace, compile_phases(self.results.whole))
+        return busy_union(self.trace, compile_phases(self.part.whole))
 
     @cached_property
     def talking(self) -> I64:
@@ -263,7 +263,7 @@ class Side:
         kind of times."""
         if not len(self.steps) or not idle_known(self.trace):
             return False
-        every = side_of(self.results)
+        every = side_of(self.part)
         if len(every.steps) != len(self.steps):
             return every._behind
         lag = self.spans[1] - self.windows[1]
@@ -272,7 +272,7 @@ class Side:
     @cached_property
     def _device_time(self) -> I64:
         """The device time of each round in `spans`, by `COLUMNS`, ns."""
-        split = self.results.split()
+        split = split_of(self.part)
         return np.asarray(split.judged(split.within(*self.spans)).sum(0), dtype=np.int64)
 
     @cached_property
@@ -284,7 +284,7 @@ class Side:
     def op_time(self) -> I64:
         """The self time of the ops of each round, on all threads, ns."""
         ops = self.trace.kind[self.calls] == Kind.CPU_OP
-        return sum_into(self.call_round[ops], self.results.self_time()[self.calls[ops]], self.rounds)
+        return sum_into(self.call_round[ops], self_time_of(self.part)[self.calls[ops]], self.rounds)
 
 
 def loads_otherwise(a: Side, b: Side) -> bool:
@@ -306,10 +306,10 @@ def paced_by_device(side: Side) -> bool:
     return bool(np.median(side.work_time) >= PACE * np.median(side.times) > 0)
 
 
-def side_of(results: Results, steps: Sequence[int] | None = None) -> Side:
+def side_of(part: Part, steps: Sequence[int] | None = None) -> Side:
     """All steps of a trace, those at these positions, or the whole recording if it has none."""
-    count = len(results.step_table())
-    return Side(results, np.arange(count) if steps is None else np.array(steps, dtype=np.int64))
+    count = len(step_table_of(part))
+    return Side(part, np.arange(count) if steps is None else np.array(steps, dtype=np.int64))
 
 
 def pair_rounds(a: Side, b: Side) -> list[tuple[int, int]]:

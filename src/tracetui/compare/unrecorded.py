@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracetui.analysis.select import named, plausible
+from tracetui.analysis.steps.scope import is_analysable
 from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side, side_of
 from tracetui.core.copying import replace
@@ -19,7 +20,7 @@ def recorded_by_both(a: Side, b: Side) -> tuple[Side, Side]:
     """The two sides, each without what the other did not record."""
     if not (len(a.steps) and len(b.steps)):
         # Steps are not compared with a recording that has none: compare the whole recordings.
-        a, b = side_of(a.results, []), side_of(b.results, [])
+        a, b = side_of(a.part, []), side_of(b.part, [])
     lost, empty = any(missing_kernels(side.trace) or side.trace.cut_off for side in (a, b)), nothing(a, b)
     if lost or empty or unrecorded_work(a, b):
         a, b = replace(a, calls_only=True), replace(b, calls_only=True)
@@ -38,7 +39,7 @@ def unrecorded_work(a: Side, b: Side) -> str:
 
 def nothing(a: Side, b: Side) -> str:
     """Which side has nothing to compare: "A", "B", or "" if both have something."""
-    return next((c for c, one in zip("AB", (a, b), strict=True) if not one.results.whole.analysable()), "")
+    return next((c for c, one in zip("AB", (a, b), strict=True) if not is_analysable(one.part.whole)), "")
 
 
 def unrecorded_cpu(a: Side, b: Side) -> str:

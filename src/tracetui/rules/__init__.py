@@ -11,7 +11,18 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.calls.ancestors import outermost_ops_of
+from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.calls.launches import launches_of, short_kernels_of
+from tracetui.analysis.device_work import work_op_of
+from tracetui.analysis.idle.cpu_time import cpu_time_of
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.gaps import lane_calls_of
+from tracetui.analysis.idle.kinds import time_by_kind_of
+from tracetui.analysis.idle.split import device_causes_of, split_of
+from tracetui.analysis.part import Part, fact
+from tracetui.analysis.steps.scope import step_windows_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.threads import threads_for, together
 from tracetui.rules import (
     anomaly,
@@ -109,19 +120,15 @@ BEFORE_THE_VERDICT = ("metadata_only", "interpreter_lock", "spread")
 """Rules that take long and do not need the verdict, so they are looked at while it is being made."""
 
 
-def find_findings(results: Results) -> tuple[Finding, ...]:
+@fact
+def find_findings(part: Part) -> tuple[Finding, ...]:
     """The findings of all rules on a trace or a part of it: the most severe first, and of these the one with
     the largest share of the time. The results keep them: later calls are free.
     """
-    return results.kept("findings", partial(_find, results))
-
-
-def _find(results: Results) -> tuple[Finding, ...]:
-    threads = threads_for(len(results.trace))
-    begun: list[Callable[[], object]] = [results.gaps, results.cpu_time]
-    together(begun, threads)
-    known = idle_known(results.trace)
-    span = sum(gaps.span for gaps in results.gaps().devices)
+    threads = threads_for(len(part.trace))
+    together([partial(need, part) for need in (gaps_of, cpu_time_of)], threads)
+    known = idle_known(part.trace)
+    span = sum(gaps.span for gaps in gaps_of(part).devices)
 
     def worth(finding: Finding) -> tuple[int, float]:
         rank, numbers = SEVERITIES.index(finding.severity), finding.numbers
@@ -134,19 +141,28 @@ def _find(results: Results) -> tuple[Finding, ...]:
     names = [*RULES] if known else [*OF_THE_CPU]
     found: dict[str, list[Finding]] = {}
 
-    def find(some: Sequence[str], *needs: Callable[[], object]) -> None:
-        rules = [partial(_of_rule, RULES[name], results) for name in some]
-        made: list[Any] = together([*needs, *rules], threads)
+    def find(some: Sequence[str], *needs: Callable[[Part], object]) -> None:
+        facts = [partial(need, part) for need in needs]
+        rules = [partial(_of_rule, RULES[name], part) for name in some]
+        made: list[Any] = together([*facts, *rules], threads)
         found.update(zip(some, made[len(needs) :], strict=True))
 
     if known:  # first what most rules need: a thread that waits for it does not help to make it
-        whole: list[Callable[[], object]] = [results.split, results.launches, results.own_time]
-        find((), *whole, results.outermost_ops, results.work_op, results.step_windows, results.time_by_kind)
-        find(BEFORE_THE_VERDICT, results.verdict, results.device_causes, results.short_kernels)
+        find(
+            (),
+            split_of,
+            launches_of,
+            own_time_of,
+            outermost_ops_of,
+            work_op_of,
+            step_windows_of,
+            time_by_kind_of,
+        )
+        find(BEFORE_THE_VERDICT, verdict_of, device_causes_of, short_kernels_of)
     find([name for name in names if name not in found])
-    results.forget("own_time", "calls_of_lanes", "outermost_ops")
+    part.forget(own_time_of, lane_calls_of, outermost_ops_of)
     return tuple(sorted(chain.from_iterable(found[name] for name in names), key=worth))
 
 
-def _of_rule(rule: Callable[[Results], Iterator[Finding]], results: Results) -> list[Finding]:
-    return list(rule(results))
+def _of_rule(rule: Callable[[Part], Iterator[Finding]], part: Part) -> list[Finding]:
+    return list(rule(part))

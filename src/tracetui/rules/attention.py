@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import first_marked
+from tracetui.analysis.device_work import decoded_name, device_work_of, kernel_names_of, work_op_of, work_time
 from tracetui.analysis.names.gemm import UNALIGNED
 from tracetui.analysis.names.model import KernelName
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.flops import work_of
-from tracetui.analysis.results import Results
+from tracetui.analysis.select import named
 from tracetui.core.units import duration, plural, share, verb
 from tracetui.rules.model import WORK_TIME, Finding, first_of, graded
 from tracetui.trace import Kind
@@ -43,23 +45,23 @@ class Units:
     """Every part of every attention (slices)."""
 
 
-def unfused_units(results: Results) -> Units:
+def unfused_units(part: Part) -> Units:
     """The attentions of a scope that no fused kernel does, forward and backward.
 
     On one stream, a softmax between two products with nothing but elementwise work, copies, memsets and
     ATen kernels such as tril between. The products are those of ``bmm``: a router's softmax follows an ``mm``
     or ``addmm``. Not in fp64, for which PyTorch has no fused attention.
     """
-    trace = results.trace
-    if not any(_is_softmax(name) for name in results.kernel_names().values()):
+    trace = part.trace
+    if not any(_is_softmax(name) for name in kernel_names_of(part).values()):
         nothing = np.zeros(0, dtype=np.int64)
         return Units(nothing, nothing, nothing, nothing, nothing)
-    op = results.work_op()
-    order = np.lexsort((trace.start[results.work()], trace.lane[results.work()]))
-    work, op = results.work()[order], op[order]
+    op = work_op_of(part)
+    order = np.lexsort((trace.start[device_work_of(part)], trace.lane[device_work_of(part)]))
+    work, op = device_work_of(part)[order], op[order]
     between = ("elementwise", "copy", "memset")
     table = np.zeros(len(trace.names), dtype=np.int8)
-    for i, name in results.kernel_names().items():
+    for i, name in kernel_names_of(part).items():
         if name.kind == "gemm":
             table[i] = _PRODUCT if name.dtype != "fp64" else _BREAK
         elif _is_softmax(name):
@@ -69,7 +71,7 @@ def unfused_units(results: Results) -> Units:
         elif name.kind in between or "DtoD" in name.short or (name.family, name.kind) == ("aten", "other"):
             table[i] = _BETWEEN
     role = table[trace.name[work]]
-    batched = (op >= 0) & results.named(_BATCHED.__contains__)[trace.name[op]]
+    batched = (op >= 0) & named(part.trace, _BATCHED.__contains__)[trace.name[op]]
     role[(role == _PRODUCT) & (op >= 0) & ~batched] = _BREAK
     role[(role == _REDUCTION) & (op >= 0)] = _BETWEEN  # of a safe softmax
     role[(role != _PRODUCT) & batched] = _BETWEEN  # a product's split-K reduction
@@ -90,7 +92,7 @@ def unfused_units(results: Results) -> Units:
     if int(unknown.sum()) < REPEATED:
         at, low, high = at[~unknown], low[~unknown], high[~unknown]
     # The backward pass has two products on each side. Where ops are not known, these could be others.
-    backward = np.array([_is_backward(results, int(i)) for i in work[keep[at]]], dtype=np.bool_)
+    backward = np.array([_is_backward(part, int(i)) for i in work[keep[at]]], dtype=np.bool_)
     backward &= (op[keep[low]] >= 0) & (op[keep[high]] >= 0)
     wide_low, wide_high = (
         np.where(backward, product(low, -1), low),
@@ -106,11 +108,11 @@ def unfused_units(results: Results) -> Units:
     return Units(first, softmax, last, sums[end] - sums[begin], inside)
 
 
-def _unaligned(results: Results, inside: I64) -> str:
+def _unaligned(part: Part, inside: I64) -> str:
     """What `unaligned_products` would say of these."""
-    names = np.unique(results.trace.name[inside]).tolist()
-    slow = [i for i in names if UNALIGNED in results.kernel_names()[i].notes]
-    count = int(np.isin(results.trace.name[inside], slow).sum())
+    names = np.unique(part.trace.name[inside]).tolist()
+    slow = [i for i in names if UNALIGNED in kernel_names_of(part)[i].notes]
+    count = int(np.isin(part.trace.name[inside], slow).sum())
     return (
         f" {plural(count, 'matmul')} {verb(count, 'load')} one element at a time (align1 in the name): some "
         "dimension is not a multiple of 8."
@@ -125,32 +127,32 @@ def _is_softmax(name: KernelName) -> bool:
     return fused or (name.kind == "softmax" and not name.short.startswith("log_"))
 
 
-def _is_backward(results: Results, softmax: int) -> bool:
-    name = results.decoded(softmax)
+def _is_backward(part: Part, softmax: int) -> bool:
+    name = decoded_name(part, softmax)
     return "bwd" in name.short or any("softmax_backward" in op for op in name.ops)
 
 
-def unfused_attention(results: Results) -> Iterator[Finding]:
+def unfused_attention(part: Part) -> Iterator[Finding]:
     """The parts of attention take more than a tenth of the kernel time."""
-    trace, units = results.trace, unfused_units(results)
+    trace, units = part.trace, unfused_units(part)
     time = int(trace.duration[units.inside].sum())
-    if not _worth_saying(results, units.inside):
+    if not _worth_saying(part, units.inside):
         return
-    op_of = dict(zip(results.work().tolist(), results.work_op().tolist(), strict=True))
+    op_of = dict(zip(device_work_of(part).tolist(), work_op_of(part).tolist(), strict=True))
 
     def shown(i: int) -> int:
         """The op behind a kernel, else the kernel."""
         return op_of[i] if op_of[i] >= 0 else i
 
     longest = np.argsort(-units.time, kind="stable")
-    forward = np.array([not _is_backward(results, int(i)) for i in units.softmax[longest]], dtype=np.bool_)
+    forward = np.array([not _is_backward(part, int(i)) for i in units.softmax[longest]], dtype=np.bool_)
     top = int(longest[np.argmax(forward)])  # the longest of the forward pass, if there is one
     low, high = int(trace.start[units.first[top]]), int(trace.start[units.last[top]])
     inside = units.inside[trace.lane[units.inside] == trace.lane[units.first[top]]]
     parts = inside[(trace.start[inside] >= low) & (trace.start[inside] <= high)]
     parts = parts[(trace.kind[parts] == Kind.KERNEL) | (trace.kind[parts] == Kind.MEMCPY)]
     parts = parts[trace.duration[parts] >= 0.02 * units.time[top]]
-    listed = ", ".join(f"{results.decoded(int(i)).short} ({duration(trace.duration[i])})" for i in parts)
+    listed = ", ".join(f"{decoded_name(part, int(i)).short} ({duration(trace.duration[i])})" for i in parts)
     product = shown(int(units.first[top]))
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
     scores = "The result of the first matmul"
@@ -158,25 +160,25 @@ def unfused_attention(results: Results) -> Iterator[Finding]:
         many = f"{work.m} x {work.k} by {work.k} x {work.n}, in a batch of {work.batch:,}"
         scores = f"The first matmul is {many}; its result"
     both = "" if forward.all() else " (forward and backward count separately)"
-    part = time / results.work_time
+    fraction = time / work_time(part)
     yield Finding(
         "unfused_attention",
-        graded(results, time),
-        f"Attention runs as separate kernels: {share(part)} of {WORK_TIME}",
+        graded(part, time),
+        f"Attention runs as separate kernels: {share(fraction)} of {WORK_TIME}",
         f"{plural(len(units.first), 'time')}{both}: a matmul, a softmax and another matmul, plus whatever is "
         f"in between; for example {listed}. Together they take {duration(time)}. {scores}, the matrix of "
-        f"scores, goes to memory and back between kernels.{_unaligned(results, units.inside)}",
-        _advice(results, [shown(int(i)) for i in units.softmax]),
+        f"scores, goes to memory and back between kernels.{_unaligned(part, units.inside)}",
+        _advice(part, [shown(int(i)) for i in units.softmax]),
         first_of(
             shown(int(i)) for i in np.stack([units.first, units.softmax, units.last], axis=1)[longest].ravel()
         ),
-        {"share": part, "device_ns": float(time), "attentions": float(len(units.first))},
+        {"share": fraction, "device_ns": float(time), "attentions": float(len(units.first))},
     )
 
 
-def _advice(results: Results, softmax: list[int]) -> str:
-    trace = results.trace
-    math = results.named(_MATH.__eq__)
+def _advice(part: Part, softmax: list[int]) -> str:
+    trace = part.trace
+    math = named(part.trace, _MATH.__eq__)
     around = first_marked(trace, np.array(softmax, dtype=np.int64), math[trace.name])
     if (around >= 0).any():
         return (
@@ -190,12 +192,12 @@ def _advice(results: Results, softmax: list[int]) -> str:
     )
 
 
-def outside_attention(results: Results, at: I64) -> I64:
+def outside_attention(part: Part, at: I64) -> I64:
     """The slices of `at` that `unfused_attention` does not speak of already."""
-    inside = unfused_units(results).inside
-    return at[~np.isin(at, inside)] if _worth_saying(results, inside) else at
+    inside = unfused_units(part).inside
+    return at[~np.isin(at, inside)] if _worth_saying(part, inside) else at
 
 
-def _worth_saying(results: Results, inside: I64) -> bool:
-    time = int(results.trace.duration[inside].sum())
-    return len(inside) > 0 and time >= ATTENTION_SHARE * results.work_time
+def _worth_saying(part: Part, inside: I64) -> bool:
+    time = int(part.trace.duration[inside].sum())
+    return len(inside) > 0 and time >= ATTENTION_SHARE * work_time(part)

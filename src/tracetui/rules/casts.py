@@ -9,9 +9,12 @@ import numpy as np
 
 from tracetui.analysis.calls.ancestors import first_marked
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.device_work import decoded_name, device_work_of, kernel_names_of, work_op_of, work_time
 from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.inputs import read_inputs
-from tracetui.analysis.results import Results
+from tracetui.analysis.select import named
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, plural, share, verb
 from tracetui.rules.model import (
     MEDIUM,
@@ -66,20 +69,20 @@ _UNKNOWN = (
 )
 
 
-def type_conversions(results: Results) -> Iterator[Finding]:
+def type_conversions(part: Part) -> Iterator[Finding]:
     """Kernels that only convert: the casts of autocast, `.float()`, a weight converted in every step."""
-    trace, work = results.trace, results.work()
-    casts = results.named(lambda name: bool(_CASTS.search(name[:1000])))[trace.name[work]]
-    at, op = work[casts], results.work_op()[casts]
-    plain = results.named(_CONVERTS.__contains__)
+    trace, work = part.trace, device_work_of(part)
+    casts = named(part.trace, lambda name: bool(_CASTS.search(name[:1000])))[trace.name[work]]
+    at, op = work[casts], work_op_of(part)[casts]
+    plain = named(part.trace, _CONVERTS.__contains__)
     other = first_marked(trace, op, (trace.kind == Kind.CPU_OP) & ~plain[trace.name])
     name = np.where(other >= 0, trace.name[other], -1)
-    keep = (name < 0) | ~results.named(lambda name: bool(_INSIDE.match(name)))[name]
+    keep = (name < 0) | ~named(part.trace, lambda name: bool(_INSIDE.match(name)))[name]
     at, op, name = at[keep], op[keep], name[keep]
     time = int(trace.duration[at].sum())
-    if time < max(1, MEDIUM * results.work_time, OF_ALL * results.verdict().judged):
+    if time < max(1, MEDIUM * work_time(part), OF_ALL * verdict_of(part).judged):
         return
-    backward = results.named(lambda name: name.startswith("ToCopyBackward"))
+    backward = named(part.trace, lambda name: name.startswith("ToCopyBackward"))
     called, which = np.unique(name, return_inverse=True)
     spent, calls = sum_into(which, trace.duration[at], len(called)), np.bincount(which)
     places = []
@@ -93,19 +96,19 @@ def type_conversions(results: Results) -> Iterator[Finding]:
         places.append(f"{where} ({calls[i]:,}, {duration(int(spent[i]))})")
     unknown = ". The trace does not show which ops request them."
     told = f": {', '.join(places)}." if (op >= 0).any() else unknown
-    trains = results.named(lambda name: "Backward" in name).any()
+    trains = named(part.trace, lambda name: "Backward" in name).any()
     autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
-    share_of = time / results.work_time
-    products = (k.dtype for k in results.kernel_names().values() if k.kind == "gemm")
+    share_of = time / work_time(part)
+    products = (k.dtype for k in kernel_names_of(part).values() if k.kind == "gemm")
     narrow = next((dtype for dtype in products if dtype in ("int8", "fp8", "fp4")), None)
     longest = longest_first(trace, at)
     count = int(np.count_nonzero(trace.kind[work] == Kind.KERNEL))
     yield Finding(
         "type_conversions",
-        graded_kernels(results, time),
+        graded_kernels(part, time),
         f"Conversions between data types take {share(share_of)} of {WORK_TIME}",
-        f"{len(at):,} of {plural(count, 'kernel')}, such as {results.decoded(int(longest[0])).short}, only "
-        f"{verb(len(at), 'convert')}, for {duration(time)}{told}",
+        f"{len(at):,} of {plural(count, 'kernel')}, such as {decoded_name(part, int(longest[0])).short}, "
+        f"only {verb(len(at), 'convert')}, for {duration(time)}{told}",
         _UNKNOWN
         if not (op >= 0).any()
         else _EIGHT_BITS

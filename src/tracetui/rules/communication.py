@@ -8,15 +8,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.device_text import device_text
+from tracetui.analysis.device_work import decoded_name
 from tracetui.analysis.devices import work_of_devices
+from tracetui.analysis.idle.cpu_time import cpu_time_of
 from tracetui.analysis.idle.cpu_verdict import is_collective
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.idle.split import BUSY, COLUMNS
 from tracetui.analysis.idle.verdict import PARTS, CpuTime, Verdict, judge
-from tracetui.analysis.results import Results
-from tracetui.analysis.select import processes_of
-from tracetui.analysis.steps.scope import launch_times, members
+from tracetui.analysis.part import Part
+from tracetui.analysis.select import named, processes_of
+from tracetui.analysis.steps.scope import launch_times, members, slices_of
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.units import capital, duration, plural, share, significant, size
 from tracetui.rules.model import MEDIUM, Finding, first_of, graded, longest_first, per_step
@@ -73,18 +79,18 @@ _BETWEEN_TWO = (
 )
 
 
-def small_collectives(results: Results) -> Iterator[Finding]:
+def small_collectives(part: Part) -> Iterator[Finding]:
     """Very many collectives, short or with little to send, that no computation hides."""
-    trace = results.trace
+    trace = part.trace
     talks = communicates(trace)
-    for gaps in results.gaps().devices:
+    for gaps in gaps_of(part).devices:
         kernels = work_of_devices(trace)[gaps.device]
         kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
-        kernels = kernels[members(trace, results.scope, kernels)]
+        kernels = kernels[members(trace, part.scope, kernels)]
         at = kernels[talks[trace.name[kernels]]]
         if not len(at):
             continue
-        in_step = per_step(results, launch_times(trace, at))
+        in_step = per_step(part, launch_times(trace, at))
         many = len(at) if in_step is None else in_step
         if many < MANY:
             continue
@@ -99,7 +105,7 @@ def small_collectives(results: Results) -> Iterator[Finding]:
             for some in (kernels, kernels[~talks[trace.name[kernels]]])
         )
         alone, talked = ran - computed, int(busy_union(trace, at).within(low, high)[0])
-        calls = results.slices(Kind.CPU_OP, lambda name: name.startswith("c10d::"))
+        calls = slices_of(part, Kind.CPU_OP, lambda name: name.startswith("c10d::"))
         calls = calls[op_around(trace, calls) < 0]
         called = int(trace.duration[calls].sum())
         if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
@@ -109,9 +115,9 @@ def small_collectives(results: Results) -> Iterator[Finding]:
         on_cpu = f" On the CPU the calls take {duration(called)}." if called else ""
         yield Finding(
             "small_collectives",
-            graded(results, max(alone, called)),
+            graded(part, max(alone, called)),
             f"Many small collectives, {each}, hardly hidden behind computation",
-            f"{len(at):,} collectives such as {results.decoded(int(at[0])).short} of "
+            f"{len(at):,} collectives such as {decoded_name(part, int(at[0])).short} of "
             f"{duration(usual)}{carries} (median). For {duration(alone)}, {share(alone / max(1, talked))} of "
             f"their time, no other kernel runs.{on_cpu} Each pays for network latency and a launch, no "
             "matter how little it sends.",
@@ -127,21 +133,21 @@ def small_collectives(results: Results) -> Iterator[Finding]:
         )
 
 
-def ddp_copies(results: Results) -> Iterator[Finding]:
+def ddp_copies(part: Part) -> Iterator[Finding]:
     """What DistributedDataParallel copies for itself, on a CPU that the GPU waits for."""
-    trace, verdict = results.trace, results.verdict()
-    low, high = results.judged_range()
+    trace, verdict = part.trace, verdict_of(part)
+    low, high = judged_range(part)
     if verdict.cpu is not None or verdict.share("cpu") < WAITED_SHARE:
         return
-    calls = [results.slices(kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
+    calls = [slices_of(part, kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
     forward = busy_union(trace, np.sort(np.concatenate(calls)))
-    flat = results.slices(Kind.CPU_OP, _FLATTEN.__contains__)
+    flat = slices_of(part, Kind.CPU_OP, _FLATTEN.__contains__)
     flat = flat[forward.touching(trace.start[flat], trace.start[flat] + 1) > 0]
-    back = results.slices(Kind.CPU_OP, lambda name: name == _TO_GRADIENTS)
+    back = slices_of(part, Kind.CPU_OP, lambda name: name == _TO_GRADIENTS)
     buffers, gradients = int(trace.duration[flat].sum()), int(trace.duration[back].sum())
     total = buffers + gradients
-    part = total / ((high - low) * max(1, processes_of(trace, unique(flat, back))))
-    if part < DDP_SHARE:
+    fraction = total / ((high - low) * max(1, processes_of(trace, unique(flat, back))))
+    if fraction < DDP_SHARE:
         return
     text, advice = "", ""
     if buffers >= 0.1 * total:
@@ -154,12 +160,12 @@ def ddp_copies(results: Results) -> Iterator[Finding]:
         advice += "With gradient_as_bucket_view=True, the gradients stay in the buckets. "
     yield Finding(
         "ddp_copies",
-        "medium" if part >= MEDIUM else "low",
-        f"DistributedDataParallel's own copies keep the CPU busy for {share(part)} {verdict.base}",
+        "medium" if fraction >= MEDIUM else "low",
+        f"DistributedDataParallel's own copies keep the CPU busy for {share(fraction)} {verdict.base}",
         text.strip(),
         advice.strip(),
         first_of(longest_first(trace, unique(flat, back))),
-        {"cpu_ns": float(total), "share": part},
+        {"cpu_ns": float(total), "share": fraction},
     )
 
 
@@ -174,45 +180,45 @@ def _sent(trace: Trace, at: I64) -> int | None:
     return int(np.median(counts)) if 2 * len(counts) > len(sample) else None
 
 
-def communication(results: Results) -> Iterator[Finding]:
+def communication(part: Part) -> Iterator[Finding]:
     """Collectives that no computation hides take more than a tenth of the time."""
-    if (cpu := results.verdict().cpu) is not None:
-        yield from _communication_of_cpu(results, cpu)
-    low, high = results.judged_range()
-    for gaps, time in zip(results.gaps().devices, results.judged_times(), strict=True):
+    if (cpu := verdict_of(part).cpu) is not None:
+        yield from _communication_of_cpu(part, cpu)
+    low, high = judged_range(part)
+    for gaps, time in zip(gaps_of(part).devices, judged_times_of(part), strict=True):
         if time[COLUMNS.index("communication")]:
-            yield from _communication_of(results, gaps, time, low, high)
+            yield from _communication_of(part, gaps, time, low, high)
 
 
-def _communication_of_cpu(results: Results, cpu: CpuTime) -> Iterator[Finding]:
-    trace, verdict = results.trace, results.verdict()
+def _communication_of_cpu(part: Part, cpu: CpuTime) -> Iterator[Finding]:
+    trace, verdict = part.trace, verdict_of(part)
     if cpu.exposed_communication < COMMUNICATION_SHARE * cpu.span:
         return
-    at = np.sort(np.concatenate([results.slices(k, is_collective) for k in (Kind.CPU_OP, Kind.ANNOTATION)]))
+    at = np.sort(np.concatenate([slices_of(part, k, is_collective) for k in (Kind.CPU_OP, Kind.ANNOTATION)]))
     at = longest_first(trace, at)
     alone, names = cpu.exposed_communication, dict.fromkeys(trace.name_of(int(i)) for i in at[:50])
-    part = alone / cpu.span
+    fraction = alone / cpu.span
     yield Finding(
         "communication",
-        "high" if part > 0.3 else "medium",
-        f"Communication alone takes {share(part)} {verdict.base}",
+        "high" if fraction > 0.3 else "medium",
+        f"Communication alone takes {share(fraction)} {verdict.base}",
         f"Collectives by name ({', '.join(list(names)[:3])}) run for "
-        f"{duration(cpu.communication)}, {duration(alone)} of it while no thread is in an op: {share(part)} "
-        f"of the {duration(cpu.span)} {verdict.base}. That includes waiting for the slowest rank."
-        f"{_late_step(results)}",
+        f"{duration(cpu.communication)}, {duration(alone)} of it while no thread is in an op: "
+        f"{share(fraction)} of the {duration(cpu.span)} {verdict.base}. That includes waiting for the "
+        f"slowest rank.{_late_step(part)}",
         "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send "
         "less.",
         first_of(at),
-        {"exposed_ns": float(alone), "communication_ns": float(cpu.communication), "share": part},
+        {"exposed_ns": float(alone), "communication_ns": float(cpu.communication), "share": fraction},
     )
 
 
-def _late_step(results: Results) -> str:
+def _late_step(part: Part) -> str:
     """A sentence on the longest step, where it is far longer than usual for its communication."""
-    rows = results.steps().rows
+    rows = steps_of(part).rows
     if rows and rows[-1].window[1] > rows[-1].start + LATE_RATIO * rows[-1].duration:
         rows = rows[:-1]  # it has what all steps left to the device
-    if not results.is_whole or not 3 <= len(rows) <= MOST_STEPS:
+    if not part.is_whole or not 3 <= len(rows) <= MOST_STEPS:
         return ""
     length = np.array([row.window_length for row in rows])
     longest = int(np.argmax(length))
@@ -235,12 +241,10 @@ def _communicating(verdict: Verdict) -> int:
     return cpu.exposed_communication if cpu else verdict.parts[PARTS.index("communication")]
 
 
-def _communication_of(
-    results: Results, gaps: DeviceGaps, time: I64, low: int, high: int
-) -> Iterator[Finding]:
-    trace, verdict = results.trace, results.verdict()
+def _communication_of(part: Part, gaps: DeviceGaps, time: I64, low: int, high: int) -> Iterator[Finding]:
+    trace, verdict = part.trace, verdict_of(part)
     base = f"{verdict.base} that count" if verdict.noticeably_left_out else verdict.base
-    work = results.cpu_time().work[gaps.device]
+    work = cpu_time_of(part).work[gaps.device]
     talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
     at = work[talk]
     if not len(at):
@@ -249,37 +253,37 @@ def _communication_of(
     talked = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
     exposed, busy = int(time[COLUMNS.index("communication")]), int(time[BUSY].sum())
     judged = judge(time, None).judged
-    at = at[members(trace, results.scope, at)]
+    at = at[members(trace, part.scope, at)]
     if not len(at) or not judged or exposed < COMMUNICATION_SHARE * judged:
         return
     at = longest_first(trace, at)
-    shorts = {results.decoded(int(i)).short for i in at[:50].tolist()}
-    many = len(results.gaps().devices) > 1
-    device_text = results.device_text(gaps)
-    where = f" on {device_text}" if many else ""
-    late = "" if many else _late_step(results)
-    what, waits, advice = _BETWEEN_TWO if _between_two(results, at) else _AMONG_ALL
+    shorts = {decoded_name(part, int(i)).short for i in at[:50].tolist()}
+    many = len(gaps_of(part).devices) > 1
+    device = device_text(part, gaps)
+    where = f" on {device}" if many else ""
+    late = "" if many else _late_step(part)
+    what, waits, advice = _BETWEEN_TWO if _between_two(part, at) else _AMONG_ALL
     yield Finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
         f"Communication alone takes {share(exposed / judged)} {verdict.of(judged)}{where}",
         f"{what} by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
         f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of {device_text}'s busy time. {waits}{late}",
+        f"{duration(judged)} {base}, {share(exposed / busy)} of {device}'s busy time. {waits}{late}",
         advice,
         first_of(at),
         {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
         | {"share_of_busy": exposed / busy},
-        device_text,
+        device,
     )
 
 
-def _between_two(results: Results, at: I64) -> bool:
+def _between_two(part: Part, at: I64) -> bool:
     """Whether most of the communication `at` is sent from one rank to one other, as between the stages of a
     pipeline: an all-to-all runs kernels of the same name."""
-    trace = results.trace
-    pairs = at[results.named(lambda name: _SEND_RECV.search(name) is not None)[trace.name[at]]]
+    trace = part.trace
+    pairs = at[named(part.trace, lambda name: _SEND_RECV.search(name) is not None)[trace.name[at]]]
     if 2 * int(trace.duration[pairs].sum()) <= int(trace.duration[at].sum()):
         return False
-    to_all = results.named(lambda name: _TO_ALL.search(name) is not None).any()
-    return not to_all and bool(results.named(lambda name: _SENT.match(name) is not None).any())
+    to_all = named(part.trace, lambda name: _TO_ALL.search(name) is not None).any()
+    return not to_all and bool(named(part.trace, lambda name: _SENT.match(name) is not None).any())

@@ -9,11 +9,16 @@ import numpy as np
 from tracetui.analysis.calls.ancestors import first_marked
 from tracetui.analysis.calls.compiling import COMPILED_REGION, COMPILING, compile_phases
 from tracetui.analysis.calls.graphs import by_module
+from tracetui.analysis.calls.launches import launches_of
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.device_work import device_work_of, kernel_names_of, work_time
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.inductor import METADATA
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import slices_of, step_table_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, plural, share, verb
 from tracetui.rules.model import (
     OF_ALL,
@@ -48,37 +53,37 @@ GUARD_SHARE = 0.03
 FUSED_SHARE = 0.05
 
 
-def compiling(results: Results) -> Iterator[Finding]:
+def compiling(part: Part) -> Iterator[Finding]:
     """torch.compile compiles within the recording."""
-    trace = results.trace
-    at = compile_phases(results)
-    low, high = results.span
+    trace = part.trace
+    at = compile_phases(part)
+    low, high = part.span
     time = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
     if not time or time < COMPILING_SHARE * (high - low):
         return
     longest = longest_first(trace, at)
-    part = time / (high - low)
-    base = OF_RECORDING if results.is_whole else results.verdict().base
-    again = compiles_again(results)
+    fraction = time / (high - low)
+    base = OF_RECORDING if part.is_whole else verdict_of(part).base
+    again = compiles_again(part)
     kept = "so the compiled program does not pay for it later."
     if again:
-        steps = f"{len(results.step_table()):,} steps"
+        steps = f"{len(step_table_of(part)):,} steps"
         kept = f"and here in each of the {steps}, so the program keeps paying for it."
     yield Finding(
         "compiling",
-        "high" if part >= 0.5 else "medium" if part >= 0.1 else "low",
+        "high" if fraction >= 0.5 else "medium" if fraction >= 0.1 else "low",
         f"torch.compile compiles during the recording: {duration(time)}",
-        f"That is {share(part)} {base}, {_in_phases(results, at, time)}. It happens once for "
+        f"That is {share(fraction)} {base}, {_in_phases(part, at, time)}. It happens once for "
         f"each graph and each new set of shapes, types and flags, {kept}",
-        compiling_advice(results),
+        compiling_advice(part),
         first_of(longest),
-        {"compile_ns": float(time), "share": part},
+        {"compile_ns": float(time), "share": fraction},
     )
 
 
-def _in_phases(results: Results, at: I64, time: int) -> str:
+def _in_phases(part: Part, at: I64, time: int) -> str:
     """The outermost phases `at` of torch.compile that take most of its `time`, ns."""
-    trace = results.trace
+    trace = part.trace
     phase = np.zeros(len(trace), dtype=np.bool_)
     phase[at] = True
     outer = at[first_marked(trace, trace.parent[at], phase) < 0]
@@ -93,37 +98,37 @@ def _in_phases(results: Results, at: I64, time: int) -> str:
     return f"in {', '.join(told[:-1])} and {told[-1]}, and in what they call"
 
 
-def compiles_again(results: Results) -> bool:
+def compiles_again(part: Part) -> bool:
     """Whether every one of several steps compiles."""
-    steps = results.step_table()
-    within = busy_union(results.trace, compile_phases(results)).within(steps.start, steps.end)
+    steps = step_table_of(part)
+    within = busy_union(part.trace, compile_phases(part)).within(steps.start, steps.end)
     every = bool((within >= COMPILING_SHARE * (steps.end - steps.start)).all())
-    return results.is_whole and len(steps) > 1 and every
+    return part.is_whole and len(steps) > 1 and every
 
 
-def compiling_advice(results: Results) -> str:
+def compiling_advice(part: Part) -> str:
     """What to try against compiling within the recording."""
-    return _COMPILING_AGAIN if compiles_again(results) else _COMPILING_ADVICE
+    return _COMPILING_AGAIN if compiles_again(part) else _COMPILING_ADVICE
 
 
-def compiled_overhead(results: Results) -> Iterator[Finding]:
+def compiled_overhead(part: Part) -> Iterator[Finding]:
     """Guards and prologue of a compiled region, paid on every call."""
-    trace = results.trace
-    regions = results.slices(Kind.CPU_OP, lambda name: name.startswith(COMPILED_REGION))
-    guards = results.slices(Kind.CPU_OP, _GUARDS.__contains__)
-    prologue = results.slices(Kind.CPU_OP, _PROLOGUE.__contains__)
+    trace = part.trace
+    regions = slices_of(part, Kind.CPU_OP, lambda name: name.startswith(COMPILED_REGION))
+    guards = slices_of(part, Kind.CPU_OP, _GUARDS.__contains__)
+    prologue = slices_of(part, Kind.CPU_OP, _PROLOGUE.__contains__)
     if not len(regions) or not (len(guards) + len(prologue)):
         return
     guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
-    if guarding + preparing < GUARD_SHARE * (results.span[1] - results.span[0]):
+    if guarding + preparing < GUARD_SHARE * (part.span[1] - part.span[0]):
         return
-    if results.gaps().devices and waited_share(results) < WAITED_SHARE:
+    if gaps_of(part).devices and waited_share(part) < WAITED_SHARE:
         return
     whole = max(1, int(trace.duration[regions].sum()) + guarding)
     each = (guarding + preparing) / len(regions)
     graphs = ' mode="reduce-overhead" replays the rest as a CUDA graph.'
-    replayed = len(results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name))
-    if replayed or results.verdict().cpu or no_graphs_yet(results) is not None:
+    replayed = len(slices_of(part, Kind.RUNTIME, lambda name: "GraphLaunch" in name))
+    if replayed or verdict_of(part).cpu or no_graphs_yet(part) is not None:
         graphs = ""
     yield Finding(
         "compiled_overhead",
@@ -143,16 +148,16 @@ def compiled_overhead(results: Results) -> Iterator[Finding]:
     )
 
 
-def fused_kernels(results: Results) -> Iterator[Finding]:
+def fused_kernels(part: Part) -> Iterator[Finding]:
     """Kernels that the compiler wrote, and which operators their names say they fuse."""
-    trace = results.trace
-    names = results.kernel_names().items()
+    trace = part.trace
+    names = kernel_names_of(part).items()
     fused = {i: name for i, name in names if name.family == "triton" and len(set(name.ops) - METADATA) > 1}
     if not fused:
         return
-    at = results.work()[np.isin(trace.name[results.work()], list(fused))]
+    at = device_work_of(part)[np.isin(trace.name[device_work_of(part)], list(fused))]
     time = int(trace.duration[at].sum())
-    if time < max(FUSED_SHARE * results.work_time, OF_ALL * results.verdict().judged):
+    if time < max(FUSED_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
     by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
     top = fused[by_time[0]]
@@ -160,14 +165,14 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     lists = f"Its name lists {parts[0]}" if len(fused) == 1 else f"Their names list {'; '.join(parts)}"
     attends = [op for op in top.ops if top.kind == "attention" and op.startswith("flex_attention")]
     computed = attends or [op for op in top.ops if op not in METADATA] or list(top.ops)
-    one = " and ".join(part for part in (", ".join(computed[:-1]), computed[-1]) if part)
+    one = " and ".join(fraction for fraction in (", ".join(computed[:-1]), computed[-1]) if fraction)
     yield Finding(
         "fused_kernels",
         "info",
         f"One fused kernel computes {one}"
         if len(fused) == 1
         else f"{len(fused)} fused kernels, above all {top.short}",
-        f"{lists}. {plural(len(at), 'call')}, {duration(time)}, {share(time / max(1, results.work_time))} of "
+        f"{lists}. {plural(len(at), 'call')}, {duration(time)}, {share(time / max(1, work_time(part)))} of "
         f"{WORK_TIME}. The compiler names a kernel after the operators it came from; values that they pass "
         "to each other inside the kernel never go to memory and back.",
         "Compare it with the eager kernels of the same operators. Views in the list move no data themselves.",
@@ -176,18 +181,18 @@ def fused_kernels(results: Results) -> Iterator[Finding]:
     )
 
 
-def cuda_graphs(results: Results) -> Iterator[Finding]:
+def cuda_graphs(part: Part) -> Iterator[Finding]:
     """Graph launches: one call on the CPU, many kernels on the device."""
-    trace = results.trace
-    at = results.slices(Kind.RUNTIME, lambda name: "GraphLaunch" in name)
-    launch = results.launches().launch
+    trace = part.trace
+    at = slices_of(part, Kind.RUNTIME, lambda name: "GraphLaunch" in name)
+    launch = launches_of(part).launch
     launched = np.bincount(np.searchsorted(at, launch[np.isin(launch, at)]), minlength=len(at))
     if not len(at) or int(launched.max(initial=0)) < 2:
         return
     most = int(np.argmax(launched))
     many, graphs = int(launched.sum()), int((launched > 0).sum())
     name = trace.name_of(int(at[most]))
-    inside = results.launches().event[launch == at[most]]
+    inside = launches_of(part).event[launch == at[most]]
     first = int(inside[np.argmin(trace.start[inside])])
     yield Finding(
         "cuda_graphs",

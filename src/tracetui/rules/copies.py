@@ -9,15 +9,24 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 
 from tracetui.analysis.calls.saved_tensors import saves_on_host
-from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.device_work import (
+    decoded_name,
+    device_work_of,
+    kernel_names_of,
+    op_behind,
+    work_op_of,
+    work_time,
+)
 from tracetui.analysis.devices import device_of
 from tracetui.analysis.idle.exposed_time import alone_within, host_copies, is_within_device
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.verdict import PARTS
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import peak_of
 from tracetui.analysis.rates.peaks import LINKS
-from tracetui.analysis.results import Results
 from tracetui.analysis.select import named, pick
+from tracetui.analysis.verdicts import earlier_work_of, judged_range, verdict_of
 from tracetui.core.units import duration, plural, rate, share, size, verb
 from tracetui.rules.model import Finding, first_of, graded, longest_first, outermost_op
 from tracetui.trace import Kind, Trace
@@ -79,28 +88,28 @@ SAVED_ADVICE = (
 )
 
 
-def copy_before_product(results: Results) -> Iterator[Finding]:
+def copy_before_product(part: Part) -> Iterator[Finding]:
     """One op copies on the device, then multiplies: the bias of addmm is copied into the result first."""
-    trace, names = results.trace, results.kernel_names()
-    on_device = results.named(is_within_device)
+    trace, names = part.trace, kernel_names_of(part)
+    on_device = named(part.trace, is_within_device)
     role = np.zeros(len(trace.names), dtype=np.int8)
     role[on_device] = 1
     role[[i for i, name in names.items() if name.kind == "copy" and name.family == "aten"]] = 1
     role[[i for i, name in names.items() if name.kind == "gemm"]] = 2
     # Work of one op, in order, without the memsets between.
-    keep = (results.work_op() >= 0) & (trace.kind[results.work()] != Kind.MEMSET)
-    work, op = results.work()[keep], results.work_op()[keep]
+    keep = (work_op_of(part) >= 0) & (trace.kind[device_work_of(part)] != Kind.MEMSET)
+    work, op = device_work_of(part)[keep], work_op_of(part)[keep]
     order = np.argsort(op, kind="stable")
     work, op = work[order], op[order]
     what = role[trace.name[work]]
     pair = np.flatnonzero((what[:-1] == 1) & (what[1:] == 2) & (op[:-1] == op[1:]))
     # Within a recurrent network the library copies what nobody can lay out otherwise.
-    pair = pair[~results.named(lambda name: _RECURRENT.match(name) is not None)[trace.name[op[pair]]]]
+    pair = pair[~named(part.trace, lambda name: _RECURRENT.match(name) is not None)[trace.name[op[pair]]]]
     copy, product, ops = work[pair], work[pair + 1], op[pair]
     if not len(copy):
         return
     copied, multiplied = int(trace.duration[copy].sum()), int(trace.duration[product].sum())
-    if not copied or copied < 0.01 * results.work_time:
+    if not copied or copied < 0.01 * work_time(part):
         return
     longest = np.argsort(-trace.duration[copy], kind="stable")
     name = trace.name_of(int(ops[longest[0]]))
@@ -109,7 +118,7 @@ def copy_before_product(results: Results) -> Iterator[Finding]:
     added = "addmm" in name or "baddbmm" in name
     yield Finding(
         "copy_before_product",
-        "medium" if copied > 0.05 * results.work_time else "low",
+        "medium" if copied > 0.05 * work_time(part) else "low",
         f"{name} copies on the GPU before it multiplies",
         f"{plural(len(copy), 'copy', 'copies')}{moved} {verb(len(copy), 'take')} {duration(copied)} before "
         f"matmuls that take {duration(multiplied)}: {share(copied / (copied + multiplied))} of the two. "
@@ -133,77 +142,78 @@ def is_copying(name: str) -> bool:
     return _COPYING.fullmatch(name) is not None
 
 
-def pageable_memory(results: Results) -> Iterator[Finding]:
+def pageable_memory(part: Part) -> Iterator[Finding]:
     """Copies between the device and ordinary host memory, which go through a staging buffer and block."""
-    trace = results.trace
-    at = pick(trace, results.work(), lambda name: name.startswith("Memcpy") and "Pageable" in name)
-    called = outermost_op(results, op_behind(trace, at))
+    trace = part.trace
+    at = pick(trace, device_work_of(part), lambda name: name.startswith("Memcpy") and "Pageable" in name)
+    called = outermost_op(part, op_behind(trace, at))
     # What an op copies for itself, such as the status of a decomposition, nobody can pin.
     at = at[(called < 0) | named(trace, is_copying, Kind.CPU_OP)[trace.name[called]]]
     time = int(trace.duration[at].sum())
-    span = sum(gaps.span for gaps in results.gaps().devices)
+    span = sum(gaps.span for gaps in gaps_of(part).devices)
     if not len(at) or time < max(PAGEABLE_NS, PAGEABLE_SHARE * span):
         return
     if 2 * int(trace.duration[at[trace.duration[at] < STAGED_NS]].sum()) > time:
         return
     longest = longest_first(trace, at)
     achieved = _rate(trace, longest[:MOST_READ]).text
-    ways = sorted({results.decoded(int(i)).short.split()[1] for i in at[:1000].tolist()})
+    ways = sorted({decoded_name(part, int(i)).short.split()[1] for i in at[:1000].tolist()})
     yield Finding(
         "pageable_memory",
-        graded(results, 2 * time),
+        graded(part, 2 * time),
         f"Copies from or to pageable memory take {duration(time)}",
         f"{plural(len(at), 'copy', 'copies')} ({' and '.join(ways)})"
         + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
         + ". The driver moves pageable memory in pieces through its own pinned buffer. That is slower than "
         "the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
-        {True: _PIN_TO, False: _PIN_FROM, None: _PIN_BOTH}[_goes_out(results, longest)],
+        {True: _PIN_TO, False: _PIN_FROM, None: _PIN_BOTH}[_goes_out(part, longest)],
         first_of(longest),
-        {"copy_ns": float(time), "copies": float(len(at)), "share": _share_of_spans(results, at)},
+        {"copy_ns": float(time), "copies": float(len(at)), "share": _share_of_spans(part, at)},
     )
 
 
-def _goes_out(results: Results, at: I64) -> bool | None:
+def _goes_out(part: Part, at: I64) -> bool | None:
     """Whether copies mostly go from the device to the host; None where they go both ways."""
-    trace = results.trace
-    out = results.named(lambda name: any(way in name for way in OUT))[trace.name[at]]
-    part = int(trace.duration[at[out]].sum()) / max(1, int(trace.duration[at].sum()))
-    return True if part >= ONE_WAY else False if part <= 1 - ONE_WAY else None
+    trace = part.trace
+    out = named(part.trace, lambda name: any(way in name for way in OUT))[trace.name[at]]
+    fraction = int(trace.duration[at[out]].sum()) / max(1, int(trace.duration[at].sum()))
+    return True if fraction >= ONE_WAY else False if fraction <= 1 - ONE_WAY else None
 
 
-def exposed_copies(results: Results) -> Iterator[Finding]:
+def exposed_copies(part: Part) -> Iterator[Finding]:
     """Copies from and to the host take more than a twentieth of a step while nothing computes."""
-    trace = results.trace
-    verdict, part = results.verdict(), results.verdict().share("copies")
-    if part < EXPOSED_SHARE:
+    trace = part.trace
+    verdict, fraction = verdict_of(part), verdict_of(part).share("copies")
+    if fraction < EXPOSED_SHARE:
         return
     time = verdict.parts[PARTS.index("copies")]
-    low, high = results.judged_range()
-    at = results.work()
+    low, high = judged_range(part)
+    at = device_work_of(part)
     at = at[host_copies(trace, at)]
     at = at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
     spent = alone_within(trace, at, trace.start[at], trace.start[at] + trace.duration[at])
     at, spent = at[spent > 0], spent[spent > 0]
     end = np.minimum(trace.start[at] + trace.duration[at], high)
-    known = np.clip(_shown_from(results), np.maximum(trace.start[at], low), end)
+    known = np.clip(_shown_from(part), np.maximum(trace.start[at], low), end)
     if not len(at) or int(alone_within(trace, at, known, end).sum()) < EXPOSED_SHARE * verdict.judged:
         return
     longest = at[np.argsort(-spent, kind="stable")]
     achieved = _rate(trace, longest[:MOST_READ])
     which = "The longest run" if len(at) > MOST_READ else "They run"
     reached = f"{which} at {achieved.text}. " if achieved.text else ""
-    ways = sorted({" ".join(results.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
-    saved = saves_on_host(results)
-    gpu = "the GPU" if len(results.gaps().devices) < 2 else "their GPU"
+    ways = sorted({" ".join(decoded_name(part, int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
+    saved = saves_on_host(part)
+    gpu = "the GPU" if len(gaps_of(part).devices) < 2 else "their GPU"
     computing = verdict.parts[PARTS.index("compute")]
-    kernels = results.work()[trace.kind[results.work()] == Kind.KERNEL]
+    kernels = device_work_of(part)[trace.kind[device_work_of(part)] == Kind.KERNEL]
     beside = (
-        ~np.isin(trace.lane[longest], trace.lane[kernels]) & results.named(_is_pinned)[trace.name[longest]]
+        ~np.isin(trace.lane[longest], trace.lane[kernels])
+        & named(part.trace, _is_pinned)[trace.name[longest]]
     )
-    out = _goes_out(results, longest)
+    out = _goes_out(part, longest)
     ways_out = {True: ", or copy less often", False: ", or create the data on the GPU", None: ""}[out]
     ways_out = f"use smaller types{ways_out}."
-    peers = trace.duration[longest[results.named(lambda name: "PtoP" in name)[trace.name[longest]]]].sum()
+    peers = trace.duration[longest[named(part.trace, lambda name: "PtoP" in name)[trace.name[longest]]]].sum()
     if 2 * peers > trace.duration[longest].sum():
         engines = "Most go from one GPU to another."
         advice = (
@@ -231,34 +241,34 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         advice = {True: _COPY_OUT, False: _COPY_IN, None: _COPY_BOTH}[out] + f" Or copy less: {ways_out}"
     yield Finding(
         "exposed_copies",
-        "high" if part > 0.5 else "medium" if part > 0.2 else "low",
-        f"Copies while nothing computes take {share(part)} {verdict.of()}",
+        "high" if fraction > 0.5 else "medium" if fraction > 0.2 else "low",
+        f"Copies while nothing computes take {share(fraction)} {verdict.of()}",
         f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
         f"{duration(time)} while no kernel runs on {gpu}, the longest for {duration(spent.max())}. "
         f"{reached}{engines}",
         advice,
         first_of(longest),
-        {"exposed_ns": float(time), "copies": float(len(at)), "share": part},
+        {"exposed_ns": float(time), "copies": float(len(at)), "share": fraction},
     )
 
 
-def slow_copies(results: Results) -> Iterator[Finding]:
+def slow_copies(part: Part) -> Iterator[Finding]:
     """Large copies from and to the host at less than half of what the link carries: from pinned memory, or,
     where names do not say what memory it is (ROCm, XPU), from any."""
     for pinned in (True, False):
-        yield from _slow_copies(results, pinned)
+        yield from _slow_copies(part, pinned)
 
 
-def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
+def _slow_copies(part: Part, pinned: bool) -> Iterator[Finding]:
     def wanted(name: str) -> bool:
         told = "Pinned" in name if pinned else not _MEMORY.search(name) and bool(_HOST.search(name))
         return told and (name.startswith("Memcpy") or not pinned)
 
-    trace = results.trace
-    at = pick(trace, results.work(), wanted)
+    trace = part.trace
+    at = pick(trace, device_work_of(part), wanted)
     at = at[host_copies(trace, at)]
     time = int(trace.duration[at].sum())
-    span = sum(gaps.span for gaps in results.gaps().devices)
+    span = sum(gaps.span for gaps in gaps_of(part).devices)
     if time < max(PAGEABLE_NS, SLOW_SHARE * span):
         return
     longest = longest_first(trace, at)
@@ -274,7 +284,7 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
     )
     yield Finding(
         "slow_copies",
-        graded(results, time),
+        graded(part, time),
         f"{whose} reach {share(achieved.link)} of the link to the host",
         f"{plural(len(at), 'copy', 'copies')} {verb(len(at), 'take')} {duration(time)}, "
         f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. {pinned_are} Memory on another "
@@ -282,13 +292,13 @@ def _slow_copies(results: Results, pinned: bool) -> Iterator[Finding]:
         "both directions at once slow them down.",
         _SLOW_ADVICE if pinned else _PIN_ADVICE,
         first_of(longest),
-        {"copy_ns": float(time), "link_share": achieved.link, "share": _share_of_spans(results, at)},
+        {"copy_ns": float(time), "link_share": achieved.link, "share": _share_of_spans(part, at)},
     )
 
 
-def _share_of_spans(results: Results, at: I64) -> float:
+def _share_of_spans(part: Part, at: I64) -> float:
     """The share of the devices' time in which any of these copies ran, of what lies in the scope."""
-    trace, devices = results.trace, results.gaps().devices
+    trace, devices = part.trace, gaps_of(part).devices
     of = device_of(trace)[trace.lane[at]]
     time = sum(
         int(busy_union(trace, at[of == gaps.device]).within(np.array([gaps.first]), np.array([gaps.last]))[0])
@@ -297,10 +307,10 @@ def _share_of_spans(results: Results, at: I64) -> float:
     return time / max(1, sum(gaps.span for gaps in devices))
 
 
-def _shown_from(results: Results) -> int:
+def _shown_from(part: Part) -> int:
     """When kernels launched before the recording no longer run unseen: in a stream whose first kernel was,
     the one before it may run until then."""
-    trace, early = results.trace, results.whole.earlier_work()
+    trace, early = part.trace, earlier_work_of(part.whole)
     first = np.unique(trace.lane[early], return_index=True)[1]
     return int(trace.start[early[first]].max(initial=trace.span[0]))
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.calls.sums import sum_into
-from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.device_work import decoded_name, device_work_of, op_behind, work_of_kind, work_time
 from tracetui.analysis.devices import device_of
+from tracetui.analysis.idle.gap_list import busy_share_of
+from tracetui.analysis.part import Part, fact
 from tracetui.analysis.rates.occupancy import blocks_of
-from tracetui.analysis.results import Results
-from tracetui.analysis.select import by_name, has
+from tracetui.analysis.select import by_name, has, named
 from tracetui.core.units import plural, share
 from tracetui.rules.model import WORK_TIME, Finding, first_of, graded_kernels, longest_first
 from tracetui.trace import Kind
@@ -57,17 +58,14 @@ class SmallGrids:
         return sum(row[0] for row in self.rows)
 
 
-def small_grids_of(results: Results) -> SmallGrids:
+@fact
+def small_grids_of(part: Part) -> SmallGrids:
     """Those of the names that take the most time."""
-    return results.kept("small grids", lambda: _find(results))
-
-
-def _find(results: Results) -> SmallGrids:
-    trace, found, rows = results.trace, list[I64](), list[tuple[int, int, int, int]]()
+    trace, found, rows = part.trace, list[I64](), list[tuple[int, int, int, int]]()
     most, read = list[int](), True
     known = ((p.get("id"), p.get("numSms")) for p in trace.info.devices)
     sms = {i: n for i, n in known if type(i) is int and type(n) is int and 0 < n < 1 << 20}
-    at = _alone(results) if sms else results.work()[:0]
+    at = _alone(part) if sms else device_work_of(part)[:0]
     names, which = by_name(trace, at)
     spent, device = sum_into(which, trace.duration[at], len(names)), device_of(trace)
     for i in np.argsort(-spent, kind="stable")[:NAMES_READ].tolist():
@@ -79,43 +77,43 @@ def _find(results: Results) -> SmallGrids:
         if small.any():
             found.append(calls[small])
             read &= len(calls) == len(every)
-            part = int(trace.duration[calls[small]].sum()) / int(trace.duration[calls].sum())
+            fraction = int(trace.duration[calls[small]].sum()) / int(trace.duration[calls].sum())
             longest = int(np.argmax(np.where(small, trace.duration[calls], -1)))
-            rows.append((round(int(spent[i]) * part), int(calls[longest]), blocks[longest], of[longest]))
-            most += [int(names[i])] if part > 0.5 else []
+            rows.append((round(int(spent[i]) * fraction), int(calls[longest]), blocks[longest], of[longest]))
+            most += [int(names[i])] if fraction > 0.5 else []
     return SmallGrids(np.concatenate(found) if found else at[:0], sorted(rows, reverse=True), read, most)
 
 
-def small_grids(results: Results) -> Iterator[Finding]:
+def small_grids(part: Part) -> Iterator[Finding]:
     """Kernels that run by themselves, with far fewer blocks than the GPU has multiprocessors: a block runs on
     one of them (https://docs.nvidia.com/cuda/cuda-c-programming-guide/#hardware-implementation)."""
-    trace = results.trace
-    if (results.busy_share or 0.0) < BUSY_ENOUGH:
+    trace = part.trace
+    if (busy_share_of(part) or 0.0) < BUSY_ENOUGH:
         return
-    small = small_grids_of(results)
+    small = small_grids_of(part)
     time = small.time
-    if time < max(1, SHARE * results.work_time):
+    if time < max(1, SHARE * work_time(part)):
         return
-    told = [f"{results.decoded(i).short} ({plural(n, 'block')})" for _, i, n, _ in small.rows]
+    told = [f"{decoded_name(part, i).short} ({plural(n, 'block')})" for _, i, n, _ in small.rows]
     listed = ", ".join(list(dict.fromkeys(told))[:3])
-    part = f"{'' if small.read else 'about '}{share(time / results.work_time)}"
+    fraction = f"{'' if small.read else 'about '}{share(time / work_time(part))}"
     yield Finding(
         "small_grids",
-        graded_kernels(results, time),
-        f"Kernels that leave most of the GPU idle take {part} of {WORK_TIME}",
+        graded_kernels(part, time),
+        f"Kernels that leave most of the GPU idle take {fraction} of {WORK_TIME}",
         f"A block of threads runs on one of the GPU's {small.rows[0][3]} multiprocessors, and these kernels "
         f"have fewer blocks than a quarter of that: {listed}. Nothing runs beside them, so the rest of the "
         "GPU has nothing to do, although it counts as busy.",
-        _OWN_KERNELS if _of_no_op(results, small.at) else _OPS,
+        _OWN_KERNELS if _of_no_op(part, small.at) else _OPS,
         first_of(longest_first(trace, small.at)),
-        {"share": time / results.work_time, "device_ns": float(time), "blocks": float(small.rows[0][2])},
+        {"share": time / work_time(part), "device_ns": float(time), "blocks": float(small.rows[0][2])},
     )
 
 
-def _alone(results: Results) -> I64:
+def _alone(part: Part) -> I64:
     """The kernels, but collectives, that last a while and beside which nothing runs on their device."""
-    trace = results.trace
-    work = results.work()
+    trace = part.trace
+    work = device_work_of(part)
     device, chosen = device_of(trace)[trace.lane[work]], list[I64]()
     order = np.argsort(device, kind="stable")
     for mine in np.split(work[order], np.flatnonzero(np.diff(device[order])) + 1) if len(work) else ():
@@ -125,15 +123,15 @@ def _alone(results: Results) -> I64:
         long = (trace.duration[mine] >= LONG_NS) & (trace.kind[mine] == Kind.KERNEL)
         chosen.append(mine[long & (before <= start) & (after >= end)])
     at = np.concatenate(chosen) if chosen else work
-    at = at[~results.named(lambda name: SPINS in name)[trace.name[at]]]
-    return at[~np.isin(at, results.work_of_kind("collective"))]
+    at = at[~named(part.trace, lambda name: SPINS in name)[trace.name[at]]]
+    return at[~np.isin(at, work_of_kind(part, "collective"))]
 
 
-def _of_no_op(results: Results, at: I64) -> bool:
+def _of_no_op(part: Part, at: I64) -> bool:
     """Whether most of these kernels are launched by themselves outside of any op, where the CPU was
     recorded."""
-    trace = results.trace
-    graph = results.named(lambda name: "GraphLaunch" in name)
+    trace = part.trace
+    graph = named(part.trace, lambda name: "GraphLaunch" in name)
     own = (op_behind(trace, at) < 0) & (trace.launch[at] >= 0) & ~graph[trace.name[trace.launch[at]]]
     recorded = has(trace, Kind.CPU_OP) or has(trace, Kind.ANNOTATION)
     return recorded and 2 * int(trace.duration[at[own]].sum()) > int(trace.duration[at].sum())

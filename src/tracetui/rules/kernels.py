@@ -9,16 +9,26 @@ import numpy as np
 
 from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.compiling import compile_phases
+from tracetui.analysis.calls.launches import launches_of, short_kernels_of
 from tracetui.analysis.calls.sums import sum_into
-from tracetui.analysis.device_work import op_behind
+from tracetui.analysis.device_text import gpus_text
+from tracetui.analysis.device_work import (
+    decoded_name,
+    device_work_of,
+    kernel_names_of,
+    op_behind,
+    work_of_kind,
+    work_time,
+)
 from tracetui.analysis.idle.exposed_time import host_copies
+from tracetui.analysis.idle.gap_list import busy_share_of, gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.names.model import KernelName
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency, shapes_recorded
 from tracetui.analysis.rates.flops import counted
-from tracetui.analysis.results import Results
-from tracetui.analysis.select import by_name
+from tracetui.analysis.select import by_name, named
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural, rate, share
 from tracetui.rules.anomaly import FIRST_TURN_OFF, anomaly_detection
@@ -58,28 +68,28 @@ RNN_ADVICE = (
 )
 
 
-def hotspot(results: Results) -> Iterator[Finding]:
+def hotspot(part: Part) -> Iterator[Finding]:
     """One name takes most of the device's work, on a device that has something to do."""
-    trace, work = results.trace, results.work()
+    trace, work = part.trace, device_work_of(part)
     names, which = by_name(trace, work)
-    alike = _alike(results, names)
+    alike = _alike(part, names)
     which = alike[which]
-    if len(np.unique(alike)) < 2 or results.busy_share is None or results.busy_share < 0.3:
+    if len(np.unique(alike)) < 2 or (busy_share_of(part) or 0) < 0.3:
         return
     time = sum_into(which, trace.duration[work], len(names))
     top = int(np.argmax(time))
-    part = int(time[top]) / results.work_time if results.work_time else 0.0
-    if part < HOTSPOT_SHARE or time[top] < HOTSPOT_RATIO * np.sort(time)[-2]:
+    fraction = int(time[top]) / work_time(part) if work_time(part) else 0.0
+    if fraction < HOTSPOT_SHARE or time[top] < HOTSPOT_RATIO * np.sort(time)[-2]:
         return
     at = work[which == top]
-    name = results.decoded(int(at[0]))
+    name = decoded_name(part, int(at[0]))
     # These have rules of their own.
-    own = np.isin(names[top], small_grids_of(results).names)
+    own = np.isin(names[top], small_grids_of(part).names)
     if own or name.kind == "collective" or host_copies(trace, at[:1])[0] or on_plain_units(name):
         return
     at = longest_first(trace, at)
     mean = time[top] / len(at)
-    numbers = {"share": part, "calls": float(len(at)), "device_ns": float(time[top])}
+    numbers = {"share": fraction, "calls": float(len(at)), "device_ns": float(time[top])}
     reached = ""
     row = next(iter(efficiency(trace, at[:RATED]).kernels), None)
     if row is not None and row.tflops is not None:
@@ -95,7 +105,7 @@ def hotspot(results: Results) -> Iterator[Finding]:
             )
             reached += "memory's bandwidth"
         reached += ". "
-    whose = "the GPU's" if len(results.gaps().devices) == 1 else "the GPUs'"
+    whose = "the GPU's" if len(gaps_of(part).devices) == 1 else "the GPUs'"
     instances = int(np.count_nonzero(alike == top))
     calls = f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])}"
     calls = calls if len(at) > 1 else f"1 call, {duration(mean)}"
@@ -103,14 +113,14 @@ def hotspot(results: Results) -> Iterator[Finding]:
     yield Finding(
         "hotspot",
         "low" if name.kind in ("gemm", "conv", "attention") else "medium",
-        f"{name.short} takes {share(part)} of {WORK_TIME}",
+        f"{name.short} takes {share(fraction)} of {WORK_TIME}",
         f"{calls} in all{of_them}. {reached}All {whose} other work together takes "
-        f"{duration(results.work_time - time[top])}.",
+        f"{duration(work_time(part) - time[top])}.",
         "It only waits, as torch.cuda._sleep does: leave it out of what you measure."
         if SPINS in trace.name_of(int(at[0]))
         else _JOINS
         if "CatArray" in trace.name_of(int(at[0]))
-        else _hotspot_advice(numbers, shapes_recorded(trace) or not _shapes_would_tell(results, at, name)),
+        else _hotspot_advice(numbers, shapes_recorded(trace) or not _shapes_would_tell(part, at, name)),
         first_of(at),
         numbers,
     )
@@ -120,10 +130,10 @@ _COUNTED = ("gemm", "conv", "attention", "elementwise", "copy")
 """The kinds of kernels whose work recorded shapes tell (`flops`)."""
 
 
-def _alike(results: Results, names: I64) -> I64:
+def _alike(part: Part, names: I64) -> I64:
     """For each of the names the place of the first that reads the same, of those that multiply: instances of
     one template, which differ in layouts and the like."""
-    decoded, first = results.kernel_names(), dict[str, int]()
+    decoded, first = kernel_names_of(part), dict[str, int]()
     each = [decoded[name] for name in names.tolist()]
     return np.array(
         [
@@ -134,16 +144,16 @@ def _alike(results: Results, names: I64) -> I64:
     )
 
 
-def _shapes_would_tell(results: Results, at: I64, name: KernelName) -> bool:
+def _shapes_would_tell(part: Part, at: I64, name: KernelName) -> bool:
     """Whether recorded shapes would say how much work kernels of one name do: not of a graph's, which have no
     op, nor of those that the compiler wrote."""
-    trace = results.trace
+    trace = part.trace
     if name.kind not in _COUNTED:
         return False
     op, launch = op_behind(trace, at), trace.launch[at]
     if (op >= 0).any():
-        return bool(results.named(counted)[trace.name[op[op >= 0]]].any())
-    graphs = results.named(lambda other: "GraphLaunch" in other)
+        return bool(named(part.trace, counted)[trace.name[op[op >= 0]]].any())
+    graphs = named(part.trace, lambda other: "GraphLaunch" in other)
     return not graphs[trace.name[launch[launch >= 0]]].any()
 
 
@@ -171,32 +181,30 @@ _GATHERING = (
 )
 
 
-def memory_bound(results: Results) -> Iterator[Finding]:
+def memory_bound(part: Part) -> Iterator[Finding]:
     """A busy device that mostly runs kernels which read and write memory and compute next to nothing."""
-    trace = results.trace
-    if (results.busy_share or 0.0) < BUSY_SHARE:
+    trace = part.trace
+    if (busy_share_of(part) or 0.0) < BUSY_SHARE:
         return
-    indexing = results.work_of_kind("index")
-    at = unique(
-        results.work_of_kind("elementwise", "copy", "softmax", "norm", "reduction", "memcpy"), indexing
-    )
-    at = outside_attention(results, at[~host_copies(trace, at)])
-    at = at[~np.isin(trace.name[at], small_grids_of(results).names)]  # few blocks limit them, not memory
+    indexing = work_of_kind(part, "index")
+    at = unique(work_of_kind(part, "elementwise", "copy", "softmax", "norm", "reduction", "memcpy"), indexing)
+    at = outside_attention(part, at[~host_copies(trace, at)])
+    at = at[~np.isin(trace.name[at], small_grids_of(part).names)]  # few blocks limit them, not memory
     time = int(trace.duration[at].sum())
-    if not time or time < MEMORY_SHARE * results.work_time:
+    if not time or time < MEMORY_SHARE * work_time(part):
         return
     names, which = by_name(trace, at)
     if len(names) < 2:  # a hotspot
         return
     spent = sum_into(which, trace.duration[at], len(names))
     largest = np.argsort(-spent, kind="stable")
-    short = results.kernel_names()
+    short = kernel_names_of(part)
     listed = ", ".join(f"{short[int(names[i])].short} ({duration(spent[i])})" for i in largest[:4])
     gathered = int(trace.duration[np.intersect1d(at, indexing)].sum())
     yield Finding(
         "memory_bound",
         "medium",
-        f"{share(time / results.work_time)} of {WORK_TIME} goes to kernels that mostly read and write memory",
+        f"{share(time / work_time(part))} of {WORK_TIME} goes to kernels that mostly read and write memory",
         f"Elementwise work, {'gathers, scatters, ' if gathered else ''}copies, norms and reductions "
         f"(by name): {listed}. Each reads its inputs "
         "from the GPU's memory, writes its result back, and does almost no arithmetic on the way.",
@@ -205,39 +213,39 @@ def memory_bound(results: Results) -> Iterator[Finding]:
         else "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
         "results then never go to memory.",
         first_of(longest_of_each(trace, at, names[largest])),
-        {"share": time / results.work_time, "device_ns": float(time)},
+        {"share": time / work_time(part), "device_ns": float(time)},
     )
 
 
-def launched_by_rnn(results: Results) -> bool:
+def launched_by_rnn(part: Part) -> bool:
     """Whether a library's recurrent layers launch most of the kernels, copies and memsets."""
-    trace, launch = results.trace, results.launches().launch
+    trace, launch = part.trace, launches_of(part).launch
     op = op_around(trace, launch)
-    rnn = results.named(lambda name: _RNN.match(name) is not None)
+    rnn = named(part.trace, lambda name: _RNN.match(name) is not None)
     return bool(2 * np.count_nonzero(rnn[trace.name[op[op >= 0]]]) > len(launch))
 
 
-def short_calls(results: Results) -> Iterator[Finding]:
+def short_calls(part: Part) -> Iterator[Finding]:
     """Very many kernels that are over before their launch would be."""
-    trace, launches = results.trace, results.launches()
+    trace, launches = part.trace, launches_of(part)
     # Launches that the device never waits for cost nothing.
-    if (waited := waited_share(results)) < WAITED_SHARE:
+    if (waited := waited_share(part)) < WAITED_SHARE:
         return
-    short = results.short_kernels()
+    short = short_kernels_of(part)
     if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
         return
-    if any(blocking_launches(results)):  # the time of a launch is that of its kernel
+    if any(blocking_launches(part)):  # the time of a launch is that of its kernel
         return
     name = short.names[0]
-    mask = results.named(lambda other: other == name)
+    mask = named(part.trace, lambda other: other == name)
     mine = short.at[mask[trace.name[launches.event[short.at]]]]
     # What torch.compile tries out is not the program's.
-    compiler = busy_union(trace, compile_phases(results))
+    compiler = busy_union(trace, compile_phases(part))
     tried = compiler.touching(trace.start[launches.launch], trace.start[launches.launch] + 1)
     if 2 * int(np.count_nonzero(tried)) > len(launches):
         return
     at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
-    kernel = results.decoded(int(at[0]))
+    kernel = decoded_name(part, int(at[0]))
     device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
     small, quick = short.at, trace.duration[launches.event] < launches.cost
     op = op_behind(trace, launches.event[small])
@@ -246,24 +254,24 @@ def short_calls(results: Results) -> Iterator[Finding]:
     most = [f"{short_name(trace.names[int(ops[i])], 'cpu_op')} ({calls[i]:,})" for i in order]
     under = f" The ops that launch most of them: {', '.join(most)}." if most else ""
     begun = trace.start[launches.launch[small]]
-    updates = np.count_nonzero(can_be_fused(results).touching(begun, begun + 1)) >= FUSED_SHARE * len(small)
+    updates = np.count_nonzero(can_be_fused(part).touching(begun, begun + 1)) >= FUSED_SHARE * len(small)
     usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
-    instead = no_graphs_yet(results)
+    instead = no_graphs_yet(part)
     graphs = ", CUDA graphs make launches cheap" if instead is None else ""
-    in_all = " in all" if len(results.gaps().devices) > 1 else ""
+    in_all = " in all" if len(gaps_of(part).devices) > 1 else ""
     yield Finding(
         "short_calls",
         "medium" if waited >= MUCH_IDLE else "low",
         f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
-        f"They keep {results.gpus} busy for {duration(device_time)}{in_all}; a launch takes the CPU "
+        f"They keep {gpus_text(part)} busy for {duration(device_time)}{in_all}; a launch takes the CPU "
         f"{duration(usual)} (median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} "
         f"of {duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
         FIRST_TURN_OFF
-        if any(anomaly_detection(results))
+        if any(anomaly_detection(part))
         else SMALL_COPIES
         if 2 * np.count_nonzero(host_copies(trace, launches.event[quick])) > np.count_nonzero(quick)
         else RNN_ADVICE
-        if launched_by_rnn(results)
+        if launched_by_rnn(part)
         else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
         f"kernel{graphs}"
         + ("; a fused optimizer handles many tensors per kernel." if updates else ".")

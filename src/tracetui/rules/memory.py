@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.calls.ancestors import deepest_at, op_around
 from tracetui.analysis.calls.memory import OUT_OF_MEMORY
 from tracetui.analysis.names.kernel_names import short_name
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.select import by_name
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural
@@ -18,9 +18,9 @@ from tracetui.trace import Kind
 from tracetui.trace.memory import named_instants
 
 
-def out_of_memory(results: Results) -> Iterator[Finding]:
+def out_of_memory(part: Part) -> Iterator[Finding]:
     """The allocator found no room, as `profile_memory` records it."""
-    trace, (low, high) = results.trace, results.span
+    trace, (low, high) = part.trace, part.span
     instants = named_instants(trace, OUT_OF_MEMORY)
     time, lane = trace.instants.start[instants], trace.instants.lane[instants].astype(np.int64)
     inside = (time >= low) & (time < high)

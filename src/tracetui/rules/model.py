@@ -11,10 +11,14 @@ import numpy as np
 
 from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.idle.causes import AT
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.verdict import busy_text
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.scope import count_in
+from tracetui.analysis.part import Part
+from tracetui.analysis.select import named
+from tracetui.analysis.steps.scope import count_in, slices_of, step_table_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.copying import replace
 from tracetui.trace import Kind, Trace
@@ -70,20 +74,20 @@ class Finding:
     device: str = ""
 
 
-Rule = Callable[[Results], Iterator[Finding]]
+Rule = Callable[[Part], Iterator[Finding]]
 """Takes the results of a trace or of a part of it; yields a finding for each thing found, or nothing."""
 
 
-def on_xpu(results: Results) -> bool:
+def on_xpu(part: Part) -> bool:
     """Whether the GPU is one of Intel's."""
-    return any(category.startswith("xpu_") for category in results.trace.categories)
+    return any(category.startswith("xpu_") for category in part.trace.categories)
 
 
-def smi(results: Results) -> str:
+def smi(part: Part) -> str:
     """The command that shows the state of this kind of GPU."""
-    if on_xpu(results):
+    if on_xpu(part):
         return "xpu-smi"
-    return "rocm-smi" if results.named(lambda name: name.startswith("hip")).any() else "nvidia-smi"
+    return "rocm-smi" if named(part.trace, lambda name: name.startswith("hip")).any() else "nvidia-smi"
 
 
 CAN_BE_FUSED = re.compile(r"Optimizer\.step#(?:Adam|AdamW|SGD)\.step")
@@ -94,22 +98,22 @@ FUSED_SHARE = 0.1
 """An optimizer that takes less of the time, or of what is launched, is not what to fuse first."""
 
 
-def can_be_fused(results: Results) -> Union:
+def can_be_fused(part: Part) -> Union:
     """When optimizers of PyTorch's run that are not fused, and have `fused=True` on a GPU; empty where one is
     fused, or they take little of the time."""
-    if results.named(lambda name: name.startswith("aten::_fused_")).any():
+    if named(part.trace, lambda name: name.startswith("aten::_fused_")).any():
         return EMPTY
-    at = results.slices(Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None)
-    low, high = (np.array([time]) for time in results.span)
-    steps = busy_union(results.trace, at)
+    at = slices_of(part, Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None)
+    low, high = (np.array([time]) for time in part.span)
+    steps = busy_union(part.trace, at)
     return steps if steps.within(low, high)[0] >= FUSED_SHARE * (high - low)[0] else EMPTY
 
 
-def outermost_op(results: Results, op: I64) -> I64:
+def outermost_op(part: Part, op: I64) -> I64:
     """What the program called of these ops: the outermost op of ATen around each, or the op itself. -1 for
     -1."""
-    trace, found = results.trace, op.copy()
-    aten, above = results.named(lambda name: name.startswith("aten::")), op_around(trace, op)
+    trace, found = part.trace, op.copy()
+    aten, above = named(part.trace, lambda name: name.startswith("aten::")), op_around(trace, op)
     while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
         found[inner] = above[inner]
         above = np.full(len(op), -1, dtype=np.int64)
@@ -191,26 +195,26 @@ def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[i
     return found
 
 
-def per_step(results: Results, time: I64) -> int | None:
+def per_step(part: Part, time: I64) -> int | None:
     """How many of the times are in a step, the median; None in a part of a trace, or without steps."""
-    steps = results.step_table()
-    if not results.is_whole or not len(steps):
+    steps = step_table_of(part)
+    if not part.is_whole or not len(steps):
         return None
     return round(float(np.median(count_in(steps, time))))
 
 
-def waited_share(results: Results) -> float:
+def waited_share(part: Part) -> float:
     """The share of the devices' spans in which they wait for an op or a launch."""
-    span = sum(gaps.span for gaps in results.gaps().devices)
-    return int(results.causes().pieces[:, [AT["dispatch"], AT["launch"]]].sum()) / span if span else 0.0
+    span = sum(gaps.span for gaps in gaps_of(part).devices)
+    return int(causes_of(part).pieces[:, [AT["dispatch"], AT["launch"]]].sum()) / span if span else 0.0
 
 
-def graded(results: Results, time: int) -> str:
+def graded(part: Part, time: int) -> str:
     """The severity of what takes this time on the devices, by its share of their spans."""
-    span = sum(gaps.span for gaps in results.gaps().devices)
+    span = sum(gaps.span for gaps in gaps_of(part).devices)
     return "high" if time >= HIGH * span else "medium" if time >= MEDIUM * span else "low"
 
 
-def graded_kernels(results: Results, time: int) -> str:
+def graded_kernels(part: Part, time: int) -> str:
     """`graded`, of kernels that could be faster: of little use where the CPU sets the pace."""
-    return "low" if results.verdict().verdict == "overhead-bound" else graded(results, time)
+    return "low" if verdict_of(part).verdict == "overhead-bound" else graded(part, time)

@@ -6,16 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import any_inside
+from tracetui.analysis.calls.ancestors import any_inside, outermost_ops_of
 from tracetui.analysis.calls.backward import recomputed_ops
+from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.calls.launches import launch_calls_of, launches_of
 from tracetui.analysis.calls.sums import sum_into
-from tracetui.analysis.idle.cpu_time import is_synchronising
+from tracetui.analysis.idle.cpu_time import cpu_time_of, is_synchronising
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import loading
 from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
-from tracetui.analysis.results import Results
-from tracetui.analysis.select import METADATA_OPS, by_name
+from tracetui.analysis.part import Part
+from tracetui.analysis.select import METADATA_OPS, by_name, named
+from tracetui.analysis.steps.scope import slices_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural, share, such, verb
 from tracetui.rules.model import (
@@ -62,10 +67,10 @@ def _instead(name: str) -> str:
     return _FOREACH[plain] + ("_" if name != plain and _FOREACH[plain][-1].isalpha() else "")
 
 
-def look_at_the_children(results: Results) -> Iterator[Finding]:
+def look_at_the_children(part: Part) -> Iterator[Finding]:
     """The op with the most CPU time spends it in something that its name does not suggest."""
-    trace = results.trace
-    outer = results.outermost_ops()
+    trace = part.trace
+    outer = outermost_ops_of(part)
     if not len(outer):  # no op, or a part of a trace in the middle of one
         return
     names, which = by_name(trace, outer)
@@ -75,11 +80,11 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
     if not total or time[first] < CHILDREN_SHARE * total:
         return
     mine = outer[which == first]
-    levels, call = _down(results, mine, int(time[first]))
-    if not len(call) or _is_expected(results, int(call[0]), int(mine[0])):
+    levels, call = _down(part, mine, int(time[first]))
+    if not len(call) or _is_expected(part, int(call[0]), int(mine[0])):
         return
     inside = int(trace.duration[call].sum())
-    first_use = busy_union(trace, unique(loading(trace), results.cpu_time().first))
+    first_use = busy_union(trace, unique(loading(trace), cpu_time_of(part).first))
     if 2 * int(first_use.within(trace.start[call], trace.start[call] + trace.duration[call]).sum()) > inside:
         # a finding of its own
         return
@@ -93,19 +98,19 @@ def look_at_the_children(results: Results) -> Iterator[Finding]:
         f"op; {duration(inside)} of it {'is' if len(call) == 1 else 'are'} {below}, "
         f"{plural(levels, 'level')} further down.",
         "Look there: an op's total time includes what it calls, its self time does not.",
-        first_of([i for child in longest for i in (int(child), _outermost(results, int(child), mine))]),
+        first_of([i for child in longest for i in (int(child), _outermost(part, int(child), mine))]),
         {
             "total_ns": float(time[first]),
-            "self_ns": float(results.own_time()[mine].sum()),
+            "self_ns": float(own_time_of(part)[mine].sum()),
             "inside_ns": float(inside),
             "levels": float(levels),
         },
     )
 
 
-def _down(results: Results, at: I64, whole: int) -> tuple[int, I64]:
+def _down(part: Part, at: I64, whole: int) -> tuple[int, I64]:
     """(levels, slices): as far down as one name takes half of the whole; no slices where none does."""
-    trace, found, levels = results.trace, np.zeros(0, dtype=np.int64), 0
+    trace, found, levels = part.trace, np.zeros(0, dtype=np.int64), 0
     children = index(trace.parent)
     while levels < _DEEPEST:
         below = np.sort(children.each(at)).astype(np.int64)
@@ -121,47 +126,47 @@ def _down(results: Results, at: I64, whole: int) -> tuple[int, I64]:
     return levels, found
 
 
-def _is_expected(results: Results, call: int, op: int) -> bool:
+def _is_expected(part: Part, call: int, op: int) -> bool:
     """Whether a call is what one expects in an op: a launch, a copy, an op of the same library, a wait (which
     `blocking_calls` tells).
     """
-    trace = results.trace
+    trace = part.trace
     name, kind = trace.name_of(call), trace.kind[call]
     if kind == Kind.RUNTIME:
-        return bool((results.launches().launch == call).any()) or is_synchronising(name) or "emcpy" in name
+        return bool((launches_of(part).launch == call).any()) or is_synchronising(name) or "emcpy" in name
     outer = trace.name_of(op)
     library, outer_library = name.split("::")[0], outer.split("::")[0]
     known = "::" in name and "::" in outer and outer_library != "autograd"  # autograd runs any op
     return kind != Kind.CPU_OP or not known or library == outer_library
 
 
-def _outermost(results: Results, call: int, ops: I64) -> int:
+def _outermost(part: Part, call: int, ops: I64) -> int:
     """The one of the ops around a call."""
-    parent = results.trace.parent
+    parent = part.trace.parent
     wanted = set(ops.tolist())
     while call not in wanted:
         call = int(parent[call])
     return call
 
 
-def metadata_only(results: Results) -> Iterator[Finding]:
+def metadata_only(part: Part) -> Iterator[Finding]:
     """View operators launch nothing: they change shapes and strides, and take CPU time only."""
-    trace, devices = results.trace, results.gaps().devices
-    at = results.slices(Kind.CPU_OP, METADATA_OPS.__contains__)
-    if not len(at) or not len(results.launch_calls()):  # without any, a reshape may have launched a copy
+    trace, devices = part.trace, gaps_of(part).devices
+    at = slices_of(part, Kind.CPU_OP, METADATA_OPS.__contains__)
+    if not len(at) or not len(launch_calls_of(part)):  # without any, a reshape may have launched a copy
         return
-    at = at[~any_inside(trace, results.launch_calls(), at)]
+    at = at[~any_inside(trace, launch_calls_of(part), at)]
     if not len(at):
         return
-    own = results.own_time()[at]
+    own = own_time_of(part)[at]
     names, which = by_name(trace, at)
     calls = np.bincount(which, minlength=len(names))
     order = np.argsort(-calls, kind="stable")
     most = ", ".join(f"{trace.names[int(names[i])]} ({calls[i]:,})" for i in order[:4])
     most += " and others" if len(order) > 4 else ""
-    ops = results.slices(Kind.CPU_OP, lambda _: True)
-    part = float(own.sum()) / max(1.0, float(results.own_time()[ops].sum()))
-    if part < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * (results.span[1] - results.span[0]):
+    ops = slices_of(part, Kind.CPU_OP, lambda _: True)
+    fraction = float(own.sum()) / max(1.0, float(own_time_of(part)[ops].sum()))
+    if fraction < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * (part.span[1] - part.span[0]):
         return
     # Next to work that a device has queued they cost nothing.
     views, idle = busy_union(trace, at), 0
@@ -176,40 +181,42 @@ def metadata_only(results: Results) -> Iterator[Finding]:
         "info",
         f"{plural(len(at), 'call')} of view ops {verb(len(at), 'start')} no kernel",
         f"{most}: they only make a new view of the same memory, with different sizes and strides, and "
-        f"move no data. They cost the CPU {duration(own.sum())}, {share(part)} of the self time of all ops"
-        f"{waits}",
+        f"move no data. They cost the CPU {duration(own.sum())}, {share(fraction)} of the self time of all "
+        f"ops{waits}",
         "Nothing runs on the GPU for them: torch.compile avoids these calls.",
         first_of(longest_of_each(trace, at, names[order])),
-        {"calls": float(len(at)), "self_ns": float(own.sum()), "share": part, "idle_ns": float(idle)},
+        {"calls": float(len(at)), "self_ns": float(own.sum()), "share": fraction, "idle_ns": float(idle)},
     )
 
 
-def optimizer_loop(results: Results) -> Iterator[Finding]:
+def optimizer_loop(part: Part) -> Iterator[Finding]:
     """An optimizer that updates one tensor after the other, with many small kernels for each."""
-    trace = results.trace
-    at = results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
-    if not len(at) or results.verdict().verdict == "compute-bound":
+    trace = part.trace
+    at = slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
+    if not len(at) or verdict_of(part).verdict == "compute-bound":
         return
     for name in np.unique(trace.name[at]).tolist():
-        yield from _optimizer_loop(results, at[trace.name[at] == name])
+        yield from _optimizer_loop(part, at[trace.name[at] == name])
 
 
-def _optimizer_loop(results: Results, at: I64) -> Iterator[Finding]:
+def _optimizer_loop(part: Part, at: I64) -> Iterator[Finding]:
     """`at`: the steps of one optimizer."""
-    trace, launches = results.trace, results.launches()
+    trace, launches = part.trace, launches_of(part)
     inside = busy_union(trace, at)
-    low, high = (np.array([time]) for time in results.span)
+    low, high = (np.array([time]) for time in part.span)
     spent = int(inside.within(low, high)[0])
-    part = spent / max(1, int(high[0] - low[0]))
-    if part < OPTIMIZER_SHARE:
+    fraction = spent / max(1, int(high[0] - low[0]))
+    if fraction < OPTIMIZER_SHARE:
         return
-    begin = trace.start[results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#"))]
+    begin = trace.start[
+        slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#"))
+    ]
     if inside.touching(begin, begin + 1).any():  # with a closure, the model runs in it, too
         return
     mine = trace.kind[launches.event] == Kind.KERNEL
     begun = trace.start[launches.launch]
     event = launches.event[mine & (inside.touching(begun, begun + 1) > 0)]
-    several = results.named(lambda name: "multi_tensor_apply" in name)[trace.name[event]]
+    several = named(part.trace, lambda name: "multi_tensor_apply" in name)[trace.name[event]]
     if len(event) < OPTIMIZER_KERNELS * len(at) or 2 * several.sum() > len(event):
         return
     name = trace.name_of(int(at[0]))
@@ -217,8 +224,8 @@ def _optimizer_loop(results: Results, at: I64) -> Iterator[Finding]:
         "optimizer_loop",
         "medium",
         f"{short_name(name, 'user_annotation')} launches {round(len(event) / len(at)):,} kernels a call",
-        f"{plural(len(at), 'call')} {verb(len(at), 'take')} {duration(spent)}, {share(part)} "
-        f"{OF_RECORDING if results.is_whole else results.verdict().base}. The kernels run for "
+        f"{plural(len(at), 'call')} {verb(len(at), 'take')} {duration(spent)}, {share(fraction)} "
+        f"{OF_RECORDING if part.is_whole else verdict_of(part).base}. The kernels run for "
         f"{duration(float(trace.duration[event].mean()))} on average: each is for one "
         "tensor, and every tensor takes several.",
         _SPARSE
@@ -230,23 +237,23 @@ def _optimizer_loop(results: Results, at: I64) -> Iterator[Finding]:
             else "foreach=True in the optimizer, if it has that."
         ),
         first_of([*longest_first(trace, at)[:3].tolist(), *longest_first(trace, event)[:3].tolist()]),
-        {"kernels": float(len(event)), "calls": float(len(at)), "share": part},
+        {"kernels": float(len(event)), "calls": float(len(at)), "share": fraction},
     )
 
 
-def tensor_loops(results: Results) -> Iterator[Finding]:
+def tensor_loops(part: Part) -> Iterator[Finding]:
     """An op, or two in turn, for one tensor after the other, where one call could take them all."""
-    trace, launch = results.trace, results.launch_calls()
-    if not len(launch) or results.verdict().verdict == "compute-bound":
+    trace, launch = part.trace, launch_calls_of(part)
+    if not len(launch) or verdict_of(part).verdict == "compute-bound":
         return
-    at = results.outermost_ops()
+    at = outermost_ops_of(part)
     at = at[any_inside(trace, launch, at)]
     # Runs of one name on one thread, without a launch outside of ops in between.
     before = launch[np.maximum(np.searchsorted(launch, at) - 1, 0)]
     over = np.append(0, (trace.start[at] + trace.duration[at])[:-1])
     follows = (trace.lane[before] != trace.lane[at]) | (trace.start[before] < over)
     follows &= np.diff(trace.lane[at], prepend=-1) == 0
-    foreach = results.named(lambda name: _FOREACH.get(name.removesuffix("_")) is not None)
+    foreach = named(part.trace, lambda name: _FOREACH.get(name.removesuffix("_")) is not None)
     follows &= foreach[trace.name[at]]
     alone, in_turn = (_runs(trace.name[at], follows, period) for period in (1, 2))
     first, count = np.concatenate([alone, in_turn], axis=1)
@@ -255,7 +262,7 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
     other = trace.name[at[np.minimum(first + 1, len(at) - 1)]]  # of one op alone the same
     begin, last = at[first], at[first + count - 1]
     time = trace.start[last] + trace.duration[last] - trace.start[begin]
-    total, span = int(time.sum()), results.span[1] - results.span[0]
+    total, span = int(time.sum()), part.span[1] - part.span[0]
     if total < LOOP_SHARE * span:
         return
     names, which = np.unique(np.stack([trace.name[begin], other], axis=1), axis=0, return_inverse=True)
@@ -268,13 +275,13 @@ def tensor_loops(results: Results) -> Iterator[Finding]:
         f"{duration(int(spent[i]))}"
         for i in order
     )
-    base = OF_RECORDING if results.is_whole else results.verdict().base
+    base = OF_RECORDING if part.is_whole else verdict_of(part).base
     many = count / (1 + (other != trace.name[begin]))
     what = "one op" if len(each[order[0]]) == 1 else "two ops in turn"
     loops = f"Loops call {what} {round(float(many.mean())):,}"
     instead = dict.fromkeys(_instead(name) for i in order for name in each[i])
     steps = busy_union(
-        trace, results.slices(Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
+        trace, slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
     )
     if 2 * int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum()) > int(
         count.sum()
@@ -312,15 +319,15 @@ def _runs(name: I32, follows: Bool, period: int) -> I64:
     return np.stack([first[long], count[long]])
 
 
-def recomputation(results: Results) -> Iterator[Finding]:
+def recomputation(part: Part) -> Iterator[Finding]:
     """The backward pass runs forward ops again: activation checkpointing."""
-    trace, again = results.trace, recomputed_ops(results)
+    trace, again = part.trace, recomputed_ops(part)
     if again is None:
         return
-    part, cpu = again.device_share, again.cpu_share
-    base = OF_RECORDING if results.is_whole else results.verdict().base
+    fraction, cpu = again.device_share, again.cpu_share
+    base = OF_RECORDING if part.is_whole else verdict_of(part).base
     listed = ", ".join(f"{trace.names[name]} ({calls:,})" for name, calls in again.calls[:3])
-    gpu = f" What they launch takes {share(part)} of kernel and copy time." if again.device_ns else ""
+    gpu = f" What they launch takes {share(fraction)} of kernel and copy time." if again.device_ns else ""
     yield Finding(
         "recomputation",
         "low",
@@ -334,16 +341,16 @@ def recomputation(results: Results) -> Iterator[Finding]:
             "calls": float(len(again.at)),
             "cpu_ns": float(again.cpu_ns),
             "device_ns": float(again.device_ns),
-            "share": part,
+            "share": fraction,
         },
     )
 
 
-def planned_launches(results: Results) -> Iterator[Finding]:
+def planned_launches(part: Part) -> Iterator[Finding]:
     """An occupancy query before a launch: the library plans its kernel at run time."""
-    trace = results.trace
-    at = results.slices(Kind.RUNTIME, lambda name: "Occupancy" in name)
-    launches = results.launch_calls()
+    trace = part.trace
+    at = slices_of(part, Kind.RUNTIME, lambda name: "Occupancy" in name)
+    launches = launch_calls_of(part)
     position = np.searchsorted(launches, at)
     at, position = at[position < len(launches)], position[position < len(launches)]
     after = launches[position]
@@ -357,7 +364,7 @@ def planned_launches(results: Results) -> Iterator[Finding]:
     ops = ", ".join(trace.names[int(names[i])] for i in order[:3])
     planned = np.unique(after)
     total = int(trace.duration[at].sum())
-    if total < QUERY_SHARE * (results.span[1] - results.span[0]):
+    if total < QUERY_SHARE * (part.span[1] - part.span[0]):
         return
     query = trace.name_of(int(at[-1]))
     yield Finding(

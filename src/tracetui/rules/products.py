@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tracetui.analysis.device_work import has_tf32
+from tracetui.analysis.device_work import (
+    decoded_name,
+    device_work_of,
+    has_tf32,
+    kernel_names_of,
+    work_of_kind,
+    work_op_of,
+    work_time,
+)
 from tracetui.analysis.names.gemm import UNALIGNED
 from tracetui.analysis.names.model import KernelName
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import peak_of
 from tracetui.analysis.rates.flops import work_of
-from tracetui.analysis.results import Results
+from tracetui.analysis.select import named
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, share, such, verb
 from tracetui.rules.attention import outside_attention
 from tracetui.rules.model import (
@@ -43,15 +53,15 @@ _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\
 """cuDNN's names, and MIOpen's."""
 
 
-def layout_conversions(results: Results) -> Iterator[Finding]:
+def layout_conversions(part: Part) -> Iterator[Finding]:
     """Convolutions between which the layout of images is changed, from NCHW to NHWC and back."""
-    trace = results.trace
-    at = _work_by_name(results, lambda name: _CHANGES_LAYOUT.search(name.name[:200]) is not None)
-    time, convolutions = int(trace.duration[at].sum()), results.work_of_kind("conv")
-    if not len(convolutions) or not time or time < LAYOUT_SHARE * results.work_time:
+    trace = part.trace
+    at = _work_by_name(part, lambda name: _CHANGES_LAYOUT.search(name.name[:200]) is not None)
+    time, convolutions = int(trace.duration[at].sum()), work_of_kind(part, "conv")
+    if not len(convolutions) or not time or time < LAYOUT_SHARE * work_time(part):
         return
-    part = share(time / results.work_time)
-    line, flat, deep = (results.named(f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
+    fraction = share(time / work_time(part))
+    line, flat, deep = (named(part.trace, f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
     advice = (
         "Keep the model and its inputs in NHWC: "
         f"model.to(memory_format=torch.channels_last{'_3d' if deep and not flat else ''}), and the same for "
@@ -64,31 +74,31 @@ def layout_conversions(results: Results) -> Iterator[Finding]:
         )
     yield Finding(
         "layout_conversions",
-        graded_kernels(results, time),
-        f"Conversions between NCHW and NHWC take {part} of {WORK_TIME}",
-        f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} "
+        graded_kernels(part, time),
+        f"Conversions between NCHW and NHWC take {fraction} of {WORK_TIME}",
+        f"{such(len(at), 'kernel', decoded_name(part, int(at[0])).short)} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
         "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
         advice,
         first_of(at),
-        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
     )
 
 
-def fp32_products(results: Results) -> Iterator[Finding]:
+def fp32_products(part: Part) -> Iterator[Finding]:
     """Matrix products or convolutions in fp32 that no tensor core touches."""
-    trace = results.trace
-    at = _work_by_name(results, on_plain_units)
+    trace = part.trace
+    at = _work_by_name(part, on_plain_units)
     time = int(trace.duration[at].sum())
-    if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
+    if time < max(1, FP32_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
-    modern = has_tf32(trace, results.kernel_names().values())
-    name = results.decoded(int(at[0]))
+    modern = has_tf32(trace, kernel_names_of(part).values())
+    name = decoded_name(part, int(at[0]))
     peak, _ = peak_of(trace)
-    convolutions = np.isin(at, results.work_of_kind("conv"))
+    convolutions = np.isin(at, work_of_kind(part, "conv"))
     what = "convolutions" if convolutions.all() else "kernels" if convolutions.any() else "matmuls"
     text = f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}, "
-    text += f"{share(time / results.work_time)} of {WORK_TIME}, on the plain fp32 units. "
+    text += f"{share(time / work_time(part))} of {WORK_TIME}, on the plain fp32 units. "
     faster = "tf32" if modern else "fp16"
     if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
         text += (
@@ -107,65 +117,64 @@ def fp32_products(results: Results) -> Iterator[Finding]:
         advice = "If the GPU has tensor cores (Volta or newer), run them in fp16 under autocast."
     yield Finding(
         "fp32_products",
-        graded_kernels(results, time),
-        f"fp32 {what} run without tensor cores: {share(time / results.work_time)} of {WORK_TIME}",
+        graded_kernels(part, time),
+        f"fp32 {what} run without tensor cores: {share(time / work_time(part))} of {WORK_TIME}",
         text.strip(),
         advice,
         first_of(at),
-        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
     )
 
 
-def plain_convolutions(results: Results) -> Iterator[Finding]:
+def plain_convolutions(part: Part) -> Iterator[Finding]:
     """Convolutions in fp16 or bf16 that no tensor core touches."""
-    trace = results.trace
+    trace = part.trace
     at = _work_by_name(
-        results,
+        part,
         lambda name: name.kind == "conv" and name.tensor_cores is False and name.dtype in ("fp16", "bf16"),
     )
     time = int(trace.duration[at].sum())
-    if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
+    if time < max(1, FP32_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
-    name = results.decoded(int(at[0]))
+    name = decoded_name(part, int(at[0]))
     yield Finding(
         "plain_convolutions",
-        graded_kernels(results, time),
-        f"{name.dtype} convolutions run without tensor cores: {share(time / results.work_time)} of "
-        f"{WORK_TIME}",
+        graded_kernels(part, time),
+        f"{name.dtype} convolutions run without tensor cores: {share(time / work_time(part))} of {WORK_TIME}",
         f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}: they read "
         f"{name.dtype} and multiply on the plain units, many times slower than the tensor cores could.",
         _PLAIN_CONVOLUTIONS,
         first_of(at),
-        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
     )
 
 
-def double_precision(results: Results) -> Iterator[Finding]:
+def double_precision(part: Part) -> Iterator[Finding]:
     """Matrix products or convolutions in fp64: often a default of NumPy's that nobody chose."""
-    trace = results.trace
+    trace = part.trace
     at = _work_by_name(
-        results, lambda name: name.kind in ("gemm", "conv") and name.dtype in ("fp64", "complex128")
+        part, lambda name: name.kind in ("gemm", "conv") and name.dtype in ("fp64", "complex128")
     )
     time = int(trace.duration[at].sum())
-    if time < max(1, FP32_SHARE * results.work_time, OF_ALL * results.verdict().judged):
+    if time < max(1, FP32_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
     peak, _ = peak_of(trace)
-    text = f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} "
-    text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / results.work_time)} of {WORK_TIME}."
-    faster = "tf32" if has_tf32(trace, results.kernel_names().values()) else "fp32"
+    text = f"{such(len(at), 'kernel', decoded_name(part, int(at[0])).short)} "
+    text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / work_time(part))} of {WORK_TIME}."
+    faster = "tf32" if has_tf32(trace, kernel_names_of(part).values()) else "fp32"
     if peak and peak.tflops_for("fp64") and peak.tflops_for(faster):
         text += f" The {peak.label} does {peak.tflops['fp64']:g} TFLOP/s in fp64 at most, and "
         text += f"{peak.tflops[faster]:g} in {faster}."
     yield Finding(
         "double_precision",
-        graded_kernels(results, time),
-        f"fp64 {'kernels' if np.isin(at, results.work_of_kind('conv')).any() else 'matmuls'} take "
-        f"{share(time / results.work_time)} of {WORK_TIME}",
+        graded_kernels(part, time),
+        f"fp64 {'kernels' if np.isin(at, work_of_kind(part, 'conv')).any() else 'matmuls'} take "
+        f"{share(time / work_time(part))} of {WORK_TIME}",
         f"{text} Everything between them moves twice the bytes of fp32.",
         "If the result does not need fp64, convert model and data to fp32 or bf16. NumPy makes float64 "
         "arrays unless told otherwise, and torch.from_numpy keeps their type.",
         first_of(at),
-        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
     )
 
 
@@ -173,34 +182,34 @@ def on_plain_units(name: KernelName) -> bool:
     return name.tensor_cores is False and name.dtype == "fp32"
 
 
-def unaligned_products(results: Results) -> Iterator[Finding]:
+def unaligned_products(part: Part) -> Iterator[Finding]:
     """Products on tensor cores that have to load their operands piecemeal, as the rows are not aligned."""
-    trace = results.trace
-    at = _work_by_name(results, lambda name: UNALIGNED in name.notes and name.tensor_cores is True)
-    at = outside_attention(results, at)
+    trace = part.trace
+    at = _work_by_name(part, lambda name: UNALIGNED in name.notes and name.tensor_cores is True)
+    at = outside_attention(part, at)
     time = int(trace.duration[at].sum())
-    if not time or time < UNALIGNED_SHARE * results.work_time:
+    if not time or time < UNALIGNED_SHARE * work_time(part):
         return
-    op = int(results.work_op()[np.flatnonzero(results.work() == at[0])[0]])
+    op = int(work_op_of(part)[np.flatnonzero(device_work_of(part) == at[0])[0]])
     work = work_of(trace.name_of(op), trace.args(op)) if op >= 0 else None
     shape = f" The longest is {trace.name_of(op)}, {work.shape}." if work else ""
-    part = share(time / results.work_time)
+    fraction = share(time / work_time(part))
     yield Finding(
         "unaligned_products",
-        graded_kernels(results, time),
-        f"Kernels with unaligned operands take {part} of {WORK_TIME}",
-        f"{such(len(at), 'kernel', results.decoded(int(at[0])).short)} {verb(len(at), 'load')} one element "
-        "at a time (align1 in the name), because an operand's rows do not start at multiples of 16 bytes: "
-        f"some dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to eight at a "
-        "time.",
+        graded_kernels(part, time),
+        f"Kernels with unaligned operands take {fraction} of {WORK_TIME}",
+        f"{such(len(at), 'kernel', decoded_name(part, int(at[0])).short)} {verb(len(at), 'load')} one "
+        "element at a time (align1 in the name), because an operand's rows do not start at multiples of 16 "
+        f"bytes: some dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to "
+        "eight at a time.",
         "Pad that dimension to a multiple of 8 (better, 64): vocabulary, sequence length, number of classes.",
         first_of(at),
-        {"share": time / results.work_time, "device_ns": float(time), "kernels": float(len(at))},
+        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
     )
 
 
-def _work_by_name(results: Results, chosen: Callable[[KernelName], bool]) -> I64:
+def _work_by_name(part: Part, chosen: Callable[[KernelName], bool]) -> I64:
     """The device work with such names, the longest first."""
-    trace, work = results.trace, results.work()
-    names = [i for i, name in results.kernel_names().items() if chosen(name)]
+    trace, work = part.trace, device_work_of(part)
+    names = [i for i, name in kernel_names_of(part).items() if chosen(name)]
     return longest_first(trace, work[np.isin(trace.name[work], names)])

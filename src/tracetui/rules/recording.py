@@ -8,12 +8,19 @@ from functools import partial
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import deepest_at
+from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.device_text import device_text
+from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.gap_list import busy_share_of, gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
 from tracetui.analysis.idle.initialisation import profilers_work
+from tracetui.analysis.idle.split import device_causes_of
 from tracetui.analysis.idle.verdict import OF_RECORDING
+from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside, recorded_too
-from tracetui.analysis.results import Results
+from tracetui.analysis.steps.scope import slices_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import capital, duration, plural, share
 from tracetui.rules.model import Finding, OfDevice, first_of, of_devices
 from tracetui.trace import Kind
@@ -28,12 +35,12 @@ PROFILER_SHARE = 0.2
 PROFILER = CAUSES.index("profiler")
 
 
-def graph_capture(results: Results) -> Iterator[Finding]:
+def graph_capture(part: Part) -> Iterator[Finding]:
     """A CUDA graph is captured within the recording: what is launched meanwhile does not run."""
-    trace = results.trace
-    begins = results.slices(Kind.RUNTIME, lambda name: "StreamBeginCapture" in name)
-    ends = results.slices(Kind.RUNTIME, lambda name: "StreamEndCapture" in name)
-    made = results.slices(Kind.RUNTIME, lambda name: "GraphInstantiate" in name)
+    trace = part.trace
+    begins = slices_of(part, Kind.RUNTIME, lambda name: "StreamBeginCapture" in name)
+    ends = slices_of(part, Kind.RUNTIME, lambda name: "StreamEndCapture" in name)
+    made = slices_of(part, Kind.RUNTIME, lambda name: "GraphInstantiate" in name)
     after = np.searchsorted(ends, begins)
     begins, after = begins[after < len(ends)], after[after < len(ends)]
     same = trace.lane[begins] == trace.lane[ends[after]]
@@ -42,15 +49,15 @@ def graph_capture(results: Results) -> Iterator[Finding]:
         return
     length = trace.start[last] + trace.duration[last] - trace.start[first]
     time, building = int(length.sum()), int(trace.duration[made].sum())
-    span = results.span[1] - results.span[0]
-    part = (time + building) / span if span else 0.0
+    span = part.span[1] - part.span[0]
+    fraction = (time + building) / span if span else 0.0
     instantiated = f" and {duration(building)} to instantiate" if building else ""
-    base = OF_RECORDING if results.is_whole else results.verdict().base
+    base = OF_RECORDING if part.is_whole else verdict_of(part).base
     yield Finding(
         "graph_capture",
-        "low" if part >= CAPTURE_SHARE else "info",
+        "low" if fraction >= CAPTURE_SHARE else "info",
         f"{plural(len(first), 'CUDA graph is', 'CUDA graphs are')} captured in this recording",
-        f"It takes {duration(time)} to capture{instantiated}, {share(part)} {base}. Whatever is launched "
+        f"It takes {duration(time)} to capture{instantiated}, {share(fraction)} {base}. Whatever is launched "
         "during a capture is recorded into the graph, not run: those ops have no kernel. A program does this "
         "once per graph.",
         "Ignore that stretch when you read the trace, or record after it: only the replays repeat.",
@@ -59,20 +66,20 @@ def graph_capture(results: Results) -> Iterator[Finding]:
     )
 
 
-def recording_cost(results: Results) -> Iterator[Finding]:
+def recording_cost(part: Part) -> Iterator[Finding]:
     """Stacks of very many calls, or shapes or memory with them, were recorded of a program that waits for
     its CPU."""
-    trace = results.trace
-    stacks = results.slices(Kind.PYTHON, lambda _: True)
+    trace = part.trace
+    stacks = slices_of(part, Kind.PYTHON, lambda _: True)
     stacks = stacks[trace.lane[stacks] == np.argmax(np.bincount(trace.lane[stacks], minlength=1))]
-    if not results.is_whole or not len(stacks) or not len(results.work()):
+    if not part.is_whole or not len(stacks) or not len(device_work_of(part)):
         return
-    if (results.busy_share or 0.0) >= 1 - RECORDED_SHARE:
+    if (busy_share_of(part) or 0.0) >= 1 - RECORDED_SHARE:
         return
     also = [what for what in recorded_too(trace) if what != "stacks"]
-    if not also and len(stacks) * OFTEN_NS < results.span[1] - results.span[0]:
+    if not also and len(stacks) * OFTEN_NS < part.span[1] - part.span[0]:
         return
-    ops = len(results.slices(Kind.CPU_OP, lambda _: True))
+    ops = len(slices_of(part, Kind.CPU_OP, lambda _: True))
     recorded = "stacks were recorded"
     if also:
         recorded = f"{', '.join(['stacks', *also[:-1]])} and {also[-1]} were recorded together"
@@ -86,44 +93,44 @@ def recording_cost(results: Results) -> Iterator[Finding]:
         "would be faster and the GPU idle for less time.",
         "To measure times, turn with_stack, record_shapes and profile_memory off; turn one on only to answer "
         "a question that needs it.",
-        first_of(stacks[np.argsort(-results.own_time()[stacks], kind="stable")]),
+        first_of(stacks[np.argsort(-own_time_of(part)[stacks], kind="stable")]),
         {"python_calls": float(len(stacks)), "ops": float(ops)},
     )
 
 
-def profiler_overhead(results: Results) -> Iterator[Finding]:
+def profiler_overhead(part: Part) -> Iterator[Finding]:
     """The profiler's own work delays the first device event, or explains gaps."""
-    trace = results.trace
+    trace = part.trace
     overhead = profilers_work(trace)
-    if not len(overhead) or not results.gaps().devices:
+    if not len(overhead) or not gaps_of(part).devices:
         return
     spent = busy_union(trace, overhead)
     delayed: list[OfDevice] = []
     held: list[OfDevice] = []
-    for gaps, causes in zip(results.gaps().devices, results.device_causes(), strict=True):
-        device = results.device_text(gaps)
+    for gaps, causes in zip(gaps_of(part).devices, device_causes_of(part), strict=True):
+        device = device_text(part, gaps)
         begun = gaps.first - gaps.lead_in
         in_lead = int(spent.within(np.array([begun]), np.array([gaps.first]))[0])
         in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
-        if results.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
-            first = int(results.work()[np.searchsorted(trace.start[results.work()], gaps.first)])
-            tell = partial(_delays_the_first, results, overhead, gaps, in_lead, first)
-            part = in_lead / gaps.lead_in
-            delayed.append(OfDevice("info", device, part, partial(int, first), tell, duration(in_lead)))
+        if part.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
+            first = int(device_work_of(part)[np.searchsorted(trace.start[device_work_of(part)], gaps.first)])
+            tell = partial(_delays_the_first, part, overhead, gaps, in_lead, first)
+            fraction = in_lead / gaps.lead_in
+            delayed.append(OfDevice("info", device, fraction, partial(int, first), tell, duration(in_lead)))
         if len(gaps) and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
             event = int(causes.event[np.argmax(in_gaps)])
-            tell = partial(_explains_gaps, results, overhead, gaps, in_gaps, event)
+            tell = partial(_explains_gaps, part, overhead, gaps, in_gaps, event)
             time = int(in_gaps.sum())
             held.append(OfDevice("info", device, time / gaps.span, partial(int, event), tell, duration(time)))
     yield from of_devices(delayed, max)
     yield from of_devices(held, max)
 
 
-def _delays_the_first(results: Results, overhead: I64, gaps: DeviceGaps, spent: int, first: int) -> Finding:
-    trace, device = results.trace, results.device_text(gaps)
-    longest, inside, events = _what_it_interrupts(results, overhead, gaps.first - gaps.lead_in, gaps.first)
+def _delays_the_first(part: Part, overhead: I64, gaps: DeviceGaps, spent: int, first: int) -> Finding:
+    trace, device = part.trace, device_text(part, gaps)
+    longest, inside, events = _what_it_interrupts(part, overhead, gaps.first - gaps.lead_in, gaps.first)
     name = trace.name_of(longest)
-    kernel = f"the first kernel of {device}" if len(results.gaps().devices) > 1 else "the first kernel"
+    kernel = f"the first kernel of {device}" if len(gaps_of(part).devices) > 1 else "the first kernel"
     warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
     return Finding(
         "profiler_overhead",
@@ -140,16 +147,16 @@ def _delays_the_first(results: Results, overhead: I64, gaps: DeviceGaps, spent: 
     )
 
 
-def _explains_gaps(results: Results, overhead: I64, gaps: DeviceGaps, in_gaps: I64, event: int) -> Finding:
+def _explains_gaps(part: Part, overhead: I64, gaps: DeviceGaps, in_gaps: I64, event: int) -> Finding:
     """`in_gaps`: the profiler's part of each gap, ns. `event`: what ends the gap with the largest."""
-    trace, device = results.trace, results.device_text(gaps)
+    trace, device = part.trace, device_text(part, gaps)
     worst, many, time = int(np.argmax(in_gaps)), int((in_gaps > 0).sum()), int(in_gaps.sum())
     longest, inside, events = _what_it_interrupts(
-        results, overhead, int(gaps.start[worst]), int(gaps.end[worst])
+        part, overhead, int(gaps.start[worst]), int(gaps.end[worst])
     )
     name, which = trace.name_of(longest), "the longest lasts" if many > 1 else "it lasts"
     without = " and ".join(what for what in recorded_too(trace) if what != "shapes")
-    of = f" of {device}" if len(results.gaps().devices) > 1 else ""
+    of = f" of {device}" if len(gaps_of(part).devices) > 1 else ""
     return Finding(
         "profiler_overhead",
         "info",
@@ -165,9 +172,9 @@ def _explains_gaps(results: Results, overhead: I64, gaps: DeviceGaps, in_gaps: I
     )
 
 
-def _what_it_interrupts(results: Results, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
+def _what_it_interrupts(part: Part, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
     """(longest overhead event of a range of time, ", inside OP" or "", all its overhead events)."""
-    trace = results.trace
+    trace = part.trace
     low = np.maximum(trace.start[overhead], start)
     length = np.minimum(trace.start[overhead] + trace.duration[overhead], end) - low
     inside = overhead[length > 0]

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.device_text import device_text
+from tracetui.analysis.device_work import device_work_of, work_time
 from tracetui.analysis.devices import work_of_devices
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.kinds import communicates
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.select import named
+from tracetui.analysis.steps.scope import slices_of
+from tracetui.analysis.verdicts import judged_range, verdict_of
 from tracetui.core.units import duration, plural, share
 from tracetui.rules.model import MEDIUM, WORK_TIME, Finding, first_of, longest_first
 from tracetui.trace import Kind
@@ -29,11 +35,11 @@ _MOVES = {"Broadcast", "Scatter", "Gather", "BroadcastBackward", "ScatterBackwar
 _BACKWARD = "ReduceAddCoalesced"
 
 
-def gpus_in_turn(results: Results) -> Iterator[Finding]:
+def gpus_in_turn(part: Part) -> Iterator[Finding]:
     """Several GPUs are busy, but hardly ever at the same time."""
-    trace, (low, high) = results.trace, results.judged_range()
+    trace, (low, high) = part.trace, judged_range(part)
     at = np.array([low]), np.array([high])
-    devices = results.whole.gaps().devices
+    devices = gaps_of(part.whole).devices
     busy = np.array([int(device.blocks.within(*at)[0]) for device in devices])
     used = np.flatnonzero(busy > TAKES_PART * busy.sum())
     if len(used) < 2 or len({trace.rank_of(devices[i].device) for i in used}) > 1:
@@ -42,9 +48,9 @@ def gpus_in_turn(results: Results) -> Iterator[Finding]:
     together = int(busy[used].sum()) - any_of_them
     if any_of_them < BUSY_SHARE * (high - low) or together >= AT_ONCE * any_of_them:
         return
-    listed = [f"{results.device_text(devices[i])} for {duration(int(busy[i]))}" for i in used[:NAMED]]
+    listed = [f"{device_text(part, devices[i])} for {duration(int(busy[i]))}" for i in used[:NAMED]]
     listed += ["..."] if len(used) > NAMED else []
-    sent = results.slices(Kind.MEMCPY, lambda name: "PtoP" in name)
+    sent = slices_of(part, Kind.MEMCPY, lambda name: "PtoP" in name)
     at_once = f"for {duration(together)} at most" if together else "never"
     why, early = "", ""
     if len(sent):
@@ -56,7 +62,7 @@ def gpus_in_turn(results: Results) -> Iterator[Finding]:
         "gpus_in_turn",
         "high" if any_of_them >= HIGH_SHARE * (high - low) else "medium",
         f"{len(used)} GPUs take turns and hardly ever work at the same time",
-        f"Of the {duration(high - low)} {results.verdict().base}, at least one of them is busy for "
+        f"Of the {duration(high - low)} {verdict_of(part).base}, at least one of them is busy for "
         f"{duration(any_of_them)} ({', '.join(listed)}), more than one {at_once}. "
         f"{why}Used like this, they are hardly faster than a single one.",
         "If the model fits on one GPU, put a copy on each (to train it: DistributedDataParallel). If not, "
@@ -72,16 +78,16 @@ def gpus_in_turn(results: Results) -> Iterator[Finding]:
     )
 
 
-def data_parallel_calls(results: Results) -> I64:
+def data_parallel_calls(part: Part) -> I64:
     """The forward passes of DataParallel on several GPUs (slices)."""
-    calls = [results.slices(kind, _FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
-    several = len(results.gaps().devices) > 1
+    calls = [slices_of(part, kind, _FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
+    several = len(gaps_of(part).devices) > 1
     return np.sort(np.concatenate(calls)) if several else np.zeros(0, np.int64)
 
 
-def data_parallel_advice(results: Results) -> str:
+def data_parallel_advice(part: Part) -> str:
     """What to use instead."""
-    if _trains(results):
+    if _trains(part):
         return (
             "Use DistributedDataParallel, with one process per GPU: it copies the model only once and sends "
             "gradients during the backward pass. PyTorch recommends it even on a single machine."
@@ -89,24 +95,25 @@ def data_parallel_advice(results: Results) -> str:
     return "Run one process per GPU, each with its own copy of the model and its share of the inputs."
 
 
-def _trains(results: Results) -> bool:
-    return len(results.slices(Kind.CPU_OP, _BACKWARD.__eq__)) > 0
+def _trains(part: Part) -> bool:
+    return len(slices_of(part, Kind.CPU_OP, _BACKWARD.__eq__)) > 0
 
 
-def data_parallel(results: Results) -> Iterator[Finding]:
+def data_parallel(part: Part) -> Iterator[Finding]:
     """DataParallel: one process, which copies the model to its GPUs in every forward pass."""
-    trace, (low, high), forward = results.trace, results.judged_range(), data_parallel_calls(results)
+    trace, (low, high), forward = part.trace, judged_range(part), data_parallel_calls(part)
     if not len(forward):
         return
-    moves = results.slices(Kind.CPU_OP, _MOVES.__contains__)
+    moves = slices_of(part, Kind.CPU_OP, _MOVES.__contains__)
     moves = moves[op_around(trace, moves) < 0]
-    backward = _trains(results)
-    work = results.work()
+    backward = _trains(part)
+    work = device_work_of(part)
     talks = (
-        communicates(trace)[trace.name[work]] | results.named(lambda name: "PtoP" in name)[trace.name[work]]
+        communicates(trace)[trace.name[work]]
+        | named(part.trace, lambda name: "PtoP" in name)[trace.name[work]]
     )
     cpu, device = (int(trace.duration[at].sum()) for at in (moves, work[talks]))
-    parts = cpu / (high - low), device / max(1, results.work_time)
+    parts = cpu / (high - low), device / max(1, work_time(part))
     gathers = ", and adds up the gradients on one of them in the backward pass" if backward else ""
     yield Finding(
         "data_parallel",
@@ -115,7 +122,7 @@ def data_parallel(results: Results) -> Iterator[Finding]:
         f"It also splits the inputs and gathers the outputs{gathers}. That takes {duration(cpu)} in recorded "
         f"ops on the CPU and {duration(device)} on the GPUs, {share(parts[1])} of {WORK_TIME}. One process "
         "launches the work of all GPUs, from threads that share Python's interpreter lock.",
-        data_parallel_advice(results),
+        data_parallel_advice(part),
         first_of(np.concatenate([longest_first(trace, moves)[:3], longest_first(trace, forward)])),
         {"cpu_ns": float(cpu), "device_ns": float(device), "calls": float(len(forward))},
     )

@@ -9,9 +9,10 @@ import numpy as np
 
 from tracetui.analysis.calls.slow_calls import SlowCalls, calls_of, slow_calls_of
 from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.inputs import read_inputs
-from tracetui.analysis.results import Results
 from tracetui.analysis.select import plausible
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, plural, share, verb
 from tracetui.rules.model import HIGH, Finding, first_of, longest_first
 from tracetui.trace import Kind, Trace
@@ -41,17 +42,17 @@ def slow_call_advice(trace: Trace, slow: SlowCalls) -> str:
     return _OTHER_ATTENTION if _ATTENTION.search(name) else _NO_BENCHMARK
 
 
-def slow_calls(results: Results) -> Iterator[Finding]:
+def slow_calls(part: Part) -> Iterator[Finding]:
     """Ops that launch keep the CPU for long by themselves, in more calls than the first."""
-    trace, verdict = results.trace, results.verdict()
+    trace, verdict = part.trace, verdict_of(part)
     if not verdict.causes or not verdict.judged:
         return
     left = verdict.causes[CAUSES.index("dispatch")]
-    for found in slow_calls_of(results):
+    for found in slow_calls_of(part):
         idle = min(found.idle, left)
         left -= idle
-        part = idle / verdict.judged
-        if part < SLOW_SHARE:
+        fraction = idle / verdict.judged
+        if fraction < SLOW_SHARE:
             return
         name, many = found.name(trace), len(found.at)
         length = trace.duration[found.at]
@@ -61,20 +62,25 @@ def slow_calls(results: Results) -> Iterator[Finding]:
         which += f"{plural(found.of, 'call')} {'takes' if many == found.of else verb(many, 'take')}"
         yield Finding(
             "slow_calls",
-            "high" if part >= HIGH else "medium",
+            "high" if fraction >= HIGH else "medium",
             f"{name}: {which} {times} on the CPU",
             "Next to nothing is recorded inside: the op, or a library that it calls, works on the CPU "
-            f"before it launches. The GPU is idle for {duration(idle)} of that, {share(part)} {verdict.of()}."
-            f"{_others(results, found)}{_of_new_shapes(trace, found)}",
+            f"before it launches. The GPU is idle for {duration(idle)} of that, "
+            f"{share(fraction)} {verdict.of()}.{_others(part, found)}{_of_new_shapes(trace, found)}",
             slow_call_advice(trace, found),
             first_of(longest_first(trace, found.at)),
-            {"share": part, "idle_ns": float(idle), "calls": float(many), "longest_ns": float(length.max())},
+            {
+                "share": fraction,
+                "idle_ns": float(idle),
+                "calls": float(many),
+                "longest_ns": float(length.max()),
+            },
         )
 
 
-def _others(results: Results, found: SlowCalls) -> str:
+def _others(part: Part, found: SlowCalls) -> str:
     """A sentence on the calls of the op that are quick."""
-    trace = results.trace
+    trace = part.trace
     others = calls_of(trace, plausible(trace, Kind.CPU_OP), found.at[0])
     others = others[~np.isin(others, found.at)]
     if not len(others):

@@ -6,18 +6,23 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.calls.calls import own_time_of
 from tracetui.analysis.calls.compiling import compile_phases
+from tracetui.analysis.calls.launches import launching_lanes_of
 from tracetui.analysis.calls.slow_calls import slow_calls_of
 from tracetui.analysis.calls.sums import sum_into
-from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
+from tracetui.analysis.device_text import gpus_text
+from tracetui.analysis.device_work import device_work_of
+from tracetui.analysis.idle.cpu_time import cpu_time_of, is_allocation, is_synchronising
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import shapes_recorded
-from tracetui.analysis.results import Results
 from tracetui.analysis.steps.loading import loading_time
-from tracetui.analysis.steps.scope import StepTable, count_in, launch_times, step_of
+from tracetui.analysis.steps.scope import StepTable, count_in, launch_times, slices_of, step_of, step_table_of
 from tracetui.analysis.steps.steps import unusual_lengths
 from tracetui.analysis.steps.widths import own_widths
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, share, verb
 from tracetui.rules.data_loading import loading_advice
 from tracetui.rules.idle_advice import allocation_advice
@@ -50,46 +55,46 @@ _SYSTEMS = (
 )
 
 
-def slow_steps(results: Results) -> Iterator[Finding]:
+def slow_steps(part: Part) -> Iterator[Finding]:
     """Some steps take far longer than most, other than at the start: saving, evaluating."""
-    trace, steps = results.trace, results.step_table()
-    if len(steps) < 3 or not results.is_whole:
+    trace, steps = part.trace, step_table_of(part)
+    if len(steps) < 3 or not part.is_whole:
         return
-    if results.verdict().verdict == "compute-bound":  # how long a step takes on the CPU says little there
-        yield from _more_work(results, steps)
+    if verdict_of(part).verdict == "compute-bound":  # how long a step takes on the CPU says little there
+        yield from _more_work(part, steps)
         return
-    width = own_widths(results, steps)
+    width = own_widths(part, steps)
     # Of what the first steps do for the first time, `initialisation` tells.
-    first = busy_union(trace, results.cpu_time().first).within(steps.start, steps.end)
+    first = busy_union(trace, cpu_time_of(part).first).within(steps.start, steps.end)
     width = np.maximum(width - first * np.cumprod(first > 0), 0)
     usual = int(np.median(width))
     # Where steps of all lengths come, none is "usual".
     long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
     many, more = int(long.sum()), int((width - usual)[long].sum())
-    compiled = busy_union(trace, compile_phases(results)).within(steps.start, steps.end)
-    of_its_own = widths(results) is not None or 2 * compiled[long].sum() > more
+    compiled = busy_union(trace, compile_phases(part)).within(steps.start, steps.end)
+    of_its_own = widths(part) is not None or 2 * compiled[long].sum() > more
     if not long[1:].any() or more < SLOW_SHARE * width.sum() or of_its_own:
         return
-    rows = _busy_rows(results, steps)
+    rows = _busy_rows(part, steps)
     outside = width - busy_union(trace, rows).within(steps.start, steps.end)
     rest = min(more, int((outside - np.median(outside[~long]))[long].sum()))
     where = f" For {duration(rest)} of it their thread was in no op." if 2 * rest > more else ""
-    loading = loading_time(results).within(steps.start, steps.end)
+    loading = loading_time(part).within(steps.start, steps.end)
     waited = min(more, int((loading - np.median(loading[~long]))[long].sum()))
     loads = 2 * waited > more
     if loads:
         where = f" For {duration(waited)} of it the program waited for its DataLoader."
     short, level = more < SLOW_NS * many, "medium"
-    named, spent = ("", 0) if where or short else _dearest(results, steps, long)
+    named, spent = ("", 0) if where or short else _dearest(part, steps, long)
     worst = int(np.argmax(steps.end - steps.start))
-    only, at = _only_there(results, steps, long, worst)
+    only, at = _only_there(part, steps, long, worst)
     inside = _time_in(trace, at, steps, worst)
     if loads:
-        advice = loading_advice(results)
+        advice = loading_advice(part)
     elif short:
         advice, level = _SYSTEMS, "info"
     elif is_allocation(named):
-        advice = allocation_advice(results)
+        advice = allocation_advice(part)
     elif is_synchronising(named):
         advice = _OF_THE_GPU
     elif not where and _do_the_same(trace, steps, rows, long):
@@ -97,7 +102,7 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         advice = _SAME_OPS.format(how="" if shapes_recorded(trace) else " (record_shapes=True)")
     else:
         advice = _NAMED if named else _ONLY_THERE
-    for slow in slow_calls_of(results):
+    for slow in slow_calls_of(part):
         if trace.name_of(int(slow.at[0])) == named:
             advice = slow_call_advice(trace, slow)
     if 2 * inside > int((width - usual).max()) and not loads:
@@ -109,7 +114,7 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         wait = "a wait for the GPU, " if is_synchronising(named) else ""
         where += f" Most of it is {wait}{short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
     which = _numbers(steps, long)
-    mean, part = duration(int(width[long].mean())), share(more / int(width.sum()))
+    mean, fraction = duration(int(width[long].mean())), share(more / int(width.sum()))
     each, they = (f"Step {which} takes {mean}", "it takes")
     if many > 1:
         each, they = f"Steps {which} take {mean} on average", "they take"
@@ -117,17 +122,17 @@ def slow_steps(results: Results) -> Iterator[Finding]:
         "slow_steps",
         level,
         f"{many:,} of {len(steps):,} steps {verb(many, 'take')} {duration(more)} longer than usual",
-        f"{each} on the CPU, the median step {duration(usual)}. What {they} longer is {part} of the time of "
-        f"all steps.{where}",
+        f"{each} on the CPU, the median step {duration(usual)}. What {they} longer is {fraction} of the time "
+        f"of all steps.{where}",
         advice,
         first_of(longest_first(trace, steps.event[long])),
         {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
     )
 
 
-def _more_work(results: Results, steps: StepTable) -> Iterator[Finding]:
+def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
     """`slow_steps`, where the device sets the pace: some steps give it far more work than most."""
-    trace, work = results.trace, results.work()
+    trace, work = part.trace, device_work_of(part)
     begun = launch_times(trace, work)
     step = step_of(steps, begun)
     inside = step >= 0
@@ -138,24 +143,24 @@ def _more_work(results: Results, steps: StepTable) -> Iterator[Finding]:
     if not long[1:].any() or more < SLOW_SHARE * time.sum():
         return
     worst = int(np.argmax(time))
-    only, at = _only_there(results, steps, long, worst)
+    only, at = _only_there(part, steps, long, worst)
     of_it = (busy_union(trace, at).touching(begun, begun + 1) > 0) & (step == worst)
     spent = int(trace.duration[work[of_it]].sum())
     told = 2 * spent > time[worst] - usual
     longest, average = (" in the longest", " on average") if many > 1 else ("", "")
     where = f" Found only there: {only}, which launches {duration(spent)}{longest}." if told else ""
-    part = more / int(time.sum())
+    fraction = more / int(time.sum())
     each = f"Step {_numbers(steps, long)} launches" if many == 1 else f"Steps {_numbers(steps, long)} launch"
     yield Finding(
         "slow_steps",
         "medium" if told else "low",
-        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} {results.gpus} {duration(more)} more "
+        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} {gpus_text(part)} {duration(more)} more "
         "work than usual",
         f"{each} kernels and copies of {duration(int(time[long].mean()))}{average}, the median step "
-        f"{duration(usual)}. The difference is {share(part)} of the work of all steps.{where}",
+        f"{duration(usual)}. The difference is {share(fraction)} of the work of all steps.{where}",
         _ONLY_THERE if told else _LARGER,
         first_of([*at[:1].tolist(), *longest_first(trace, steps.event[long]).tolist()]),
-        {"slow": float(many), "more_ns": float(more), "share": part},
+        {"slow": float(many), "more_ns": float(more), "share": fraction},
     )
 
 
@@ -165,11 +170,11 @@ def _numbers(steps: StepTable, long: Bool) -> str:
     return ", ".join(numbers) + (", ..." if long.sum() > len(numbers) else "")
 
 
-def _only_there(results: Results, steps: StepTable, long: Bool, worst: int) -> tuple[str, I64]:
+def _only_there(part: Part, steps: StepTable, long: Bool, worst: int) -> tuple[str, I64]:
     """The annotation that takes most of the `worst` step, of those that all `long` steps have and no other,
     "" for none; and where it stands in that step (slices)."""
-    trace = results.trace
-    at = results.slices(Kind.ANNOTATION, lambda name: not name.startswith(NOT_ASKED))
+    trace = part.trace
+    at = slices_of(part, Kind.ANNOTATION, lambda name: not name.startswith(NOT_ASKED))
     step = step_of(steps, trace.start[at])
     usual = np.unique(trace.name[at[(step >= 0) & ~long[step]]])
     mine = at[(step == worst) & ~np.isin(trace.name[at], usual)]
@@ -187,12 +192,12 @@ def _time_in(trace: Trace, at: I64, steps: StepTable, step: int) -> int:
     return int(busy_union(trace, at).within(steps.start[[step]], steps.end[[step]])[0])
 
 
-def _dearest(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
+def _dearest(part: Part, steps: StepTable, long: Bool) -> tuple[str, int]:
     """(the op or call that is most of what the longest step takes beyond the others; for how much more, ns);
     ("", 0) for none."""
-    trace, worst = results.trace, int(np.argmax(steps.end - steps.start))
-    rows = _busy_rows(results, steps)
-    own = results.own_time()[rows]
+    trace, worst = part.trace, int(np.argmax(steps.end - steps.start))
+    rows = _busy_rows(part, steps)
+    own = own_time_of(part)[rows]
 
     def spent(step: int) -> I64:
         inside = (trace.start[rows] >= steps.start[step]) & (trace.start[rows] < steps.end[step])
@@ -207,10 +212,10 @@ def _dearest(results: Results, steps: StepTable, long: Bool) -> tuple[str, int]:
     return trace.names[top], int(surplus[top])
 
 
-def _busy_rows(results: Results, steps: StepTable) -> I64:
+def _busy_rows(part: Part, steps: StepTable) -> I64:
     """The ops and calls of the steps' thread and of those that launch: in the backward pass the thread waits
     for one of autograd's."""
-    trace, lanes = results.trace, results.launching_lanes().copy()
+    trace, lanes = part.trace, launching_lanes_of(part).copy()
     lanes[trace.lane[steps.event[0]]] = True
     rows = np.flatnonzero(trace.is_kind(Kind.CPU_OP, Kind.RUNTIME) & ~trace.implausible)
     return rows[lanes[trace.lane[rows]]]

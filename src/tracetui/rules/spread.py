@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.scope import launch_times, step_of
+from tracetui.analysis.device_work import decoded_name, device_work_of, work_of_kind
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of
 from tracetui.core.units import duration, plural, share, verb
 from tracetui.rules.model import Finding, first_of, graded, longest_first, smi
 from tracetui.trace import Kind, Trace
@@ -23,17 +24,17 @@ FAR_SHARE = 0.05
 """Of the kernel time: what calls of `FAR_RATIO` times the usual take beyond it, to be told by itself."""
 
 
-def spread(results: Results) -> Iterator[Finding]:
+def spread(part: Part) -> Iterator[Finding]:
     """The same kernel at the same place of every step, with very different durations."""
-    trace, steps = results.trace, results.step_table()
-    if len(steps) < 3 or not results.is_whole:
+    trace, steps = part.trace, step_table_of(part)
+    if len(steps) < 3 or not part.is_whole:
         return
-    at = results.work()[trace.kind[results.work()] == Kind.KERNEL]
-    at = at[~np.isin(at, results.work_of_kind("collective"))]
+    at = device_work_of(part)[trace.kind[device_work_of(part)] == Kind.KERNEL]
+    at = at[~np.isin(at, work_of_kind(part, "collective"))]
     step = step_of(steps, launch_times(trace, at))
     order = np.argsort(step, kind="stable")
     first = np.searchsorted(step[order], np.arange(len(steps) + 1))
-    table = _same_sequence(results, at[order], first)
+    table = _same_sequence(part, at[order], first)
     if table is None:
         return
     time = trace.duration[table]
@@ -47,15 +48,15 @@ def spread(results: Results) -> Iterator[Finding]:
     far = (time >= FAR_RATIO * usual) & (time >= SPREAD_NS)
     lost = int((time - usual)[far].sum())
     if lost >= FAR_SHARE * int(time.sum()):
-        yield _far_slower(results, table[far][np.argsort(-time[far], kind="stable")], lost, int(time.sum()))
+        yield _far_slower(part, table[far][np.argsort(-time[far], kind="stable")], lost, int(time.sum()))
         return
     worst = int(wide[np.argmax((time.max(axis=0) - time.min(axis=0))[wide])])
     column = table[:, worst]
     if _other_grids(trace, table[np.argmin(time[:, worst])], table[np.argmax(time[:, worst])], worst):
         return
-    name = results.decoded(int(column[0]))
+    name = decoded_name(part, int(column[0]))
     low, high = int(time[:, worst].min()), int(time[:, worst].max())
-    clocks = smi(results).replace("nvidia-smi", "nvidia-smi -q -d CLOCK,POWER")
+    clocks = smi(part).replace("nvidia-smi", "nvidia-smi -q -d CLOCK,POWER")
     yield Finding(
         "spread",
         "low",
@@ -72,21 +73,21 @@ def spread(results: Results) -> Iterator[Finding]:
     )
 
 
-def _far_slower(results: Results, at: I64, lost: int, time: int) -> Finding:
+def _far_slower(part: Part, at: I64, lost: int, time: int) -> Finding:
     """The finding on kernels that some steps run many times as long: `at`, the longest first. `lost`: what
     they take beyond the usual, of the `time` of all kernels of these steps, ns."""
-    trace = results.trace
-    name, longest = results.decoded(int(at[0])), duration(int(trace.duration[at[0]]))
+    trace = part.trace
+    name, longest = decoded_name(part, int(at[0])), duration(int(trace.duration[at[0]]))
     what = f"{plural(len(at), 'kernel')} {verb(len(at), 'take')}"
     return Finding(
         "spread",
-        graded(results, lost),
+        graded(part, lost),
         f"{what} {FAR_RATIO} or more times as long as in other steps: {share(lost / time)} of kernel time",
         f"The same kernel at the same place in the step usually takes far less; the longest is {name.short}, "
         f"{longest}. Beyond the usual, they add up to {duration(lost)}. If their inputs are no larger there, "
         "another process shares its GPU: a kernel that is interrupted for the other process's turn lasts "
         "that much longer.",
-        f"Look for other processes on the GPU ({smi(results)}), and record again with the GPU to yourself. "
+        f"Look for other processes on the GPU ({smi(part)}), and record again with the GPU to yourself. "
         "Until then, compare medians, not means.",
         first_of(at),
         {"device_ns": float(lost), "kernels": float(len(at)), "share": lost / time},
@@ -101,10 +102,10 @@ def _other_grids(trace: Trace, one: I64, other: I64, near: int) -> bool:
     return grids[0] != grids[1]
 
 
-def _same_sequence(results: Results, at: I64, first: I64) -> I64 | None:
+def _same_sequence(part: Part, at: I64, first: I64) -> I64 | None:
     """The kernels of the steps that run what the last one runs: (steps, kernels), or None. `at`: those of all
     steps; `first`: where those of each step begin, and where the last one's end."""
-    names, count = results.trace.name, np.diff(first)
+    names, count = part.trace.name, np.diff(first)
     alike = first[:-1][count == count[-1]]
     rows = at[alike[:, None] + np.arange(count[-1])]
     same = rows[(names[rows] == names[rows[-1]]).all(axis=1)]

@@ -6,20 +6,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracetui.analysis.calls.calls import own_time_of
 from tracetui.analysis.calls.compiling import compile_phases
+from tracetui.analysis.calls.launches import launch_calls_of
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.device_text import gpus_text
 from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.cpu_time import cpu_time_of
 from tracetui.analysis.idle.cpu_verdict import is_collective
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import loading, profilers_work, queue_full
+from tracetui.analysis.idle.split import split_of
 from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside
-from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, has
 from tracetui.analysis.steps.loading import loading_time
-from tracetui.analysis.steps.scope import StepTable, count_in, step_of
+from tracetui.analysis.steps.scope import StepTable, count_in, slices_of, step_of, step_table_of, window_of
 from tracetui.analysis.steps.widths import own_widths
+from tracetui.analysis.verdicts import earlier_share_of, earlier_work_of, judged_range, verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, instant, plural, share, significant
 from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
@@ -61,44 +68,45 @@ _FEW_SHAPES = (
 NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
-def initialisation(results: Results) -> Iterator[Finding]:
+def initialisation(part: Part) -> Iterator[Finding]:
     """The device waited for what its first use makes slow."""
-    trace = results.trace
-    low, high = (np.array([time]) for time in _recorded(results))
-    lost = int(results.split().idle_within(low, high)[0, FIRST_USE])
+    trace = part.trace
+    low, high = (np.array([time]) for time in _recorded(part))
+    lost = int(split_of(part).idle_within(low, high)[0, FIRST_USE])
     if lost < max(INITIALISATION_NS, INITIALISATION_SHARE * int(high[0] - low[0])):
         return
-    at = unique(results.cpu_time().first, loading(trace))
+    at = unique(cpu_time_of(part).first, loading(trace))
     at = at[(trace.start[at] < high[0]) & (trace.start[at] + trace.duration[at] > low[0])]
     # An op around such a call says where, not what: name it where it holds nothing of the kind.
     calls = at[trace.kind[at] != Kind.CPU_OP]
-    listed = _first_uses(results, calls)
+    listed = _first_uses(part, calls)
     if 2 * sum(time for _, time in listed) < lost:
-        listed = _first_uses(results, at)
-    devices = len(results.gaps().devices)
+        listed = _first_uses(part, at)
+    devices = len(gaps_of(part).devices)
     in_all, of_it = (", taken together", " of that") if devices > 1 else ("", "")
     told = ", ".join(f"{short_name(name, 'cuda_runtime')} ({duration(time)}{of_it})" for name, time in listed)
     first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
-    part = lost / (devices * int(high[0] - low[0]))
-    steps = _in_many_steps(results, lost)
-    base = results.verdict().base if not results.is_whole else OF_RECORDING
+    fraction = lost / (devices * int(high[0] - low[0]))
+    steps = _in_many_steps(part, lost)
+    base = verdict_of(part).base if not part.is_whole else OF_RECORDING
     yield Finding(
         "initialisation",
-        "high" if part >= HIGH else "medium" if part >= MEDIUM else "info",
-        f"First calls on {results.gpus} cost {duration(lost)} of idle time{in_all}, {share(part)} {base}",
+        "high" if fraction >= HIGH else "medium" if fraction >= MEDIUM else "info",
+        f"First calls on {gpus_text(part)} cost {duration(lost)} of idle time{in_all}, "
+        f"{share(fraction)} {base}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
         "set up libraries, or are the first that the profiler sees. The verdict and the advice leave that "
         f"time out.{steps}",
         _FEW_SHAPES if steps else _RAN_BEFORE if asked_from_outside(trace) else _WARM_UP,
         first_of(first),
-        {"initialisation_ns": float(lost), "calls": float(len(at)), "share": part},
+        {"initialisation_ns": float(lost), "calls": float(len(at)), "share": fraction},
     )
 
 
-def _first_uses(results: Results, at: I64) -> list[tuple[str, int]]:
+def _first_uses(part: Part, at: I64) -> list[tuple[str, int]]:
     """(name, how much of the time that devices lost to their first use passes in these slices, ns), at most
     three, the most first. Time in slices of several names is that of the first of them."""
-    trace, told = results.trace, EMPTY
+    trace, told = part.trace, EMPTY
     found: list[tuple[str, int]] = []
     names, which = by_name(trace, at)
     order = np.argsort(which, kind="stable")
@@ -107,7 +115,7 @@ def _first_uses(results: Results, at: I64) -> list[tuple[str, int]]:
     start, end = (np.concatenate([getattr(one, time) for one in each]) for time in ("start", "end"))
 
     def lost(low: I64, high: I64) -> I64:
-        return results.split().idle_within(low, high)[:, FIRST_USE]
+        return split_of(part).idle_within(low, high)[:, FIRST_USE]
 
     def told_before(time: I64) -> I64:
         if not len(told):
@@ -126,14 +134,14 @@ def _first_uses(results: Results, at: I64) -> list[tuple[str, int]]:
     return found
 
 
-def _in_many_steps(results: Results, lost: int) -> str:
+def _in_many_steps(part: Part, lost: int) -> str:
     """A sentence where each of several steps loads code: of kernels that only its shapes need, say."""
-    steps = results.step_table()
-    if not results.is_whole or len(steps) < MANY_STEPS:
+    steps = step_table_of(part)
+    if not part.is_whole or len(steps) < MANY_STEPS:
         return ""
-    idle = results.split().idle_within(steps.start, steps.end)[:, FIRST_USE]
+    idle = split_of(part).idle_within(steps.start, steps.end)[:, FIRST_USE]
     many = int(np.count_nonzero((idle >= lost / len(steps) / 4) & (idle >= SLOW_NS)))
-    loads = np.unique(step_of(steps, results.trace.start[loading(results.trace)]))
+    loads = np.unique(step_of(steps, part.trace.start[loading(part.trace)]))
     if many < max(MANY_STEPS, len(steps) / 2) or np.count_nonzero(loads >= 0) < many:
         return ""
     return (
@@ -142,23 +150,23 @@ def _in_many_steps(results: Results, lost: int) -> str:
     )
 
 
-def _recorded(results: Results) -> tuple[int, int]:
+def _recorded(part: Part) -> tuple[int, int]:
     """The scope's window, at most the recording."""
-    (begin, end), (low, high) = results.trace.span, results.window
+    (begin, end), (low, high) = part.trace.span, window_of(part)
     return min(max(begin, low), end), min(max(begin, high), end)
 
 
-def cold_start(results: Results) -> Iterator[Finding]:
+def cold_start(part: Part) -> Iterator[Finding]:
     """The first step is much longer than the rest, by more than the profiler's start explains."""
-    width = widths(results)
-    if width is None or not _is_cold(width) or asked_from_outside(results.trace):
+    width = widths(part)
+    if width is None or not _is_cold(width) or asked_from_outside(part.trace):
         return
-    number, ratio, text, evidence, numbers = _first_step(results, width)
+    number, ratio, text, evidence, numbers = _first_step(part, width)
     others = "others" if len(width) > 2 else "other"
     after = width[1] / max(1.0, float(np.median(width[2:]))) if len(width) > 2 else 0.0
     if after >= STILL_COLD:
         text += f"The step after it still takes {significant(after, 2)} times as long as the following ones. "
-    scheduled = results.step_table().source.startswith("ProfilerStep")
+    scheduled = step_table_of(part).source.startswith("ProfilerStep")
     missing = "Step 0 is recorded: the profiler had no warm-up. " if scheduled and not number else ""
     yield Finding(
         "cold_start",
@@ -174,13 +182,13 @@ def cold_start(results: Results) -> Iterator[Finding]:
     )
 
 
-def wide_first_step(results: Results) -> Iterator[Finding]:
+def wide_first_step(part: Part) -> Iterator[Finding]:
     """The first step is much longer than the rest, but the next is like all others: the program was warm."""
-    width = widths(results)
-    outside = asked_from_outside(results.trace)
+    width = widths(part)
+    outside = asked_from_outside(part.trace)
     if width is None or (_is_cold(width) and not outside):
         return
-    number, ratio, text, evidence, numbers = _first_step(results, width)
+    number, ratio, text, evidence, numbers = _first_step(part, width)
     others = "others" if len(width) > 2 else "other"
     if outside:
         reason = "The process was running before it was asked for this trace"
@@ -201,36 +209,36 @@ def wide_first_step(results: Results) -> Iterator[Finding]:
     )
 
 
-def widths(results: Results) -> F64 | None:
+def widths(part: Part) -> F64 | None:
     """Each step's CPU time without the profiler's own, ns; None unless the first is much longer."""
-    steps = _alike(results)
+    steps = _alike(part)
     # If the device is always busy, a slow first step on the CPU costs nothing.
-    if len(steps) < 2 or not results.is_whole or results.verdict().verdict == "compute-bound":
+    if len(steps) < 2 or not part.is_whole or verdict_of(part).verdict == "compute-bound":
         return None
-    compiled = busy_union(results.trace, compile_phases(results)).within(steps.start[:1], steps.end[:1])
+    compiled = busy_union(part.trace, compile_phases(part)).within(steps.start[:1], steps.end[:1])
     if 2 * int(compiled[0]) > int(steps.end[0] - steps.start[0]):  # a finding of its own
         return None
-    width = own_widths(results, steps)
+    width = own_widths(part, steps)
     most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
     wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
     wide = wide and bool(width[1:].max() < AS_LONG * width[0])  # else it is not for being the first
-    loading = loading_time(results).within(steps.start, steps.end)
+    loading = loading_time(part).within(steps.start, steps.end)
     if 2 * (int(loading[0]) - np.median(loading[1:])) > width[0] - most:  # it waits for its batch
         return None
     return width.astype(np.float64) if wide else None
 
 
-def _alike(results: Results) -> StepTable:
+def _alike(part: Part) -> StepTable:
     """The first step, and of the others those that do about as much: half to twice as many launches, or ops
     where the first launches nothing.
     """
-    trace, steps = results.trace, results.step_table()
+    trace, steps = part.trace, step_table_of(part)
     if not len(steps):
         return steps
-    at = results.launch_calls()
+    at = launch_calls_of(part)
     done = count_in(steps, trace.start[at])
     if not done[0]:
-        at = results.slices(Kind.CPU_OP, lambda _: True)
+        at = slices_of(part, Kind.CPU_OP, lambda _: True)
         done = count_in(steps, trace.start[at])
     keep = (2 * done >= done[0]) & (done <= 2 * done[0])
     return steps.only(keep)
@@ -242,9 +250,9 @@ def _is_cold(width: F64) -> bool:
     return bool(still or width[0] >= VERY_COLD_RATIO * np.median(width[1:]))
 
 
-def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
+def _first_step(part: Part, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
     """(number, ratio, how much longer it is and why, evidence, numbers) of the first step."""
-    steps = _alike(results)
+    steps = _alike(part)
     number = int(steps.number[0])
     usual = float(np.median(width[1:]))
     whole = float(steps.end[0] - steps.start[0])
@@ -252,14 +260,14 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
     many = len(steps) > 2
     others = f"{len(steps) - 1:,} other steps take {duration(usual)} (median)"
     others = others if many else f"other step takes {duration(usual)}"
-    if len(steps) < len(results.step_table()):
+    if len(steps) < len(step_table_of(part)):
         others = others.replace(" take", " that do as much take" if many else " that does as much take", 1)
     text = f"Step {number} takes {duration(whole)} on the CPU, the {others}"
     if profiler:
-        queued = "" if not len(queue_full(results.trace)) else " and waiting for room in the queue"
+        queued = "" if not len(queue_full(part.trace)) else " and waiting for room in the queue"
         text += f". Of the first, {duration(profiler)} is the profiler's own work{queued}, not counted here"
     text += ". "
-    dearer = _dearer(results)
+    dearer = _dearer(part)
     more = sum(ns for _, ns, _ in dearer)
     if more < PART * (float(width[0]) - usual):
         text += "Most of the difference is outside of ops and calls. "
@@ -275,15 +283,15 @@ def _first_step(results: Results, width: F64) -> tuple[int, float, str, tuple[in
     return number, float(width[0]) / usual, text, evidence, numbers
 
 
-def _dearer(results: Results) -> list[tuple[str, float, int]]:
+def _dearer(part: Part) -> list[tuple[str, float, int]]:
     """What took most of the first step's surplus: (name, surplus in ns, its longest slice there), at most
     two.
     """
-    trace, steps = results.trace, _alike(results)
+    trace, steps = part.trace, _alike(part)
     lane = int(trace.lane[steps.event[0]])
     rows = np.arange(trace.lanes[lane].first, trace.lanes[lane].last)
     rows = rows[~trace.implausible[rows] & (trace.kind[rows] != Kind.PYTHON)]
-    own = results.own_time()[rows] - _profiler_time(results, rows)
+    own = own_time_of(part)[rows] - _profiler_time(part, rows)
     sums = []
     for i in range(min(len(steps), 20)):
         inside = (trace.start[rows] > steps.start[i]) & (trace.start[rows] < steps.end[i])
@@ -300,9 +308,9 @@ def _dearer(results: Results) -> list[tuple[str, float, int]]:
     return found
 
 
-def _profiler_time(results: Results, rows: I64) -> I64:
+def _profiler_time(part: Part, rows: I64) -> I64:
     """How much of each slice's own time was the profiler's. ``rows`` are rows of one lane, in order."""
-    trace = results.trace
+    trace = part.trace
     inside = busy_union(trace, profilers_work(trace)).within(
         trace.start[rows], trace.start[rows] + trace.duration[rows]
     )
@@ -312,13 +320,15 @@ def _profiler_time(results: Results, rows: I64) -> I64:
     return inside - sum_into(around[has], inside[has], len(rows))
 
 
-def before_the_first_op(results: Results) -> Iterator[Finding]:
+def before_the_first_op(part: Part) -> Iterator[Finding]:
     """A long time between an annotation's start and the first event recorded in it."""
-    if results.verdict().verdict == "compute-bound":  # the device has enough to do meanwhile
+    if verdict_of(part).verdict == "compute-bound":  # the device has enough to do meanwhile
         return
-    trace = results.trace
+    trace = part.trace
     # A collective waits for other ranks, on a thread of its own.
-    at = results.slices(Kind.ANNOTATION, lambda name: not (name.startswith(NOT_ASKED) or is_collective(name)))
+    at = slices_of(
+        part, Kind.ANNOTATION, lambda name: not (name.startswith(NOT_ASKED) or is_collective(name))
+    )
     recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.implausible)
     position = np.searchsorted(recorded, at, side="right")
     at, position = at[position < len(recorded)], position[position < len(recorded)]
@@ -330,13 +340,13 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
     stretch = stretch - busy_union(trace, profilers_work(trace)).within(trace.start[at], trace.start[inner])
     long = (stretch >= STRETCH_NS) & (stretch >= STRETCH_SHARE * trace.duration[at])
     at, inner, stretch = at[long], inner[long], stretch[long]
-    if not len(at) or stretch.sum() < STRETCH_OF_ALL * (results.span[1] - results.span[0]):
+    if not len(at) or stretch.sum() < STRETCH_OF_ALL * (part.span[1] - part.span[0]):
         return
     order = np.argsort(-stretch, kind="stable")
     at, inner, stretch = at[order], inner[order], stretch[order]
     name = short_name(trace.name_of(int(at[0])), "user_annotation")
     first = short_name(trace.name_of(int(inner[0])), "cpu_op")
-    part = share(stretch[0] / trace.duration[at[0]])
+    fraction = share(stretch[0] / trace.duration[at[0]])
     others = ""
     if len(at) > 1:
         more = plural(len(at) - 1, "more such stretch", "more such stretches")
@@ -351,8 +361,8 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
         "before_the_first_op",
         "low",
         f"{name}: {duration(stretch[0])} pass before anything in it is recorded",
-        f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} ({part}) pass "
-        f"before {first} begins. {others}In that time the thread is in no op, launch or other "
+        f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} ({fraction}) "
+        f"pass before {first} begins. {others}In that time the thread is in no op, launch or other "
         f"annotation: it runs {code}, or it waits.",
         how,
         first_of(np.stack([at, inner], axis=1).ravel()),
@@ -360,25 +370,25 @@ def before_the_first_op(results: Results) -> Iterator[Finding]:
     )
 
 
-def work_in_flight_at_start(results: Results) -> Iterator[Finding]:
+def work_in_flight_at_start(part: Part) -> Iterator[Finding]:
     """Much of what the device is busy with was launched before the recording."""
-    trace, part = results.trace, results.earlier_share()
-    if part < EARLIER_SHARE:
+    trace, fraction = part.trace, earlier_share_of(part)
+    if fraction < EARLIER_SHARE:
         return
-    low, high = results.judged_range()
-    at = results.earlier_work()
+    low, high = judged_range(part)
+    at = earlier_work_of(part)
     end = trace.start[at] + trace.duration[at]
     at, end = (values[(trace.start[at] < high) & (end > low)] for values in (at, end))
     what = plural(len(at), "kernel, copy or memset", "kernels, copies and memsets")
     yield Finding(
         "work_in_flight_at_start",
         "info",
-        f"{share(part)} of the busy time is work that was launched before the recording",
+        f"{share(fraction)} of the busy time is work that was launched before the recording",
         f"No launch in the trace belongs to {what} that came first in their streams. All of it was queued "
         f"when the recording began, and the last of it runs until {instant(int(end.max()))}. It belongs to "
         "no op and no step.",
         "Do not look for what launched it. To record only work launched during the recording, call "
         "torch.cuda.synchronize() before it starts; or record more steps, so that this matters less.",
         first_of(longest_first(trace, at)),
-        {"share": part, "events": float(len(at)), "last_end_ns": float(end.max())},
+        {"share": fraction, "events": float(len(at)), "last_end_ns": float(end.max())},
     )

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.device_text import device_text
+from tracetui.analysis.device_work import device_work_of, work_of_kind, work_op_of
 from tracetui.analysis.devices import device_of
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.select import distinct
+from tracetui.analysis.steps.scope import slices_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, plural, verb
 from tracetui.rules.model import Finding, first_of, longest_first
 from tracetui.trace import Kind, Trace
@@ -39,24 +44,24 @@ _FULL = (
 )
 
 
-def streams_in_turn(results: Results) -> Iterator[Finding]:
+def streams_in_turn(part: Part) -> Iterator[Finding]:
     """Kernels of several streams take turns, but hardly ever run at the same time. Not those of an op that
     uses several by itself, as cuDNN's recurrent networks do."""
-    trace, work, device = results.trace, results.work(), device_of(results.trace)
+    trace, work, device = part.trace, device_work_of(part), device_of(part.trace)
     mine = trace.kind[work] == Kind.KERNEL
     if not _several(device, trace.lane[work[mine]]).any():
         return
-    kernels = work[mine & ~_several_streams(trace, work, results.work_op())]
-    kernels = kernels[~np.isin(kernels, results.work_of_kind("collective"))]
+    kernels = work[mine & ~_several_streams(trace, work, work_op_of(part))]
+    kernels = kernels[~np.isin(kernels, work_of_kind(part, "collective"))]
     several = _several(device, trace.lane[kernels])
     kernels = kernels[several[device[trace.lane[kernels]]]]
     for _, mine in places(device[trace.lane[kernels]], len(several)):
-        yield from _in_turn(results, kernels[mine])
+        yield from _in_turn(part, kernels[mine])
 
 
-def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
+def _in_turn(part: Part, at: I64) -> Iterator[Finding]:
     """`at`: the kernels of one device."""
-    trace, devices = results.trace, results.gaps().devices
+    trace, devices = part.trace, gaps_of(part).devices
     lanes, which = np.unique(trace.lane[at], return_inverse=True)
     time = sum_into(which, trace.duration[at], len(lanes))
     busy = np.flatnonzero(time >= STREAM_SHARE * time.sum())
@@ -65,15 +70,15 @@ def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
     at = at[np.isin(which, busy)]
     order = np.argsort(trace.start[at], kind="stable")
     turns = int(np.count_nonzero(np.diff(trace.lane[at][order])))
-    any_of_them = _length(results, at)
+    any_of_them = _length(part, at)
     each = [at[mine] for _, mine in places(trace.lane[at], len(trace.lanes))]
-    together = sum(_length(results, of_lane) for of_lane in each) - any_of_them
+    together = sum(_length(part, of_lane) for of_lane in each) - any_of_them
     if turns < TURNS or together >= AT_ONCE * any_of_them:
         return
     names = [trace.lanes[lane].name for lane in lanes[busy].tolist()]
     listed = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-    late = results.verdict().share("cpu") >= IDLE_SHARE
-    waits = len(results.slices(Kind.RUNTIME, lambda name: "StreamWaitEvent" in name))
+    late = verdict_of(part).share("cpu") >= IDLE_SHARE
+    waits = len(slices_of(part, Kind.RUNTIME, lambda name: "StreamWaitEvent" in name))
     chained = 2 * waits >= turns * len(devices)  # the calls do not say whose streams they are
     why, advice = "So they gain nothing over one stream.", _FULL
     if chained:
@@ -82,7 +87,7 @@ def _in_turn(results: Results, at: I64) -> Iterator[Finding]:
     elif late:
         why, advice = _RAN_OUT, _LATE
     mine = trace.lanes[trace.lane[at[0]]].device
-    called = next((results.device_text(gaps) for gaps in devices if gaps.device == mine), "")
+    called = next((device_text(part, gaps) for gaps in devices if gaps.device == mine), "")
     of_it = f" of {called}" if len(devices) > 1 else ""
     yield Finding(
         "streams_in_turn",
@@ -112,6 +117,6 @@ def _several_streams(trace: Trace, work: I64, op: I64) -> Bool:
     return several[op]
 
 
-def _length(results: Results, at: I64) -> int:
-    union = busy_union(results.trace, at)
+def _length(part: Part, at: I64) -> int:
+    union = busy_union(part.trace, at)
     return int((union.end - union.start).sum())

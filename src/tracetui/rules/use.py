@@ -7,10 +7,13 @@ from functools import partial
 
 import numpy as np
 
+from tracetui.analysis.calls.launches import launches_of, short_kernels_of
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.device_text import device_text, gpus_are
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS
 from tracetui.analysis.idle.cpu_time import is_allocation
-from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.gaps import busy_union, lane_calls_of
 from tracetui.analysis.idle.idle_device import (
     IdleDevice,
     first_call,
@@ -18,13 +21,15 @@ from tracetui.analysis.idle.idle_device import (
     idle_devices,
     long_calls,
 )
-from tracetui.analysis.idle.split import CAUSED, COLUMNS
+from tracetui.analysis.idle.split import CAUSED, COLUMNS, causes_of
 from tracetui.analysis.idle.verdict import QUEUED_NS, busy_text
 from tracetui.analysis.idle.waited_for import waits_for_others
 from tracetui.analysis.names.kernel_names import short_name
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.select import by_name, is_op_name
-from tracetui.analysis.steps.scope import step_of
+from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import judged_range, verdict_of
 from tracetui.core.threads import threads_for, together
 from tracetui.core.units import capital, duration, plural, share
 from tracetui.rules.idle_advice import LAUNCHING, advice_on, allocation_advice
@@ -58,45 +63,41 @@ _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 
 def of_device(idle: IdleDevice, severity: str, tell: Callable[[IdleDevice], Finding]) -> OfDevice:
     """A finding about a device that stands idle."""
-    device = idle.results.device_text(idle.gaps)
+    device = device_text(idle.part, idle.gaps)
     return OfDevice(severity, device, idle.busy_share, lambda: idle.evidence[0], partial(tell, idle))
 
 
-def overhead_bound(results: Results) -> Iterator[Finding]:
+def overhead_bound(part: Part) -> Iterator[Finding]:
     """The device waits for the CPU: the verdict, with the largest causes of its idle time."""
-    verdict = results.verdict()
+    verdict = verdict_of(part)
     if verdict.verdict != "overhead-bound":
         return
-    short = results.short_kernels()
+    short = short_kernels_of(part)
     # Where it also waits for other ranks, or for what the trace does not show, the CPU is not all.
     queued = verdict.causes[CAUSES.index("queued")] >= IDLE_SHARE * verdict.judged
-    alone = not queued and verdict.share("communication") < IDLE_SHARE and not results.launches().ahead
+    alone = not queued and verdict.share("communication") < IDLE_SHARE and not launches_of(part).ahead
     pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
-    waits, events = waits_for_device(results), ""
-    blocking = list(blocking_launches(results))
+    waits, events = waits_for_device(part), ""
+    blocking = list(blocking_launches(part))
     # Few of them explain nothing; more of them are a finding of their own.
     if max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS:
-        of_all = " of all GPUs" if len(results.gaps().devices) > 1 else ""
+        of_all = " of all GPUs" if len(gaps_of(part).devices) > 1 else ""
         events = f"{short.events:,} of {short.of:,} kernels, copies and memsets{of_all} take less time than "
         events += "their launch on the CPU."
-    low, high = results.judged_range()
+    low, high = judged_range(part)
     begin, end = np.clip(waits.start, low, high), np.clip(waits.end, low, high)
 
     def tell(idle: IdleDevice) -> Finding:
         # One gap or one step says nothing of the rest, nor does compiling.
-        rare = idle.one_gap or bool(_one_step(results, idle)) or 2 * idle.compiling > idle.idle
-        rare = (
-            rare
-            or first_call(results, idle) is not None
-            or 2 * idle_after_all_work(results, idle) > idle.idle
-        )
+        rare = idle.one_gap or bool(_one_step(part, idle)) or 2 * idle.compiling > idle.idle
+        rare = rare or first_call(part, idle) is not None or 2 * idle_after_all_work(part, idle) > idle.idle
         if CAUSES.index("host") in idle.largest:  # both take long
-            looks: list[Callable[[], object]] = [partial(_same_place, results, idle), lambda: idle.on_cpu]
-            together(looks, threads_for(len(results.trace)))
+            looks: list[Callable[[], object]] = [partial(_same_place, part, idle), lambda: idle.on_cpu]
+            together(looks, threads_for(len(part.trace)))
         # Launches are not what takes the time then.
         elsewhere = 2 * max(idle.compiling, idle.on_cpu[1]) > idle.idle
         elsewhere = elsewhere or not any(CAUSES[i] in LAUNCHING for i in idle.largest)
-        device = results.device_text(idle.gaps)
+        device = device_text(part, idle.gaps)
         numbers = {**idle.numbers, "short_launches": float(short.events)}
         if verdict.launch_delay is not None:
             numbers["launch_delay_ns"] = float(verdict.launch_delay)
@@ -113,58 +114,62 @@ def overhead_bound(results: Results) -> Iterator[Finding]:
             "overhead_bound",
             "low" if verdict.mostly_left_out else "high",
             f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
-            " ".join(part for part in (_idle_text(results, idle), "" if elsewhere else events, text) if part),
-            blocking[0].advice if blocking else advice_on(results, idle),
+            " ".join(
+                fraction
+                for fraction in (_idle_text(part, idle), "" if elsewhere else events, text)
+                if fraction
+            ),
+            blocking[0].advice if blocking else advice_on(part, idle),
             idle.evidence,
             numbers,
             device,
         )
 
     severity = "low" if verdict.mostly_left_out else "high"
-    found = (idle for idle in idle_devices(results) if idle.busy_share <= LITTLE_USE)
+    found = (idle for idle in idle_devices(part) if idle.busy_share <= LITTLE_USE)
     yield from of_devices((of_device(idle, severity, tell) for idle in found), min)
 
 
-def little_use(results: Results) -> Iterator[Finding]:
+def little_use(part: Part) -> Iterator[Finding]:
     """A device that is idle for more than half of its time, though not for overhead. Nothing where all of
     them together compute for most of the time that counts."""
-    verdict = results.verdict()
+    verdict = verdict_of(part)
     if verdict.verdict in ("overhead-bound", "compute-bound"):
         return
     severity = "low" if verdict.mostly_left_out else "high"
 
     def tell(idle: IdleDevice) -> Finding:
-        device = results.device_text(idle.gaps)
+        device = device_text(part, idle.gaps)
         return Finding(
             "little_use",
             severity,
             f"{capital(device)} is busy only {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
-            _idle_text(results, idle),
-            advice_on(results, idle),
+            _idle_text(part, idle),
+            advice_on(part, idle),
             idle.evidence,
             idle.numbers,
             device,
         )
 
-    found = (idle for idle in idle_devices(results) if idle.busy_share < LITTLE_USE)
+    found = (idle for idle in idle_devices(part) if idle.busy_share < LITTLE_USE)
     yield from of_devices((of_device(idle, severity, tell) for idle in found), min)
 
 
-def idle_time(results: Results) -> Iterator[Finding]:
+def idle_time(part: Part) -> Iterator[Finding]:
     """A device that is idle for less than half of its time, but for enough of it to look at."""
-    verdict = results.verdict()
+    verdict = verdict_of(part)
 
     def severity(idle: IdleDevice) -> str:
         return "medium" if 1 - idle.busy_share >= MUCH_IDLE else "low"
 
     def tell(idle: IdleDevice) -> Finding:
-        device = results.device_text(idle.gaps)
+        device = device_text(part, idle.gaps)
         return Finding(
             "idle_time",
             severity(idle),
             f"{capital(device)} is idle {share(1 - idle.busy_share)} {verdict.of(idle.time)}",
-            _idle_text(results, idle),
-            advice_on(results, idle),
+            _idle_text(part, idle),
+            advice_on(part, idle),
             idle.evidence,
             idle.numbers,
             device,
@@ -172,7 +177,7 @@ def idle_time(results: Results) -> Iterator[Finding]:
 
     found = (
         idle
-        for idle in idle_devices(results)
+        for idle in idle_devices(part)
         if LITTLE_USE <= idle.busy_share <= 1 - IDLE_SHARE
         # Not where the rest is the time between kernels, or where `data_loading` says it all.
         and idle.idle - idle.no_reason >= IDLE_SHARE * idle.time
@@ -181,14 +186,14 @@ def idle_time(results: Results) -> Iterator[Finding]:
     yield from of_devices((of_device(idle, severity(idle), tell) for idle in found), min)
 
 
-def allocations(results: Results) -> Iterator[Finding]:
+def allocations(part: Part) -> Iterator[Finding]:
     """A device that waits for memory to be allocated or freed, beside other reasons."""
-    trace, verdict = results.trace, results.verdict()
+    trace, verdict = part.trace, verdict_of(part)
     cost = verdict.causes[CAUSES.index("allocation")] if verdict.causes else 0
-    part = cost / verdict.judged if verdict.judged else 0.0
-    if part < ALLOCATION_SHARE or any(idle.main == "allocation" for idle in idle_devices(results)):
+    fraction = cost / verdict.judged if verdict.judged else 0.0
+    if fraction < ALLOCATION_SHARE or any(idle.main == "allocation" for idle in idle_devices(part)):
         return
-    at = longest_first(trace, results.slices(Kind.RUNTIME, is_allocation))
+    at = longest_first(trace, slices_of(part, Kind.RUNTIME, is_allocation))
     if len(at) < 2:
         return
     names, which = by_name(trace, at)
@@ -199,55 +204,55 @@ def allocations(results: Results) -> Iterator[Finding]:
     )
     yield Finding(
         "allocations",
-        "medium" if part >= IDLE_SHARE and not verdict.mostly_left_out else "low",
-        f"Allocating and freeing memory takes {share(part)} {verdict.of()}",
-        f"{told}. {capital(results.gpus_are)} idle for {duration(cost)} because of that.",
-        allocation_advice(results),
+        "medium" if fraction >= IDLE_SHARE and not verdict.mostly_left_out else "low",
+        f"Allocating and freeing memory takes {share(fraction)} {verdict.of()}",
+        f"{told}. {capital(gpus_are(part))} idle for {duration(cost)} because of that.",
+        allocation_advice(part),
         first_of(at),
-        {"calls": float(len(at)), "idle_ns": float(cost), "share": part},
+        {"calls": float(len(at)), "idle_ns": float(cost), "share": fraction},
     )
 
 
-def between_kernels(results: Results) -> Iterator[Finding]:
+def between_kernels(part: Part) -> Iterator[Finding]:
     """Work is queued, but the kernels are so short that the moment between two of them counts."""
-    trace, verdict = results.trace, results.verdict()
+    trace, verdict = part.trace, verdict_of(part)
 
     def tell(idle: IdleDevice) -> Finding:
-        pause, part = idle.pauses, idle.no_reason / idle.time
+        pause, fraction = idle.pauses, idle.no_reason / idle.time
         event = idle.why.event[np.argsort(-pause, kind="stable")[: np.count_nonzero(pause)]]
         kernel, usual = float(trace.duration[event].mean()), float(pause[pause > 0].mean())
         return Finding(
             "between_kernels",
-            "medium" if part >= MUCH_IDLE else "low",
-            f"The moments between kernels take {share(part)} {verdict.of(idle.time)}",
+            "medium" if fraction >= MUCH_IDLE else "low",
+            f"The moments between kernels take {share(fraction)} {verdict.of(idle.time)}",
             f"The next kernel is queued, and still {duration(idle.no_reason)} pass between the end of one "
             f"and the start of another: {duration(usual)} each on average, next to kernels of "
             f"{duration(kernel)}. Launching earlier does not change that.",
             "Fewer, longer kernels: torch.compile fuses elementwise chains, larger batches lengthen every "
             "kernel.",
             first_of(event),
-            {"share": part, "idle_ns": float(idle.no_reason), "kernel_ns": kernel},
-            results.device_text(idle.gaps),
+            {"share": fraction, "idle_ns": float(idle.no_reason), "kernel_ns": kernel},
+            device_text(part, idle.gaps),
         )
 
     found = [
         OfDevice(
             "medium" if idle.no_reason / idle.time >= MUCH_IDLE else "low",
-            results.device_text(idle.gaps),
+            device_text(part, idle.gaps),
             idle.no_reason / idle.time,
             lambda idle=idle: int(idle.why.event[np.argmax(idle.pauses)]),  # type: ignore[misc]
             partial(tell, idle),
         )
-        for idle in idle_devices(results)
+        for idle in idle_devices(part)
         if idle.no_reason >= IDLE_SHARE * idle.time and idle.pauses.any()
     ]
     yield from of_devices(found, max)
 
 
-def _idle_text(results: Results, idle: IdleDevice) -> str:
-    words = cause_sentences(results.trace, results.causes())
+def _idle_text(part: Part, idle: IdleDevice) -> str:
+    words = cause_sentences(part.trace, causes_of(part))
     told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
-    verdict, device = results.verdict(), results.device_text(idle.gaps)
+    verdict, device = verdict_of(part), device_text(part, idle.gaps)
     counted = " that count" if verdict.noticeably_left_out else ""
     time = f"{duration(idle.time)} {verdict.base}{counted}"
     loading = ""
@@ -258,11 +263,11 @@ def _idle_text(results: Results, idle: IdleDevice) -> str:
     within, within_time = ("", 0) if loading else idle.within
     if within:
         loading = f" The CPU was in {within} for {duration(within_time)} of it."
-    if not loading and (slow := long_calls(results, idle)):
+    if not loading and (slow := long_calls(part, idle)):
         spent, calls = sum(each.idle for each in slow), sum(len(each.at) for each in slow)
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
-        loading += f"{plural(calls, 'long call')} of {' and '.join(e.name(results.trace) for e in slow)}."
-    if not loading and (once := first_call(results, idle)):
+        loading += f"{plural(calls, 'long call')} of {' and '.join(e.name(part.trace) for e in slow)}."
+    if not loading and (once := first_call(part, idle)):
         names, spent = once
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
         loading += f"{' and '.join(names)}, called once{' each' if len(names) > 1 else ''}: a first call "
@@ -271,14 +276,14 @@ def _idle_text(results: Results, idle: IdleDevice) -> str:
         if not loading and cause == "dispatch":
             loading = _ops_on_cpu(idle)
         if not loading and cause == "host":
-            loading = _same_place(results, idle)
-    if idle.main == "queued" and not waits_for_others(results.trace):
+            loading = _same_place(part, idle)
+    if idle.main == "queued" and not waits_for_others(part.trace):
         loading += _turns(idle)
-    if where := _one_step(results, idle) or _without_launches(results):
+    if where := _one_step(part, idle) or _without_launches(part):
         loading += where
-    elif 2 * (first := _before_all(results, idle)) > idle.idle:
+    elif 2 * (first := _before_all(part, idle)) > idle.idle:
         loading += f" {duration(first)} pass before {device} has anything to do."
-    elif 2 * (rest := idle_after_all_work(results, idle)) > idle.idle:
+    elif 2 * (rest := idle_after_all_work(part, idle)) > idle.idle:
         loading += f" {duration(rest)} come after the last work of {device}."
     elif idle.one_gap:
         loading += f" One gap alone takes {duration(idle.longest_length)}."
@@ -292,34 +297,34 @@ def _ops_on_cpu(idle: IdleDevice) -> str:
     return f" For {duration(time)} of the idle time the CPU ran {ops}, which {launch}." if ops else ""
 
 
-def _before_all(results: Results, idle: IdleDevice) -> int:
+def _before_all(part: Part, idle: IdleDevice) -> int:
     """How long a device is idle before its first event, of a trace without steps, ns."""
-    if not results.is_whole or len(results.step_table()):
+    if not part.is_whole or len(step_table_of(part)):
         return 0
-    low, _ = results.judged_range()
-    left_out = sum(time for _, time in results.verdict().left_out)
+    low, _ = judged_range(part)
+    left_out = sum(time for _, time in verdict_of(part).left_out)
     return max(0, idle.gaps.first - low - left_out)
 
 
-def _same_place(results: Results, idle: IdleDevice) -> str:
-    return results.kept(("same place", idle.place), partial(_find_same_place, results, idle))
+def _same_place(part: Part, idle: IdleDevice) -> str:
+    return part.cached((_same_place, idle.place), partial(_find_same_place, part, idle))
 
 
-def _find_same_place(results: Results, idle: IdleDevice) -> str:
+def _find_same_place(part: Part, idle: IdleDevice) -> str:
     """A sentence on the longest stretch of each step in which no thread is in an op, a call or an annotation;
     "" where they are little of `host`."""
-    trace, steps = results.trace, results.step_table()
-    if not results.is_whole or len(steps) < STEPS:
+    trace, steps = part.trace, step_table_of(part)
+    if not part.is_whole or len(steps) < STEPS:
         return ""
-    others = results.slices(Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep"))
+    others = slices_of(part, Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep"))
     # Annotations that have something inside say nothing of the time between it.
     inside = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1, of those in nothing
-    for at in (others, results.slices(Kind.CPU_OP, is_op_name)):
+    for at in (others, slices_of(part, Kind.CPU_OP, is_op_name)):
         inside[trace.parent[at]] = True
-    known = [results.slices(kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
+    known = [slices_of(part, kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
     known.append(others[~inside[others]])
-    busy = all_of([*results.calls_of_lanes().values(), busy_union(trace, known[-1])])
-    start, end = busy.end, np.append(busy.start[1:], max(results.span[1], int(busy.end.max(initial=0))))
+    busy = all_of([*lane_calls_of(part).values(), busy_union(trace, known[-1])])
+    start, end = busy.end, np.append(busy.start[1:], max(part.span[1], int(busy.end.max(initial=0))))
     step, length = step_of(steps, start), end - start - idle.gaps.blocks.within(start, end)
     longest = _longest_of_each(step, length)
     host = int(idle.causes[CAUSES.index("host")])
@@ -358,9 +363,9 @@ def _turns(idle: IdleDevice) -> str:
     return f" {len(long)} gaps take {alike}: so do the turns of processes that share a GPU."
 
 
-def _one_step(results: Results, idle: IdleDevice) -> str:
+def _one_step(part: Part, idle: IdleDevice) -> str:
     """The step that most of it is in, if that is not as the others are."""
-    rows = results.steps().rows if results.is_whole and len(results.gaps().devices) == 1 else ()
+    rows = steps_of(part).rows if part.is_whole and len(gaps_of(part).devices) == 1 else ()
     if not rows:
         return ""
     judged = np.array([row.judged for row in rows])
@@ -376,13 +381,13 @@ def _one_step(results: Results, idle: IdleDevice) -> str:
     )
 
 
-def _without_launches(results: Results) -> str:
+def _without_launches(part: Part) -> str:
     """The steps that have nothing for any device to do, beside others that have."""
-    rows, table = results.steps().rows if results.is_whole else (), results.step_table()
+    rows, table = steps_of(part).rows if part.is_whole else (), step_table_of(part)
     if (table.end[:-1] > table.start[1:]).any():  # work belongs to the latest to start
         return ""
     idle = [i for i, row in enumerate(rows) if not row.launches]
-    time, _ = launches_by_time(results.trace) if idle else (table.start, None)
+    time, _ = launches_by_time(part.trace) if idle else (table.start, None)
     calls = np.searchsorted(time, table.end[idle]) - np.searchsorted(time, table.start[idle])
     without = [rows[i].label for i, n in zip(idle, calls.tolist(), strict=True) if not n]
     if not without or len(without) == len(rows):

@@ -66,7 +66,7 @@ class Comparing:
         from tracetui.compare.compare import compare
 
         a, b = self._walk.recordings
-        return compared(compare(a.results, b.results))
+        return compared(compare(a.whole, b.whole))
 
     def use(self, found: Compared) -> None:
         """Link the events of both and align them at the first matched steps. Show those, unless the user has

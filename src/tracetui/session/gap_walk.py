@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.core.units import exact, share
 from tracetui.session.walk import Walk
 from tracetui.trace.model import I64
@@ -58,7 +58,7 @@ class GapWalk:
         """Shorter gaps (ns) are skipped."""
         self.by_size = True
         self._shown: dict[tuple[int, int, int], int] = {}
-        """Indices in `Results.gaps` of the highlighted gaps, as the scene names them."""
+        """Indices in `gaps_of` of the highlighted gaps, as the scene names them."""
         self._orders: dict[tuple[int, bool, int], I64] = {}
         """The `gap_order`s found so far, by recording, by size or not, and minimum."""
         self._place = 0
@@ -67,12 +67,12 @@ class GapWalk:
         """Whether the highlighted gap is an example of something, and so has no place in that order."""
 
     @property
-    def _results(self) -> Results:
-        return self._walk.recording.results
+    def _results(self) -> Part:
+        return self._walk.recording.whole
 
     @property
     def at(self) -> int | None:
-        """Index of the highlighted gap in `Results.gaps` of its recording."""
+        """Index of the highlighted gap in `gaps_of` of its recording."""
         marked = self._walk.scene.gap
         return None if marked is None else self._shown.get(marked)
 
@@ -96,15 +96,19 @@ class GapWalk:
 
     def order(self, of: int) -> I64:
         """The `gap_order` of a recording, found once."""
+        from tracetui.analysis.idle.gap_list import gaps_of
+
         key = self._key(of)
         if key not in self._orders:
-            gaps = self._walk.recordings[of].results.gaps()
+            gaps = gaps_of(self._walk.recordings[of].whole)
             self._orders[key] = gap_order(gaps, self.by_size, self.minimum)
         return self._orders[key]
 
     def next(self, step: int) -> str | None:
         """Show the next (1) or previous (-1) gap. Returns a message about it; None if there are no gaps."""
-        gaps = self._results.gaps()
+        from tracetui.analysis.idle.gap_list import gaps_of
+
+        gaps = gaps_of(self._results)
         view = self._walk.view
         order = self.order(self._walk.active)
         middle = (view.start_ns + view.end_ns) / 2 - self._walk.offset
@@ -123,9 +127,11 @@ class GapWalk:
         """Highlight a gap of a recording (None: the active one), bring it into view and select the event that
         ended it. Returns its length, as a message; `told` has the rest. `example`: the gap is only an example
         of something, and `next` goes to the longest gap."""
+        from tracetui.analysis.idle.gap_list import gaps_of
+
         self._example = example
         of = self._walk.active if of is None else of
-        gaps = self._walk.recordings[of].results.gaps()
+        gaps = gaps_of(self._walk.recordings[of].whole)
         self._shown[of, int(gaps.device[gap]), int(gaps.index[gap])] = gap
         self._walk.select(int(gaps.after[gap]), of=of, reveal=False)
         self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
@@ -137,10 +143,12 @@ class GapWalk:
     @property
     def current(self) -> int | None:
         """The highlighted gap, as long as the event that ended it is selected."""
+        from tracetui.analysis.idle.gap_list import gaps_of
+
         marked, at = self._walk.scene.gap, self.at
         if marked is None or at is None or marked[0] != self._walk.active:
             return None
-        return at if self._walk.selected == int(self._results.gaps().after[at]) else None
+        return at if self._walk.selected == int(gaps_of(self._results).after[at]) else None
 
     @property
     def small(self) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tracetui.analysis.idle.parts import CAUSES
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.names.roles import roles
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.core.safe_text import plain
 from tracetui.core.threads import threads_for, together
 from tracetui.session.marks import Marks
@@ -55,7 +55,7 @@ class Recording:
         """`part`: the trace is the beginning of a file that is still being read
         (`trace.load.load_beginning`), so nothing may be said about the whole."""
         self.trace, self.part = trace, part
-        self.results = Results(trace)
+        self.whole = Part(trace)
         self.path = resolved(trace.info.path)
         """Absolute, so that it stays valid when the working directory changes; "-" for standard input."""
         self._short: dict[int, str] = {}
@@ -95,9 +95,11 @@ class Recording:
     def why_idle(self, first: int, index: int) -> tuple[str, ...]:
         """Why gap `first + index` is there, as texts from the longest to the shortest: its largest cause, and
         what ran for at least half of it. Empty while the causes are not known."""
-        if not self.results.ready("causes"):
+        from tracetui.analysis.idle.split import causes_of
+
+        if not self.whole.knows(causes_of):
             return ()
-        causes, gap = self.results.causes(), first + index
+        causes, gap = causes_of(self.whole), first + index
         cause = CAUSES[int(causes.cause[gap])]
         activity = int(causes.activity[gap])
         if activity < 0 or cause not in DURING or self.trace.kind[activity] == Kind.ANNOTATION:
@@ -106,8 +108,10 @@ class Recording:
 
     def idle(self) -> Mapping[int, Idle]:
         """The gaps of each device, to be drawn."""
-        devices = self.results.gaps().devices
-        ends = self.results.kept("gap ends", lambda: [device.end for device in devices])
+        from tracetui.analysis.idle.gap_list import gaps_of
+
+        devices = gaps_of(self.whole).devices
+        ends = self.whole.cached("gap ends", lambda: [device.end for device in devices])
         first, found = 0, {}
         for device, end in zip(devices, ends, strict=True):
             found[device.device] = Idle(device.start, end, partial(self.why_idle, first))

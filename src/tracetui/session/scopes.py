@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tracetui.analysis.steps.scope import Scope, range_scope
+from tracetui.analysis.part import Scope
+from tracetui.analysis.steps.scope import range_scope, step_at
 from tracetui.core.units import exact
 from tracetui.session.walk import Walk
 
@@ -58,7 +59,7 @@ class Scopes:
         """The selection's step, or without one the step at the middle of the view. Slow the first time: call
         it in a thread."""
         middle = self._walk.middle - self._walk.offset
-        return self._walk.recording.results.step_at(middle, self._walk.selected)
+        return step_at(self._walk.recording.whole, middle, self._walk.selected)
 
     def to_step(self, step: Scope | None) -> str:
         """Use a step; None: there is none here, so use the range. Returns a message."""

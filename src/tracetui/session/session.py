@@ -95,9 +95,11 @@ class Session:
 
     def draw_gaps(self) -> int:
         """Find the gaps of all recordings and draw them. Returns how many the active one has."""
+        from tracetui.analysis.idle.gap_list import gaps_of
+
         for of, recording in enumerate(self.walk.recordings):
             self.walk.set_gaps(recording.idle(), of=of)
-        return len(self.active.results.gaps())
+        return len(gaps_of(self.active.whole))
 
     def add(self, recording: Recording, offset: int = 0) -> int:
         """Show another recording below the others. `offset`: session time minus its trace's time, ns. Returns

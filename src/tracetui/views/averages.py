@@ -8,10 +8,11 @@ from functools import cache
 import numpy as np
 
 from tracetui.analysis.calls.averages import Averages
+from tracetui.analysis.calls.calls import calls_of
 from tracetui.analysis.calls.memory import MemoryUse
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.names.short_names import told_apart
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.core.copying import replace
 from tracetui.core.patterns import pattern
 from tracetui.core.units import in_unit, memory_size, share_of
@@ -208,15 +209,15 @@ TIME_OF |= dict.fromkeys(("self_cpu", "self_cpu_share"), SELF_CPU_TIME)
 """Which time of a call a column is about; the others: its length."""
 
 
-def instances(results: Results, averages: Averages, row: int, by: str | None) -> tuple[I64, I64, str]:
+def instances(part: Part, averages: Averages, row: int, by: str | None) -> tuple[I64, I64, str]:
     """The slices counted in a row, those first that have most of what the column `by` tells; these times, ns;
     and what they are, "" for the lengths."""
-    trace, what = results.trace, TIME_OF.get(by or "", "")
+    trace, what = part.trace, TIME_OF.get(by or "", "")
     if not what or averages.device[row]:
         what, found = "", np.flatnonzero(averages.row_of == row)
         times = trace.duration[found]
     else:
-        calls = results.calls()
+        calls = calls_of(part)
         times_of = {SELF_DEVICE_TIME: calls.self_device, DEVICE_TIME: calls.device_total}
         at = np.flatnonzero((averages.row_of[calls.cpu] == row) & ~calls.removed)
         found, times = calls.cpu[at], times_of.get(what, calls.self_cpu)[at]

@@ -8,6 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from tracetui.analysis.calls.averages import averages_of
+from tracetui.analysis.calls.calls import calls_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.names.short_names import told_apart
@@ -74,7 +76,7 @@ class _Sums:
 
 
 def _sums(side: Side) -> _Sums:
-    averages, calls = side.results.averages(), side.results.calls()
+    averages, calls = averages_of(side.part), calls_of(side.part)
     slices = np.concatenate([calls.cpu, calls.device])
     row = averages.row_of[slices].astype(np.int64)
     inside = (row >= 0) & (side.round_of(slices) >= 0)

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
 from tracetui.compare.sides import Side, device_name
@@ -323,7 +324,7 @@ def compare_json(report: Report) -> Record:
 
 
 def _side_json(side: Side, name: str) -> Record:
-    table = side.results.step_table()
+    table = step_table_of(side.part)
     return {
         "name": name,
         "path": plain(side.trace.info.path),

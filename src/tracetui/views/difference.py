@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracetui.analysis.calls.calls import self_time_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.names.short_names import short_names, short_of
 from tracetui.compare.model import Comparison, Explanation
@@ -110,7 +111,7 @@ def _names(side: Side, events: I64, rounds: int) -> list[str]:
         return []
     trace = side.trace
     device = trace.is_kind(*DEVICE_WORK)[events]
-    time = np.where(device, trace.duration[events], side.results.self_time()[events])
+    time = np.where(device, trace.duration[events], self_time_of(side.part)[events])
     _, first, which = np.unique(trace.name[events], return_index=True, return_inverse=True)
     took = sum_into(which, time, len(first))
     count = np.bincount(which)

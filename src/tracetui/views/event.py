@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracetui.analysis.calls.calls import self_time_of
 from tracetui.analysis.calls.flow import is_device, launches_work, partner, path, place_of, work_within
 from tracetui.analysis.calls.graphs import module_of
 from tracetui.analysis.calls.memory import change
 from tracetui.analysis.devices import device_of
 from tracetui.analysis.idle.gaps import without_work_text
 from tracetui.analysis.names.short_names import short_of
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.layouts import input_facts
-from tracetui.analysis.results import Results
 from tracetui.analysis.select import plausible
 from tracetui.analysis.steps.scope import find_steps, launch_times, step_of
 from tracetui.core.cells import wrap
@@ -48,7 +49,7 @@ def event_facts(
     own: I64 | None = None,
 ) -> list[Fact]:
     """All facts about slice i. `args`: its arguments, None while they are being read. `own`: the self time of
-    every slice, as `Results.self_time` gives it, if at hand.
+    every slice, as `self_time_of` gives it, if at hand.
     """
     # The most wanted facts come first, a kernel's full name last: it may fill the pane.
     name = trace.name_of(i)
@@ -82,7 +83,7 @@ def _itself(trace: Trace, i: int, own_time: I64 | None) -> list[Fact]:
     begin, length = int(trace.start[i]), int(trace.duration[i])
     facts = [Fact("duration", f"{exact(length)}, starts at {instant(begin)}")]
     if len(trace.children(i)):
-        times = Results(trace).self_time() if own_time is None else own_time
+        times = self_time_of(Part(trace)) if own_time is None else own_time
         own = int(times[i])
         around = int(trace.parent[i])
         if not own and length and around >= 0 and trace.name[around] == trace.name[i]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.analysis.calls.calls import self_time_of
 from tracetui.analysis.calls.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.calls.compositions import PARTS, rms_norm
 from tracetui.analysis.calls.sums import sum_into
@@ -21,9 +22,9 @@ from tracetui.analysis.idle.initialisation import (
     queue_full,
 )
 from tracetui.analysis.names.kernel_names import decode, short_name
+from tracetui.analysis.part import Part
 from tracetui.analysis.rates.flops import work_of
 from tracetui.analysis.rates.layouts import input_facts
-from tracetui.analysis.results import Results
 from tracetui.analysis.select import by_name, has, plausible
 from tracetui.analysis.steps.scope import find_steps
 from tracetui.core.units import duration, exact, plural, rate
@@ -62,7 +63,7 @@ class Explanation:
 
 
 def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
-    """Explain slice i. `own`: the self time of every slice, as `Results.self_time` gives it, if already
+    """Explain slice i. `own`: the self time of every slice, as `self_time_of` gives it, if already
     computed.
 
     Raises IndexError if there is no such slice.
@@ -77,7 +78,7 @@ def explain(trace: Trace, i: int, own: I64 | None = None) -> Explanation:
     elif kind == Kind.RUNTIME:
         what, why, facts = _runtime(trace, i)
     elif kind in (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON):
-        times = Results(trace).self_time() if own is None else own
+        times = self_time_of(Part(trace)) if own is None else own
         what, why, facts = _cpu(trace, i, kind, int(times[i]))
     else:
         what, why, facts = [_other(trace, i, kind)], [], []

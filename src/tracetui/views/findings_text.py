@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from tracetui.analysis.names.short_names import short_of
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import is_analysable
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.cells import fit
 from tracetui.core.units import duration, instant
 from tracetui.rules import Finding, find_findings
@@ -24,14 +26,14 @@ SHOWN = 3
 """Pieces of evidence shown in text; JSON has all of them."""
 
 
-def unknown_events(results: Results) -> str | None:
+def unknown_events(part: Part) -> str | None:
     """What to say of a trace in which nothing can be analyzed; None of others."""
-    if results.whole.analysable():
+    if is_analysable(part.whole):
         return None
-    if "dynamo_timed" in results.trace.categories:
+    if "dynamo_timed" in part.trace.categories:
         return "These are the phases of torch.compile, from its own log: they are drawn, but not judged."
-    names = results.trace.names
-    if len(results.trace) == 1 and any(name.startswith("PyTorch Profiler") for name in names):
+    names = part.trace.names
+    if len(part.trace) == 1 and any(name.startswith("PyTorch Profiler") for name in names):
         return (
             "PyTorch's profiler recorded nothing. It sees the thread that starts it and those of autograd; "
             "other threads are recorded with profile_all_threads=True in its experimental_config. With a "
@@ -42,11 +44,11 @@ def unknown_events(results: Results) -> str | None:
     )
 
 
-def _nothing(results: Results) -> str:
-    if unknown := unknown_events(results):
+def _nothing(part: Part) -> str:
+    if unknown := unknown_events(part):
         return unknown
-    none, verdict = "No findings in this trace.", results.whole.verdict()
-    known = verdict.verdict != "not known" and idle_known(results.trace)
+    none, verdict = "No findings in this trace.", verdict_of(part.whole)
+    known = verdict.verdict != "not known" and idle_known(part.trace)
     return none if known else f"{none} {verdict.reason}"
 
 
@@ -73,27 +75,27 @@ def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[
     return lines
 
 
-def findings_lines(results: Results, width: int) -> list[Line]:
+def findings_lines(part: Part, width: int) -> list[Line]:
     """Each finding with its explanation, advice, and the first pieces of evidence."""
     width = min(width, 100)
-    if not find_findings(results):
-        return paragraph(_nothing(results), width)
+    if not find_findings(part):
+        return paragraph(_nothing(part), width)
     lines: list[Line] = []
-    for f in find_findings(results):
+    for f in find_findings(part):
         lines += [[]] if lines else []
         lines += paragraph(f.title, width, "title", [(f"{f.severity:<8} ", SEVERITY_STYLE[f.severity])])
         lines += paragraph(f.text, width, head=INDENT)
         lines += paragraph(f.advice, width, head=[("  Try: ", "accent")])
-        lines += [[(f"  > {text}", "dim")] for text in _evidence(results.trace, f, width - 4)]
+        lines += [[(f"  > {text}", "dim")] for text in _evidence(part.trace, f, width - 4)]
     return lines
 
 
-def findings_markdown(results: Results) -> str:
-    if not find_findings(results):
-        return f"{_nothing(results)}\n"
+def findings_markdown(part: Part) -> str:
+    if not find_findings(part):
+        return f"{_nothing(part)}\n"
     text = ""
-    for f in find_findings(results):
+    for f in find_findings(part):
         text += f"- **{f.severity}: {markdown.cell(f.title)}**. {markdown.cell(f.text)}\n"
         text += f"  *Try:* {markdown.cell(f.advice)}\n" if f.advice else ""
-        text += "".join(f"  - {markdown.cell(e)}\n" for e in _evidence(results.trace, f))
+        text += "".join(f"  - {markdown.cell(e)}\n" for e in _evidence(part.trace, f))
     return text

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracetui.analysis.calls.compiling import compile_time
-from tracetui.analysis.idle.activity import activity_text
+from tracetui.analysis.idle.activity import activity_text, small_ops_of
 from tracetui.analysis.idle.causes import CAUSES, Causes
 from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.short_names import short_of
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part, fact
 from tracetui.analysis.steps.loading import loading_time
-from tracetui.analysis.steps.scope import NEVER, launch_times
+from tracetui.analysis.steps.scope import NEVER, launch_times, step_table_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, exact, instant, share
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
@@ -25,19 +28,19 @@ LOADING = "mostly a DataLoader"
 
 
 def words_of(
-    results: Results, causes: Causes, start: I64, end: I64, at: slice = slice(None), idle: Sequence[int] = ()
+    part: Part, causes: Causes, start: I64, end: I64, at: slice = slice(None), idle: Sequence[int] = ()
 ) -> dict[str, str]:
     """`cause_words` of gaps, and whether torch.compile or a `DataLoader` was what kept the CPU.
 
     `idle`: the idle time that the words are for, by `CAUSES`; () for that of the gaps.
     """
-    words, phases = cause_words(results.trace, causes, at), compile_time(results)
+    words, phases = cause_words(part.trace, causes, at), compile_time(part)
     compiled = int(phases.within(start, end).sum()) if len(phases) else 0
     idle = idle or causes.pieces[at].sum(0).tolist()
     dispatch, host = (idle[CAUSES.index(cause)] for cause in ("dispatch", "host"))
     if 2 * compiled > dispatch > 0:
         words["dispatch"] = COMPILING
-    if len(loading := loading_time(results)):
+    if len(loading := loading_time(part)):
         loaded = int(loading.within(start, end).sum())  # in ops of its own or not: at least the rest of it
         if 2 * (loaded - dispatch) > host > 0:
             words["host"] = LOADING
@@ -46,55 +49,49 @@ def words_of(
     return words
 
 
-def words_of_all(results: Results) -> dict[str, str]:
+def words_of_all(part: Part) -> dict[str, str]:
     """The causes of all idle time that the verdict is about, in words."""
-    gaps, idle = results.gaps(), results.verdict().causes
-    return words_of(results, results.causes(), gaps.start, gaps.start + gaps.duration, idle=idle)
+    gaps, idle = gaps_of(part), verdict_of(part).causes
+    return words_of(part, causes_of(part), gaps.start, gaps.start + gaps.duration, idle=idle)
 
 
-def _words_of_one(results: Results, gap: int) -> dict[str, str]:
-    gaps, at = results.gaps(), slice(gap, gap + 1)
-    return words_of(results, results.causes(), gaps.start[at], gaps.start[at] + gaps.duration[at], at)
+def _words_of_one(part: Part, gap: int) -> dict[str, str]:
+    gaps, at = gaps_of(part), slice(gap, gap + 1)
+    return words_of(part, causes_of(part), gaps.start[at], gaps.start[at] + gaps.duration[at], at)
 
 
-FOUND = "gaps told"
-"""The key of what `cause_text` and `cpu_doing` need: `Results.ready` tells whether they are quick."""
+@fact
+def find_told(part: Part) -> bool:
+    """Find all that `cause_text` and `cpu_doing` need, for any gap: once it is known, they are quick. Takes a
+    while in a large trace."""
+    # Telling one needs what telling any needs.
+    return bool(len(gaps_of(part)) and (cause_text(part, 0), cpu_doing(part, 0)))
 
 
-def find_told(results: Results) -> None:
-    """Find all that `cause_text` and `cpu_doing` need, for any gap. Takes a while in a large trace."""
-
-    def find() -> bool:
-        # Telling one needs what telling any needs.
-        return bool(len(results.gaps()) and (cause_text(results, 0), cpu_doing(results, 0)))
-
-    results.kept(FOUND, find)
-
-
-def cause_text(results: Results, gap: int) -> str:
+def cause_text(part: Part, gap: int) -> str:
     """Why a gap is there: `host: the CPU was outside any op; sync 1.20 ms`. Other causes are named from a
     tenth of it on."""
-    causes = results.causes()
+    causes = causes_of(part)
     (cause, _), *others = causes.parts(gap)
-    text = _words_of_one(results, gap)[cause]
+    text = _words_of_one(part, gap)[cause]
     waited_for = int(causes.waited_for[gap])
     if cause == "queued":
         text = "queued, but nothing recorded ran on this GPU"
     if cause == "queued" and waited_for >= 0:
-        text = _waited(results.trace, waited_for, int(causes.event[gap]))
-    in_flight = launch_times(results.trace, causes.event[gap : gap + 1])[0] == NEVER
+        text = _waited(part.trace, waited_for, int(causes.event[gap]))
+    in_flight = launch_times(part.trace, causes.event[gap : gap + 1])[0] == NEVER
     text = "launched before the recording" if cause == "unlinked" and in_flight else text
     return f"{cause}: {text}" + "".join(f"; {other} {duration(time)}" for other, time in others)
 
 
-def gap_line(results: Results, gap: int, soon: bool) -> tuple[str, ...]:
+def gap_line(part: Part, gap: int, soon: bool) -> tuple[str, ...]:
     """A gap's length, its cause, what the CPU did and what ended the gap. The cause and the CPU's activity
     are left out if they are not known yet and would not be found `soon`."""
-    gaps = results.gaps()
+    gaps = gaps_of(part)
     parts = [f"idle {duration(int(gaps.duration[gap]))}"]
-    if soon or results.ready(FOUND):
-        parts += [cause_text(results, gap), *filter(None, (cpu_doing(results, gap),))]
-    return (*parts, f"then {short_of(results.trace, int(gaps.after[gap]))}")
+    if soon or part.knows(find_told):
+        parts += [cause_text(part, gap), *filter(None, (cpu_doing(part, gap),))]
+    return (*parts, f"then {short_of(part.trace, int(gaps.after[gap]))}")
 
 
 def _waited(trace: Trace, waited_for: int, event: int) -> str:
@@ -105,21 +102,21 @@ def _waited(trace: Trace, waited_for: int, event: int) -> str:
     return f"queued until {name} was done"
 
 
-def gap_facts(results: Results, gap: int) -> list[Fact]:
+def gap_facts(part: Part, gap: int) -> list[Fact]:
     """Why a gap is there, in full: its pieces by cause, what the CPU was in, what the device waited for, and
-    the events around it. `gap`: index in `Results.gaps`."""
-    trace, gaps, causes = results.trace, results.gaps(), results.causes()
+    the events around it. `gap`: index in `gaps_of`."""
+    trace, gaps, causes = part.trace, gaps_of(part), causes_of(part)
     start, length, step = int(gaps.start[gap]), int(gaps.duration[gap]), int(causes.step[gap])
     device = trace.device_called(int(gaps.device[gap]))
     facts = [Fact("idle", f"{device} ran nothing for {exact(length)}, starting at {instant(start)}")]
-    row, words = causes.pieces[gap], _words_of_one(results, gap)
+    row, words = causes.pieces[gap], _words_of_one(part, gap)
     order = [at for at in np.argsort(-row, kind="stable").tolist() if row[at]]
     wide = max((len(CAUSES[at]) for at in order), default=0)
     for n, at in enumerate(order):
-        time, part = exact(int(row[at])), share(int(row[at]) / length)
-        text = f"{CAUSES[at]:<{wide}}  {time:>12}  {part:>5}   {words[CAUSES[at]]}"
+        time, piece = exact(int(row[at])), share(int(row[at]) / length)
+        text = f"{CAUSES[at]:<{wide}}  {time:>12}  {piece:>5}   {words[CAUSES[at]]}"
         facts.append(Fact("" if n else "by cause", text))
-    activity = activity_text(trace, causes, results.small_ops(), gap)
+    activity = activity_text(trace, causes, small_ops_of(part), gap)
     if activity != "-":
         facts.append(Fact("the CPU in", activity, int(causes.activity[gap])))
 
@@ -130,15 +127,15 @@ def gap_facts(results: Results, gap: int) -> list[Fact]:
     facts += event("before it", int(gaps.before[gap])) + event("ended by", int(gaps.after[gap]))
     # What follows is about that one.
     facts += event("launched by", int(causes.launch[gap])) + event("in op", int(causes.op[gap]))
-    facts += event("in step", int(results.step_table().event[step]) if step >= 0 else -1)
+    facts += event("in step", int(step_table_of(part).event[step]) if step >= 0 else -1)
     return facts
 
 
-def cpu_doing(results: Results, gap: int) -> str | None:
+def cpu_doing(part: Part, gap: int) -> str | None:
     """What the launching thread did in a gap, `CPU in aten::add`, or around it, `within backward`; None where
     its cause says that already, or where nothing is known."""
-    causes = results.causes()
-    activity = activity_text(results.trace, causes, results.small_ops(), gap)
+    causes = causes_of(part)
+    activity = activity_text(part.trace, causes, small_ops_of(part), gap)
     if activity in ("-", "outside ops"):
         return None
     # While the CPU was outside any op, what is around that is an annotation, or a function of Python's.

@@ -10,12 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from rich.cells import cell_len
 
-from tracetui.analysis.idle.activity import MOST, activity_text, activity_texts
+from tracetui.analysis.idle.activity import MOST, activity_text, activity_texts, small_ops_of
 from tracetui.analysis.idle.causes import CAUSES
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import short_names, short_of
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.select import has
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.core.cells import fit
 from tracetui.core.units import duration, instant, share_of
 from tracetui.trace import DEVICE_WORK
@@ -34,13 +37,13 @@ FILE = "device start duration share since until cause by_cause waited launch op 
 WIDEST = max(map(len, CAUSES))
 
 
-def gap_columns(results: Results, causes: bool = True) -> Columns:
+def gap_columns(part: Part, causes: bool = True) -> Columns:
     """The columns; without `causes`, only those that do not need them."""
-    return by_key(*_gap_columns(results), *(_cause_columns(results) if causes else ()))
+    return by_key(*_gap_columns(part), *(_cause_columns(part) if causes else ()))
 
 
-def _gap_columns(results: Results) -> list[Column]:
-    trace, gaps = results.trace, results.gaps()
+def _gap_columns(part: Part) -> list[Column]:
+    trace, gaps = part.trace, gaps_of(part)
     idle = {d.device: d.idle for d in gaps.devices}
 
     def decoded(row: int) -> str:
@@ -49,7 +52,7 @@ def _gap_columns(results: Results) -> list[Column]:
     def of_idle(row: int) -> str:
         return share_of(int(gaps.duration[row]), idle[int(gaps.device[row])])
 
-    def part(row: int) -> float | None:
+    def piece(row: int) -> float | None:
         whole = idle[int(gaps.device[row])]
         return int(gaps.duration[row]) / whole if whole else None
 
@@ -60,7 +63,9 @@ def _gap_columns(results: Results) -> list[Column]:
         time_column("duration", "Gap", gaps.duration)
         .said("length", lambda r: duration(int(gaps.duration[r])))
         .filed(duration_ns=_numbers(gaps.duration)),
-        Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3).filed(share_of_idle=each(part)),
+        Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3).filed(
+            share_of_idle=each(piece)
+        ),
         time_column("start", "Start", gaps.start, 2, zero="0", descending=False)
         .said("at", lambda r: instant(int(gaps.start[r])))
         .filed(start_ns=_numbers(gaps.start)),
@@ -71,9 +76,9 @@ def _gap_columns(results: Results) -> list[Column]:
     ]
 
 
-def _cause_columns(results: Results) -> list[Column]:
-    trace, number = results.trace, results.step_table().number.tolist()
-    causes, small = results.causes(), results.small_ops()
+def _cause_columns(part: Part) -> list[Column]:
+    trace, number = part.trace, step_table_of(part).number.tolist()
+    causes, small = causes_of(part), small_ops_of(part)
     places = np.arange(len(causes.cause))
     activity = partial(activity_text, trace, causes, small)
     beside = (causes.activity < 0) & ~small.calls
@@ -173,10 +178,10 @@ def _chosen(texts: Sequence[Any], at: npt.NDArray[Any]) -> list[Any]:
     return found
 
 
-def gaps_table(results: Results, causes: bool = True) -> Table:
+def gaps_table(part: Part, causes: bool = True) -> Table:
     """The gaps on the screen; without `causes` until those are known."""
-    trace, gaps = results.trace, results.gaps()
-    columns = gap_columns(results, causes)
+    trace, gaps = part.trace, gaps_of(part)
+    columns = gap_columns(part, causes)
 
     def searched(row: int) -> str:
         event = int(gaps.after[row])
@@ -185,21 +190,21 @@ def gaps_table(results: Results, causes: bool = True) -> Table:
 
     def same_text() -> I64:
         name = trace.name[gaps.after].astype(np.int64)
-        return name * len(CAUSES) + results.causes().cause if causes else name
+        return name * len(CAUSES) + causes_of(part).cause if causes else name
 
     return Table(
         pick(columns, SCREEN, () if len(gaps.devices) > 1 else ("device",)),
         len(gaps),
         searched,
-        empty=no_gaps(results),
+        empty=no_gaps(part),
         same_text=same_text,
         records=lambda order: records(pick(columns, FILE), order),
     )
 
 
-def no_gaps(results: Results) -> str:
+def no_gaps(part: Part) -> str:
     """Why there is no gap."""
-    if not has(results.trace, *DEVICE_WORK):
+    if not has(part.trace, *DEVICE_WORK):
         return "no gaps: the trace has no GPU events"
     return "no gaps: the GPU ran nothing here, never paused, or it is not known"
 

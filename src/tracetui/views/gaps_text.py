@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.idle.causes import CAUSES, Causes, CauseTotal, cause_totals, lead_in_causes
+from tracetui.analysis.idle.cpu_time import cpu_time_of
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, without_work_text
-from tracetui.analysis.results import Results
+from tracetui.analysis.idle.split import device_causes_of
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import NEVER, launch_times
 from tracetui.core.safe_text import plain
 from tracetui.core.units import duration, plural, share
@@ -52,7 +55,7 @@ class GapReport:
     name: str
     """The device's name, safe to show; "" if the trace does not have it."""
     first: int
-    """Index of its first gap in `Results.gaps`."""
+    """Index of its first gap in `gaps_of`."""
     rank: str = ""
     """Whose device it is, in a file merged from those of several ranks."""
 
@@ -68,21 +71,21 @@ class GapReport:
         return self.first + np.flatnonzero(self.gaps.duration >= minimum)
 
 
-def gap_report(results: Results) -> list[GapReport]:
+def gap_report(part: Part) -> list[GapReport]:
     """The gaps of every device; for a step, those within its window (see `summarize_steps`)."""
-    reports, first, devices = [], 0, results.gaps().devices
-    lead_ins = lead_in_causes(results.trace, devices, results.cpu_time()) if results.is_whole else {}
-    names = device_names(results.trace)
+    reports, first, devices = [], 0, gaps_of(part).devices
+    lead_ins = lead_in_causes(part.trace, devices, cpu_time_of(part)) if part.is_whole else {}
+    names = device_names(part.trace)
     events = np.array([found.event[0] for found in lead_ins.values()], dtype=np.int64)
-    unrecorded = launched_unrecorded(results.trace) if lead_ins else 0
-    early = dict(zip(lead_ins, launch_times(results.trace, events) == NEVER, strict=True))
-    for gaps, causes in zip(devices, results.device_causes(), strict=True):
+    unrecorded = launched_unrecorded(part.trace) if lead_ins else 0
+    early = dict(zip(lead_ins, launch_times(part.trace, events) == NEVER, strict=True))
+    for gaps, causes in zip(devices, device_causes_of(part), strict=True):
         lead_in = lead_ins.get(gaps.device)
         in_flight = bool(early.get(gaps.device))
         begun = np.array([gaps.first - gaps.lead_in]), np.array([gaps.first])
-        words = words_of(results, causes, gaps.start, gaps.end)
-        lead_in_words = words_of(results, lead_in, *begun) if lead_in is not None else {}
-        totals, trace = cause_totals(causes), results.trace
+        words = words_of(part, causes, gaps.start, gaps.end)
+        lead_in_words = words_of(part, lead_in, *begun) if lead_in is not None else {}
+        totals, trace = cause_totals(causes), part.trace
         called, rank = trace.device_called(gaps.device), trace.rank_of(gaps.device)
         name = names.get(gaps.device, "")
         reports.append(
@@ -109,13 +112,13 @@ def device_names(trace: Trace) -> dict[int, str]:
     return found
 
 
-def gaps_json(results: Results, minimum: int = 0) -> dict[str, Any]:
+def gaps_json(part: Part, minimum: int = 0) -> dict[str, Any]:
     """All gaps of at least `minimum` ns by time; sums are over all gaps."""
-    shown = pick(gap_columns(results), JSON)
+    shown = pick(gap_columns(part), JSON)
     return {
         "devices": [
             _device_json(report) | {"gaps": records(shown, report.rows(minimum))}
-            for report in gap_report(results)
+            for report in gap_report(part)
         ]
     }
 
@@ -169,12 +172,12 @@ def head_lines(report: GapReport, width: int) -> list[Line]:
     return paragraph(headline(report), width, "title") + below
 
 
-def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
+def gaps_lines(part: Part, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
     """For each device a headline, its idle time by cause, and its `limit` longest gaps (0: all)."""
     lines: list[Line] = []
-    table = gap_columns(results)
+    table = gap_columns(part)
     title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
-    for report in gap_report(results):
+    for report in gap_report(part):
         lines += [[]] if lines else []
         lines += head_lines(report, width)
         if causes := cause_lines(report, width):
@@ -186,19 +189,19 @@ def gaps_lines(results: Results, width: int, minimum: int = 0, limit: int = 20) 
             lines += [[], [(f"{title}: none", "head")]]
         if more:
             lines.append([(f"  and {plural(more, 'more gap')} (--limit 0 lists all)", "dim")])
-    return lines or paragraph(without_work_text(results.trace), width)
+    return lines or paragraph(without_work_text(part.trace), width)
 
 
-def gaps_markdown(results: Results, minimum: int = 0, limit: int = 20) -> str:
+def gaps_markdown(part: Part, minimum: int = 0, limit: int = 20) -> str:
     """The causes and longest gaps of each device as Markdown tables."""
     text = ""
-    shown = pick(gap_columns(results), TEXT)
-    for report in gap_report(results):
+    shown = pick(gap_columns(part), TEXT)
+    for report in gap_report(part):
         lead_in = lead_in_line(report)
         text += markdown.heading(headline(report)) + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
         text += "\n" + causes_markdown(report)
         text += "\n" + markdown_table(shown, report.longest(minimum, limit)[0]) + "\n"
-    return text or f"{markdown.cell(without_work_text(results.trace))}\n"
+    return text or f"{markdown.cell(without_work_text(part.trace))}\n"
 
 
 # Idle time by cause

@@ -14,7 +14,7 @@ MOST_WORDS = 6
 """No spelling of a term has more words."""
 
 if TYPE_CHECKING:
-    from tracetui.analysis.results import Results
+    from tracetui.analysis.part import Part
     from tracetui.views.explain import Explanation
 
 
@@ -59,12 +59,12 @@ def terms_of(explanation: Explanation) -> tuple[Term, ...]:
     return terms_in(explanation.title, *explanation.what, *explanation.why, *facts)
 
 
-def example(results: Results, term: Term) -> Example | None:
+def example(part: Part, term: Term) -> Example | None:
     """An example of a term in the whole trace, usually the longest; None if there is none.
 
     This may take as long as computing the gaps and their causes, so do not call it in the event loop.
     """
-    return term.find(results.whole) if term.find is not None and len(results.trace) else None
+    return term.find(part.whole) if term.find is not None and len(part.trace) else None
 
 
 @cache

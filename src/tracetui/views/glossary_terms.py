@@ -16,7 +16,7 @@ from tracetui.views.examples import Example, Find, decoded, first, gap, judged, 
 from tracetui.words.operators import is_view
 
 if TYPE_CHECKING:
-    from tracetui.analysis.results import Results
+    from tracetui.analysis.part import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -766,10 +766,10 @@ not known
 """
 
 
-def _view(results: Results) -> Example | None:
+def _view(part: Part) -> Example | None:
     """The longest view op."""
-    views = {name for name in results.trace.names if name.startswith("aten::") and is_view(name)}
-    return longest(Kind.CPU_OP, name=rf"^(?:{'|'.join(sorted(views))})$")(results) if views else None
+    views = {name for name in part.trace.names if name.startswith("aten::") and is_view(name)}
+    return longest(Kind.CPU_OP, name=rf"^(?:{'|'.join(sorted(views))})$")(part) if views else None
 
 
 _KERNEL = longest(Kind.KERNEL)

@@ -12,7 +12,9 @@ from typing import Any
 from msgspec import Struct
 
 from tracetui.analysis.idle.verdict import Verdict
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.copying import replace
 from tracetui.trace.answers import answer, keep_answer
 from tracetui.views.gap_words import words_of_all
@@ -41,28 +43,28 @@ class KeptOverview(Struct, frozen=True):
     overview: Overview
 
 
-def judged(results: Results) -> Iterator[Judged]:
+def judged(part: Part) -> Iterator[Judged]:
     """The verdict on a trace, then also its evidence."""
-    slices = len(results.trace)
-    found = answer(results.trace.reader.source, "judged", Judged)
+    slices = len(part.trace)
+    found = answer(part.trace.reader.source, "judged", Judged)
     if found is not None and found.slices == slices and _lead_there(found.evidence.values(), slices):
         yield found
         return
-    found = Judged(slices, results.verdict(), tuple(row.window_length for row in results.steps().rows))
+    found = Judged(slices, verdict_of(part), tuple(row.window_length for row in steps_of(part).rows))
     yield found
-    parts = [part.what for part in time_parts(found.verdict)]
-    found_there = {what: evidence(results, what) for what in parts}
-    found = replace(found, evidence=found_there, words=words_of_all(results))
+    parts = [piece.what for piece in time_parts(found.verdict)]
+    found_there = {what: evidence(part, what) for what in parts}
+    found = replace(found, evidence=found_there, words=words_of_all(part))
     yield found
-    keep_answer(results.trace.reader.source, "judged", found, Judged)
+    keep_answer(part.trace.reader.source, "judged", found, Judged)
 
 
-def kept_overviews(results: Results) -> Iterator[Overview]:
+def kept_overviews(part: Part) -> Iterator[Overview]:
     """Like `overviews`; of a whole trace the last one alone, if it was kept."""
-    if not results.is_whole:
-        yield from overviews(results)
+    if not part.is_whole:
+        yield from overviews(part)
         return
-    slices, source = len(results.trace), results.trace.reader.source
+    slices, source = len(part.trace), part.trace.reader.source
     kept = answer(source, "overview", KeptOverview)
     if kept is not None and kept.slices == slices:
         entries = [entry for block in kept.overview.blocks for entry in block.entries]
@@ -70,7 +72,7 @@ def kept_overviews(results: Results) -> Iterator[Overview]:
             yield kept.overview
             return
     last = None
-    for last in overviews(results):
+    for last in overviews(part):
         yield last
     if last is not None:
         keep_answer(source, "overview", KeptOverview(slices, last), KeptOverview)

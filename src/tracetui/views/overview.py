@@ -8,12 +8,18 @@ from itertools import islice
 
 import numpy as np
 
+from tracetui.analysis.calls.averages import averages_of
+from tracetui.analysis.calls.calls import calls_of
 from tracetui.analysis.calls.sums import sum_by, sum_into
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.verdict import OF_STEPS, busy_text
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import told_apart
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
+from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.analysis.select import distinct
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.copying import replace
 from tracetui.core.threads import PART, in_blocks
 from tracetui.core.units import duration, plural, share
@@ -86,51 +92,51 @@ class Overview:
         return tuple(block for block in (*self.left, *self.right) if block.entries)
 
 
-def overviews(results: Results) -> Iterator[Overview]:
+def overviews(part: Part) -> Iterator[Overview]:
     """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
-    verdict = results.verdict()
-    reason = unknown_events(results) or verdict.reason
-    found = Overview(reason, "", (_time(results), _notices(results)), (_devices(results), _steps(results)))
+    verdict = verdict_of(part)
+    reason = unknown_events(part) or verdict.reason
+    found = Overview(reason, "", (_time(part), _notices(part)), (_devices(part), _steps(part)))
     yield found
     time, notices = found.left
-    costs = _costs(results)
-    ops, kernels = _ops(results, costs), _kernels(results, costs)
-    results.forget("calls")
+    costs = _costs(part)
+    ops, kernels = _ops(part, costs), _kernels(part, costs)
+    part.forget(calls_of)
     first, second = (ops, kernels) if verdict.verdict in CPU_FIRST else (kernels, ops)
     found = replace(found, right=(first, second, *found.right))
     yield found
-    advice = next((f.advice for f in find_findings(results) if f.severity in WORTH_TRYING and f.advice), "")
-    found = replace(found, advice=advice, left=(time, _findings(results), notices))
+    advice = next((f.advice for f in find_findings(part) if f.severity in WORTH_TRYING and f.advice), "")
+    found = replace(found, advice=advice, left=(time, _findings(part), notices))
     yield found
-    if (kernels_with_peaks := _with_peaks(results, kernels)) != kernels:
+    if (kernels_with_peaks := _with_peaks(part, kernels)) != kernels:
         right = tuple(kernels_with_peaks if block is kernels else block for block in found.right)
         yield replace(found, right=right)
 
 
-def _time(results: Results) -> Block:
-    verdict, steps = results.verdict(), _count_steps(results)
-    words = words_of_all(results)
+def _time(part: Part) -> Block:
+    verdict, steps = verdict_of(part), _count_steps(part)
+    words = words_of_all(part)
     parts, each = time_parts(verdict, words), max(1, steps)
     total = verdict.cpu.span if verdict.cpu is not None else verdict.judged
-    small = [part for part in parts if part.share is not None and part.share < SMALL]
+    small = [piece for piece in parts if piece.share is not None and piece.share < SMALL]
     small = small if len(small) > 1 else []
 
-    def entry(name: str, time: int, part: float | None, style: str, text: str, target: Target) -> Entry:
-        numbers = (duration(time / each), share(part) if part is not None else "-")
-        return Entry(name, numbers, part, style if part is not None else "dim", text, target)
+    def entry(name: str, time: int, piece: float | None, style: str, text: str, target: Target) -> Entry:
+        numbers = (duration(time / each), share(piece) if piece is not None else "-")
+        return Entry(name, numbers, piece, style if piece is not None else "dim", text, target)
 
     entries = [
-        entry(part.what, part.duration, part.share, part.what, part.brief, evidence(results, part.what))
-        for part in parts
-        if part not in small
+        entry(piece.what, piece.duration, piece.share, piece.what, piece.brief, evidence(part, piece.what))
+        for piece in parts
+        if piece not in small
     ]
     if small:
-        time, part = sum(one.duration for one in small), sum(one.share or 0.0 for one in small)
+        time, piece = sum(one.duration for one in small), sum(one.share or 0.0 for one in small)
         names = ", ".join(one.what for one in small)
         at = sum(one.share is not None for one in parts) - len(small)
-        entries.insert(at, entry("other", time, part, small[0].what, names, evidence(results, small[0].what)))
+        entries.insert(at, entry("other", time, piece, small[0].what, names, evidence(part, small[0].what)))
     counts = " that count" if verdict.noticeably_left_out else ""
-    devices = len(results.gaps().devices)
+    devices = len(gaps_of(part).devices)
     together = f", {devices} GPUs together" if devices > 1 else ""
     if steps > 1:
         title, note = "Where a step's time goes", f"{duration(total / steps)}{counts}, mean of {steps:,}"
@@ -139,9 +145,9 @@ def _time(results: Results) -> Block:
     return Block("time", title, note + together, tuple(entries))
 
 
-def _count_steps(results: Results) -> int:
+def _count_steps(part: Part) -> int:
     """The number of steps, if they are what the verdict is about; else 0."""
-    return len(results.steps().rows) if results.is_whole and results.verdict().base == OF_STEPS else 0
+    return len(steps_of(part).rows) if part.is_whole and verdict_of(part).base == OF_STEPS else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,9 +162,9 @@ class _Costs:
     """"per step" or "in all"."""
 
 
-def _costs(results: Results) -> _Costs:
-    table, trace, steps = results.averages(), results.trace, _count_steps(results)
-    calls = results.calls()
+def _costs(part: Part) -> _Costs:
+    table, trace, steps = averages_of(part), part.trace, _count_steps(part)
+    calls = calls_of(part)
     # PyTorch's table counts marks of synchronization as GPU time: here the GPU's work is meant.
     marks = trace.kind[calls.device] == Kind.SYNC
     mine = marks & (calls.device_op >= 0)
@@ -173,13 +179,13 @@ def _costs(results: Results) -> _Costs:
         known = ~calls.removed & (row >= 0)
         device -= np.bincount(row[known], waits[known], minlength=len(table))
         return _Costs(cpu, np.maximum(device, 0), often, "in all")
-    low, high = np.array([row.window for row in results.steps().rows], dtype=np.int64).T
+    low, high = np.array([row.window for row in steps_of(part).rows], dtype=np.int64).T
 
     def within(slices: I64, times: Callable[[I64], Sequence[I64]]) -> list[F64]:
         """The sums of `times`, asked for by position in `slices`, over the slices of each row that begin, or
         were launched, in a step."""
 
-        def part(some: slice) -> list[I64]:  # in parts: whole columns would take a lot of memory
+        def piece(some: slice) -> list[I64]:  # in parts: whole columns would take a lot of memory
             at = slices[some]
             begun = trace.start[np.where(trace.launch[at] >= 0, trace.launch[at], at)]
             step = np.searchsorted(low, begun, side="right") - 1
@@ -187,7 +193,7 @@ def _costs(results: Results) -> _Costs:
             return [sum_by(table.row_of, at[mine], time, len(table)) for time in times(mine + some.start)]
 
         none = np.zeros(len(table), dtype=np.int64)
-        parts = in_blocks(max(1, len(slices)), part, PART)
+        parts = in_blocks(max(1, len(slices)), piece, PART)
         return [sum(each, start=none) / steps for each in zip(*parts, strict=True)]
 
     def on_cpu(at: I64) -> list[I64]:
@@ -203,29 +209,29 @@ def _costs(results: Results) -> _Costs:
     return _Costs(cpu, of_ops + device, often + events, "per step")
 
 
-def _devices(results: Results) -> Block:
+def _devices(part: Part) -> Block:
     """How busy each device was, where there are several."""
-    trace, devices, names = results.trace, results.gaps().devices, device_names(results.trace)
+    trace, devices, names = part.trace, gaps_of(part).devices, device_names(part.trace)
     busy = [(device, device.busy / device.span if device.span else 0.0) for device in devices]
     entries = tuple(
         Entry(
             trace.device_called(device.device),
-            (busy_text(part),),
-            part,
+            (busy_text(piece),),
+            piece,
             "compute",
             " ".join(filter(None, (trace.rank_of(device.device), names.get(device.device, "")))),
             Target("gaps", span=(device.first, device.last)),
         )
-        for device, part in busy
+        for device, piece in busy
     )
     return Block("devices", "GPUs", "busy between its first and last work", entries * (len(busy) > 1))
 
 
-def _steps(results: Results) -> Block:
-    steps = results.steps()
-    rows = steps_within(steps, results.scope).rows
+def _steps(part: Part) -> Block:
+    steps = steps_of(part)
+    rows = steps_within(steps, part.scope).rows
     longest = max((row.window_length for row in rows), default=0) or 1
-    verdict = results.verdict().verdict
+    verdict = verdict_of(part).verdict
     entries = [
         Entry(
             f"{row.label}{' !' if row.unusual else ''}",
@@ -249,17 +255,17 @@ def _steps(results: Results) -> Block:
     return Block("steps", "Steps", busy, tuple(entries) if len(rows) > 1 else ())
 
 
-def _notices(results: Results) -> Block:
+def _notices(part: Part) -> Block:
     def entry(level: str, text: str, count: int) -> Entry:
         often = f"{count:,} × " if count > 1 else ""
         return Entry(level, (), None, LEVEL_STYLE.get(level, ""), f"{often}{text}", Target("details"))
 
-    notices = results.trace.notices if results.is_whole else ()
+    notices = part.trace.notices if part.is_whole else ()
     return Block("file", "About the file", "", tuple(entry(n.level, n.text, n.count) for n in notices))
 
 
 def _top(
-    results: Results,
+    part: Part,
     rows: I64,
     values: F64,
     calls: F64,
@@ -269,9 +275,9 @@ def _top(
     by: str,
 ) -> tuple[Entry, ...]:
     """`values`, `calls`: of all rows, see `_Costs`; `by`: the column of the values."""
-    found, table = [], results.averages()
+    found, table = [], averages_of(part)
     for row, name in zip(rows.tolist(), names, strict=True):
-        of_row, _, what = instances(results, table, row, by)
+        of_row, _, what = instances(part, table, row, by)
         said = f"the most {what}" if what else "the longest"
         often = f"{calls[row]:,.0f}" if calls[row] == round(calls[row]) else f"{calls[row]:,.1f}"
         found.append(
@@ -291,55 +297,55 @@ def _top(
     return tuple(found)
 
 
-def _ops(results: Results, costs: _Costs) -> Block:
+def _ops(part: Part, costs: _Costs) -> Block:
     """The ops that cost most: of the CPU's time where the device waits for it, else of the device's."""
-    table = results.averages()
-    of_cpu = results.verdict().verdict in CPU_FIRST or not table.self_device.any()
+    table = averages_of(part)
+    of_cpu = verdict_of(part).verdict in CPU_FIRST or not table.self_device.any()
     values, on = (costs.self_cpu, ~table.device) if of_cpu else (costs.self_device, table.device)
     rows = np.flatnonzero((values > 0) & (table.first >= 0))
-    rows = rows[results.trace.kind[table.first[rows]] == Kind.CPU_OP]
+    rows = rows[part.trace.kind[table.first[rows]] == Kind.CPU_OP]
     rows = rows[np.argsort(-values[rows], kind="stable")][:TOP]
     what, by = ("self CPU", "self_cpu") if of_cpu else ("GPU time", "self_device")
     names = [table.names[row] for row in rows.tolist()]
     total = float(values[on & ~(table.annotation & table.device)].sum())
-    entries = _top(results, rows, values, costs.calls, total, names, "ops", by)
-    lanes = distinct(results.trace.lane[results.calls().cpu], len(results.trace.lanes)) if of_cpu else ()
+    entries = _top(part, rows, values, costs.calls, total, names, "ops", by)
+    lanes = distinct(part.trace.lane[calls_of(part).cpu], len(part.trace.lanes)) if of_cpu else ()
     on_all = ", all threads" if len(lanes) > 1 else ""
     return Block("ops", "Ops", f"{what}, of {duration(total)} {costs.said}{on_all}", entries)
 
 
-def _kernels(results: Results, costs: _Costs) -> Block:
+def _kernels(part: Part, costs: _Costs) -> Block:
     """The kernels and copies that took most of the device's time."""
-    table, trace = results.averages(), results.trace
+    table, trace = averages_of(part), part.trace
     rows = np.flatnonzero(table.device & ~table.annotation & (costs.self_device > 0) & (table.first >= 0))
     rows = rows[np.isin(trace.kind[table.first[rows]], DEVICE_WORK)]
     rows = rows[np.argsort(-costs.self_device[rows], kind="stable")]
     total, top = float(costs.self_device[rows].sum()), rows[:TOP]
     full = [table.names[row] for row in top.tolist()]
     names = told_apart([decode(name).short for name in full], full, [True] * len(full))
-    entries = _top(results, top, costs.self_device, costs.calls, total, names, "kernels", "")
+    entries = _top(part, top, costs.self_device, costs.calls, total, names, "kernels", "")
     return Block("kernels", "Kernels and copies", f"{duration(total)} {costs.said}", entries)
 
 
-def _with_peaks(results: Results, kernels: Block) -> Block:
+def _with_peaks(part: Part, kernels: Block) -> Block:
     """The same with the share of the device's peak that each kernel reaches, in FLOP/s or in bandwidth,
     whichever is larger, if that is known."""
-    reached = {row.name: row for row in results.efficiency().kernels}
-    trace, entries = results.trace, []
+    reached = {row.name: row for row in efficiency_of(part).kernels}
+    trace, entries = part.trace, []
     for entry in kernels.entries:
         row = reached.get(trace.name_of(entry.target.event)) if entry.target.event is not None else None
         shares = (row.compute_share, row.memory_share) if row is not None else ()
-        known = [part for part in shares if part is not None and part <= 1]
+        known = [piece for piece in shares if piece is not None and piece <= 1]
         entries.append(replace(entry, text=f"{share(max(known))} of peak" if known else ""))
     return replace(kernels, entries=tuple(entries))
 
 
-def _findings(results: Results) -> Block:
+def _findings(part: Part) -> Block:
     def entry(finding: Finding) -> Entry:
         target = Target("findings", event=finding.evidence[0], said=finding.title)
         return Entry(finding.severity, (), None, SEVERITY_STYLE[finding.severity], finding.title, target)
 
     # The verdict, and its reason above, say it already.
-    others = (finding for finding in find_findings(results) if finding.rule != "overhead_bound")
+    others = (finding for finding in find_findings(part) if finding.rule != "overhead_bound")
     found = tuple(entry(finding) for finding in islice(others, FINDINGS))
     return Block("findings", "Findings", "", found)

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import AT, CAUSES
+from tracetui.analysis.idle.cpu_verdict import cpu_work_of
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.kinds import is_communication
-from tracetui.analysis.idle.split import BUSY_PARTS, COLUMNS
+from tracetui.analysis.idle.split import BUSY_PARTS, COLUMNS, causes_of, split_of
 from tracetui.analysis.idle.verdict import PARTS, Verdict
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.analysis.select import named
+from tracetui.analysis.verdicts import judged_range
 from tracetui.core.units import duration
 from tracetui.trace.model import I64, Kind
 from tracetui.words.cause_words import CAUSE_TEXT, FOR_A_GPU, NO_OPS, OUTSIDE_BUT_OTHERS
@@ -113,30 +117,30 @@ class Target:
     event: int | None = None
     """A slice."""
     gap: int | None = None
-    """A gap of the whole trace, by its index in `Results.gaps`."""
+    """A gap of the whole trace, by its index in `gaps_of`."""
     span: tuple[int, int] | None = None
     """A stretch of the trace's time, ns."""
     said: str = ""
     """A message about it."""
 
 
-def evidence(results: Results, what: str) -> Target:
+def evidence(part: Part, what: str) -> Target:
     """The best example of a part of the time, by `TimePart.what`."""
-    if what in CAUSES and (gap := _longest_gap(results, what)) is not None:
+    if what in CAUSES and (gap := _longest_gap(part, what)) is not None:
         return Target("gaps", gap=gap, said="the longest such gap")
     if what in (*BUSY_PARTS, "ops", "outside ops"):
-        return _longest_event(results, what)
-    return _until_first_work(results, what) or Target("gaps" if what in CAUSES else "steps")
+        return _longest_event(part, what)
+    return _until_first_work(part, what) or Target("gaps" if what in CAUSES else "steps")
 
 
-def _until_first_work(results: Results, what: str) -> Target | None:
+def _until_first_work(part: Part, what: str) -> Target | None:
     """The time before the first work of a device: the lead-in, or where a cause has no gap elsewhere."""
-    low, _ = results.judged_range()
-    begun = [gaps.first for gaps in results.split().gaps]
+    low, _ = judged_range(part)
+    begun = [gaps.first for gaps in split_of(part).gaps]
     first = min((time for time in begun if time > low), default=None)
     if first is None:
         return None
-    spent = results.split().within(np.array([low]), np.array([first]))[begun.index(first), 0]
+    spent = split_of(part).within(np.array([low]), np.array([first]))[begun.index(first), 0]
     times = dict(zip(COLUMNS, spent.tolist(), strict=True))
     if what in CAUSES and not times[what]:
         return None
@@ -145,31 +149,31 @@ def _until_first_work(results: Results, what: str) -> Target | None:
     return Target("steps", span=(low, first), said=f"up to the GPU's first work: {told}")
 
 
-def _longest_gap(results: Results, cause: str) -> int | None:
+def _longest_gap(part: Part, cause: str) -> int | None:
     """The gap of the whole trace, of those that begin in the scope, with the most time of a cause: one that
     has it as its main cause, if any does."""
-    whole = results.whole
-    gaps, causes = whole.gaps(), whole.causes()
+    whole = part.whole
+    gaps, causes = gaps_of(whole), causes_of(whole)
     pieces = causes.pieces[:, AT[cause]]
-    low, high = results.judged_range()
+    low, high = judged_range(part)
     within = (gaps.start >= low) & (gaps.start < high) & (pieces > 0)
     mainly = within & (causes.cause == AT[cause])
     here = np.flatnonzero(mainly if mainly.any() else within)
     return int(here[np.argmax(pieces[here])]) if len(here) else None
 
 
-def _longest_event(results: Results, what: str) -> Target:
+def _longest_event(part: Part, what: str) -> Target:
     """The longest event of a part: work of a device, or an op of a trace of the CPU alone."""
-    trace, pane = results.trace, "ops"
-    if what in BUSY_PARTS and len(results.work()):
-        at, pane = results.work(), "kernels"
+    trace, pane = part.trace, "ops"
+    if what in BUSY_PARTS and len(device_work_of(part)):
+        at, pane = device_work_of(part), "kernels"
         talks = named(trace, is_communication)[trace.name[at]]
         copies = trace.kind[at] == Kind.MEMCPY
         at = at[{"communication": talks, "copies": copies}.get(what, ~talks & ~copies)]
     else:
-        cpu = results.cpu_work()
+        cpu = cpu_work_of(part)
         at = cpu.ops if cpu is not None else np.zeros(0, np.int64)
-        low, high = results.judged_range()
+        low, high = judged_range(part)
         at = at[(trace.start[at] >= low) & (trace.start[at] < high)]
     return Target(pane, event=_longest(trace.duration, at), said=f"the longest {LONGEST[what]}")
 

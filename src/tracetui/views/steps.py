@@ -11,7 +11,8 @@ import numpy as np
 
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.verdict import PARTS, busy_text
-from tracetui.analysis.steps.scope import Scope, StepTable
+from tracetui.analysis.part import Scope
+from tracetui.analysis.steps.scope import StepTable
 from tracetui.analysis.steps.steps import StepRow, Steps
 from tracetui.core.cells import fit
 from tracetui.core.copying import replace

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.calls.averages import Averages
-from tracetui.analysis.calls.launches import ShortKernels
+from tracetui.analysis.calls.averages import Averages, averages_of
+from tracetui.analysis.calls.launches import ShortKernels, short_kernels_of
 from tracetui.analysis.idle.causes import CauseTotal, cause_totals
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.verdict import busy_shares, busy_text, judge
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import told_apart
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.steps import Steps
+from tracetui.analysis.part import Part
+from tracetui.analysis.steps.steps import Steps, steps_of
+from tracetui.analysis.verdicts import earlier_share_of, judged_times_of, verdict_of
 from tracetui.core.cells import fit, wrap
 from tracetui.core.threads import threads_for, together
 from tracetui.core.units import capital, duration, plural, share
@@ -55,7 +58,7 @@ STEPS_KEPT = 5000
 class Summary:
     """The contents of a summary of a trace, or of a part of it."""
 
-    results: Results
+    part: Part
     file: str
     """The file's name, safe to show."""
     gaps: list[GapReport]
@@ -68,12 +71,12 @@ class Summary:
     idle_by_cause: list[CauseTotal]
 
 
-def summarize(results: Results) -> Summary:
+def summarize(part: Part) -> Summary:
     """Compute everything that the summary shows."""
-    trace = results.trace
-    at_once: list[Callable[[], object]] = [partial(find_findings, results), results.averages]
+    trace = part.trace
+    at_once: list[Callable[[], object]] = [partial(find_findings, part), partial(averages_of, part)]
     together(at_once, threads_for(len(trace)))
-    table, reports = results.averages(), gap_report(results)
+    table, reports = averages_of(part), gap_report(part)
     if reports:
         ranked = [int(i) for i in table.sorted_by("self_device_time_total")]
         top = [i for i in ranked if _is_work(trace, table, i) and table.self_device[i] > 0]
@@ -81,14 +84,14 @@ def summarize(results: Results) -> Summary:
         ranked = [int(i) for i in table.sorted_by("self_cpu_time_total") if table.self_cpu[i] > 0]
         top = [i for i in ranked if not table.names[i].startswith("ProfilerStep")]  # of no op
     return Summary(
-        results,
+        part,
         file_name(trace.info.path),
         reports,
-        steps_from(results.steps(), results.scope),
+        steps_from(steps_of(part), part.scope),
         table,
         top,
-        results.short_kernels(),
-        cause_totals(results.causes()),
+        short_kernels_of(part),
+        cause_totals(causes_of(part)),
     )
 
 
@@ -129,7 +132,7 @@ def _own(table: Averages, i: int) -> int:
 
 def metric(summary: Summary, name: str) -> float | None:
     """A share from 0 to 1, None if the trace does not show it. Raises KeyError if not one of `METRICS`."""
-    rows, verdict = summary.steps.rows, summary.results.verdict()
+    rows, verdict = summary.steps.rows, verdict_of(summary.part)
     if name == "busy":
         return verdict.busy_share
     if name == "step-busy":
@@ -137,11 +140,11 @@ def metric(summary: Summary, name: str) -> float | None:
             return verdict.busy_share
         return float(busy_shares(np.array([row.judged for row in rows])).min())
     if name == "device-busy":
-        times = (time for time in summary.results.judged_times() if time.any())
+        times = (time for time in judged_times_of(summary.part) if time.any())
         shares = (judge(time, None).busy_share for time in times)
         return min((part for part in shares if part is not None), default=None)
     if name == "overlap":
-        parts = (summary.steps.whole,) if summary.results.is_whole else rows
+        parts = (summary.steps.whole,) if summary.part.is_whole else rows
         talk = sum(r.communication for r in parts)
         return 1 - sum(r.exposed_communication for r in parts) / talk if talk else None
     raise KeyError(name)
@@ -149,12 +152,12 @@ def metric(summary: Summary, name: str) -> float | None:
 
 def summary_json(summary: Summary) -> dict[str, Any]:
     """The summary as JSON-ready values."""
-    trace, table, steps = summary.results.trace, summary.table, summary.steps
+    trace, table, steps = summary.part.trace, summary.table, summary.steps
     low, high = trace.span
     *rows, outside, whole = steps_json((*steps.rows, steps.outside, steps.whole))
     return {
         "file": summary.file,
-        "scope": summary.results.scope.label,
+        "scope": summary.part.scope.label,
         "events": trace.events,
         "slices": len(trace),
         "lanes": len(trace.lanes),
@@ -166,8 +169,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "warnings": [
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
         ],
-        **verdict_json(summary.results.verdict()),
-        "earlier_share": json_share(summary.results.earlier_share()),
+        **verdict_json(verdict_of(summary.part)),
+        "earlier_share": json_share(earlier_share_of(summary.part)),
         "idle_by_cause": causes_json(summary.idle_by_cause),
         "device_list": [
             {
@@ -197,13 +200,13 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         ],
         "self_cpu_us": us(table.total_self_cpu),
         "self_device_us": us(table.total_self_device),
-        "findings": findings_json(trace, find_findings(summary.results)),
+        "findings": findings_json(trace, find_findings(summary.part)),
         "short_kernels": {"events": summary.short.events, "of": summary.short.of},
     }
 
 
 def _title(summary: Summary) -> str:
-    trace = summary.results.trace
+    trace = summary.part.trace
     low, high = trace.span
     lanes = sum(1 for lane in trace.lanes if lane.last > lane.first)
     what = f"{plural(trace.events, 'event')}, {plural(len(trace), 'slice')} on {plural(lanes, 'lane')}"
@@ -212,25 +215,25 @@ def _title(summary: Summary) -> str:
 
 def _verdict(summary: Summary) -> tuple[str, str, str]:
     """(the verdict, its numbers, the reason)."""
-    verdict = summary.results.verdict()
+    verdict = verdict_of(summary.part)
     numbers = []
     if verdict.busy_share is not None:
-        who = "GPU" if len(summary.results.gaps().devices) < 2 else "GPUs"
+        who = "GPU" if len(gaps_of(summary.part).devices) < 2 else "GPUs"
         numbers.append(f"{who} busy {busy_text(verdict.busy_share)} {verdict.of()}")
     if verdict.launch_delay is not None:
         numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
-    reason = unknown_events(summary.results) or verdict.reason
+    reason = unknown_events(summary.part) or verdict.reason
     return verdict.verdict, ", ".join(numbers), reason
 
 
 def summary_lines(summary: Summary, width: int) -> list[Line]:
     """The summary in lines of at most `width` cells: the verdict first."""
     width = min(width, WIDEST)
-    results, trace = summary.results, summary.results.trace
+    part, trace = summary.part, summary.part.trace
     word, numbers, reason = _verdict(summary)
     lines: list[Line] = [
         *_beside((fit(summary.file, width), "title"), (_title(summary), "dim"), 2, width),
-        *([] if results.is_whole else [[(f"only {results.scope.label}", "warn")]]),
+        *([] if part.is_whole else [[(f"only {part.scope.label}", "warn")]]),
         [],
         *_beside((capital(word), VERDICT_STYLE[word]), (numbers, ""), 3, width),
         *paragraph(reason, min(width, 102), "dim", INDENT),
@@ -240,7 +243,7 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
         lines += [[], *head_lines(report, width)]
         if len(summary.gaps) > 1:
             lines += cause_lines(report, width)
-    if findings := find_findings(results):
+    if findings := find_findings(part):
         lines += [[], [("Findings", "head")], *finding_titles(findings, width, FINDINGS_SHOWN)]
     if summary.steps.rows:
         lines += [[], [("Steps", "head")], *steps_lines(summary.steps, width, STEPS_SHOWN)]
@@ -264,10 +267,10 @@ def _beside(first: Span, second: Span, apart: int, width: int) -> list[Line]:
 
 def _time(summary: Summary) -> tuple[str, tuple[TimePart, ...]]:
     """How the time that the verdict is about was spent, with a title. No rows without devices."""
-    verdict = summary.results.verdict()
+    verdict = verdict_of(summary.part)
     together = f" on {plural(len(summary.gaps), 'device')} together" if len(summary.gaps) > 1 else ""
     counts = " that count" if verdict.noticeably_left_out else ""
-    words = words_of_all(summary.results)
+    words = words_of_all(summary.part)
     title = f"Where the time goes: {duration(verdict.judged)} {verdict.base}{counts}{together}"
     return title, time_parts(verdict, words) if verdict.cpu is None else ()
 
@@ -323,7 +326,7 @@ def _top_names(summary: Summary) -> list[str]:
 
 def summary_markdown(summary: Summary) -> str:
     """The summary to paste into an issue or a chat."""
-    results, trace = summary.results, summary.results.trace
+    part, trace = summary.part, summary.part.trace
     word, numbers, reason = _verdict(summary)
     text = markdown.heading(summary.file, 2) + f"\n{markdown.cell(_title(summary))}\n\n"
     numbers = f": {numbers}" if numbers else ""
@@ -348,8 +351,8 @@ def summary_markdown(summary: Summary) -> str:
     if rows:
         text += "\n" + markdown.heading("Where the time goes", 3) + "\n"
         text += markdown.table(["Share", "Time", "Calls", "Name"], rows, ">>><")
-    if find_findings(results):
-        text += "\n" + markdown.heading("Findings", 3) + "\n" + findings_markdown(results)
+    if find_findings(part):
+        text += "\n" + markdown.heading("Findings", 3) + "\n" + findings_markdown(part)
     if trace.notices:
         text += "\n" + markdown.heading("About the file", 3) + "\n"
         text += "".join(f"- {n.level}: {n.count:,} x {markdown.cell(n.text)}\n" for n in trace.notices)

@@ -17,15 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.calls.calls import Calls, build_calls
+from tracetui.analysis.calls.calls import Calls, build_calls, calls_of
 from tracetui.analysis.calls.groups import GROUPS, group_labels
 from tracetui.analysis.calls.memory import MemoryUse, in_scope, memory_rows, outside
 from tracetui.analysis.calls.sums import sum_by, sum_into, tally
+from tracetui.analysis.part import WHOLE, Part, Scope, fact_of_trace
 from tracetui.analysis.select import named
-from tracetui.analysis.steps.scope import WHOLE, Scope, members
+from tracetui.analysis.steps.scope import members
 from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.memory import HOST, RECORD, Records
+from tracetui.trace.memory import HOST, RECORD, Records, memory_records
 from tracetui.trace.model import I32, I64, Bool
 
 
@@ -297,3 +298,27 @@ def memory_use(trace: Trace, calls: Calls, table: Averages, records: Records) ->
             column[orphan] = size[loose].sum()
             columns.append(column)
     return MemoryUse(*columns)
+
+
+def averages_of(part: Part, group: str = "name", python_functions: bool = False) -> Averages:
+    """The averages, by one of `GROUPS`."""
+
+    def make() -> Averages:
+        return averages(part.trace, part.scope, group=group, calls=calls_of(part, python_functions))
+
+    return part.cached((averages_of, group, python_functions), make)
+
+
+@fact_of_trace
+def memory_of(part: Part) -> Records | None:
+    """Allocations and frees; None if they were not recorded."""
+    return memory_records(part.trace)
+
+
+def memory_use_of(part: Part, group: str = "name", python_functions: bool = False) -> MemoryUse | None:
+    """The memory of each row of the averages; None if it was not recorded."""
+    records = memory_of(part)
+    if records is None:
+        return None
+    table = averages_of(part, group, python_functions)
+    return memory_use(part.trace, calls_of(part, python_functions), table, records)

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import first_marked
-from tracetui.analysis.results import Results
+from tracetui.analysis.calls.launches import launches_of
+from tracetui.analysis.device_work import work_time
+from tracetui.analysis.part import Part
+from tracetui.analysis.select import named
+from tracetui.analysis.steps.scope import slices_of
 from tracetui.trace import Kind
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
@@ -29,13 +33,13 @@ def is_node(name: str) -> bool:
     return name.startswith("autograd::engine::evaluate_function")
 
 
-def checked_for_nan(results: Results) -> I64:
+def checked_for_nan(part: Part) -> I64:
     """The ops with which autograd's anomaly mode looks at what every node of the backward pass returns."""
-    trace, test = results.trace, results.named("aten::_is_any_true".__eq__)
-    at = results.slices(Kind.CPU_OP, _CHECKS.__contains__)
+    trace, test = part.trace, named(part.trace, "aten::_is_any_true".__eq__)
+    at = slices_of(part, Kind.CPU_OP, _CHECKS.__contains__)
     node = trace.parent[at]
     inside = node >= 0
-    inside[inside] = results.named(is_node)[trace.name[node[inside]]]
+    inside[inside] = named(part.trace, is_node)[trace.name[node[inside]]]
     at, node = at[inside], node[inside]
     return at[np.isin(node, node[test[trace.name[at]]])]
 
@@ -60,11 +64,11 @@ class Recomputed:
     """Of its kernel and copy time."""
 
 
-def recomputed_ops(results: Results) -> Recomputed | None:
+def recomputed_ops(part: Part) -> Recomputed | None:
     """What the backward pass computes again; None where that is little."""
-    trace, launches = results.trace, results.launches()
-    at = results.slices(Kind.CPU_OP, _FORWARD.__contains__)
-    nodes_of = results.named(is_node)
+    trace, launches = part.trace, launches_of(part)
+    at = slices_of(part, Kind.CPU_OP, _FORWARD.__contains__)
+    nodes_of = named(part.trace, is_node)
     node = first_marked(trace, at, nodes_of[trace.name])
     at, node = at[node >= 0], node[node >= 0]
     names, calls = np.unique(trace.name[at], return_counts=True)
@@ -81,10 +85,10 @@ def recomputed_ops(results: Results) -> Recomputed | None:
         inside = union(start[mine], end[mine]).touching(begun[some], begun[some] + 1)
         event.append(launches.event[some[inside > 0]])
     spent, device = int((end - start).sum()), int(trace.duration[np.concatenate(event)].sum())
-    span = results.span[1] - results.span[0]
-    part, cpu = device / max(1, results.work_time), spent / max(1, span)
-    if max(part, cpu) < RECOMPUTED_SHARE:
+    span = part.span[1] - part.span[0]
+    fraction, cpu = device / max(1, work_time(part)), spent / max(1, span)
+    if max(fraction, cpu) < RECOMPUTED_SHARE:
         return None
     order = np.argsort(-calls, kind="stable")
     listed = [(int(names[i]), int(calls[i])) for i in order]
-    return Recomputed(at, listed, len(nodes), spent, device, cpu, part)
+    return Recomputed(at, listed, len(nodes), spent, device, cpu, fraction)

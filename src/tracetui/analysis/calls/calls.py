@@ -16,7 +16,8 @@ import numpy as np
 
 from tracetui.analysis.calls import sums
 from tracetui.analysis.calls.nesting import UNKNOWN, order_by_time, parents, top_of
-from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.calls.sums import sum_into, without_children
+from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import called
 from tracetui.core.columns import counted
 from tracetui.core.threads import in_blocks, threads_for, together
@@ -247,8 +248,8 @@ def _in_few_passes(tree: _Tree) -> _Merged:
 
     library: Any = sums.LIBRARY
     call(library.parents, thread, cpu, start, duration, apart, count, parent)
-    results = (removed, innermost, own, self_cpu, total)
-    call(library.merge, parent, cpu, name, duration, apart, count, *results)
+    part = (removed, innermost, own, self_cpu, total)
+    call(library.merge, parent, cpu, name, duration, apart, count, *part)
     return _Merged(parent, removed, innermost, self_cpu, total)
 
 
@@ -339,3 +340,21 @@ def _totals(parent: I64, own: I64) -> I64:
         np.add.at(further, parent[at], further[at])
         parent = np.where(parent >= 0, parent[parent], -1)
     return total + further - come
+
+
+def calls_of(part: Part, python_functions: bool = False) -> Calls:
+    """The tree of calls behind the averages."""
+    make = partial(build_calls, part.trace, python_functions)
+    return part.whole.cached((calls_of, python_functions), make)
+
+
+@fact_of_trace
+def own_time_of(part: Part) -> I64:
+    """Each slice's duration minus its children's, ns."""
+    return without_children(part.trace.parent, part.trace.duration)
+
+
+@fact_of_trace
+def self_time_of(part: Part) -> I64:
+    """The self time of every slice, ns: for a call, as the averages count it."""
+    return self_times(calls_of(part), own_time_of(part))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import called
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
@@ -22,18 +20,16 @@ def is_compiling(name: str) -> bool:
     return name.endswith(COMPILING)
 
 
-def compile_phases(results: Results) -> I64:
+@fact
+def compile_phases(part: Part) -> I64:
     """The phases of torch.compile at work, those that overlap the scope (slices)."""
-    return results.kept("compile phases", partial(_compile_phases, results))
-
-
-def compile_time(results: Results) -> Union:
-    """While they are."""
-    return results.kept("compile time", lambda: busy_union(results.trace, compile_phases(results)))
-
-
-def _compile_phases(results: Results) -> I64:
-    trace, (low, high) = results.trace, results.span
+    trace, (low, high) = part.trace, part.span
     at = called(trace, is_compiling)
     at = at[~trace.implausible[at]]
     return at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
+
+
+@fact
+def compile_time(part: Part) -> Union:
+    """While they are."""
+    return busy_union(part.trace, compile_phases(part))

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from tracetui.analysis.calls.sums import sum_into
-from tracetui.analysis.select import by_name, plausible
-from tracetui.analysis.steps.scope import Scope, members
+from tracetui.analysis.part import Part, Scope, fact
+from tracetui.analysis.select import by_name, distinct, plausible
+from tracetui.analysis.steps.scope import members
 from tracetui.core.columns import counted
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64, Bool
@@ -107,3 +108,29 @@ def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
     return ShortKernels(
         len(short), len(launches), short, texts, count[order], device_time[order], launch_time[order]
     )
+
+
+@fact
+def launches_of(part: Part) -> Launches:
+    """The launches of the part's device events."""
+    return find_launches(part.trace, part.scope)
+
+
+@fact
+def short_kernels_of(part: Part) -> ShortKernels:
+    """The events that took less time than their launch."""
+    return short_kernels(part.trace, launches_of(part))
+
+
+@fact
+def launch_calls_of(part: Part) -> I64:
+    """The calls that launched the part's device events, in order (slices)."""
+    return distinct(launches_of(part).launch, len(part.trace))
+
+
+@fact
+def launching_lanes_of(part: Part) -> Bool:
+    """Mask over ``trace.lanes``: the threads that made those calls."""
+    lanes = np.zeros(len(part.trace.lanes), dtype=np.bool_)
+    lanes[part.trace.lane[launch_calls_of(part)]] = True
+    return lanes

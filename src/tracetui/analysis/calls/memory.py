@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.calls.calls import Calls
-from tracetui.analysis.steps.scope import Scope
+from tracetui.analysis.part import Scope
 from tracetui.trace import Trace
 from tracetui.trace.memory import HOST, RECORD, Records, named_instants
 from tracetui.trace.model import I64, Bool

@@ -8,13 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import children_of, op_around
+from tracetui.analysis.calls.calls import own_time_of
 from tracetui.analysis.calls.compiling import COMPILED_GRAPH, COMPILED_REGION, compile_phases
+from tracetui.analysis.calls.launches import launching_lanes_of
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.idle.cpu_time import cpu_time_of
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import profilers_work
 from tracetui.analysis.names.kernel_names import short_name
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import by_name, is_op_name, plausible
+from tracetui.analysis.steps.scope import slices_of
+from tracetui.analysis.verdicts import judged_range
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 
@@ -42,21 +48,22 @@ class SlowCalls:
         return short_name(trace.name_of(int(self.at[0])), "cpu_op")
 
 
-def slow_calls_of(results: Results) -> tuple[SlowCalls, ...]:
+@fact
+def slow_calls_of(part: Part) -> tuple[SlowCalls, ...]:
     """The ops whose slow calls cost the one device idle time, most first; none for several devices."""
-    return results.kept("slow calls", lambda: tuple(_find(results)))
+    return tuple(_find(part))
 
 
-def _find(results: Results) -> Iterator[SlowCalls]:
-    trace, devices = results.trace, results.gaps().devices
+def _find(part: Part) -> Iterator[SlowCalls]:
+    trace, devices = part.trace, gaps_of(part).devices
     if len(devices) != 1:
         return
-    ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
-    at = _long(results, ops)
-    at = at[2 * results.own_time()[at] > trace.duration[at]]
-    at = at[results.launching_lanes()[trace.lane[at]] & ~np.isin(at, results.cpu_time().first)]
+    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    at = _long(part, ops)
+    at = at[2 * own_time_of(part)[at] > trace.duration[at]]
+    at = at[launching_lanes_of(part)[trace.lane[at]] & ~np.isin(at, cpu_time_of(part).first)]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
-    at = at[busy_union(trace, compile_phases(results)).within(start, end) == 0]
+    at = at[busy_union(trace, compile_phases(part)).within(start, end) == 0]
     child = children_of(trace, at)
     stretch = _longest_stretch(trace, at, child)
     at = at[(stretch >= SLOW_NS) & (2 * stretch > trace.duration[at])]
@@ -67,7 +74,7 @@ def _find(results: Results) -> Iterator[SlowCalls]:
     if not len(at):
         return
     names, which = by_name(trace, at)
-    spent = sum_into(which, _idle_alone(results, at, child), len(names))
+    spent = sum_into(which, _idle_alone(part, at, child), len(names))
     every = plausible(trace, Kind.CPU_OP)
     for i in np.argsort(-spent, kind="stable")[:MOST_OPS].tolist():
         mine = at[which == i]
@@ -77,41 +84,41 @@ def _find(results: Results) -> Iterator[SlowCalls]:
         yield SlowCalls(mine, len(calls_of(trace, ops, mine[0])), int(spent[i]))
 
 
-def called_once(results: Results) -> tuple[tuple[str, ...], int]:
+def called_once(part: Part) -> tuple[tuple[str, ...], int]:
     """(the ops that are called a single time, launch, and are slow by themselves, as they are shown; how long
     the one device is idle meanwhile, ns): whether they are slow only the first time nobody can tell."""
-    trace, devices = results.trace, results.gaps().devices
-    ops = results.slices(Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
-    at = _long(results, ops)
+    trace, devices = part.trace, gaps_of(part).devices
+    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    at = _long(part, ops)
     at = at[[len(calls_of(trace, ops, one)) == 1 for one in at]]
-    at = at[~np.isin(at, results.cpu_time().first)]
+    at = at[~np.isin(at, cpu_time_of(part).first)]
     child = children_of(trace, at)
     at = at[np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])]
     if len(devices) != 1 or not len(at):
         return (), 0
-    idle = _idle_alone(results, at, child[np.isin(trace.parent[child], at)])
+    idle = _idle_alone(part, at, child[np.isin(trace.parent[child], at)])
     order = np.argsort(-idle, kind="stable")[:2]
     if idle[order[0]] >= MOSTLY * idle.sum():
         order = order[:1]
     return tuple(short_name(trace.name_of(int(at[i])), "cpu_op") for i in order), int(idle[order].sum())
 
 
-def _long(results: Results, ops: I64) -> I64:
+def _long(part: Part, ops: I64) -> I64:
     """Of some ops those that take `SLOW_NS` and more by themselves, most of it not for the profiler."""
-    trace = results.trace
-    at = ops[results.own_time()[ops] >= SLOW_NS]
+    trace = part.trace
+    at = ops[own_time_of(part)[ops] >= SLOW_NS]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     return at[2 * busy_union(trace, profilers_work(trace)).within(start, end) <= trace.duration[at]]
 
 
-def _idle_alone(results: Results, at: I64, child: I64) -> I64:
+def _idle_alone(part: Part, at: I64, child: I64) -> I64:
     """How long the one device is idle in each of the slices `at` while none of their children runs, ns."""
-    trace, (low, high) = results.trace, results.judged_range()
+    trace, (low, high) = part.trace, judged_range(part)
 
     def idle_in(slices: I64) -> I64:
         begin = np.clip(trace.start[slices], low, high)
         over = np.clip(trace.start[slices] + trace.duration[slices], low, high)
-        idle: I64 = over - begin - results.gaps().devices[0].blocks.within(begin, over)
+        idle: I64 = over - begin - gaps_of(part).devices[0].blocks.within(begin, over)
         return idle
 
     inside = sum_into(np.searchsorted(at, trace.parent[child]), idle_in(child), len(at))

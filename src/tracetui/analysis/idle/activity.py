@@ -10,7 +10,10 @@ import numpy as np
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES, Causes
 from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.kernel_names import short_name
+from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import named, op_names
 from tracetui.core.columns import counted, repeated
 from tracetui.core.units import plural
@@ -141,3 +144,9 @@ def _text(trace: Trace, name: int, category: int, count: int, most: int, calls: 
         several = f"{plural(count, 'call' if calls else 'op')}{MOST}" if count > 1 else ""
         return f"{several}{short_name(trace.names[most], kind)}"
     return "outside ops" if host else "-"
+
+
+@fact
+def small_ops_of(part: Part) -> SmallOps:
+    """The small ops that fill gaps, in the order of `gaps_of`."""
+    return small_ops(part.trace, gaps_of(part).before, causes_of(part))

@@ -17,6 +17,7 @@ from tracetui.analysis.devices import device_of, work_of_devices
 from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.idle.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
+from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import named, op_names, plausible
 from tracetui.core.columns import repeated, unique
 from tracetui.trace import Kind, Trace
@@ -234,3 +235,9 @@ def _latency(trace: Trace, gaps: Sequence[DeviceGaps]) -> int:
     end = trace.start[launch] + trace.duration[launch]
     values = np.maximum(start + length - end, 0)[late]
     return min(int(np.median(values)), LONGEST_LATENCY_NS) if len(values) else LATENCY_NS
+
+
+@fact_of_trace
+def cpu_time_of(part: Part) -> CpuTime:
+    """What each launching thread was doing at any time."""
+    return CpuTime(part.trace)

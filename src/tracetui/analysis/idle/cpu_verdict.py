@@ -20,6 +20,7 @@ from tracetui.analysis.calls.ancestors import first_marked
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.gaps import elsewhere_text
 from tracetui.analysis.idle.verdict import OF_RECORDING, CpuTime, Verdict
+from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import named, op_names, plausible
 from tracetui.core.columns import counted, repeated, unique
 from tracetui.core.units import duration, plural, share
@@ -197,3 +198,9 @@ def _reason(time: CpuTime, base: str, recorded: str) -> str:
         calls, took = plural(time.top_calls, "call"), duration(time.top_self)
         text += f" The op with the most self time is {time.top}: {took} in {calls}."
     return text
+
+
+@fact_of_trace
+def cpu_work_of(part: Part) -> CpuWork | None:
+    """What the CPU did, in a trace of the CPU alone; None for others."""
+    return cpu_work(part.trace)

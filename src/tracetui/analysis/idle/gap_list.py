@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.idle.causes import CAUSES, Causes
-from tracetui.analysis.idle.gaps import DeviceGaps
+from tracetui.analysis.idle.gaps import DeviceGaps, clip, find_gaps
+from tracetui.analysis.part import Part, fact
+from tracetui.analysis.steps.scope import window_of
 from tracetui.core.columns import repeated
 from tracetui.trace.model import I64
 
@@ -64,3 +66,18 @@ def join_causes(parts: Sequence[Causes]) -> Causes:
     cause, step = _joined(parts, "cause").astype(np.int8), _joined(parts, "step").astype(np.int32)
     pieces = np.concatenate([np.zeros((0, len(CAUSES)), np.int64), *(part.pieces for part in parts)])
     return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
+
+
+@fact
+def gaps_of(part: Part) -> GapList:
+    """The gaps of every device, in one list; for a part of the trace, cut at its borders."""
+    if part.is_whole:
+        return list_gaps(find_gaps(part.trace))
+    return list_gaps([clip(device, *window_of(part)) for device in gaps_of(part.whole).devices])
+
+
+def busy_share_of(part: Part) -> float | None:
+    """Busy time of all devices over their spans; None without device events."""
+    devices = gaps_of(part).devices
+    span = sum(device.span for device in devices)
+    return sum(device.busy for device in devices) / span if span else None

@@ -13,11 +13,13 @@ import numpy as np
 
 from tracetui.analysis.calls.sums import LIBRARY
 from tracetui.analysis.devices import Devices, side_by_side
+from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import called
+from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.copying import replace
 from tracetui.core.units import duration, plural, verb
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
-from tracetui.trace.intervals import Union, union_of
+from tracetui.trace.intervals import Union, all_of, union_of
 from tracetui.trace.model import I64, Lane
 from tracetui.trace.unknown import (
     CLOCKS_NS,
@@ -258,3 +260,16 @@ def busy_blocks(start: I64, duration: I64, at: I64) -> tuple[Union, I64, I64]:
     starts, ends = begin[opened], reach[over]
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)])
     return Union(starts, ends, before), at[furthest[over]], at[opened]
+
+
+@fact
+def lane_calls_of(part: Part) -> dict[int, Union]:
+    """For the lanes that have any, when each was in an op or a runtime call."""
+    first = np.array([lane.first for lane in part.trace.lanes] + [len(part.trace)])
+    found: dict[int, list[Union]] = {}
+    for kind in (Kind.CPU_OP, Kind.RUNTIME):
+        at = slices_of(part, kind)
+        places = np.searchsorted(at, first)
+        for lane in np.flatnonzero(np.diff(places)).tolist():
+            found.setdefault(lane, []).append(busy_union(part.trace, at[places[lane] : places[lane + 1]]))
+    return {lane: all_of(found[lane]) for lane in sorted(found)}

@@ -11,15 +11,20 @@ import numpy as np
 
 from tracetui.analysis.calls.ancestors import any_inside, op_around
 from tracetui.analysis.calls.compiling import compile_time
+from tracetui.analysis.calls.launches import launching_lanes_of
 from tracetui.analysis.calls.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, Causes
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
-from tracetui.analysis.idle.split import BUSY, CAUSED
+from tracetui.analysis.idle.split import BUSY, CAUSED, device_causes_of, split_of
 from tracetui.analysis.names.kernel_names import short_name
-from tracetui.analysis.results import Results
-from tracetui.analysis.select import METADATA_OPS, by_name, is_op_name, largest
+from tracetui.analysis.part import Part, fact
+from tracetui.analysis.select import METADATA_OPS, by_name, is_op_name, largest, named
 from tracetui.analysis.steps.loading import loading_time
+from tracetui.analysis.steps.scope import slices_of, step_table_of
+from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Kind
 
@@ -47,7 +52,7 @@ _COMPUTES = re.compile(
 class IdleDevice:
     """How much a device was used in the time that the verdict is about."""
 
-    results: Results
+    part: Part
     place: int
     """Which of the devices it is."""
     gaps: DeviceGaps
@@ -64,29 +69,29 @@ class IdleDevice:
     @cached_property
     def evidence(self) -> tuple[int, ...]:
         """The slices that ended the longest stretches, longest first."""
-        (start, end, event), (low, high) = self.stretches, self.results.judged_range()
+        (start, end, event), (low, high) = self.stretches, judged_range(self.part)
         length = np.minimum(end, high) - np.maximum(start, low)
         length[event < 0] = 0
         longest = largest(length, 5)
         ended_by = event[longest[length[longest] > 0]]
-        ended_by = ended_by if len(ended_by) else self.results.work()[-1:]  # nothing ran after it
+        ended_by = ended_by if len(ended_by) else device_work_of(self.part)[-1:]  # nothing ran after it
         return tuple(dict.fromkeys(ended_by.tolist()))
 
     @cached_property
     def loading(self) -> int:
         """The idle time while the program waited for a `DataLoader`, in ns."""
-        return self.during(loading_time(self.results))
+        return self.during(loading_time(self.part))
 
     @cached_property
     def compiling(self) -> int:
         """The idle time while torch.compile compiled, in ns."""
-        return self.during(compile_time(self.results))
+        return self.during(compile_time(self.part))
 
     @cached_property
     def counts(self) -> tuple[int, int]:
         """(start, end) of what is judged, without the lead-in where that is left out, ns."""
-        low, high = self.results.judged_range()
-        without_lead_in = "lead-in" in dict(self.results.verdict().left_out)
+        low, high = judged_range(self.part)
+        without_lead_in = "lead-in" in dict(verdict_of(self.part).left_out)
         return max(low, self.gaps.first) if without_lead_in else low, high
 
     def during(self, of: Union) -> int:
@@ -100,7 +105,7 @@ class IdleDevice:
     @cached_property
     def longest_length(self) -> int:
         """The longest gap, ns; 0 where there are few."""
-        low, high = self.results.judged_range()
+        low, high = judged_range(self.part)
         counts = (self.scoped.start >= low) & (self.scoped.end <= high)
         counts &= ~self.why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
         return int(self.scoped.duration[counts].max()) if counts.sum() >= SEVERAL_GAPS else 0
@@ -109,12 +114,12 @@ class IdleDevice:
     def within(self) -> tuple[str, int]:
         """The annotation or function of Python in which the CPU was for most of `host`, as it ran little
         else, "" for none; and for how long."""
-        return _within(self.results, self)
+        return _within(self.part, self)
 
     @cached_property
     def on_cpu(self) -> tuple[str, int, int]:
         """The ops that work on the CPU for much of `dispatch`, "" for none; for how long; their calls."""
-        return _on_cpu(self.results, self.gaps, self.dispatch)
+        return _on_cpu(self.part, self.gaps, self.dispatch)
 
     @property
     def pauses(self) -> I64:
@@ -163,27 +168,28 @@ class IdleDevice:
         return {"busy_share": self.busy_share, "idle_ns": float(self.idle), "span_busy_share": whole}
 
 
-def idle_devices(results: Results) -> tuple[IdleDevice, ...]:
+@fact
+def idle_devices(part: Part) -> tuple[IdleDevice, ...]:
     """The devices that ran anything, with why they did not all the time."""
-    return results.kept("idle", lambda: tuple(_look_at_idle(results)))
+    return tuple(_look_at_idle(part))
 
 
-def _look_at_idle(results: Results) -> Iterator[IdleDevice]:
+def _look_at_idle(part: Part) -> Iterator[IdleDevice]:
     left_out = [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]
-    split, times = results.split(), results.judged_times()
+    split, times = split_of(part), judged_times_of(part)
     idle = times[:, CAUSED].copy()
     idle[:, left_out] = 0
     busy = times[:, BUSY]
-    scoped, why = results.gaps().devices, results.device_causes()
+    scoped, why = gaps_of(part).devices, device_causes_of(part)
     for i in np.flatnonzero(busy.any(1) & idle.any(1)).tolist():
         stretches, spent = split.stretches(i), int(busy[i].sum())
-        yield IdleDevice(results, i, split.gaps[i], scoped[i], why[i], stretches, spent, idle[i])
+        yield IdleDevice(part, i, split.gaps[i], scoped[i], why[i], stretches, spent, idle[i])
 
 
-def _within(results: Results, idle: IdleDevice) -> tuple[str, int]:
+def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     """The annotations, or functions of Python, of one name that are most of `host`, and how long the device
     was idle in them for reasons of the program."""
-    trace, host, at = results.trace, idle.why.pieces[:, CAUSES.index("host")], idle.why.activity
+    trace, host, at = part.trace, idle.why.pieces[:, CAUSES.index("host")], idle.why.activity
     # Those that are little else: not what is around all of a step.
     known = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.PYTHON))
     mine = (at >= 0) & known & (2 * host > trace.duration[at])
@@ -192,10 +198,10 @@ def _within(results: Results, idle: IdleDevice) -> tuple[str, int]:
         return "", 0
     top = int(names[np.argmax(sum_into(which, host[mine], len(names)))])
     kind = Kind(int(trace.kind[at[mine][trace.name[at[mine]] == top][0]]))
-    name, of_name = trace.names[top], results.slices(kind, trace.names[top].__eq__)
+    name, of_name = trace.names[top], slices_of(part, kind, trace.names[top].__eq__)
     inside = busy_union(trace, of_name)
     begin, end = (np.clip(time, *idle.counts) for time in (inside.start, inside.end))
-    spent = results.split().idle_of(idle.place, begin, end)
+    spent = split_of(part).idle_of(idle.place, begin, end)
     spent[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
     time = int(spent.sum())
     told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
@@ -203,17 +209,17 @@ def _within(results: Results, idle: IdleDevice) -> tuple[str, int]:
     return (short_name(name, category), time) if told else ("", 0)
 
 
-def _on_cpu(results: Results, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int]:
+def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int]:
     """(the ops that run for much of `dispatch` ns in which a device is idle, without a call of the runtime;
     for how long; how many calls). Of short ops that may compute nothing the time is PyTorch's own."""
     if not dispatch:
         return "", 0, 0
-    trace, (low, high) = results.trace, results.judged_range()
-    at = results.slices(Kind.CPU_OP, _may_compute)
-    computes = results.named(lambda name: _COMPUTES.fullmatch(name) is not None)
+    trace, (low, high) = part.trace, judged_range(part)
+    at = slices_of(part, Kind.CPU_OP, _may_compute)
+    computes = named(part.trace, lambda name: _COMPUTES.fullmatch(name) is not None)
     at = at[(trace.duration[at] >= LONG_NS) | computes[trace.name[at]]]
-    at = at[results.launching_lanes()[trace.lane[at]]]
-    calls = results.slices(Kind.RUNTIME, lambda _: True)
+    at = at[launching_lanes_of(part)[trace.lane[at]]]
+    calls = slices_of(part, Kind.RUNTIME, lambda _: True)
     at = at[~any_inside(trace, calls, at)]
     mine = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1
     mine[at] = True
@@ -237,22 +243,22 @@ def _may_compute(name: str) -> bool:
     return is_op_name(name) and name not in METADATA_OPS and not _COMPUTES_NOTHING.match(name)
 
 
-def long_calls(results: Results, idle: IdleDevice) -> tuple[SlowCalls, ...]:
+def long_calls(part: Part, idle: IdleDevice) -> tuple[SlowCalls, ...]:
     """The long calls of one op or two that are most of `dispatch`, where that is the main cause."""
-    slow = slow_calls_of(results)[:2] if idle.main == "dispatch" else ()
+    slow = slow_calls_of(part)[:2] if idle.main == "dispatch" else ()
     if slow and 2 * slow[0].idle > idle.dispatch:
         return slow[:1]
     return slow if 2 * sum(each.idle for each in slow) > idle.dispatch else ()
 
 
-def first_call(results: Results, idle: IdleDevice) -> tuple[tuple[str, ...], int] | None:
+def first_call(part: Part, idle: IdleDevice) -> tuple[tuple[str, ...], int] | None:
     """`called_once`, where that is most of `dispatch`, and this the main cause."""
-    once = called_once(results) if idle.main == "dispatch" else ((), 0)
+    once = called_once(part) if idle.main == "dispatch" else ((), 0)
     return once if 2 * once[1] > idle.dispatch else None
 
 
-def idle_after_all_work(results: Results, idle: IdleDevice) -> int:
+def idle_after_all_work(part: Part, idle: IdleDevice) -> int:
     """How long a device is idle after its last event, of a trace without steps, ns."""
-    if not results.is_whole or len(results.step_table()):
+    if not part.is_whole or len(step_table_of(part)):
         return 0
-    return max(0, results.judged_range()[1] - idle.gaps.last)
+    return max(0, judged_range(part)[1] - idle.gaps.last)

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.analysis.calls.launches import Launches, find_launches
+from tracetui.analysis.calls.launches import Launches, find_launches, launches_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.devices import Devices, side_by_side
 from tracetui.analysis.names.communication import is_communication as is_communication
+from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import distinct
-from tracetui.analysis.steps.scope import StepTable, launch_times, step_of
+from tracetui.analysis.steps.scope import StepTable, launch_times, step_of, step_table_of
 from tracetui.core.columns import counted, repeated
 from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
@@ -169,3 +170,9 @@ def _own_parts(start: I64, end: I64) -> tuple[I64, I64]:
     low = start.copy()
     low[1:] = np.maximum(start[1:], reach[:-1])
     return low, np.maximum(end, low)
+
+
+@fact_of_trace
+def time_by_kind_of(part: Part) -> TimeByKind:
+    """The time of each kind of device work by step, and over the whole trace."""
+    return time_by_kind(part.trace, step_table_of(part), launches_of(part))

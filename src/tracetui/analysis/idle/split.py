@@ -13,13 +13,14 @@ import numpy as np
 
 from tracetui.analysis.devices import Devices, side_by_side, work_of_devices
 from tracetui.analysis.idle.causes import AT, CAUSES, NOT_THE_PROGRAMS, Causes, IdleTime
-from tracetui.analysis.idle.cpu_time import CpuTime
+from tracetui.analysis.idle.cpu_time import CpuTime, cpu_time_of
 from tracetui.analysis.idle.exposed_time import host_copies
-from tracetui.analysis.idle.gap_list import GapList, join_causes
+from tracetui.analysis.idle.gap_list import GapList, gaps_of, join_causes
 from tracetui.analysis.idle.gaps import DeviceGaps, find_gaps
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.idle.parts import BUSY_PARTS as BUSY_PARTS
-from tracetui.analysis.steps.scope import NEVER, StepTable, launch_times
+from tracetui.analysis.part import Part, fact, fact_of_trace
+from tracetui.analysis.steps.scope import NEVER, StepTable, launch_times, step_table_of
 from tracetui.core.columns import repeated
 from tracetui.core.threads import threads_for, together
 from tracetui.trace import Kind, Trace
@@ -359,3 +360,25 @@ class DeviceTimes:
         at = np.searchsorted(self._busy.end, low + shift, side="right")
         begun = np.append(self._busy.start, _NEVER_AGAIN)[at] - shift
         return np.where(begun < high, np.maximum(begun - low, 0), 0)
+
+
+@fact_of_trace
+def split_of(part: Part) -> Split:
+    """The time of each device over the whole recording: what it did, and why it stood idle."""
+    return Split(part.trace, gaps_of(part).devices, cpu_time_of(part))
+
+
+@fact
+def causes_of(part: Part) -> Causes:
+    """The causes of all gaps, in the order of `gaps_of`."""
+    return split_of(part).causes(gaps_of(part), step_table_of(part))
+
+
+@fact
+def device_causes_of(part: Part) -> tuple[Causes, ...]:
+    """The same, device by device."""
+    found, first = [], 0
+    for device in gaps_of(part).devices:
+        found.append(causes_of(part).part(slice(first, first + len(device))))
+        first += len(device)
+    return tuple(found)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import first_marked
-from tracetui.analysis.device_work import decoded_names, device_work, op_behind
+from tracetui.analysis.device_work import decoded_names, device_work, device_work_of, op_behind
 from tracetui.analysis.names.model import KernelName
+from tracetui.analysis.part import Part, fact
 from tracetui.analysis.rates.flops import Work, counted, work_of
 from tracetui.analysis.rates.peaks import Peak, find_peak
 from tracetui.analysis.select import named
@@ -276,3 +277,9 @@ def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
             key = (int(trace.name[op]), work.shape, work.dtype)
             by_op.setdefault(key, _Sum(work, None)).add(work, int(trace.duration[op]), op)
     return EfficiencyTable(_rows(trace, by_op.values(), None), (), True, len(chosen) < len(at), None, "")
+
+
+@fact
+def efficiency_of(part: Part) -> EfficiencyTable:
+    """Achieved rates of operators and kernels."""
+    return efficiency(part.trace, None if part.is_whole else device_work_of(part))

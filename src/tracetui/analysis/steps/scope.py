@@ -8,11 +8,14 @@ outside all steps add up to the whole trace.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
+from tracetui.analysis.devices import work_of_devices
+from tracetui.analysis.part import NO_STEP, Part, Scope, fact_of_trace
 from tracetui.analysis.select import called
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
@@ -20,12 +23,11 @@ from tracetui.core.safe_text import plain
 from tracetui.core.units import instant
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool, kept_by_trace
-from tracetui.trace.unknown import captures, launched_unrecorded, launches_by_time
+from tracetui.trace.unknown import captures, idle_known, launched_unrecorded, launches_by_time
 
 if TYPE_CHECKING:
     from tracetui.analysis.steps.step_sources import Found
 
-NO_STEP = -1
 UNFINISHED = 0.1
 """If more launches of the first or last steps than this led to nothing in the trace, no device was recorded
 then."""
@@ -33,21 +35,6 @@ NEVER = np.iinfo(np.int64).min
 """Earlier than all other times: stands for a launch from before the recording."""
 
 
-class Scope(Struct, frozen=True):
-    """A range of time [start, end) in ns. `by_launch`: device events belong where their launch is."""
-
-    kind: str
-    """One of "whole", "step", "range", "viewport"."""
-    start: int = 0
-    end: int = 0
-    label: str = "whole trace"
-    """Ready to show."""
-    by_launch: bool = False
-    step: int = NO_STEP
-    """Index into the trace's steps, for kind "step"."""
-
-
-WHOLE = Scope("whole")
 _IS_WORK = np.isin(np.arange(len(Kind)), DEVICE_WORK)
 """By kind."""
 
@@ -277,3 +264,59 @@ def members(trace: Trace, scope: Scope | None, at: I64) -> Bool:
         return np.ones(len(at), dtype=np.bool_)
     time = launch_times(trace, at) if scope.by_launch else trace.start[at]
     return np.asarray((time >= scope.start) & (time < scope.end), dtype=np.bool_)
+
+
+@fact_of_trace
+def step_table_of(part: Part) -> StepTable:
+    """Where the trace's steps are."""
+    return find_steps(part.trace)
+
+
+@fact_of_trace
+def step_windows_of(part: Part) -> tuple[I64, I64]:
+    """(starts, ends) of the windows of all steps, in ns."""
+    return step_windows(part.trace, step_table_of(part))
+
+
+def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
+    """(starts, ends) of each step's window, in ns: until the next step starts. The last one lasts until its
+    end on the CPU or, if later, until the end of the device work that it launched, if it is known when that
+    ran."""
+    start = steps.start.copy()
+    if not len(steps):
+        return start, start.copy()
+    work = work_of_devices(trace).values() if idle_known(trace) else ()
+    at = np.concatenate([np.zeros(0, np.int64), *work])
+    over = trace.start[at] + trace.duration[at]
+    late = over > steps.end[-1]
+    launched = launch_times(trace, at[late])
+    mine = (launched >= steps.start[-1]) & (launched < steps.end[-1])
+    return start, np.append(start[1:], over[late][mine].max(initial=int(steps.end[-1])))
+
+
+def window_of(part: Part) -> tuple[int, int]:
+    """(start, end) of the part on the wall clock, in ns: a step's window lasts until the next step."""
+    if part.scope.kind != "step":
+        return part.span
+    low, high = step_windows_of(part)
+    return int(low[part.scope.step]), int(high[part.scope.step])
+
+
+def step_at(part: Part, time: int, event: int | None = None) -> Scope | None:
+    """The step that an event belongs to or, without an event, the step that a time is in."""
+    table = step_table_of(part)
+    times = np.array([time]) if event is None else launch_times(part.trace, np.array([event]))
+    i = int(step_of(table, times)[0])
+    return table.scope(i) if i >= 0 else None
+
+
+def slices_of(part: Part, kind: Kind, wanted: Callable[[str], bool] | None = None) -> I64:
+    """The part's plausible slices of a kind, with a wanted name: read-only."""
+    at = called(part.trace, wanted or (lambda _: True), kind)
+    return at if part.is_whole else at[members(part.trace, part.scope, at)]
+
+
+def is_analysable(part: Part) -> bool:
+    """Whether the part has anything for the rules: ops, annotations, launches, device work."""
+    kinds = part.trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, *DEVICE_WORK)
+    return bool(members(part.trace, part.scope, np.flatnonzero(kinds)).any())

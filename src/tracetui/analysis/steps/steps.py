@@ -20,20 +20,19 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.idle.causes import CAUSES, CauseTotal, cause_table
 from tracetui.analysis.idle.cpu_verdict import cpu_work
 from tracetui.analysis.idle.gaps import without_work_text
-from tracetui.analysis.idle.kinds import TimeByKind, time_by_kind
-from tracetui.analysis.idle.split import BUSY, COLUMNS, IDLE, Split
+from tracetui.analysis.idle.kinds import TimeByKind, time_by_kind, time_by_kind_of
+from tracetui.analysis.idle.split import BUSY, COLUMNS, IDLE, Split, split_of
 from tracetui.analysis.idle.verdict import OF_RECORDING, OF_STEP, CpuTime, Verdict, judge
-from tracetui.analysis.steps.scope import NO_STEP, StepTable, find_steps, launch_times
+from tracetui.analysis.part import NO_STEP, Part, fact_of_trace
+from tracetui.analysis.steps.scope import StepTable, find_steps, step_windows, step_windows_of
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
 from tracetui.core.threads import no_collections, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
-from tracetui.trace.unknown import idle_known
 
 OF_KINDS = (
     "compute", "communication", "exposed_communication", "copy", "exposed_copy", "set",
@@ -139,22 +138,6 @@ class Steps:
     rows: tuple[StepRow, ...]
     outside: StepRow
     whole: StepRow
-
-
-def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
-    """(starts, ends) of each step's window, in ns: until the next step starts. The last one lasts until its
-    end on the CPU or, if later, until the end of the device work that it launched, if it is known when that
-    ran."""
-    start = steps.start.copy()
-    if not len(steps):
-        return start, start.copy()
-    work = work_of_devices(trace).values() if idle_known(trace) else ()
-    at = np.concatenate([np.zeros(0, np.int64), *work])
-    over = trace.start[at] + trace.duration[at]
-    late = over > steps.end[-1]
-    launched = launch_times(trace, at[late])
-    mine = (launched >= steps.start[-1]) & (launched < steps.end[-1])
-    return start, np.append(start[1:], over[late][mine].max(initial=int(steps.end[-1])))
 
 
 def summarize_steps(
@@ -279,3 +262,11 @@ def unusual_lengths(length: I64) -> Bool:
     away = np.abs(length - middle)
     # 1.4826 times the median deviation estimates the standard deviation and is robust to outliers.
     return np.asarray(away > np.maximum(0.5 * middle, 3 * 1.4826 * float(np.median(away))), dtype=np.bool_)
+
+
+@fact_of_trace
+def steps_of(part: Part) -> Steps:
+    """All steps of the trace, everything outside them, and the whole."""
+    return summarize_steps(
+        part.trace, split=split_of(part), kinds=time_by_kind_of(part), windows=step_windows_of(part)
+    )

@@ -211,7 +211,7 @@ def _wait(seconds: float, news: News) -> Generator[News, None, None]:
 
 def _meanwhile(news: News, call: Callable[[], _T], seconds: float) -> Generator[News, None, _T]:
     """The result of `call`, which runs in a thread; if this is closed, the thread is left alone."""
-    results: queue.SimpleQueue[Callable[[], _T]] = queue.SimpleQueue()
+    part: queue.SimpleQueue[Callable[[], _T]] = queue.SimpleQueue()
 
     def work() -> None:
         try:
@@ -222,15 +222,15 @@ def _meanwhile(news: News, call: Callable[[], _T], seconds: float) -> Generator[
             def fail() -> _T:
                 raise failure
 
-            results.put(fail)
+            part.put(fail)
         else:
-            results.put(lambda: value)
+            part.put(lambda: value)
 
     threading.Thread(target=work, name="ask server", daemon=True).start()
     end = time.monotonic() + seconds + TICK
     while time.monotonic() < end:
         try:
-            result = results.get(timeout=TICK)
+            result = part.get(timeout=TICK)
         except queue.Empty:
             yield news
         else:

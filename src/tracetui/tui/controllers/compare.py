@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.session.compared import Compared
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.panes import PaneKeys
@@ -30,13 +31,15 @@ class CompareKeys:
 
     def compare(self) -> None:
         """Compare the two in a thread, then show what was found."""
+        from tracetui.analysis.steps.steps import steps_of
+
         if not self.comparing:
             return
         recordings = self.host.walk.recordings
 
         def work() -> None:
             found = self.comparing.work_out()
-            lengths = [[row.window_length for row in one.results.steps().rows] for one in recordings]
+            lengths = [[row.window_length for row in steps_of(one.whole).rows] for one in recordings]
             self.host.from_thread(self._show, found, lengths)
 
         self.line.say("comparing A and B …")
@@ -140,8 +143,8 @@ class CompareKeys:
         step = pane.step()
         if step is None:
             self.host.say("choose a step: this line is not one")
-        elif len(pane.results.step_table()) < 2:
+        elif len(step_table_of(pane.whole)) < 2:
             self.host.say("there is only one step: nothing to compare it with")
         else:
-            sheet = StepScreen(pane.results, step, self.host.walk)
+            sheet = StepScreen(pane.whole, step, self.host.walk)
             self.host.screen.app.push_screen(sheet, self.host.jump_if)

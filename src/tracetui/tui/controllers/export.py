@@ -62,15 +62,18 @@ class ExportKeys:
         self.host.say(message)
 
     def action_copy(self) -> None:
+        from tracetui.analysis.calls.averages import memory_of
+        from tracetui.analysis.calls.calls import self_time_of
+
         event, trace = self.host.walk.selected, self.host.trace
         if event is None:
             self.host.say("select an event first")
             return
         from tracetui.views.event import event_facts
 
-        results = self.host.session.active.results
-        memory = results.memory() if results.ready("memory") else None
-        facts = event_facts(trace, event, trace.args(event), memory, results.self_time())
+        part = self.host.session.active.whole
+        memory = memory_of(part) if part.knows(memory_of) else None
+        facts = event_facts(trace, event, trace.args(event), memory, self_time_of(part))
         text = "\n".join(f"{f.label}: {f.value}" if f.label else f"  {f.value}" for f in facts)
         self._copy(text, "copied the event's details")
 

@@ -64,16 +64,16 @@ class Navigation:
         if walk.selected is None:
             self.host.say("select an event first, or a row of a table")
         else:
-            results, gap = self.host.session.active.results, self.gaps.current
-            sheet = ExplainScreen(results, walk.selected, walk, self.action_glossary, gap)
+            part, gap = self.host.session.active.whole, self.gaps.current
+            sheet = ExplainScreen(part, walk.selected, walk, self.action_glossary, gap)
             self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_glossary(self, some: Sequence[Term] = ()) -> None:
         from tracetui.tui.screens.glossary import GlossaryScreen
 
-        app, results, pane = self.host.screen.app, self.host.session.active.results, self.host.area.open
+        app, part, pane = self.host.screen.app, self.host.session.active.whole, self.host.area.open
         at = pane.term if pane is not None and not some else ""
-        sheet = GlossaryScreen(results, self.host.walk, self._show_example, some, at)
+        sheet = GlossaryScreen(part, self.host.walk, self._show_example, some, at)
         app.push_screen(sheet, self._to_example)
 
     def _show_example(self, found: Example) -> None:
@@ -110,7 +110,7 @@ class Navigation:
                 if not is_short_of_memory(len(recording.trace)):
                     prepare(recording.trace)
             for recording in session.walk.recordings:
-                find_told(recording.results)
+                find_told(recording.whole)
             gc.freeze()  # as after loading: the results stay too
             self.host.from_thread(draw)
 
@@ -122,9 +122,11 @@ class Navigation:
 
     def count_gaps(self) -> None:
         """Show in the tab how many gaps the active recording has."""
-        results = self.host.session.active.results
-        if results.ready("gaps"):
-            self.host.area.tabs.set_count("gaps", f"{len(results.gaps()):,}")
+        from tracetui.analysis.idle.gap_list import gaps_of
+
+        part = self.host.session.active.whole
+        if part.knows(gaps_of):
+            self.host.area.tabs.set_count("gaps", f"{len(gaps_of(part)):,}")
 
     def action_gap(self, step: int) -> None:
         from tracetui.views.gaps import no_gaps
@@ -136,7 +138,7 @@ class Navigation:
             return
         said = self.gaps.next(step)
         self._update_panes()
-        self.host.say(said or no_gaps(self.host.session.active.results))
+        self.host.say(said or no_gaps(self.host.session.active.whole))
 
     def _order_first(self, step: int) -> None:
         """Sort the gaps in a thread, then go to the next one."""
@@ -159,11 +161,13 @@ class Navigation:
 
     def _update_panes(self) -> None:
         """Show the gap in the panes."""
+        from tracetui.analysis.idle.gap_list import gaps_of
+
         pane = self.host.area.panes.get("gaps")
         from tracetui.tui.panes.gaps import GapsPane
 
         if isinstance(pane, GapsPane) and self.gaps.at is not None:
-            gaps = self.host.session.active.results.gaps()
+            gaps = gaps_of(self.host.session.active.whole)
             pane.show_gap(int(gaps.device[self.gaps.at]), int(gaps.index[self.gaps.at]))
         self.host.follow_at_once()
 
@@ -173,7 +177,9 @@ class Navigation:
         self.host.jumped_from(before)
 
     def gap_clicked(self, message: GapClicked) -> None:
-        gaps = self.host.walk.recordings[message.of].results.gaps()
+        from tracetui.analysis.idle.gap_list import gaps_of
+
+        gaps = gaps_of(self.host.walk.recordings[message.of].whole)
         gap = gaps.find(message.device, message.index)
         if gap is not None:
             self.show(gap, message.of)

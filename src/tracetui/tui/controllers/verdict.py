@@ -37,18 +37,18 @@ class VerdictKeys:
 
     def judge(self) -> None:
         """Find the verdict in a thread, then show it."""
-        results = self.host.session.active.results
+        part = self.host.session.active.whole
 
         def find() -> None:
             from tracetui.analysis.idle.verdict import OF_STEPS
             from tracetui.views.kept import judged
 
-            for n, found in enumerate(judged(results)):
+            for n, found in enumerate(judged(part)):
                 self.evidence, self.words = found.evidence, found.words
                 if not n:
                     self.steps = len(found.steps) if found.verdict.base == OF_STEPS else 1
                     self.host.from_thread(partial(self.line.show, found.verdict))
-                    self.host.from_thread(partial(self.top.say, facts(results.trace, found.steps)))
+                    self.host.from_thread(partial(self.top.say, facts(part.trace, found.steps)))
 
         self.host.in_thread(find, "verdict")
 
@@ -75,7 +75,7 @@ class VerdictKeys:
         what = self.line.parts[part]
         of = f"{share(what.share)} " if what.share is not None else ""
         target = self.evidence.get(what.what)
-        target = target or evidence(self.host.session.active.results, what.what)
+        target = target or evidence(self.host.session.active.whole, what.what)
         shown = f"; here {target.said}" if target.said else ""
         steps = max(1, self.steps)
         long = f"{duration(what.duration / steps)}{' a step' if steps > 1 else ''}"

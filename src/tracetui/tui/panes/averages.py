@@ -7,7 +7,8 @@ from functools import partial
 
 from textual.message import Message
 
-from tracetui.analysis.calls.averages import Averages
+from tracetui.analysis.calls.averages import Averages, averages_of, memory_of, memory_use_of
+from tracetui.analysis.calls.calls import calls_of
 from tracetui.analysis.calls.groups import GROUPS
 from tracetui.analysis.calls.memory import MemoryUse
 from tracetui.core.units import duration, plural
@@ -38,16 +39,16 @@ class AveragesPane(ScopedPane):
         return f"color({color})" if 0 <= color < 256 else None
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        group, results = self.group, self.results.within(self.scope)
-        averages = results.averages(group)
+        group, part = self.group, self.whole.within(self.scope)
+        averages = averages_of(part, group)
         by = "" if group == "name" else f"by {group}"
         by += ": none was recorded" if by and not any(averages.groups) else ""
-        where, busy = scope_texts(results)
+        where, busy = scope_texts(part)
         note = ", ".join(filter(None, (by, busy))), where, by
-        if not self.results.ready("memory"):  # it has to be read from the file, which may take a while
+        if not self.whole.knows(memory_of):  # it has to be read from the file, which may take a while
             yield partial(self.show_averages, averages, note)
-        results.calls()  # `instances` needs them, when a key is pressed
-        memory = results.memory_use(group)
+        calls_of(part)  # `instances` needs them, when a key is pressed
+        memory = memory_use_of(part, group)
         if memory is not None or self.averages is not averages:
             yield partial(self.show_averages, averages, note, memory)
 
@@ -58,7 +59,7 @@ class AveragesPane(ScopedPane):
         are grouped."""
         before = self._row_under_cursor()
         self.averages = averages
-        table = averages_table(self.results.trace, averages, self.key, self._color, memory)
+        table = averages_table(self.whole.trace, averages, self.key, self._color, memory)
         by = next((key for key in self.sort_first.split() if table.column(key) is not None), None)
         self.set_table(table, by)
         if before is not None:
@@ -96,14 +97,14 @@ class AveragesPane(ScopedPane):
         instances."""
         if self.averages is None or self.row is None:
             return None
-        found, *_ = instances(self.results, self.averages, self.row, self.sort)
+        found, *_ = instances(self.whole, self.averages, self.row, self.sort)
         selected = self.session.walk.selected
         return Jump(selected) if selected is not None and selected in found else super().about()
 
     def leads_to(self, row: int, again: int = 0) -> Message | None:
         if self.averages is None:
             return None
-        found, times, what = instances(self.results, self.averages, row, self.sort)
+        found, times, what = instances(self.whole, self.averages, row, self.sort)
         if not len(found):
             return Jump(-1, "no lane shows an event of this row")
         at = again % len(found)

@@ -50,7 +50,7 @@ class Noted(Message):
 
 
 class JumpToGap(Message):
-    """A pane asks the screen to show a gap, by its index in `Results.gaps` of a recording (None: the active
+    """A pane asks the screen to show a gap, by its index in `gaps_of` of a recording (None: the active
     one)."""
 
     def __init__(self, gap: int, of: int | None = None, said: str = "") -> None:
@@ -93,7 +93,7 @@ class Pane(TableView):
         """Index of the recording that the pane is about."""
         super().__init__(id=f"{key}-{self.of}" if self.of else key)
         self.session, self.key = session, key
-        self.results = session.active.results
+        self.whole = session.active.whole
         self.note = ""
         """What the table covers, shown beside the tabs: the part of the trace, the filter, the rest."""
         self.needed = ""

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from textual.message import Message
 
-from tracetui.analysis.steps.scope import Scope
+from tracetui.analysis.idle.split import causes_of
+from tracetui.analysis.part import Scope
 from tracetui.compare.model import Comparison
 from tracetui.session.session import Session
 from tracetui.timeline.scene import Event
@@ -97,9 +98,9 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
     def _to_gap(self, cause: str, again: int) -> Message:
         """The request to go to the longest gap of a cause: in A, and with the next Enter in B."""
         recordings = self.session.walk.recordings
-        if not all(recording.results.ready("causes") for recording in recordings):
+        if not all(recording.whole.knows(causes_of) for recording in recordings):
             return GoToEvent(None, "still looking for the causes of gaps")
-        gaps = [evidence(recording.results, cause).gap for recording in recordings]
+        gaps = [evidence(recording.whole, cause).gap for recording in recordings]
         known = [(of, gap) for of, gap in enumerate(gaps) if gap is not None]
         if not known:
             return GoToEvent(None, "no gap has this as a cause")

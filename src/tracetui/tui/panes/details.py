@@ -9,6 +9,8 @@ from textual import work
 from textual.message import Message
 from textual.worker import get_current_worker
 
+from tracetui.analysis.calls.averages import memory_of
+from tracetui.analysis.calls.calls import self_time_of
 from tracetui.core.cells import same_place
 from tracetui.session.session import Session
 from tracetui.trace.model import Trace
@@ -53,12 +55,12 @@ class DetailsPane(Pane):
     @work(thread=True, exclusive=True, exit_on_error=False, group="details")
     def read(self, event: int | None) -> None:
         """Collect the facts, in a thread: the arguments are read from the file again."""
-        trace, worker = self.results.trace, get_current_worker()
+        trace, worker = self.whole.trace, get_current_worker()
         if event is None:
             facts = trace_facts(trace)
         else:
-            results = self.results
-            facts = event_facts(trace, event, args_of(trace, event), results.memory(), results.self_time())
+            part = self.whole
+            facts = event_facts(trace, event, args_of(trace, event), memory_of(part), self_time_of(part))
         if not worker.is_cancelled:
             self.app.call_from_thread(self.show_facts, facts)
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from textual.message import Message
 
-from tracetui.analysis.rates.efficiency import EfficiencyRow, EfficiencyTable
+from tracetui.analysis.rates.efficiency import EfficiencyRow, EfficiencyTable, efficiency_of
 from tracetui.core.units import plural
 from tracetui.session.session import Session
 from tracetui.tui.panes.base import Jump
@@ -24,7 +24,7 @@ class EfficiencyPane(ScopedPane):
         self.waiting = "reading shapes …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        found = self.results.within(self.scope).efficiency()
+        found = efficiency_of(self.whole.within(self.scope))
         yield partial(self.show_rates, found, within(self.scope))
 
     def show_rates(self, found: EfficiencyTable, where: str) -> None:
@@ -38,6 +38,6 @@ class EfficiencyPane(ScopedPane):
 
     def leads_to(self, row: int, again: int = 0) -> Message | None:
         calls = self.rows[row].slices
-        order = calls[(-self.results.trace.duration[calls]).argsort(kind="stable")]
+        order = calls[(-self.whole.trace.duration[calls]).argsort(kind="stable")]
         at = again % len(order)
         return Jump(int(order[at]), f"{at + 1} of {plural(len(order), 'call')}, longest first")

@@ -9,6 +9,8 @@ from typing import ClassVar
 from textual.message import Message
 
 from tracetui.analysis.idle.verdict import communication_text
+from tracetui.analysis.steps.scope import is_analysable
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.cells import same_place
 from tracetui.core.units import plural
 from tracetui.rules import SEVERITIES, Finding, find_findings
@@ -37,13 +39,13 @@ class FindingsPane(ScopedPane):
         self.waiting = "looking …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        results = self.results.within(self.scope)
-        findings, verdict, where = find_findings(results), results.verdict(), within(self.scope)
+        part = self.whole.within(self.scope)
+        findings, verdict, where = find_findings(part), verdict_of(part), within(self.scope)
         note = plural(len(findings), "finding")
         if communication := communication_text(verdict):
             note += f"; {communication}"
         nothing = "nothing stands out {}"
-        if not findings and not results.analysable():
+        if not findings and not is_analysable(part):
             nothing = "no PyTorch events {}"
         nothing = nothing.format(where or "in this trace")
         yield partial(self.show_findings, findings, note, where, nothing)
@@ -81,7 +83,7 @@ class FindingsPane(ScopedPane):
         lines = self.lines = finding_lines(self.findings, width)
         if row is not None:
             row = same_place([line.text for line in before], row, [line.text for line in lines])
-        table = findings_table(self.results.trace, self.findings, lines, self._nothing, self._color)
+        table = findings_table(self.whole.trace, self.findings, lines, self._nothing, self._color)
         self.set_table(table, row=row)
 
     def _color(self, severity: str) -> str | None:

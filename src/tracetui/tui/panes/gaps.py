@@ -7,9 +7,11 @@ from functools import partial
 
 from textual.message import Message
 
+from tracetui.analysis.idle.activity import small_ops_of
 from tracetui.analysis.idle.causes import Causes, cause_totals
-from tracetui.analysis.idle.gap_list import GapList
-from tracetui.analysis.results import Results
+from tracetui.analysis.idle.gap_list import GapList, gaps_of
+from tracetui.analysis.idle.split import causes_of
+from tracetui.analysis.part import Part
 from tracetui.core.units import exact, share
 from tracetui.session.session import Session
 from tracetui.tui.panes.base import JumpToGap
@@ -35,23 +37,23 @@ class GapsPane(ScopedPane):
         self._wanted: tuple[int, int] | None = None
         """The gap (device, index) to put the cursor on once the table has it."""
         if (gap := session.gaps.at) is not None:
-            self._wanted = int(self.results.gaps().device[gap]), int(self.results.gaps().index[gap])
+            self._wanted = int(gaps_of(self.whole).device[gap]), int(gaps_of(self.whole).index[gap])
         self.waiting = "looking for gaps …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        results = self.results.within(self.scope)
-        gaps = results.gaps()
-        if results.is_whole:  # finding all causes takes a while
-            yield partial(self.show_gaps, results, False)
-        where, note = within(self.scope), totals_text(gaps, results.causes())
-        results.small_ops()
-        yield partial(self.show_gaps, results, True, (note or ("no gap" if where else ""), where))
+        part = self.whole.within(self.scope)
+        gaps = gaps_of(part)
+        if part.is_whole:  # finding all causes takes a while
+            yield partial(self.show_gaps, part, False)
+        where, note = within(self.scope), totals_text(gaps, causes_of(part))
+        small_ops_of(part)
+        yield partial(self.show_gaps, part, True, (note or ("no gap" if where else ""), where))
 
-    def show_gaps(self, results: Results, causes: bool, note: tuple[str, str] | None = None) -> None:
+    def show_gaps(self, part: Part, causes: bool, note: tuple[str, str] | None = None) -> None:
         """`note`: what the note says about the gaps, and the part of the trace that they are in."""
         before = self._wanted or (self._gap_of(self.row) if self.cursor else None)
-        self.gaps = results.gaps()
-        self.set_table(gaps_table(results, causes), "duration")
+        self.gaps = gaps_of(part)
+        self.set_table(gaps_table(part, causes), "duration")
         if before is not None:
             self._show_gap(*before)
         if note is not None:
@@ -78,5 +80,5 @@ class GapsPane(ScopedPane):
 
     def leads_to(self, row: int, again: int = 0) -> Message | None:
         gap = self._gap_of(row)
-        found = self.results.gaps().find(*gap) if gap is not None else None
+        found = gaps_of(self.whole).find(*gap) if gap is not None else None
         return JumpToGap(found) if found is not None else None

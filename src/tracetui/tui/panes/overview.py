@@ -68,9 +68,9 @@ class OverviewPane(ScopedPane):
     def work_out(self) -> Iterator[Callable[[], None]]:
         from tracetui.views.kept import kept_overviews  # in this thread: the first picture goes without
 
-        results = self.results.within(self.scope)
-        place, _ = scope_texts(results)  # the first sentence says how busy it is
-        for overview in kept_overviews(results):
+        part = self.whole.within(self.scope)
+        place, _ = scope_texts(part)  # the first sentence says how busy it is
+        for overview in kept_overviews(part):
             yield partial(self.show_overview, overview, place)
 
     def show_overview(self, overview: Overview, place: str) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from tracetui.analysis.results import Results
-from tracetui.analysis.steps.scope import Scope
+from tracetui.analysis.part import Part, Scope
+from tracetui.analysis.steps.scope import window_of
 from tracetui.core.units import exact, share_of
 from tracetui.session.session import Session
 from tracetui.tui.panes.base import Pane
@@ -33,16 +33,18 @@ def within(scope: Scope | None) -> str:
     return {"viewport": "in view", "step": f"in {scope.label}"}.get(scope.kind, f"in the {scope.kind}")
 
 
-def scope_texts(results: Results) -> tuple[str, str]:
+def scope_texts(part: Part) -> tuple[str, str]:
     """The scope, and how busy its devices were: `range of 1.200 ms`, `GPU busy 76.10%`."""
-    if results.is_whole:
+    if part.is_whole:
         return "", ""
-    start, end = results.window
-    devices = results.gaps().devices
+    from tracetui.analysis.idle.gap_list import gaps_of
+
+    start, end = window_of(part)
+    devices = gaps_of(part).devices
     busy, time = sum(device.busy for device in devices), (end - start) * len(devices)
     busy_text = f"GPU busy {share_of(busy, time)}" if time else ""
-    joined = ", " if results.scope.kind == "step" else " of "  # "step 3 of 14" would mean something else
-    return f"{scope_name(results.scope)}{joined}{exact(end - start)}", busy_text
+    joined = ", " if part.scope.kind == "step" else " of "  # "step 3 of 14" would mean something else
+    return f"{scope_name(part.scope)}{joined}{exact(end - start)}", busy_text
 
 
 class ScopedPane(Pane):

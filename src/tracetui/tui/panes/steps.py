@@ -7,7 +7,7 @@ from functools import partial
 
 from textual.message import Message
 
-from tracetui.analysis.steps.steps import StepRow, Steps
+from tracetui.analysis.steps.steps import StepRow, Steps, steps_of
 from tracetui.core.units import plural
 from tracetui.session.session import Session
 from tracetui.tui.panes.base import Jump, ShowSpan
@@ -40,10 +40,10 @@ class StepsPane(ScopedPane):
         self._event: int | None = None
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        results, where = self.results.within(self.scope), within(self.scope)
-        steps = results.steps()
-        part = steps_within(steps, results.scope)
-        yield partial(self.show_steps, part, steps_text(part, where, len(steps.rows)), where)
+        part, where = self.whole.within(self.scope), within(self.scope)
+        steps = steps_of(part)
+        piece = steps_within(steps, part.scope)
+        yield partial(self.show_steps, piece, steps_text(piece, where, len(steps.rows)), where)
 
     def show_steps(self, steps: Steps, note: str, where: str) -> None:
         row = self.row if self.cursor else None
@@ -67,7 +67,7 @@ class StepsPane(ScopedPane):
         row = self.row
         if self.steps is None or row is None or row >= len(self.steps.rows):
             return None
-        every = [one.event for one in self.results.steps().rows]
+        every = [one.event for one in steps_of(self.whole).rows]
         return every.index(self.steps.rows[row].event)
 
     def follow(self, event: int | None) -> None:
@@ -75,7 +75,7 @@ class StepsPane(ScopedPane):
         self._event = event
         if event is None or self.steps is None:
             return
-        trace = self.results.trace
+        trace = self.whole.trace
         time = int(trace.start[trace.launch[event] if trace.launch[event] >= 0 else event])
         for n, row in enumerate(self.steps.rows):
             if row.start <= time < row.start + row.duration:
@@ -88,4 +88,4 @@ class StepsPane(ScopedPane):
         if row < len(self.steps.rows):
             step = self.steps.rows[row]
             return Jump(step.event, step.verdict.reason, show=step.window)
-        return ShowSpan(*self.results.trace.span, self.steps.whole.verdict.reason)
+        return ShowSpan(*self.whole.trace.span, self.steps.whole.verdict.reason)

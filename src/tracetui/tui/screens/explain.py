@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from textual import work
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.core.cells import middle, same_place, wrap
 from tracetui.core.units import duration, exact
 from tracetui.session.walk import Walk
@@ -138,20 +138,20 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
 
     def __init__(
         self,
-        results: Results,
+        part: Part,
         event: int,
         walk: Walk,
         glossary: Callable[[Sequence[Term]], object],
         gap: int | None = None,
     ) -> None:
-        """`gap`: index of a gap in `Results.gaps` that ends with the event; `glossary` is called to open the
+        """`gap`: index of a gap in `gaps_of` that ends with the event; `glossary` is called to open the
         glossary on some terms."""
         hints = tuple(hint for hint in HINTS if hint[2] == "leave") if walk.recording.part else HINTS
         super().__init__("Explain", hints, walk)
         self._glossary = glossary
         self.terms: Sequence[Term] = ()
         """The terms that the sheet uses."""
-        self.results, self.event, self.gap = results, event, gap
+        self.whole, self.event, self.gap = part, event, gap
         self.explanation: Explanation | None = None
         self.gap_facts: Sequence[Fact] = ()
         self._at: int | None = None
@@ -163,28 +163,32 @@ class ExplainScreen(LinesSheet, WalkingSheet[int]):
     def on_unmount(self) -> None:
         """A closed screen may be there for long, and must not keep the part of a file that it was about."""
         self._place = None
-        del self.results
+        del self.whole
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="explain")
     def read(self) -> None:
         """Explain the event, in a thread: its arguments are read from the file."""
-        results = self.results
-        facts = gap_facts(results, self.gap) if self.gap is not None else []
+        from tracetui.analysis.calls.calls import self_time_of
+
+        part = self.whole
+        facts = gap_facts(part, self.gap) if self.gap is not None else []
         if self.walk.recording.part:
-            explanation = explain_alone(results.trace, self.event)
+            explanation = explain_alone(part.trace, self.event)
         else:
-            explanation = explain(results.trace, self.event, results.self_time())
+            explanation = explain(part.trace, self.event, self_time_of(part))
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_explanation, explanation, facts)
 
     def show_explanation(self, explanation: Explanation, facts: Sequence[Fact] = ()) -> None:
+        from tracetui.analysis.idle.gap_list import gaps_of
+
         self.explanation, self.gap_facts = explanation, facts
         told = (f"{fact.label} {fact.value}" for fact in facts)
         if not self.walk.recording.part:  # the examples of the glossary are not known yet
             self.terms = tuple(dict.fromkeys((*terms_in(*told), *terms_of(explanation))))
         title = explanation.title
         if self.gap is not None:
-            title = f"idle {duration(int(self.results.gaps().duration[self.gap]))}, then {title}"
+            title = f"idle {duration(int(gaps_of(self.whole).duration[self.gap]))}, then {title}"
         self.head.title = f"Explain: {title}"
         self.wrap()
 

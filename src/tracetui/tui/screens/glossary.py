@@ -12,7 +12,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from tracetui.analysis.names.short_names import short_of
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.core.cells import wrap
 from tracetui.core.units import duration, plural
 from tracetui.session.walk import Walk
@@ -40,7 +40,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
 
     def __init__(
         self,
-        results: Results,
+        part: Part,
         walk: Walk,
         show: Callable[[Example], object],
         some: Sequence[Term] = (),
@@ -50,7 +50,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
         is typed, () for all; `at`: the name of the term under the cursor at first."""
         title = f"Glossary: {plural(len(some), 'term')} in this text" if some else "Glossary"
         super().__init__(title, HINTS, walk)
-        self.results, self._show, self.some = results, show, tuple(some)
+        self.whole, self._show, self.some = part, show, tuple(some)
         self.terms = TERMS
         self.at = at
         self.shown: Sequence[Term] = self.some or self.terms
@@ -119,7 +119,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
             )
 
     def _find(self, term: Term) -> None:
-        found = example(self.results, term)
+        found = example(self.whole, term)
         self.app.call_from_thread(self._arrived, term, found)
 
     def _arrived(self, term: Term, found: Example | None) -> None:
@@ -149,14 +149,16 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
         self.text.update(Content("\n").join([Content.styled(lines[0], "bold"), *map(Content, lines[1:TEXT])]))
 
     def _example(self, term: Term) -> str:
+        from tracetui.analysis.idle.gap_list import gaps_of
+
         if term.name not in self.found:
             return "" if term.find is None else "…"
-        found, results = self.found[term.name], self.results
+        found, part = self.found[term.name], self.whole
         if found is None:
             return "none in this trace"
         if found.gap is not None:
-            return f"idle for {duration(int(results.whole.gaps().duration[found.gap]))}"
-        return f"{short_of(results.trace, found.slice)}, {duration(int(results.trace.duration[found.slice]))}"
+            return f"idle for {duration(int(gaps_of(part.whole).duration[found.gap]))}"
+        return f"{short_of(part.trace, found.slice)}, {duration(int(part.trace.duration[found.slice]))}"
 
     # Keys
 

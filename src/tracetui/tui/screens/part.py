@@ -170,8 +170,8 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
             return
         from tracetui.tui.screens.explain import ExplainScreen
 
-        results, walk = self.session.active.results, self.session.walk
-        sheet = ExplainScreen(results, event, walk, lambda _: self.action_later())
+        part, walk = self.session.active.whole, self.session.walk
+        sheet = ExplainScreen(part, event, walk, lambda _: self.action_later())
         self.app.push_screen(sheet)  # of a part it leads nowhere
 
     def action_help(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import work
 from textual.worker import get_current_worker
 
-from tracetui.analysis.results import Results
+from tracetui.analysis.part import Part
 from tracetui.compare.model import Comparison
 from tracetui.core.units import plural
 from tracetui.session.walk import Walk
@@ -42,12 +42,14 @@ class StepScreen(LinesSheet, WalkingSheet[int]):
 
     BINDINGS = bind("escape,q,equals_sign leave")
 
-    def __init__(self, results: Results, step: int, walk: Walk) -> None:
+    def __init__(self, part: Part, step: int, walk: Walk) -> None:
         """`step`: its place in the trace's step table."""
-        rows = results.steps().rows
+        from tracetui.analysis.steps.steps import steps_of
+
+        rows = steps_of(part).rows
         others = plural(len(rows) - 1, "other step")
         super().__init__(f"{rows[step].label} beside the median of {others}", HINTS, walk)
-        self.results, self.step = results, step
+        self.whole, self.step = part, step
         self.comparison: Comparison | None = None
         self.list.waiting = "comparing …"
 
@@ -60,7 +62,7 @@ class StepScreen(LinesSheet, WalkingSheet[int]):
         """Compare, in a thread."""
         from tracetui.compare.compare import compare_steps
 
-        comparison = compare_steps(self.results, self.step)
+        comparison = compare_steps(self.whole, self.step)
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self.show_comparison, comparison)
 

@@ -110,6 +110,8 @@ class TimelineView(Widget, can_focus=True):
         return [Region(0, y, self._strips[y].end, 1) for y in lines if self._strips[y].end]
 
     def _update_bar(self) -> SelectionBar | None:
+        from tracetui.analysis.calls.calls import self_time_of
+
         bar, scene = self.bar, self.walk.scene
         if bar is None or not bar.is_mounted:
             return None
@@ -118,15 +120,15 @@ class TimelineView(Widget, can_focus=True):
         elif (gap := self.session.gaps.current) is not None:
             from tracetui.views.gap_words import gap_line  # not needed for the first picture
 
-            told = gap_line(self.walk.recording.results, gap, self.session.gaps.small)
+            told = gap_line(self.walk.recording.whole, gap, self.session.gaps.small)
             parts = describe_gap(told, bar.size.width)
         elif scene.selected >= 0:
             source, width = scene.source, bar.size.width
-            results = self.walk.recording.results
+            part = self.walk.recording.whole
             # In a large trace, self times are known only once a pane has asked for them: they take too long
             # for a key press.
-            at_hand = results.ready("self_time") or len(source.trace) < LITTLE
-            own = int(results.self_time()[scene.selected]) if at_hand and not self.session.part else None
+            at_hand = part.knows(self_time_of) or len(source.trace) < LITTLE
+            own = int(self_time_of(part)[scene.selected]) if at_hand and not self.session.part else None
             beside = self.session.comparing.beside()
             parts = describe(
                 source.trace,

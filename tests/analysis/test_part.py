@@ -1,4 +1,4 @@
-"""Results: each analysis is made once, whoever asks for it, and a part of the trace has its own."""
+"""Parts: each fact is found once, whoever asks for it, and a part of the trace has its own."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ import pytest
 from tests.recorded import load
 
 from tracetui.analysis.calls import calls
+from tracetui.analysis.calls.calls import calls_of, own_time_of
 from tracetui.analysis.idle import cpu_time, gaps, split
-from tracetui.analysis.results import Results
+from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import causes_of
+from tracetui.analysis.part import WHOLE, Part
 from tracetui.analysis.steps import steps
-from tracetui.analysis.steps.scope import WHOLE, range_scope, step_scope
+from tracetui.analysis.steps.scope import range_scope, step_scope, window_of
+from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.core import threads as machine
 from tracetui.rules import find_findings
 from tracetui.views.summary import summarize, summary_json, summary_lines, summary_markdown
@@ -24,8 +29,8 @@ DATA = Path(__file__).parent.parent / "data"
 
 
 @pytest.fixture
-def llama() -> Results:
-    return Results(load(DATA / "llama_train.json.gz"))
+def llama() -> Part:
+    return Part(load(DATA / "llama_train.json.gz"))
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[int]:
@@ -41,7 +46,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[int
     return seen
 
 
-def test_a_summary_makes_each_analysis_once(llama: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_summary_makes_each_analysis_once(llama: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {
         "gaps": counted(monkeypatch, gaps, "find_gaps"),
         "what the CPU did": counted(monkeypatch, cpu_time, "CpuTime"),
@@ -56,13 +61,13 @@ def test_a_summary_makes_each_analysis_once(llama: Results, monkeypatch: pytest.
     assert again == ([], [])
 
 
-def test_threads_that_ask_at_once_get_one_result(llama: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_ask_at_once_get_one_result(llama: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = counted(monkeypatch, gaps, "find_gaps")
     start = threading.Barrier(8)
 
     def ask(n: int) -> object:
         start.wait()
-        return llama.within(WHOLE if n % 2 else None).gaps()
+        return gaps_of(llama.within(WHOLE if n % 2 else None))
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(ask, range(8)))
@@ -70,33 +75,33 @@ def test_threads_that_ask_at_once_get_one_result(llama: Results, monkeypatch: py
     assert all(one is found[0] for one in found)
 
 
-def test_ready_tells_whether_a_result_is_there(llama: Results) -> None:
-    assert not llama.ready("causes")
-    llama.causes()
-    assert llama.ready("causes")
-    assert llama.ready("gaps")
+def test_ready_tells_whether_a_result_is_there(llama: Part) -> None:
+    assert not llama.knows(causes_of)
+    causes_of(llama)
+    assert llama.knows(causes_of)
+    assert llama.knows(gaps_of)
 
 
 def test_where_memory_is_short_results_are_dropped_and_computed_again(
-    llama: Results, monkeypatch: pytest.MonkeyPatch
+    llama: Part, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    findings, calls_before = find_findings(llama), llama.calls()
-    assert llama.ready("own_time")
-    llama.forget("own_time", "calls")
-    assert llama.ready("own_time"), "there is memory"
-    assert llama.calls() is calls_before
+    findings, calls_before = find_findings(llama), calls_of(llama)
+    assert llama.knows(own_time_of)
+    llama.forget(own_time_of, calls_of)
+    assert llama.knows(own_time_of), "there is memory"
+    assert calls_of(llama) is calls_before
     monkeypatch.setattr(machine, "memory", lambda: machine.NEEDED * len(llama.trace) - 1)
-    llama.forget("calls")
-    assert llama.ready("own_time")
-    assert llama.calls() is not calls_before
-    assert llama.calls().self_cpu.tolist() == calls_before.self_cpu.tolist()
-    short = Results(llama.trace)
+    llama.forget(calls_of)
+    assert llama.knows(own_time_of)
+    assert calls_of(llama) is not calls_before
+    assert calls_of(llama).self_cpu.tolist() == calls_before.self_cpu.tolist()
+    short = Part(llama.trace)
     assert find_findings(short) == findings
-    assert not short.ready("own_time")
-    assert short.ready("causes")
+    assert not short.knows(own_time_of)
+    assert short.knows(causes_of)
 
 
-def test_the_last_part_is_kept(llama: Results) -> None:
+def test_the_last_part_is_kept(llama: Part) -> None:
     first, second = range_scope(0, 20_000_000), range_scope(0, 30_000_000)
     part = llama.within(first)
     assert llama.within(range_scope(0, 20_000_000)) is part
@@ -104,14 +109,14 @@ def test_the_last_part_is_kept(llama: Results) -> None:
     assert part.within(None) is llama.within(WHOLE) is llama
     assert llama.within(second) is not part
     assert llama.within(first) is not part
-    assert part.steps() is llama.steps()
-    assert part.gaps() is not llama.gaps()
+    assert steps_of(part) is steps_of(llama)
+    assert gaps_of(part) is not gaps_of(llama)
 
 
-def test_parts_of_a_step_lie_in_its_window(llama: Results) -> None:
+def test_parts_of_a_step_lie_in_its_window(llama: Part) -> None:
     part = llama.within(step_scope(llama.trace, 3))
-    row = llama.steps().rows[part.scope.step]
-    assert part.window == row.window
+    row = steps_of(llama).rows[part.scope.step]
+    assert window_of(part) == row.window
     assert part.span == (row.start, row.start + row.duration)
-    assert int(part.gaps().duration.sum()) == row.idle
-    assert part.verdict() is row.verdict
+    assert int(gaps_of(part).duration.sum()) == row.idle
+    assert verdict_of(part) is row.verdict
