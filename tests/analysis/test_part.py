@@ -13,7 +13,7 @@ from tests.recorded import load
 
 from tracetui.analysis.calls import calls
 from tracetui.analysis.calls.calls import calls_of, own_time_of
-from tracetui.analysis.idle import cpu_time, gaps, split
+from tracetui.analysis.idle import cpu_time, gap_list, split
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.part import WHOLE, Part
@@ -48,7 +48,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[int
 
 def test_a_summary_makes_each_analysis_once(llama: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {
-        "gaps": counted(monkeypatch, gaps, "find_gaps"),
+        "gaps": counted(monkeypatch, gap_list, "find_gaps"),
         "what the CPU did": counted(monkeypatch, cpu_time, "CpuTime"),
         "split": counted(monkeypatch, split, "Split"),
         "steps": counted(monkeypatch, steps, "summarize_steps"),
@@ -62,7 +62,7 @@ def test_a_summary_makes_each_analysis_once(llama: Part, monkeypatch: pytest.Mon
 
 
 def test_threads_that_ask_at_once_get_one_result(llama: Part, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = counted(monkeypatch, gaps, "find_gaps")
+    seen = counted(monkeypatch, gap_list, "find_gaps")
     start = threading.Barrier(8)
 
     def ask(n: int) -> object:

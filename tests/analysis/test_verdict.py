@@ -62,7 +62,7 @@ def test_a_range_and_a_step_have_theirs(tmp_path: Path) -> None:
     # 200 to 300 us: 50 alone, 50 beside a kernel.
     for found in (
         Part(trace).within(range_scope(200_000, 300_000)),
-        summarize(Part(trace).within(range_scope(200_000, 300_000))).results,
+        summarize(Part(trace).within(range_scope(200_000, 300_000))).part,
     ):
         assert verdict_of(found).communication_share == pytest.approx(0.5)
     assert verdict_of(Part(trace).within(step_scope(trace, 1))).communication_share == pytest.approx(0.5)

@@ -218,7 +218,7 @@ def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(
     assert told(large) == ("idle 40.0 µs", small[-1])
     assert not large.active.whole.knows(causes_of)
     find_told(large.active.whole)
-    monkeypatch.setattr(type(results), "kept", lambda self, key, make: self._kept[key])  # nothing is made
+    monkeypatch.setattr(type(results), "cached", lambda self, key, make: self._cached[key])  # nothing is made
     assert told(large) == small
     assert len(small) > 2
 

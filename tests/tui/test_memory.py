@@ -28,7 +28,7 @@ from tracetui.timeline.viewport import Viewport
 from tracetui.trace import Trace
 from tracetui.tui.requests import EndComparison, OpenTrace
 from tracetui.tui.screens.trace import TraceScreen
-from tracetui.views.gap_words import FOUND, gap_line
+from tracetui.views.gap_words import find_told, gap_line
 
 from .conftest import DATA, app_of, screen_of, until
 
@@ -102,7 +102,7 @@ async def test_where_memory_is_short_there_are_no_indices(
         await until(pilot, lambda: open_trace(pilot) is not None)
         session = screen_of(app).session
         results, trace = session.active.whole, session.active.trace
-        await until(pilot, lambda: results.knows(FOUND))
+        await until(pilot, lambda: results.knows(find_told))
         assert ("namesakes" in trace.derived) is not short
         await pilot.press("right", "w", "down", "g")
         await until(pilot, lambda: session.gaps.current is not None)

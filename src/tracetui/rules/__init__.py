@@ -11,8 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tracetui.analysis.calls.ancestors import outermost_ops_of
-from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.calls.calls import outermost_ops_of, own_time_of
 from tracetui.analysis.calls.launches import launches_of, short_kernels_of
 from tracetui.analysis.device_work import work_op_of
 from tracetui.analysis.idle.cpu_time import cpu_time_of

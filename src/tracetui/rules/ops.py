@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import any_inside, outermost_ops_of
+from tracetui.analysis.calls.ancestors import any_inside
 from tracetui.analysis.calls.backward import recomputed_ops
-from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.calls.calls import outermost_ops_of, own_time_of
 from tracetui.analysis.calls.launches import launch_calls_of, launches_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import cpu_time_of, is_synchronising

@@ -8,9 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.analysis.calls.nesting import top_of
-from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import OLD_OPERATOR, op_names
-from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.threads import in_blocks
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
@@ -155,10 +153,3 @@ def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:
         return np.asarray(2 * (high - low) >= end[of] - start[of], dtype=np.bool_)
 
     return first_up(trace, inner, covers, steady=True)
-
-
-@fact
-def outermost_ops_of(part: Part) -> I64:
-    """The part's ops that are not inside another op (slices)."""
-    at = slices_of(part, Kind.CPU_OP)
-    return at[op_around(part.trace, at) < 0]

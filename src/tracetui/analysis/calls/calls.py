@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracetui.analysis.calls import sums
+from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.nesting import UNKNOWN, order_by_time, parents, top_of
 from tracetui.analysis.calls.sums import sum_into, without_children
-from tracetui.analysis.part import Part, fact_of_trace
+from tracetui.analysis.part import Part, fact, fact_of_trace
 from tracetui.analysis.select import called
+from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.columns import counted
 from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
@@ -358,3 +360,10 @@ def own_time_of(part: Part) -> I64:
 def self_time_of(part: Part) -> I64:
     """The self time of every slice, ns: for a call, as the averages count it."""
     return self_times(calls_of(part), own_time_of(part))
+
+
+@fact
+def outermost_ops_of(part: Part) -> I64:
+    """The part's ops that are not inside another op (slices)."""
+    at = slices_of(part, Kind.CPU_OP)
+    return at[op_around(part.trace, at) < 0]
