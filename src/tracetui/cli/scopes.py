@@ -62,7 +62,7 @@ scope_option = click.option(
 
 
 def load_scope(path: str, text: str) -> Part:
-    """The results of a trace file, or of the scope that `text` names in it."""
+    """A trace file, or the scope that `text` names in it."""
     trace = load_or_exit(path)
     from tracetui.analysis.part import Part
 

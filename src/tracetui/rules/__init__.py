@@ -1,6 +1,6 @@
 """Findings: rules over a trace, each with its evidence, an explanation, and what to try.
 
-A rule is a function that takes the shared results and yields findings; `RULES` lists them. There is no
+A rule is a function that takes a part of a trace and yields findings; `RULES` lists them. There is no
 finding without evidence.
 """
 
@@ -122,7 +122,7 @@ BEFORE_THE_VERDICT = ("metadata_only", "interpreter_lock", "spread")
 @fact
 def find_findings(part: Part) -> tuple[Finding, ...]:
     """The findings of all rules on a trace or a part of it: the most severe first, and of these the one with
-    the largest share of the time. The results keep them: later calls are free.
+    the largest share of the time. Later calls are free.
     """
     threads = threads_for(len(part.trace))
     together([partial(need, part) for need in (gaps_of, cpu_time_of)], threads)

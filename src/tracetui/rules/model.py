@@ -75,7 +75,7 @@ class Finding:
 
 
 Rule = Callable[[Part], Iterator[Finding]]
-"""Takes the results of a trace or of a part of it; yields a finding for each thing found, or nothing."""
+"""Takes a trace or a part of it; yields a finding for each thing found, or nothing."""
 
 
 def on_xpu(part: Part) -> bool:

@@ -67,7 +67,7 @@ class GapWalk:
         """Whether the highlighted gap is an example of something, and so has no place in that order."""
 
     @property
-    def _results(self) -> Part:
+    def _whole(self) -> Part:
         return self._walk.recording.whole
 
     @property
@@ -108,7 +108,7 @@ class GapWalk:
         """Show the next (1) or previous (-1) gap. Returns a message about it; None if there are no gaps."""
         from tracetui.analysis.idle.gap_list import gaps_of
 
-        gaps = gaps_of(self._results)
+        gaps = gaps_of(self._whole)
         view = self._walk.view
         order = self.order(self._walk.active)
         middle = (view.start_ns + view.end_ns) / 2 - self._walk.offset
@@ -148,12 +148,12 @@ class GapWalk:
         marked, at = self._walk.scene.gap, self.at
         if marked is None or at is None or marked[0] != self._walk.active:
             return None
-        return at if self._walk.selected == int(gaps_of(self._results).after[at]) else None
+        return at if self._walk.selected == int(gaps_of(self._whole).after[at]) else None
 
     @property
     def small(self) -> bool:
         """Whether the trace is so small that all about a gap is found within a frame or two."""
-        return len(self._results.trace) <= SOON
+        return len(self._whole.trace) <= SOON
 
     def leave(self) -> None:
         """Remove the highlight."""

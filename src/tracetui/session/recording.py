@@ -1,4 +1,4 @@
-"""A recording: a trace with its results, its marks and the arrangement of its lanes."""
+"""A recording: a trace with its facts, its marks and the arrangement of its lanes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One answer a module: from results to a table or a text, for the screen, as text, Markdown, JSON and CSV."""
+"""One answer a module: from facts to a table or a text, for the screen, as text, Markdown, JSON and CSV."""

@@ -1,6 +1,6 @@
 """Finds an example of something in a trace, to jump to: usually the longest one.
 
-A finder takes the results of a trace and gives an `Example`, or None if the trace has none.
+A finder takes a trace and gives an `Example`, or None if the trace has none.
 """
 
 from __future__ import annotations

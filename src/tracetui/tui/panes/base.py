@@ -83,7 +83,7 @@ class GoToEvent(Message):
 
 
 class Pane(TableView):
-    """A table about the trace. Heavy work goes through `results`, in a thread."""
+    """A table about the trace. Heavy work goes through `whole`, in a thread."""
 
     eager = True
     """Whether `follow` is cheap enough to call for every step of a held key."""
