@@ -15,7 +15,7 @@ from tracetui.analysis.names.communication import is_communication
 from tracetui.analysis.names.kernel_names import LONGEST, decode
 from tracetui.analysis.names.letters import letters
 from tracetui.analysis.names.model import NAMESPACES
-from tracetui.words.kernels import FAMILIES
+from tracetui.words.texts import sections
 
 needs_demangler = pytest.mark.skipif(
     find_spec("demangle") is None, reason="the demangler is not installed: it has no version for Python 3.10"
@@ -236,7 +236,7 @@ def test_mangled_names_of_libraries(name: str, family: str, kind: str, short: st
 def test_every_family_is_explained() -> None:
     shown = {row[1] for row in (*NAMES, *MANGLED)} | {decode(name).family for name in COMMUNICATING}
     unexplained = {"other"}  # follows no known convention
-    assert (shown | set(NAMESPACES.values())) - set(FAMILIES) == unexplained
+    assert (shown | set(NAMESPACES.values())) - set(sections("kernels")["families"].texts) == unexplained
 
 
 def test_what_templates_say() -> None:

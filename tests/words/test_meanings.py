@@ -19,7 +19,8 @@ from tracetui.analysis.rates.layouts import input_facts, layout
 from tracetui.analysis.select import METADATA_OPS
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.views.explain import explain
-from tracetui.words import kernels, operators, others, runtime
+from tracetui.words import kernels, operators, others
+from tracetui.words.texts import sections
 
 TRACES = sorted([*SAMPLES.glob("*.json.gz"), *(ROOT / "tests" / "data").rglob("*.json.gz")])
 SENTENCE = re.compile(r"[.!?:](?= |$)")
@@ -50,19 +51,19 @@ def test_every_name_of_the_bundled_traces_has_a_text_of_its_own() -> None:
     assert len(TRACES) > 25
     missing = {
         "operators": [name for name in names(Kind.CPU_OP) if operators.operator(name) is None],
-        "calls": [name for name in names(Kind.RUNTIME) if runtime.runtime_call(name) is None],
+        "calls": [name for name in names(Kind.RUNTIME) if others.runtime_call(name) is None],
         "device": [name for name in names(*DEVICE_WORK) if not kernels.kernel(decode(name))],
-        "overhead": sorted(names(Kind.OVERHEAD) - set(others.OVERHEAD)),
+        "overhead": sorted(names(Kind.OVERHEAD) - set(sections("others")["overhead"].texts)),
     }
     assert missing == {"operators": [], "calls": [], "device": [], "overhead": []}
 
 
 def test_each_is_two_sentences() -> None:
     texts = [operators.operator(name) or "" for name in names(Kind.CPU_OP)]
-    texts += [runtime.runtime_call(name) or "" for name in names(Kind.RUNTIME)]
+    texts += [others.runtime_call(name) or "" for name in names(Kind.RUNTIME)]
     texts += [" ".join(kernels.kernel(decode(name))) for name in names(*DEVICE_WORK)]
-    texts += [text for _, text in runtime.CALLS] + [text for _, text in others.RANGES]
-    texts += [*others.OVERHEAD.values(), others.ANNOTATION, others.PYTHON, others.SHADOW, others.SPAN]
+    texts += [text for section in sections("others").values() for text in section.texts.values()]
+    texts += [others.ANNOTATION, others.PYTHON, others.SHADOW, others.SPAN]
     texts += [operators.unknown(name) for name in ("aten::new", "library::op", "Range")]
     for text in texts:
         assert text.endswith("."), text
@@ -87,11 +88,18 @@ def test_what_is_said_to_launch_nothing_launches_nothing() -> None:
                     seen.add(name)
     for name in names(Kind.CPU_OP):
         text = operators.operator(name) or ""
-        if operators.NOTHING in text or operators.is_view(name):
+        if operators.about("memory") in text or operators.is_view(name):
             assert not below[name], name
-        if operators.CALLS in text:
+        if operators.about("calls") in text:
             assert not direct[name], name
-        if any(said in text for said in (operators.ONE_KERNEL, operators.PRODUCT, operators.CONVOLVES)):
+        if any(
+            said in text
+            for said in (
+                operators.about("elementwise"),
+                operators.about("products"),
+                operators.about("convolutions"),
+            )
+        ):
             assert direct[name] or not below[name], name
 
 
@@ -112,7 +120,7 @@ MEASURED = {
 @pytest.mark.parametrize("name", MEASURED)
 def test_one_kernel_is_said_where_there_is_never_more(name: str) -> None:
     text = operators.operator(name) or ""
-    assert (operators.ONE_KERNEL in text) == (MEASURED[name] == {1})
+    assert (operators.about("elementwise") in text) == (MEASURED[name] == {1})
 
 
 def test_the_views_of_the_findings_are_views() -> None:
@@ -134,7 +142,7 @@ def test_names_that_are_put_together() -> None:
     assert "guards are checked" in (operators.operator("Torch-Compiled Region: !0/1/2") or "")
     assert operators.operator("aten::no_such_op_") is None
     assert operators.operator("my_step") is None
-    assert runtime.runtime_call("noSuchCall") is None
+    assert others.runtime_call("noSuchCall") is None
 
 
 def test_no_name_is_repeated_unless_it_is_plain() -> None:

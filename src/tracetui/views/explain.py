@@ -34,7 +34,7 @@ from tracetui.trace.model import I64
 from tracetui.views.explain_device import Parts, compared, explain_device_event
 from tracetui.words import operators, others
 from tracetui.words.kernels import kernel
-from tracetui.words.runtime import runtime_call
+from tracetui.words.others import runtime_call
 
 NOTABLE = 0.1
 """The least share of an event that is mentioned."""
@@ -180,7 +180,7 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     if len(events):
         total = duration(trace.duration[events].sum())
         facts.append(("launched", f"{plural(len(events), 'GPU event')}, {total}"))
-    elif kind == Kind.CPU_OP and has(trace, *DEVICE_WORK) and operators.NOTHING not in what[0]:
+    elif kind == Kind.CPU_OP and has(trace, *DEVICE_WORK) and operators.about("memory") not in what[0]:
         what.append("This call launches nothing: its time is CPU time only.")
     if kind == Kind.CPU_OP:
         args = trace.args(i)
