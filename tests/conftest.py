@@ -125,6 +125,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the app remembers goes to this folder of the test's own."""
+    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+@pytest.fixture
 def samples() -> Path:
     return SAMPLES
 
