@@ -38,7 +38,7 @@ def calls(command: str, files: list[Path]) -> int:
 @pytest.mark.parametrize("command", ["findings", "compare"])
 def test_an_id_for_all_takes_about_the_calls_of_one_each(kind: str, command: str, tmp_path: Path) -> None:
     counted = []
-    for shared, events in ((False, 60), (False, 6000), (True, 6000)):  # first a few, for the imports
+    for shared, events in ((False, 60), (False, 4000), (True, 4000)):  # first a few, for the imports
         files = [
             BENCHMARK.write(tmp_path / f"{shared}_{side}.json", kind, events, shared, side) for side in (0, 1)
         ]

@@ -27,7 +27,7 @@ from tracetui.trace import Trace, TraceError, load
 
 from .alike import WAYS, differences
 
-MUTANTS = int(os.environ.get("TRACETUI_FUZZ", "2000"))
+MUTANTS = int(os.environ.get("TRACETUI_FUZZ", "1000"))
 BY_HAND = "TRACETUI_FUZZ" in os.environ
 SECONDS, MEGABYTES = 2.0, 500.0
 SEED = int(os.environ.get("TRACETUI_FUZZ_SEED", "20261121"))
