@@ -47,14 +47,14 @@ def warmed(command: list[str], start_new_session: bool, **how: Any) -> subproces
     "name",
     [
         "cleans_up",
-        "bare_except",
-        "asyncio_task",
         "os_exit",
-        "exit_3",
         "sigterm_self",
         "thread_trains",
-        "optimizer_per_task",
         "copies_the_optimizer",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("asyncio_task", "bare_except", "exit_3", "optimizer_per_task")
+        ),
     ],
 )
 def test_a_program_is_as_without_us(name: str, alone: ModuleType, tmp_path: Path) -> None:

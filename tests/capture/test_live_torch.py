@@ -136,6 +136,7 @@ def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert any(e.get("cat") == "python_function" for e in recorded)
 
 
+@pytest.mark.long  # its short version: ranks without PyTorch, in test_live.py
 def test_two_ranks_at_one_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     told: list[dict[str, str]] = []
