@@ -396,16 +396,16 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("kind", list(BROKEN))
-async def test_a_broken_frame_ends_one_viewer(shared: Served, kind: str) -> None:
+async def test_a_broken_frame_ends_one_viewer(shared: Served) -> None:
     async with shared.viewer() as other:
-        with shake_hands(shared) as browser:
-            assert await until(lambda: len(shared.below) == 2, 10)
-            with suppress(ConnectionError):
-                browser.sendall(BROKEN[kind])
-            assert await until(lambda: len(shared.below) == 1, 5)
-        await other.send_json(["ping", 1])
-        assert await told(other, "pong") == 1
+        for kind, frame in BROKEN.items():
+            with shake_hands(shared) as browser:
+                assert await until(lambda: len(shared.below) == 2, 10), kind
+                with suppress(ConnectionError):
+                    browser.sendall(frame)
+                assert await until(lambda: len(shared.below) == 1, 5), kind
+            await other.send_json(["ping", 1])
+            assert await told(other, "pong") == 1
 
 
 FLOODS: dict[str, list[Any]] = {
@@ -614,8 +614,15 @@ async def test_only_so_many_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
             assert await until(lambda: len(served.viewers) == 1, 5)
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL"])
-@pytest.mark.parametrize("started", [True, False], ids=["drawn", "starting"])
+@pytest.mark.parametrize(
+    ("name", "started"),
+    [
+        *((name, True) for name in ("SIGTERM", "SIGHUP", "SIGKILL")),
+        *((name, False) for name in ("SIGINT", "SIGQUIT", "SIGKILL")),
+        *(pytest.param(name, True, marks=pytest.mark.long) for name in ("SIGINT", "SIGQUIT")),
+        *(pytest.param(name, False, marks=pytest.mark.long) for name in ("SIGTERM", "SIGHUP")),
+    ],
+)
 async def test_nothing_is_left_of_a_server(alone: Callable[..., Served], name: str, started: bool) -> None:
     served = alone("--no-token")
     async with served.viewer("?width=80&height=24", DRAWN if started else b""):
