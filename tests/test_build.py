@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import sys
 import threading
@@ -11,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.conftest import module_at
 
 ROOT = Path(__file__).resolve().parents[1]
 has_compiler = pytest.mark.skipif(
@@ -32,12 +32,7 @@ def build(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, interface.__name__, interface)
     monkeypatch.delenv("TRACETUI_NATIVE", raising=False)
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(ROOT / "hatch_build.py")
 
 
 @pytest.fixture

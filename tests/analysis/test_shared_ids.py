@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import cProfile
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.conftest import module_at
 
 from tracetui.compare.naming import listed
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "shared_ids.py"
-
-
-def shared_ids() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shared_ids", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-BENCHMARK = shared_ids()
+BENCHMARK = module_at(Path(__file__).resolve().parents[2] / "benchmarks" / "shared_ids.py")
 
 
 def calls(command: str, files: list[Path]) -> int:
