@@ -21,13 +21,16 @@ def calls(command: str, files: list[Path]) -> int:
     return sum(entry.callcount for entry in profile.getstats())
 
 
+@pytest.mark.parametrize("events", [2000, pytest.param(6000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", [kind for kind in BENCHMARK.KINDS if kind != "time"])
 @pytest.mark.parametrize("command", ["findings", "compare"])
-def test_an_id_for_all_takes_about_the_calls_of_one_each(kind: str, command: str, tmp_path: Path) -> None:
+def test_an_id_for_all_takes_about_the_calls_of_one_each(
+    kind: str, command: str, events: int, tmp_path: Path
+) -> None:
     counted = []
-    for shared, events in ((False, 60), (False, 4000), (True, 4000)):  # first a few, for the imports
+    for shared, count in ((False, 60), (False, events), (True, events)):  # first a few, for the imports
         files = [
-            BENCHMARK.write(tmp_path / f"{shared}_{side}.json", kind, events, shared, side) for side in (0, 1)
+            BENCHMARK.write(tmp_path / f"{shared}_{side}.json", kind, count, shared, side) for side in (0, 1)
         ]
         counted.append(calls(command, files))
     _, own, one = counted
