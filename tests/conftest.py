@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import importlib
+import importlib.util
 import itertools
 import os
 import signal
@@ -11,6 +11,7 @@ import sys
 import threading
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -59,6 +60,16 @@ pytest.TempPathFactory.mktemp = _mktemp_next  # type: ignore[method-assign]
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_traces"
 COLLECTION = ROOT.parent / "shared" / "traces"
+
+
+def module_at(path: Path) -> ModuleType:
+    """The module of a script, run anew."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def needed(path: Path) -> Path:
@@ -122,6 +133,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRACETUI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(saved, "WORTH", 0)
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the app remembers goes to this folder of the test's own."""
+    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.conftest import module_at
 
 from . import warm
 
@@ -23,12 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def alone() -> ModuleType:
     """benchmarks/capture_alone.py."""
-    spec = importlib.util.spec_from_file_location("capture_alone", ROOT / "benchmarks" / "capture_alone.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(ROOT / "benchmarks" / "capture_alone.py")
 
 
 def warmed(command: list[str], start_new_session: bool, **how: Any) -> subprocess.Popen[Any]:
@@ -47,14 +42,14 @@ def warmed(command: list[str], start_new_session: bool, **how: Any) -> subproces
     "name",
     [
         "cleans_up",
-        "bare_except",
-        "asyncio_task",
         "os_exit",
-        "exit_3",
         "sigterm_self",
         "thread_trains",
-        "optimizer_per_task",
         "copies_the_optimizer",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("asyncio_task", "bare_except", "exit_3", "optimizer_per_task")
+        ),
     ],
 )
 def test_a_program_is_as_without_us(name: str, alone: ModuleType, tmp_path: Path) -> None:

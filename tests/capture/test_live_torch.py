@@ -49,6 +49,8 @@ while not done:
         told = True
         os.write(1, b"training\n")  # in one piece, as the other rank's
     time.sleep(0.005)
+    if os.path.exists(os.path.dirname(sys.argv[1]) + "/close"):
+        os.closerange(3, 4096)
     done = os.path.exists(sys.argv[1])
     if ranks:  # both end with the same step
         either = torch.tensor(float(done))
@@ -58,12 +60,6 @@ if ranks:
     dist.destroy_process_group()
 print("done", *sys.argv[2:])
 sys.exit(0 if ranks else 6)
-"""
-
-
-CLOSE = """
-    if os.path.exists(os.path.dirname(sys.argv[1]) + "/close"):
-        os.closerange(3, 4096)
 """
 
 
@@ -99,40 +95,17 @@ def wait_until_it_trains(job: subprocess.Popen[str], count: int) -> None:
         assert job.stdout.readline() == "training\n"
 
 
-def test_a_training_loop_that_runs(folder: Path) -> None:
-    with started_by_run(folder, sys.executable) as job:
-        wait_until_it_trains(job, 1)
-        (timed,) = attach(folder, str(job.pid), "--duration", "300ms")
-        (counted,) = attach(folder, str(folder), "--steps", "3", "--record-shapes", "--with-stack")
-        (folder / "stop").touch()
-        out, err = job.communicate(timeout=300)
-    # Of Python frames PyTorch itself may say that one was left open.
-    said = [line for line in err.splitlines() if "collection.cpp" not in line]
-    assert (out, said, job.returncode) == ("done\n", [], 6), "as without us"
-    trace = load(timed)
-    assert {"aten::addmm", "Optimizer.step#SGD.step"} <= set(trace.names)
-    length = int((trace.start + trace.duration).max() - trace.start.min()) / 1e9
-    assert 0.5 * seconds("300ms") < length < 10, "s: a busy machine ends it late"
-    events = json.loads(counted.read_text())["traceEvents"]
-    assert sum(e.get("name") == "Optimizer.step#SGD.step" for e in events) in (2, 3, 4)
-    assert any("Input Dims" in e.get("args", {}) for e in events)
-    assert any(e.get("cat") == "python_function" for e in events)
-
-
-def test_stopped_in_the_middle_and_with_its_descriptors_closed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It says so, and the job goes on as without us."""
-    loop = LOOP.replace("    time.sleep(0.005)\n", "    time.sleep(0.005)\n" + CLOSE)
-    assert loop != LOOP
-    (folder / "loop.py").write_text(loop)
-    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1.5)
+def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded, stopped in the middle and with its descriptors closed: it goes on as without us."""
     recordings = places.private(folder / "recordings")
     monkeypatch.setenv("KINETO_ONDEMAND_TRACE_DIR", str(recordings))
     with started_by_run(folder, sys.executable) as job:
         wait_until_it_trains(job, 1)
+        (timed,) = attach(folder, str(job.pid), "--duration", "300ms")
+        (counted,) = attach(folder, str(folder), "--steps", "3", "--record-shapes", "--with-stack")
         one = processes.find(job.pid)
         assert one is not None
+        monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1.5)
         events = ask.record([one], Wanted(steps=10), folder)
         for event in events:
             if isinstance(event, News) and event.stage is Stage.RECORDING:
@@ -150,9 +123,20 @@ def test_stopped_in_the_middle_and_with_its_descriptors_closed(
         assert f"process {job.pid} has no socket on which it asks" in refused.stderr
         (folder / "stop").touch()
         out, err = job.communicate(timeout=300)
-    assert (out, err, job.returncode) == ("done\n", "", 6)
+    # Of Python frames PyTorch itself may say that one was left open.
+    said = [line for line in err.splitlines() if "collection.cpp" not in line]
+    assert (out, said, job.returncode) == ("done\n", [], 6), "as without us"
+    trace = load(timed)
+    assert {"aten::addmm", "Optimizer.step#SGD.step"} <= set(trace.names)
+    length = int((trace.start + trace.duration).max() - trace.start.min()) / 1e9
+    assert 0.5 * seconds("300ms") < length < 10, "s: a busy machine ends it late"
+    recorded = json.loads(counted.read_text())["traceEvents"]
+    assert sum(e.get("name") == "Optimizer.step#SGD.step" for e in recorded) in (2, 3, 4)
+    assert any("Input Dims" in e.get("args", {}) for e in recorded)
+    assert any(e.get("cat") == "python_function" for e in recorded)
 
 
+@pytest.mark.long  # its short version: ranks without PyTorch, in test_live.py
 def test_two_ranks_at_one_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     told: list[dict[str, str]] = []

@@ -25,14 +25,7 @@ PAIRS = Path(__file__).parent.parent / "data" / "pairs"
 EAGER, COMPILED, TRAIN = (str(SAMPLES / f"{name}.json.gz") for name in ("mlp_eager", "mlp_compile", "train"))
 
 
-pytestmark = pytest.mark.usefixtures("analysed_once")
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Baselines go to a folder of the test's own."""
-    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
+pytestmark = pytest.mark.usefixtures("analysed_once", "state")
 
 
 def run(*args: str, **more: Any) -> Result:

@@ -27,9 +27,8 @@ def run(*words: str, **more: object) -> Result:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, state: Path) -> Path:
     """Traces, newest first: new.json, deep/er/old.json.gz; and JSON that is none."""
-    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
     there = tmp_path / "traces"
     (there / "deep" / "er" / "too").mkdir(parents=True)
     (there / ".hidden").mkdir()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 import click
 import pytest
+from tests.conftest import module_at
 from tests.program import READING
 
 from tracetui.cli.main import COMMANDS, main
@@ -19,12 +19,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 @pytest.fixture
 def man() -> ModuleType:
-    spec = spec_from_file_location("man", DOCS / "man.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(DOCS / "man.py")
 
 
 def test_every_command_and_option_is_in_it(man: ModuleType) -> None:

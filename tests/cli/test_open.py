@@ -22,10 +22,7 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 LLAMA = DATA / "llama_train.json.gz"
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the app remembers goes to a folder of the test's own."""
-    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path_factory.mktemp("state")))
+pytestmark = pytest.mark.usefixtures("state")
 
 
 def bad_files(folder: Path) -> dict[str, Path]:

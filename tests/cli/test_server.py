@@ -36,8 +36,8 @@ from tracetui.core import threads as machine  # noqa: E402
 LLAMA = Path(__file__).resolve().parent.parent / "data" / "llama_train.json.gz"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 DRAWN = b"ProfilerStep#2"
-FLOOD = float(os.environ.get("TRACETUI_FLOOD", "1"))
-"""Seconds for which a client sends all that it can; by hand, eight show more."""
+floods = pytest.mark.parametrize("seconds", [0.5, pytest.param(8, marks=pytest.mark.long)])
+"""For which a client sends all that it can."""
 
 
 class Served:
@@ -396,56 +396,56 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("kind", list(BROKEN))
-async def test_a_broken_frame_ends_one_viewer(shared: Served, kind: str) -> None:
+async def test_a_broken_frame_ends_one_viewer(shared: Served) -> None:
     async with shared.viewer() as other:
-        with shake_hands(shared) as browser:
-            assert await until(lambda: len(shared.below) == 2, 10)
-            with suppress(ConnectionError):
-                browser.sendall(BROKEN[kind])
-            assert await until(lambda: len(shared.below) == 1, 5)
-        await other.send_json(["ping", 1])
-        assert await told(other, "pong") == 1
+        for kind, frame in BROKEN.items():
+            with shake_hands(shared) as browser:
+                assert await until(lambda: len(shared.below) == 2, 10), kind
+                with suppress(ConnectionError):
+                    browser.sendall(frame)
+                assert await until(lambda: len(shared.below) == 1, 5), kind
+            await other.send_json(["ping", 1])
+            assert await told(other, "pong") == 1
+
+
+FLOODS: dict[str, list[Any]] = {
+    "keys": ["stdin", "wsad" * 500],
+    "mouse": ["stdin", "\x1b[<35;20;10M\x1b[<35;40;12M" * 100],
+    "paste": ["stdin", "\x1b[200~" + "x" * 2000],
+    "sizes": ["resize", {"width": 999, "height": 499}],
+    "pings": ["ping", "x" * 10_000],
+    "nonsense": ["nonsense", "x" * 10_000],
+    "focus": ["focus"],
+}
 
 
 @LINUX
-@pytest.mark.parametrize(
-    "message",
-    [
-        ["stdin", "wsad" * 500],
-        ["stdin", "\x1b[<35;20;10M\x1b[<35;40;12M" * 100],
-        ["stdin", "\x1b[200~" + "x" * 2000],
-        ["resize", {"width": 999, "height": 499}],
-        ["ping", "x" * 10_000],
-        ["nonsense", "x" * 10_000],
-        ["focus"],
-    ],
-    ids=["keys", "mouse", "paste", "sizes", "pings", "nonsense", "focus"],
-)
-async def test_a_flood_takes_little_memory(alone: Callable[..., Served], message: list[Any]) -> None:
+@floods
+async def test_a_flood_takes_little_memory(alone: Callable[..., Served], seconds: float) -> None:
     """Nothing of what comes back is read. The viewer may end, and nobody else."""
-    served, text = alone("--no-token"), json.dumps(message)
+    served = alone("--no-token")
     async with served.viewer() as other:
         (first,) = served.below
-        async with served.viewer() as browser:
-            (pid,) = served.below - {first}
+        for kind, message in FLOODS.items():
+            async with served.viewer() as browser:
+                (pid,), text = served.below - {first}, json.dumps(message)
 
-            async def flood() -> None:
-                with suppress(ConnectionError):
-                    while not browser.closed:
-                        await browser.send_str(text)
+                async def flood(browser: Any = browser, text: str = text) -> None:
+                    with suppress(ConnectionError):
+                        while not browser.closed:
+                            await browser.send_str(text)
 
-            before, flooding = memory(served.process.pid), asyncio.create_task(flood())
-            for _ in range(int(10 * FLOOD)):
-                await asyncio.sleep(0.1)
-                if is_there(pid):
-                    assert memory(pid) < 250
-            assert memory(served.process.pid) - before < 60
-            flooding.cancel()
-            await asyncio.wait([flooding])
-        assert await until(lambda: served.below == {first}, 20)
-        await other.send_json(["ping", 1])
-        assert await told(other, "pong") == 1
+                before, flooding = memory(served.process.pid), asyncio.create_task(flood())
+                for _ in range(int(10 * seconds)):
+                    await asyncio.sleep(0.1)
+                    if is_there(pid):
+                        assert memory(pid) < 250, kind
+                assert memory(served.process.pid) - before < 60, kind
+                flooding.cancel()
+                await asyncio.wait([flooding])
+            assert await until(lambda: served.below == {first}, 20), kind
+            await other.send_json(["ping", 1])
+            assert await told(other, "pong") == 1
     assert "Traceback" not in served.errors.read_text()
 
 
@@ -475,12 +475,15 @@ def test_a_viewer_ends_with_its_input_or_its_server(tmp_path: Path) -> None:
 
 
 @LINUX
+@floods
 @pytest.mark.parametrize(
     ("kind", "packet"),
     [(b"D", b"wsad" * 100), (b"D", b"\x1b[<35;20;10M\x1b[<35;40;12M" * 20), (b"M", b'{"type": "focus"}')],
     ids=["keys", "mouse", "focus"],
 )
-def test_a_viewer_takes_no_more_than_it_can_deal_with(tmp_path: Path, kind: bytes, packet: bytes) -> None:
+def test_a_viewer_takes_no_more_than_it_can_deal_with(
+    tmp_path: Path, kind: bytes, packet: bytes, seconds: float
+) -> None:
     viewer = start_viewer(tmp_path / "drawn")
     try:
         assert viewer.stdin is not None
@@ -489,7 +492,7 @@ def test_a_viewer_takes_no_more_than_it_can_deal_with(tmp_path: Path, kind: byte
             time.sleep(0.1)
         os.set_blocking(viewer.stdin.fileno(), False)
         whole = kind + len(packet).to_bytes(4, "big") + packet
-        before, rest, deadline = memory(viewer.pid), b"", time.monotonic() + FLOOD
+        before, rest, deadline = memory(viewer.pid), b"", time.monotonic() + seconds
         while time.monotonic() < deadline:
             rest = rest or whole * 20
             try:
@@ -611,8 +614,15 @@ async def test_only_so_many_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
             assert await until(lambda: len(served.viewers) == 1, 5)
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL"])
-@pytest.mark.parametrize("started", [True, False], ids=["drawn", "starting"])
+@pytest.mark.parametrize(
+    ("name", "started"),
+    [
+        *((name, True) for name in ("SIGTERM", "SIGHUP", "SIGKILL")),
+        *((name, False) for name in ("SIGINT", "SIGQUIT", "SIGKILL")),
+        *(pytest.param(name, True, marks=pytest.mark.long) for name in ("SIGINT", "SIGQUIT")),
+        *(pytest.param(name, False, marks=pytest.mark.long) for name in ("SIGTERM", "SIGHUP")),
+    ],
+)
 async def test_nothing_is_left_of_a_server(alone: Callable[..., Served], name: str, started: bool) -> None:
     served = alone("--no-token")
     async with served.viewer("?width=80&height=24", DRAWN if started else b""):
@@ -793,6 +803,7 @@ async def page(tmp_path: Path) -> AsyncIterator[Page]:
         pytest.fail("Chromium does not answer")
 
 
+@pytest.mark.long
 async def test_a_page_in_chromium(page: Page, tmp_path: Path, alone: Callable[..., Served]) -> None:
     served = alone()
     await page.call("Page.navigate", url=served.address)
@@ -844,6 +855,7 @@ async def test_a_page_in_chromium(page: Page, tmp_path: Path, alone: Callable[..
     assert "Traceback" not in served.errors.read_text()
 
 
+@pytest.mark.long
 async def test_a_page_says_why_there_is_no_viewer(
     page: Page, tmp_path: Path, alone: Callable[..., Served]
 ) -> None:

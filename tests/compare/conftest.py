@@ -29,6 +29,13 @@ def compared(one: Path, other: Path) -> Comparison:
     return compare(Part(load(one)), Part(load(other)))
 
 
+def comparison(folder: Path, a: Events, b: Events) -> Comparison:
+    """Two traces of these events, compared."""
+    for name, events in (("a", a), ("b", b)):
+        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    return compared(folder / "a.json", folder / "b.json")
+
+
 @pytest.fixture
 def pair(tmp_path: Path) -> Pair:
     """A sample against itself with its events changed by a function, which may return others."""

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.compare.conftest import compared
+from tests.compare.conftest import compared, comparison
 from tests.kineto import Event, cpu, kernel, launch, step
 
 from tracetui.analysis.device_work import op_behind
@@ -48,9 +48,7 @@ class Program:
 
 
 def both(folder: Path, a: Program, b: Program) -> Comparison:
-    for name, one in (("a", a), ("b", b)):
-        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": one.events}))
-    return compared(folder / "a.json", folder / "b.json")
+    return comparison(folder, a.events, b.events)
 
 
 def texts(found: Comparison) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from tests.compare.conftest import Events, Pair, compared
+from tests.compare.conftest import Events, Pair, compared, comparison
 from tests.conftest import SAMPLES
 
 from tracetui.core.units import duration
@@ -204,9 +204,7 @@ def test_sizes_decide_which_kernel_is_gone(tmp_path):
             found += [launch(10 + 20 * n, n + 1), one]
         return found
 
-    for name, grids in (("a", [4, 4, 8, 16, 4, 4]), ("b", [4, 4, 8, 4, 4])):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events(grids)}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, events([4, 4, 8, 16, 4, 4]), events([4, 4, 8, 4, 4]))
     # Its launch is told with it, once.
     assert kinds(found) == ["gone"]
     (gone,) = found.explanations[0].events_a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.compare.test_outside import pair
+from tests.compare.conftest import comparison
 from tests.kineto import Event, cpu, kernel, launch, step
 
 NEXT = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -26,7 +26,7 @@ def steps(load: float, calls: int) -> list[Event]:
 
 
 def test_loading_and_what_it_calls_are_one_difference(tmp_path: Path):
-    found = pair(tmp_path, steps(1_500, 40), steps(200, 2))
+    found = comparison(tmp_path, steps(1_500, 40), steps(200, 2))
     (one,) = [e for e in found.explanations if e.kind in ("loading", "calls")]
     assert one.kind == "loading"
     assert one.change_ns == pytest.approx(-1_300_000, rel=0.01)
@@ -38,7 +38,7 @@ def test_loading_and_what_it_calls_are_one_difference(tmp_path: Path):
 
 
 def test_calls_of_loading_that_takes_as_long_are_told_as_calls(tmp_path: Path):
-    found = pair(tmp_path, steps(1_500, 40), steps(1_500, 20))
+    found = comparison(tmp_path, steps(1_500, 40), steps(1_500, 20))
     (one,) = [e for e in found.explanations if e.kind in ("loading", "calls")]
     assert one.kind == "calls"
     assert one.text.startswith("On the CPU, 20 fewer calls per step (aten::roll): ")

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.compare.conftest import compared
+from tests.compare.conftest import compared, comparison
 from tests.compare.test_pace import ahead
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step
 
 from tracetui.compare.machine import _agree
 from tracetui.compare.metrics import _metric
-from tracetui.compare.model import Comparison
 
 
 def steps(speed: float = 1, odd: float = 1) -> list[Event]:
@@ -31,9 +30,7 @@ def steps(speed: float = 1, odd: float = 1) -> list[Event]:
 
 
 def test_calls_that_changed_by_themselves_are_not_the_machine(tmp_path: Path):
-    for name, events in (("a", steps()), ("b", steps(1.25, 3))):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, steps(), steps(1.25, 3))
     assert found.machine.cpu_ratio == pytest.approx(1.25)
     told = [one for one in found.explanations if one.kind == "slower"]
     assert len(told) == 10
@@ -42,12 +39,6 @@ def test_calls_that_changed_by_themselves_are_not_the_machine(tmp_path: Path):
     assert sum(one.change_ns for one in found.explanations) == pytest.approx(
         found.metrics["step_ns"].change, rel=0.1
     )
-
-
-def sided(folder: Path, a: list[Event], b: list[Event]) -> Comparison:
-    for name, events in (("a", a), ("b", b)):
-        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    return compared(folder / "a.json", folder / "b.json")
 
 
 def without(events: list[Event], **args: object) -> list[Event]:
@@ -59,12 +50,12 @@ def test_without_shapes_it_may_be_larger_inputs_on_a_cpu(tmp_path: Path):
     a, b = steps(), steps(1.5, 1.5)
     said = "The same program: its 60 calls per step took 1.50 times as long on the CPU (+659 µs with the "
     said += "time between "
-    assert sided(tmp_path, a, b).answer.startswith(f"{said}them): the machine, not the program. ")
+    assert comparison(tmp_path, a, b).answer.startswith(f"{said}them): the machine, not the program. ")
     unknown = f"{said}them): the machine or inputs of other sizes, which were not recorded. "
-    assert sided(tmp_path, without(a), without(b)).answer.startswith(unknown)
-    assert sided(tmp_path, a, without(b)).answer.startswith(unknown)
+    assert comparison(tmp_path, without(a), without(b)).answer.startswith(unknown)
+    assert comparison(tmp_path, a, without(b)).answer.startswith(unknown)
     device = [launch(1, 1), kernel(5, 1, 1)]
-    found = sided(tmp_path, without(a) + device, without(b) + device)
+    found = comparison(tmp_path, without(a) + device, without(b) + device)
     assert "inputs of other sizes" not in found.answer, "with a device, ops only launch"
 
 
@@ -72,13 +63,13 @@ def test_gradients_of_one_side_are_no_machine(tmp_path: Path):
     """The same ops take longer where they also record what a backward pass would need."""
     shapes = {"Input Dims": [[8]]}
     off, on = without(steps(), **shapes), without(steps(1.2, 1.2), **shapes, **{"Sequence number": 7})
-    found = sided(tmp_path, off, on)
+    found = comparison(tmp_path, off, on)
     assert not found.same_program
     assert "gradients are on only in B: its ops record what a backward pass would need" in found.notes
     (machine,) = [one.text for one in found.explanations if one.kind == "machine"]
     assert machine.endswith(": the machine or gradients, which are on only in B.")
-    assert "gradients are on only in A" in " ".join(sided(tmp_path, on, off).notes)
-    assert not [note for note in sided(tmp_path, on, on).notes if "gradients" in note]
+    assert "gradients are on only in A" in " ".join(comparison(tmp_path, on, off).notes)
+    assert not [note for note in comparison(tmp_path, on, on).notes if "gradients" in note]
 
 
 def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path: Path):
@@ -90,9 +81,9 @@ def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path: Path):
             found.append(cpu("AccumulateGrad", 25 * n, 20, **{"Input Dims": [[size, 8]]}))
         return found + [step(k, 25 * len(sizes) * k, 25 * len(sizes) - 1) for k in range(4)]
 
-    found = sided(tmp_path, steps_of([8, 8, 64, 8, 64]), steps_of([64, 8, 8, 64, 8]))
+    found = comparison(tmp_path, steps_of([8, 8, 64, 8, 64]), steps_of([64, 8, 8, 64, 8]))
     assert not found.explanations
-    found = sided(tmp_path, steps_of([8, 8, 64, 8, 64]), steps_of([8, 8, 64, 8, 128]))
+    found = comparison(tmp_path, steps_of([8, 8, 64, 8, 64]), steps_of([8, 8, 64, 8, 128]))
     assert [one.kind for one in found.explanations] == ["sizes"]
 
 
@@ -104,7 +95,7 @@ def test_programs_that_are_mostly_different_say_nothing_of_the_machine(tmp_path:
         others = [f"aten::op{k}" for k in range(same, 60)]
         return [e | {"name": f"{e['name']}_{side}"} if e["name"] in others else e for e in events]
 
-    found = sided(tmp_path, mine(steps(), "a"), mine(steps(1.5, 1.5), "b"))
+    found = comparison(tmp_path, mine(steps(), "a"), mine(steps(1.5, 1.5), "b"))
     assert ("machine" in [one.kind for one in found.explanations]) is told
 
 
@@ -137,9 +128,7 @@ def test_kernels_of_a_graph_are_no_slower_machine(tmp_path: Path):
                 launch(at + 2, number),
                 kernel(at + 12, 9, number, name=f"k{k}"),
             ]
-    for name, events in (("a", of_graph), ("b", alone)):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, of_graph, alone)
     assert "machine" not in {one.kind for one in found.explanations}
     (graph,) = [one for one in found.explanations if one.kind == "graph"]
     assert graph.text.endswith(
@@ -204,9 +193,7 @@ USUAL, LONGER = [(900, 730), (1320, 1130), (1310, 1120)], [(910, 600), (2390, 11
 
 
 def test_a_few_calls_that_took_longer_are_told_but_are_not_the_machine(tmp_path: Path):
-    for name, events in (("a", few(USUAL)), ("b", few(LONGER, compiled=True))):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, few(USUAL), few(LONGER, compiled=True))
     first = found.explanations[0]
     assert first.kind == "slower"
     assert first.text == (
@@ -218,9 +205,7 @@ def test_a_few_calls_that_took_longer_are_told_but_are_not_the_machine(tmp_path:
 
 
 def test_what_is_told_already_is_not_told_twice(tmp_path: Path):
-    for name, events in (("a", few(USUAL)), ("b", few([(9 * mm, add) for mm, add in USUAL]))):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    (one,) = compared(tmp_path / "a.json", tmp_path / "b.json").explanations
+    (one,) = comparison(tmp_path, few(USUAL), few([(9 * mm, add) for mm, add in USUAL])).explanations
     assert one.text.startswith("aten::mm takes 10.6 ms instead of 1.18 ms per step on the CPU")
 
 
@@ -238,9 +223,8 @@ def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path: Path):
             found.append(step(number, begin, now - begin))
         return found
 
-    for name, events in (("a", steps_with(1, 200, 16)), ("b", steps_with(1.25, 1250, 64))):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    told = {one.kind: one for one in compared(tmp_path / "a.json", tmp_path / "b.json").explanations}
+    found = comparison(tmp_path, steps_with(1, 200, 16), steps_with(1.25, 1250, 64))
+    told = {one.kind: one for one in found.explanations}
     assert told["machine"].change_ns == pytest.approx(600_000, rel=0.01)
     assert told["sizes"].change_ns == 1_050_000
     assert told["sizes"].text.startswith("1 of the ops per step works on other sizes (aten::mm: 16x8 → 64x8)")
@@ -262,9 +246,7 @@ def test_ops_that_launch_work_take_as_long_for_any_size(tmp_path: Path):
                 found.append(step(number, at, 4000 * speed))
         return found
 
-    for name, one in (("a", steps_with(1, 8)), ("b", steps_with(1.5, 16))):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": one}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, steps_with(1, 8), steps_with(1.5, 16))
     assert found.machine.calls == 240
     (machine,) = [one for one in found.explanations if one.kind == "machine"]
     assert machine.text.startswith("The 80 calls per step that both run took 1.50 times as long on the CPU (")
@@ -288,9 +270,7 @@ def test_what_a_graph_launched_did_not_become_what_a_call_launched(tmp_path: Pat
                 if number:
                     events += [cpu("aten::fill_", at + 5, 15), launch(at + 7, graph + 1)]
                     events.append(kernel(at + 20, 10, graph + 1, name="fill"))
-    for name, events in zip("ab", sides, strict=True):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    texts = [one.text for one in compared(tmp_path / "a.json", tmp_path / "b.json").explanations]
+    texts = [one.text for one in comparison(tmp_path, *sides).explanations]
     assert any(
         one.startswith("largest became sampled, 3 times: 30.0 µs → 30.0 µs on the GPU p") for one in texts
     )
@@ -326,9 +306,7 @@ def eight(speed: float, between: float = 2, names: str = "abcdefgh", last: str =
     ],
 )
 def test_where_a_machine_that_was_slower_is_told(a: list[Event], b: list[Event], told: bool, tmp_path: Path):
-    for name, events in (("a", a), ("b", b)):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, a, b)
     assert found.machine.cpu_ratio == pytest.approx(1.25)
     assert [one.kind for one in found.explanations].count("machine") == told
 
@@ -342,9 +320,7 @@ def test_few_calls_beside_a_device_that_sets_the_pace(tmp_path: Path, same: bool
             event["dur"] = 9.9
     if not same:
         other += [cpu("aten::other", 100 * n + 9.92, 0.05) for n in range(4)]
-    for name, events in (("a", one), ("b", other)):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, one, other)
     assert ("machine" in {one.kind for one in found.explanations}) is same
 
 

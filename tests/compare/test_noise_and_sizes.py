@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.compare.test_some_steps import OPS, both, recording
+from tests.compare.conftest import comparison
+from tests.compare.test_some_steps import OPS, recording
 from tests.kineto import cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.part import Part
@@ -197,7 +198,7 @@ def test_which_steps_are_paired(tmp_path):
 
 def test_one_step_and_the_others(tmp_path):
     events = recording(*[[OPS[0], ("aten::f", length)] for length in (30, 30, 60, 30)])
-    both(tmp_path, events, events)
+    comparison(tmp_path, events, events)
     results = Part(load(tmp_path / "a.json"))
     takes, than = "Step 3 takes 88.0 µs", "58.0 µs (+52%)."
     assert compare_steps(results, 2).answer == f"{takes}, the median of the others {than}"
@@ -211,7 +212,7 @@ def test_one_step_and_the_others(tmp_path):
     for step_, against in ((4, None), (-1, None), (0, 4), (0, -1)):
         with pytest.raises(IndexError):
             compare_steps(results, step_, against)
-    both(tmp_path, recording([OPS[0]]), recording([OPS[0]]))
+    comparison(tmp_path, recording([OPS[0]]), recording([OPS[0]]))
     with pytest.raises(IndexError):  # a single step has no others
         compare_steps(Part(load(tmp_path / "a.json")), 0)
 

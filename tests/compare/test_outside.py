@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-from tests.compare.conftest import compared
+from tests.compare.conftest import comparison
 from tests.kineto import Event, cpu, kernel, launch, step
 
 from tracetui.analysis.part import Part
@@ -34,18 +33,12 @@ def steps(pause: float, speed: float = 1, device: bool = False) -> list[Event]:
     return found
 
 
-def pair(folder: Path, a: list[Event], b: list[Event]) -> Comparison:
-    for name, events in (("a", a), ("b", b)):
-        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    return compared(folder / "a.json", folder / "b.json")
-
-
 def outside(found: Comparison) -> list[Explanation]:
     return [one for one in found.explanations if one.kind == "host"]
 
 
 def test_a_pause_is_no_slower_machine(tmp_path):
-    found = pair(tmp_path, steps(0), steps(3000))
+    found = comparison(tmp_path, steps(0), steps(3000))
     (one,) = outside(found)
     assert one.text.startswith("The CPU is outside all ops for 3.12 ms per step instead of 120 µs: ")
     assert one.change_ns == 3_000_000
@@ -68,7 +61,7 @@ def test_a_pause_beside_other_time_between_calls(tmp_path):
             found.append(step(number, begin, now - begin))
         return found
 
-    found = pair(tmp_path, with_gaps(1, 0), with_gaps(1.05, 800))
+    found = comparison(tmp_path, with_gaps(1, 0), with_gaps(1.05, 800))
     (machine,) = [one for one in found.explanations if one.kind == "machine"]
     assert machine.change_ns == pytest.approx(0.05 * 60 * 38_000, rel=0.1)
     (host,) = outside(found)
@@ -87,7 +80,7 @@ def test_a_pause_that_is_gone_is_no_faster_machine(tmp_path):
         return event | {"ts": event["ts"] + late, "dur": event["dur"] + longer}
 
     slow = [paused(event) for event in steps(0, device=True)]
-    found = pair(tmp_path, slow, steps(0, 0.5, device=True))
+    found = comparison(tmp_path, slow, steps(0, 0.5, device=True))
     (machine,) = [one for one in found.explanations if one.kind == "machine"]
     assert -700_000 <= machine.change_ns <= -500_000
     assert sum(one.change_ns for one in outside(found)) < -7_500_000
@@ -95,14 +88,14 @@ def test_a_pause_that_is_gone_is_no_faster_machine(tmp_path):
 
 def test_more_time_outside_of_ops_may_be_another_program(tmp_path):
     """A trace does not say what the CPU did there; that calls and kernels are the same, it does."""
-    found = pair(tmp_path, steps(0), steps(3000))
+    found = comparison(tmp_path, steps(0), steps(3000))
     assert found.answer.startswith("The same calls. A step takes 4.32 ms instead of 1.32 ms")
-    found = pair(tmp_path, steps(0, device=True), steps(3000, 1.5, device=True))
+    found = comparison(tmp_path, steps(0, device=True), steps(3000, 1.5, device=True))
     assert found.answer.startswith("The same ops and kernels. A step takes 4.98 ms instead of 1.32 ms")
     (machine,) = [one.text for one in found.explanations if one.kind == "machine"]
     assert machine.startswith("The 120 calls per step that both run took 1.")
     assert machine.endswith(": the machine, not the change.")
-    found = pair(tmp_path, steps(0, device=True), steps(0, 1.5, device=True))
+    found = comparison(tmp_path, steps(0, device=True), steps(0, 1.5, device=True))
     assert found.answer.startswith("The same program: its 120 calls per step took 1.")
 
 
@@ -113,7 +106,7 @@ def test_annotations_of_one_side_are_named(tmp_path):
         return [*steps(0), *numbered, *more]
 
     def noted(a: list[Event], b: list[Event]) -> list[str]:
-        return [note for note in pair(tmp_path, a, b).notes if "annotation" in note]
+        return [note for note in comparison(tmp_path, a, b).notes if "annotation" in note]
 
     assert noted(with_("forward"), with_("forward")) == []
     assert noted(with_(), with_("forward")) == ["only B has the annotation forward"]
@@ -129,7 +122,7 @@ def test_annotations_of_one_side_are_named(tmp_path):
 
 
 def test_what_the_gpu_waits_for_it(tmp_path):
-    (one,) = outside(pair(tmp_path, steps(3000, device=True), steps(0, device=True)))
+    (one,) = outside(comparison(tmp_path, steps(3000, device=True), steps(0, device=True)))
     assert one.text.startswith("The GPU waits ")
     assert one.change_ns == pytest.approx(-3_000_000, rel=0.01)
 
@@ -142,7 +135,7 @@ def test_a_gpu_that_has_a_collective_meanwhile_waits_for_no_cpu(tmp_path, swappe
         end, correlation = 4320 * (number + 1), 1000 + number
         beside += [launch(end - 3010, correlation)]
         beside += [kernel(end - 3000, 2995, correlation, 13, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")]
-    found = pair(tmp_path, *((beside, alone) if swapped else (alone, beside)))
+    found = comparison(tmp_path, *((beside, alone) if swapped else (alone, beside)))
     host = found.idle["host"]
     assert min(host.a or 0, host.b or 0) < 200_000 < 2_900_000 < max(host.a or 0, host.b or 0)
     assert not outside(found)
@@ -151,7 +144,7 @@ def test_a_gpu_that_has_a_collective_meanwhile_waits_for_no_cpu(tmp_path, swappe
 
 @pytest.mark.parametrize("speed", [1.5, 2.5])
 def test_a_slower_machine_takes_longer_between_calls_too(tmp_path, speed):
-    found = pair(tmp_path, steps(500), steps(500 * speed, speed))
+    found = comparison(tmp_path, steps(500), steps(500 * speed, speed))
     assert not outside(found)
     (machine,) = found.explanations
     assert machine.kind == "machine"
@@ -172,11 +165,11 @@ def test_a_device_that_catches_up_does_not_set_the_pace(tmp_path):
 
 def test_less_is_told_where_it_is_most_of_the_change(tmp_path):
     """70 us of 1.4 ms, and nothing else."""
-    (one,) = outside(pair(tmp_path, steps(0, device=True), steps(70, device=True)))
+    (one,) = outside(comparison(tmp_path, steps(0, device=True), steps(70, device=True)))
     assert one.text.startswith("The GPU waits ")
     assert one.change_ns == pytest.approx(70_000, rel=0.01)
     # A step that grows by much more for another reason says nothing of it.
-    assert not outside(pair(tmp_path, steps(0, device=True), steps(20, device=True)))
+    assert not outside(comparison(tmp_path, steps(0, device=True), steps(20, device=True)))
 
 
 @pytest.mark.parametrize(("new", "told"), [(200, True), (700, False)])
@@ -187,7 +180,7 @@ def test_a_part_of_the_change_is_told_from_a_sixth_of_it_on(tmp_path, new, told)
         event["ts"] += new * (event["ts"] // 1390)
         event["dur"] += new * event["name"].startswith("ProfilerStep")
     more += [cpu("aten::new", (1390 + new) * n + 1390, new) for n in range(4)]
-    assert bool(outside(pair(tmp_path, steps(0, device=True), more))) is told
+    assert bool(outside(comparison(tmp_path, steps(0, device=True), more))) is told
 
 
 def test_a_step_in_which_the_cpu_is_busy_with_something_else(tmp_path):
@@ -213,7 +206,7 @@ def test_a_gpu_that_another_program_uses_too(tmp_path):
     a, b = steps(0, device=True), steps(0, device=True)
     for event in b:
         event["ts"] += 15 * (event["cat"] == "kernel")
-    found = pair(tmp_path, a, b)
+    found = comparison(tmp_path, a, b)
     queued = [one.text for one in found.explanations if one.kind == "queued"]
     change = found.idle["queued"].change
     assert change > 500_000
@@ -221,7 +214,7 @@ def test_a_gpu_that_another_program_uses_too(tmp_path):
     assert queued[0].startswith("The GPU leaves queued work waiting for ")
     assert queued[0].endswith(": it waits for another stream or process.")
     assert [one.change_ns for one in found.explanations if one.kind == "queued"] == [round(change)]
-    assert not [one for one in pair(tmp_path, a, a).explanations if one.kind == "queued"]
+    assert not [one for one in comparison(tmp_path, a, a).explanations if one.kind == "queued"]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +230,7 @@ def test_what_the_program_waits_for_is_named(tmp_path, name, kind, device):
     a, b = steps(0, device=device), steps(3000, device=device)
     for one in [one for one in b if one["name"].startswith("ProfilerStep")]:
         b.append(cpu(name, one["ts"] + one["dur"] - 2900, 2800, "user_annotation"))
-    found = pair(tmp_path, a, b).explanations
+    found = comparison(tmp_path, a, b).explanations
     assert [one.kind for one in found] == [kind]
     assert "2.80 ms per step instead of none" in found[0].text
 
@@ -246,7 +239,7 @@ def test_time_after_calls_of_one_side_alone_is_not_the_machine(tmp_path):
     """Where 5 of 60 calls were, the CPU does something else for 50 us; the rest takes 1.1 times as long."""
     a, b = steps(0), steps(0, speed=1.1)
     gone = [f"aten::op{k}" for k in range(30, 35)]
-    found = pair(tmp_path, a, [event for event in b if event["name"] not in gone])
+    found = comparison(tmp_path, a, [event for event in b if event["name"] not in gone])
     (machine,) = (one for one in found.explanations if one.kind == "machine")
     # 55 calls of 20 us, and 2 us before 53 of them: all but the first and the one after those that are gone.
     assert machine.change_ns == pytest.approx(0.1 * (55 * 20_000 + 53 * 2_000), rel=0.01)

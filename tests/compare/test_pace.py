@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.compare.conftest import compared
+from tests.compare.conftest import compared, comparison
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.part import Part
@@ -38,9 +38,7 @@ def ahead(waits: bool, backlog: float = 0, length: float = 100) -> list[Event]:
 
 
 def pair(folder: Path, a: bool, b: bool) -> Comparison:
-    for name, waits in (("a", a), ("b", b)):
-        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": ahead(waits)}))
-    return compared(folder / "a.json", folder / "b.json")
+    return comparison(folder, ahead(a), ahead(b))
 
 
 def test_a_wait_makes_the_step_longer_that_the_gpu_paces(tmp_path):
@@ -70,9 +68,7 @@ def test_a_gpu_that_sets_the_pace_on_one_side_only(tmp_path):
             found.append(step(number, begin, now - begin))
         return found
 
-    for name, one in (("a", steps(200, 50)), ("b", steps(100, 110))):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": one}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, steps(200, 50), steps(100, 110))
     assert re.search(r" The GPU waits for the CPU for none of it instead of 1\.\d+ ms\.$", found.answer)
 
 
@@ -118,9 +114,7 @@ def test_what_took_longer_on_another_machine_is_called_by_its_kinds(tmp_path, co
 
 @pytest.mark.parametrize(("length", "told"), [(102.5, False), (104, True)])
 def test_a_gpu_that_was_hardly_slower_is_not_told(length, told, tmp_path):
-    for name, one in (("a", 100), ("b", length)):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": ahead(False, length=one)}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, ahead(False, length=100), ahead(False, length=length))
     machine = [one.text for one in found.explanations if one.kind == "machine"]
     assert [f"took {length / 100:.2f} times as long on the GPU" in text for text in machine] == [True] * told
 

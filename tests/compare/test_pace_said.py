@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.compare.conftest import compared
-from tests.compare.test_some_steps import NCCL, OPS, both, recording, said
+from tests.compare.conftest import compared, comparison
+from tests.compare.test_some_steps import NCCL, OPS, recording, said
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step
 
 NOT_PROGRAM = ": the machine, not the program."
@@ -21,7 +21,7 @@ def work(cpu: float = 1, gpu: float = 1, count: int = 4, ops: int = 8) -> list[E
 
 def test_a_slower_cpu(tmp_path):
     """8 x 28 instead of 8 x 18 us, and the launches as before; the GPU waits for it."""
-    found = both(tmp_path, work(), work(1.5))
+    found = comparison(tmp_path, work(), work(1.5))
     text = (
         "The same program: its 16 calls per step took 1.56 times as long on the CPU "
         f"(+80.0 µs with the time between them){NOT_PROGRAM}"
@@ -32,7 +32,7 @@ def test_a_slower_cpu(tmp_path):
     assert found.metrics["step_ns"].within_noise
     assert found.metrics["cpu_op_ns"].within_noise
     assert found.machine.cpu_ratio == pytest.approx(224 / 144)
-    back = both(tmp_path, work(1.5), work())
+    back = comparison(tmp_path, work(1.5), work())
     assert said(back)[0][4].startswith(
         "The same program: its 16 calls per step took 0.64 times as long on the CPU (-80.0 µs with "
     )
@@ -41,7 +41,7 @@ def test_a_slower_cpu(tmp_path):
 
 def test_a_slower_gpu_that_has_time(tmp_path):
     """10 us more of each kernel are hidden: the steps take as long."""
-    found = both(tmp_path, work(), work(gpu=1.5))
+    found = comparison(tmp_path, work(), work(gpu=1.5))
     text = f"The same program: its 8 kernels per step took 1.50 times as long on the GPU{NOT_PROGRAM}"
     assert said(found) == [("machine", "device", 40_000, 0, text)]
     assert found.answer == "The same program. A step takes 174 µs, as before."
@@ -55,7 +55,7 @@ def test_a_slower_gpu_that_sets_the_pace(tmp_path):
         "The same program: its 8 kernels per step took 1.50 times as long on the GPU in the 3 pairs of steps"
         + NOT_PROGRAM
     )
-    found = both(tmp_path, work(gpu=10, count=6), work(gpu=15, count=3))
+    found = comparison(tmp_path, work(gpu=10, count=6), work(gpu=15, count=3))
     assert said(found) == [
         ("machine", "device", 400_000, 0, text), ("steps", "cpu", 0, 0, "B has 3 steps, A 6.")
     ]  # fmt: skip
@@ -63,12 +63,12 @@ def test_a_slower_gpu_that_sets_the_pace(tmp_path):
     assert found.metrics["step_ns"].machine == found.metrics["device_ns"].machine == 400_000
     assert found.notes[0] == "A has 6 steps, B 3: the numbers cover the 3 that were matched on each side"
     assert found.metrics["busy_share"].a == found.metrics["busy_share"].b == 1
-    alike = both(tmp_path, work(gpu=10), work(gpu=15))
+    alike = comparison(tmp_path, work(gpu=10), work(gpu=15))
     assert said(alike) == [("machine", "device", 400_000, 0, text.replace(" in the 3 pairs of steps", ""))]
 
 
 def test_a_slower_machine(tmp_path):
-    found = both(tmp_path, work(), work(1.5, 1.5))
+    found = comparison(tmp_path, work(), work(1.5, 1.5))
     text = (
         "The same program: its 16 calls per step took 1.56 times as long on the CPU (+80.0 µs with the time "
         f"between them), its 8 kernels per step took 1.50 times as long on the GPU{NOT_PROGRAM}"
@@ -77,12 +77,12 @@ def test_a_slower_machine(tmp_path):
 
 
 def test_of_a_single_step_the_numbers_are_of_all(tmp_path):
-    found = both(tmp_path, work(count=3), work(count=1))
+    found = comparison(tmp_path, work(count=3), work(count=1))
     assert found.notes == (
         "A has 3 steps, B 1: step 1 of A and step 1 of B were matched; the numbers cover all steps",
     )
     assert not [one for one in said(found) if one[0] == "steps"]
-    two = both(tmp_path, work(count=2), work(count=3))
+    two = comparison(tmp_path, work(count=2), work(count=3))
     assert [one[4] for one in said(two) if one[0] == "steps"] == ["B has 3 steps, A 2."]
 
 
@@ -94,7 +94,7 @@ def test_a_slower_machine_and_something_new(tmp_path):
         all_ = [(f"aten::op{k}", 30, (f"k{k}", 10)) for k in range(ops)]
         return recording(*[[*all_, ("aten::sort", 400, ("sort", 100))]] * 4)
 
-    found = both(tmp_path, work(ops=120), more(120))
+    found = comparison(tmp_path, work(ops=120), more(120))
     assert said(found) == [
         (
             "machine", "cpu", 1_200_000, 0,
@@ -110,7 +110,7 @@ def test_a_slower_machine_and_something_new(tmp_path):
         "A step takes 4.13 ms instead of 2.53 ms (+63%); +1.20 ms is the machine: without it, about 2.93 ms. "
         "The GPU's work took 1.30 ms instead of 1.20 ms (+8.3%)."
     )
-    few = both(tmp_path, work(), more(8))
+    few = comparison(tmp_path, work(), more(8))
     assert [one[0] for one in said(few)] == ["new"]
     assert few.metrics["step_ns"].machine == few.metrics["cpu_op_ns"].machine == 0
     assert few.answer == (
@@ -125,7 +125,7 @@ def test_how_much_has_to_be_the_same(tmp_path, others, told):
     same = [(f"aten::op{k}", 30) for k in range(60)]
     new = [(f"aten::other{k}", 10) for k in range(others)]
     a = recording(*[[(name, 20) for name, _ in same]] * 4)
-    found = both(tmp_path, a, recording(*[[*same, *new]] * 4))
+    found = comparison(tmp_path, a, recording(*[[*same, *new]] * 4))
     machine = [one for one in said(found) if one[0] == "machine"]
     assert [one[2] for one in machine] == [600_000] * told
     for one in machine:
@@ -139,7 +139,7 @@ def test_how_much_has_to_be_the_same(tmp_path, others, told):
 
 def test_a_slower_cpu_where_the_gpu_sets_the_pace(tmp_path):
     """No step is longer for it: it is what ops take. The call of a launch takes as long as before."""
-    found = both(tmp_path, work(gpu=10), work(1.5, gpu=10))
+    found = comparison(tmp_path, work(gpu=10), work(1.5, gpu=10))
     (one,) = said(found)
     assert one[:4] == ("machine", "cpu", 80_000, 0)
     assert "its 16 calls per step took 1.56 times as long on the CPU (+80.0 µs in ops)" in one[4]
@@ -151,7 +151,7 @@ def test_a_pause_beside_calls_where_no_ops_were_recorded(tmp_path):
     """One recording has ops, the other one none; and a pause of 3 ms per step."""
     a = unrecorded("cpu_op")
     b = recording(*[[*OPS, ({"name": "pause", "cat": "python_function"}, 3000)]] * 4)
-    (one,) = said(both(tmp_path, a, b))
+    (one,) = said(comparison(tmp_path, a, b))
     assert one[:2] == ("host", "cpu")
     assert one[2] == pytest.approx(3_000_000, rel=0.01)
     assert one[4].startswith("The GPU waits 3.")
@@ -167,7 +167,7 @@ def test_what_comes_first_is_what_sets_the_pace(tmp_path):
         ops = [(f"aten::op{k}", 20, (f"k{k}", length)) for k in range(8)]
         return recording(*[[("aten::item", 300), *ops, ("aten::sort", 30, ("sort", 50))]] * 4)
 
-    paced, waiting = (both(tmp_path, work(gpu=gpu), more(10 * gpu)) for gpu in (10, 1))
+    paced, waiting = (comparison(tmp_path, work(gpu=gpu), more(10 * gpu)) for gpu in (10, 1))
     new = (
         "new", "device", 50_000, 30_000,
         "aten::sort is new in every step: 50.0 µs on the GPU, 30.0 µs on the CPU per step.",
@@ -211,7 +211,7 @@ def test_a_call_that_waits_for_the_gpu(tmp_path):
     """It is told by what it takes on the CPU."""
     without, waits = sparse(plain), sparse(plain, item)
     for a, b, what, sign in ((without, waits, "new", 1), (waits, without, "gone", -1)):
-        found = both(tmp_path, a, b)
+        found = comparison(tmp_path, a, b)
         text = (
             f"memcpy DtoH pinned (aten::item) is {what} in every step: 2.00 µs on the GPU, "
             "50.0 µs on the CPU (30.0 µs of that waiting for the GPU) per step."
@@ -238,12 +238,12 @@ def cleared(at: float, number: int) -> list[Event]:
 def test_a_set_that_comes_before_a_kernel_of_its_op(tmp_path):
     """So its launch alone is its time on the CPU."""
     text = "memset is {} in every step: 2.00 µs on the GPU, 4.00 µs on the CPU per step."
-    new = both(tmp_path, sparse(plain, filled), sparse(plain, filled, cleared))
+    new = comparison(tmp_path, sparse(plain, filled), sparse(plain, filled, cleared))
     assert said(new) == [("new", "device", 2000, 4000, text.format("new before fill"))]
-    gone = both(tmp_path, sparse(plain, filled, cleared), sparse(plain, filled))
+    gone = comparison(tmp_path, sparse(plain, filled, cleared), sparse(plain, filled))
     assert said(gone) == [("gone", "device", -2000, -4000, text.format("gone"))]
     # A set of no op is before nothing of its own.
-    new = both(tmp_path, sparse(plain), sparse(plain, cleared))
+    new = comparison(tmp_path, sparse(plain), sparse(plain, cleared))
     assert said(new) == [("new", "device", 2000, 4000, text.format("new"))]
 
 
@@ -259,7 +259,7 @@ def test_a_kernel_beside_a_collective(tmp_path, beside, told):
 
     a = sparse(plain, talk(2))
     b = sparse(lambda at, number: plain(at, number, 45), talk(beside))
-    texts = [one[4] for one in said(both(tmp_path, a, b))]
+    texts = [one[4] for one in said(comparison(tmp_path, a, b))]
     where = ", where collectives run beside it on one side only" if told else ""
     assert f"gemm takes 45.0 µs instead of 30.0 µs on the GPU{where}." in texts
 
@@ -269,10 +269,10 @@ def load(at: float, number: int) -> list[Event]:
 
 
 def test_the_first_use_of_a_library(tmp_path):
-    found = both(tmp_path, sparse(plain), sparse(plain, load))
+    found = comparison(tmp_path, sparse(plain), sparse(plain, load))
     text = "The first use of the GPU and its libraries takes 300 µs per step instead of none."
     assert ("initialisation", "cpu", 300_000, 0, text) in said(found)
-    back = both(tmp_path, sparse(plain, load), sparse(plain))
+    back = comparison(tmp_path, sparse(plain, load), sparse(plain))
     text = "The first use of the GPU and its libraries takes 0 ns per step instead of 300 µs."
     assert ("initialisation", "cpu", -300_000, 0, text) in said(back)
 
@@ -307,14 +307,14 @@ def test_work_that_a_graph_launches_now(tmp_path):
     alone, of_graph = launched((400, 40, "other")), graph((400, 30, "extra"))
     calls = "On the CPU, {}: {} per step."
     ops = "cudaLaunchKernel, aten::k0 and 4 others"
-    found = {one[0]: one[1:] for one in said(both(tmp_path, alone, of_graph))}
+    found = {one[0]: one[1:] for one in said(comparison(tmp_path, alone, of_graph))}
     told = f"10 calls per step ({ops}) are gone and 1 (cudaGraphLaunch) is new"
     assert found["calls"] == ("cpu", -96_000, 0, calls.format(told, "100 µs → 4.00 µs"))
     text = "aten::other became extra: 40.0 µs → 30.0 µs on the GPU, 20.0 µs on the CPU per step"
     assert found["replaced"] == ("device", -10_000, -20_000, f"{text}; now a graph launches it.")
     text = "The same 5 kernels, copies and memsets per step come from a CUDA graph: 5 → 1 launches."
     assert found["graph"] == ("device", 0, 0, text)
-    found = {one[0]: one[1:] for one in said(both(tmp_path, of_graph, alone))}
+    found = {one[0]: one[1:] for one in said(comparison(tmp_path, of_graph, alone))}
     told = f"1 call per step (cudaGraphLaunch) is gone and 10 ({ops}) are new"
     assert found["calls"] == ("cpu", 96_000, 0, calls.format(told, "4.00 µs → 100 µs"))
     text = "extra became aten::other: 30.0 µs → 40.0 µs on the GPU, 20.0 µs on the CPU per step"
@@ -324,7 +324,7 @@ def test_work_that_a_graph_launches_now(tmp_path):
 
 
 def test_a_graph_with_a_kernel_more(tmp_path):
-    found = both(tmp_path, graph(), graph((400, 30, "extra")))
+    found = comparison(tmp_path, graph(), graph((400, 30, "extra")))
     text = "extra is new in every step: 30.0 µs on the GPU per step."
     assert said(found)[-1] == ("new", "device", 30_000, 0, text)
     queued = "330 µs per step instead of 80.0 µs: it waits for another stream or process."
@@ -350,16 +350,16 @@ def unrecorded(*categories: str) -> list[Event]:
 def test_what_one_side_did_not_record(tmp_path, without, note, missing):
     whole, part = unrecorded(), unrecorded(without)
     for a, b, letter in ((whole, part, "B"), (part, whole, "A")):
-        found = both(tmp_path, a, b)
+        found = comparison(tmp_path, a, b)
         what = "calls" if without == "kernel" else "work"
         assert found.answer == f"No difference: the same {what}, in the same time."
         assert found.notes == (f"{letter} {note}",)
         one = found.metrics[missing]
         assert (one.a, one.b, one.change, one.ratio) == (None, None, None, None)
     # If neither did, nothing is missing.
-    assert both(tmp_path, part, part).notes == ()
+    assert comparison(tmp_path, part, part).notes == ()
     # Launches of one side, and ops of the other.
-    found = both(tmp_path, unrecorded("cpu_op"), unrecorded("kernel"))
+    found = comparison(tmp_path, unrecorded("cpu_op"), unrecorded("kernel"))
     assert found.notes == (
         "B did not record the GPU, and the other did not record ops: only launches are compared",
     )
@@ -385,7 +385,7 @@ def without_steps(ops: list[tuple[object, ...]], count: int = 1) -> list[Event]:
 
 def test_recordings_without_steps(tmp_path):
     one, more = without_steps(OPS), without_steps([*OPS, ("aten::sort", 40, ("sort", 10))])
-    found = both(tmp_path, one, more)
+    found = comparison(tmp_path, one, more)
     text = "aten::sort is new: 10.0 µs on the GPU, 40.0 µs on the CPU."
     assert said(found) == [("new", "device", 10_000, 40_000, text)]
     assert found.answer == (
@@ -394,7 +394,7 @@ def test_recordings_without_steps(tmp_path):
     )
     assert found.notes == ("there are no steps: the recordings are compared as wholes",)
     for a, b, letter, some in ((one, recording(*[OPS] * 4), "B", "new"), (work(), one, "A", "gone")):
-        found = both(tmp_path, a, b)
+        found = comparison(tmp_path, a, b)
         assert found.notes == (f"only {letter} has steps: the recordings are compared as wholes",)
         times = "4 times in a row instead of 1" if some == "new" else "1 time in a row instead of 4"
         (block,) = [one for one in said(found) if one[0] == some]
@@ -409,10 +409,10 @@ def test_programs_that_have_nothing_in_common(tmp_path):
     other = [("aten::a", 15, ("x", 10)), ("aten::b", 15, ("y", 10)), ("aten::c", 15, ("z", 10))]
     for event in (b := recording(*[other] * 4)):
         event["name"] = event["name"].replace("cudaLaunchKernel", "cudaLaunchKernelExC")
-    found = both(tmp_path, recording(*[OPS] * 4), b)
+    found = comparison(tmp_path, recording(*[OPS] * 4), b)
     assert found.strange == "A and B have hardly anything in common: is this the same program?"
     assert found.notes == (found.strange,)
-    assert both(tmp_path, recording(*[OPS] * 4), recording(*[OPS[:4]] * 4)).strange == ""
+    assert comparison(tmp_path, recording(*[OPS] * 4), recording(*[OPS[:4]] * 4)).strange == ""
 
 
 def test_a_program_that_does_much_besides_is_the_same_one(tmp_path):
@@ -420,7 +420,7 @@ def test_a_program_that_does_much_besides_is_the_same_one(tmp_path):
     own = [(f"aten::op{k}", 20, (f"k{k}", 10)) for k in range(14)]
     besides = [[(f"aten::x{k}{n}", 20, (f"x{k}{n}", 10)) for n in range(4)] for k in range(14)]
     b = [one for op, more in zip(own, besides, strict=True) for one in (op, *more)]
-    found = both(tmp_path, recording(*[own] * 4), recording(*[b] * 4))
+    found = comparison(tmp_path, recording(*[own] * 4), recording(*[b] * 4))
     assert len(found.explanations) > 12
     assert found.strange == ""
 
@@ -433,7 +433,7 @@ def test_a_call_that_lasts_as_long_as_its_copy_waits_for_it(tmp_path):
         call = launch(at + 245, number + 4, 215, name="cudaMemcpyAsync")
         return [cpu("aten::to", at + 240, 230), call, copy]
 
-    found = both(tmp_path, sparse(plain), sparse(plain, fetch)).explanations
+    found = comparison(tmp_path, sparse(plain), sparse(plain, fetch)).explanations
     (only,) = (one for one in found if one.kind == "new")
     spent = "200 µs on the GPU, 230 µs on the CPU (215 µs of that waiting for the copy) per step"
     assert only.text == f"memcpy DtoH pageable (aten::to) is new in every step: {spent}."

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.compare.conftest import compared
+from tests.compare.conftest import compared, comparison
 from tests.kineto import Event, cpu, kernel, launch, step
 
 DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation"}
@@ -59,9 +59,7 @@ def loop(begin: int) -> list[Event]:
 def test_steps_that_begin_elsewhere_are_no_change(tmp_path: Path):
     """One loop: steps from the profiler, which begin after the copy, and from what repeats."""
     steps = [step(k, 300.0 * k + 120, 300) for k in range(4)]
-    for name, events in (("a", loop(4) + steps), ("b", loop(1))):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, loop(4) + steps, loop(1))
     assert any(
         note.startswith("the steps of A come from ProfilerStep, those of B from ") for note in found.notes
     )
@@ -105,9 +103,7 @@ def test_what_is_cut_off_is_not_gone(tmp_path: Path, letter: str):
 
 def test_a_trace_of_something_else_is_not_the_same_program(tmp_path: Path):
     other = [cpu("draw", 10.0 * n, 5, "") for n in range(9)]
-    for name, events in (("a", other), ("b", loop(0))):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    found = comparison(tmp_path, other, loop(0))
     assert found.explanations == ()
     assert not found.same_program
     assert found.notes[-1] == "A has no events of PyTorch's profiler: there is nothing to compare"

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
-from tests.compare.conftest import compared
+from tests.compare.conftest import comparison
 from tests.kineto import Event, cpu, kernel, launch, step
-
-from tracetui.compare.model import Comparison
 
 GRIDS, SAME_GRID, SAME_SIZE = range(4), range(4, 7), range(7, 10)
 """Kernels with a block for each row of the input; with as many blocks as the device has; of the weights."""
@@ -27,15 +22,9 @@ def steps(batch: int, fixed: float = 1.0) -> list[Event]:
     return found + [step(k, 3000.0 * k, 2990) for k in range(4)]
 
 
-def pair(folder: Path, a: list[Event], b: list[Event]) -> Comparison:
-    for name, events in (("a", a), ("b", b)):
-        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    return compared(folder / "a.json", folder / "b.json")
-
-
 @pytest.mark.parametrize(("a", "b", "how"), [(1, 2, "longer"), (2, 1, "less time")])
 def test_kernels_in_the_same_grid_take_longer_along_with_the_others(tmp_path, a, b, how):
-    found = pair(tmp_path, steps(a), steps(b))
+    found = comparison(tmp_path, steps(a), steps(b))
     (sizes,) = found.explanations
     assert sizes.kind == "sizes"
     assert f"4 of the kernels and copies per step work on other sizes (work0: grid {100 * a}x" in sizes.text
@@ -62,12 +51,12 @@ def test_work_on_larger_sizes_is_told_beside_what_is_new(tmp_path):
             kernel(now + 12, 20, 99 + k, name="fresh"),
         )
     ]
-    found = pair(tmp_path, steps(1), [*steps(2), *new])
+    found = comparison(tmp_path, steps(1), [*steps(2), *new])
     assert {one.kind for one in found.explanations} == {"sizes", "new"}
 
 
 def test_kernels_of_one_size_that_take_longer_are_told_by_themselves(tmp_path):
     """The others do the same: no input is larger."""
-    found = pair(tmp_path, steps(1), steps(1, fixed=1.5))
+    found = comparison(tmp_path, steps(1), steps(1, fixed=1.5))
     assert {one.kind for one in found.explanations} == {"slower"}
     assert all("takes 30.0 µs instead of 20.0 µs on the GPU" in one.text for one in found.explanations)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.compare.conftest import compared
+from tests.compare.conftest import compared, comparison
 from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 
 from tracetui.analysis.part import Part
@@ -40,12 +40,6 @@ def recording(*steps: list[Op], first: int = 1) -> list[Event]:
         found.append(step(n, begin, now - begin + 3))
         now += 6
     return found
-
-
-def both(folder: Path, a: list[Event], b: list[Event]) -> Comparison:
-    for name, events in (("a", a), ("b", b)):
-        (folder / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    return compared(folder / "a.json", folder / "b.json")
 
 
 Said = tuple[str, str, int, int, str]
@@ -89,12 +83,12 @@ def with_one(op: Op, *steps: int) -> list[list[Op]]:
 def test_work_of_some_steps(tmp_path, steps, where, each, mean):
     """12 us on the GPU by an op of 30 us; A's steps are numbered from 1, B's from 11."""
     some, without = with_one(SORT, *steps), [PLAIN] * 4
-    new = both(tmp_path, recording(*without), recording(*some, first=11))
+    new = comparison(tmp_path, recording(*without), recording(*some, first=11))
     text = f"12.0 µs on the GPU, 30.0 µs on the CPU{each}."
     assert said(new) == [
         ("new", "device", round(12_000 * mean), round(30_000 * mean), f"aten::sort is {where}: {text}")
     ]
-    gone = both(tmp_path, recording(*some, first=11), recording(*without))
+    gone = comparison(tmp_path, recording(*some, first=11), recording(*without))
     assert said(gone) == [
         (
             "gone", "device", -round(12_000 * mean), -round(30_000 * mean),
@@ -116,10 +110,10 @@ def test_work_of_some_steps(tmp_path, steps, where, each, mean):
 )
 def test_calls_of_some_steps(tmp_path, steps, where, each, mean):
     some, without = with_one(ITEM, *steps), [PLAIN] * 4
-    new = both(tmp_path, recording(*without), recording(*some, first=11))
+    new = comparison(tmp_path, recording(*without), recording(*some, first=11))
     text = f"On the CPU, 1 call{each} (aten::item){where}."
     assert said(new) == [("calls", "cpu", round(30_000 * mean), 0, text)]
-    gone = both(tmp_path, recording(*some, first=11), recording(*without))
+    gone = comparison(tmp_path, recording(*some, first=11), recording(*without))
     text = text.replace("is new", "is gone")
     assert said(gone) == [("calls", "cpu", -round(30_000 * mean), 0, text)]
     assert [b for _, b in starts(new)] == [a for a, _ in starts(gone)]
@@ -128,7 +122,7 @@ def test_calls_of_some_steps(tmp_path, steps, where, each, mean):
 
 def test_other_kernels_of_the_same_ops_in_some_steps(tmp_path):
     plain, other = ([(f"f{k}", 20, (f"{kernel}{k}", 10)) for k in range(5)] for kernel in "ab")
-    found = both(tmp_path, recording(*[plain] * 4), recording(plain, other, plain, other))
+    found = comparison(tmp_path, recording(*[plain] * 4), recording(plain, other, plain, other))
     (told,) = found.explanations
     start = "The same ops run on other kernels or other sizes, 5 times in 2 of 4 steps: 50.0 µs → "
     assert told.text.startswith(start)
@@ -137,10 +131,10 @@ def test_other_kernels_of_the_same_ops_in_some_steps(tmp_path):
 def test_calls_more_calls_fewer_and_other_calls(tmp_path):
     plain, more = recording(*[PLAIN] * 4), recording(*with_one(VIEW, 0, 1, 2, 3))
     text = "On the CPU, 1 {} call per step (aten::view): 8.00 µs per step."
-    assert said(both(tmp_path, plain, more)) == [("calls", "cpu", 8000, 0, text.format("more"))]
-    assert said(both(tmp_path, more, plain)) == [("calls", "cpu", -8000, 0, text.format("fewer"))]
+    assert said(comparison(tmp_path, plain, more)) == [("calls", "cpu", 8000, 0, text.format("more"))]
+    assert said(comparison(tmp_path, more, plain)) == [("calls", "cpu", -8000, 0, text.format("fewer"))]
     other = [[MM, ADD, ("aten::numpy", 9), ("aten::empty", 4), VIEW, RELU]] * 4
-    found = both(tmp_path, recording(*with_one(ITEM, 0, 1, 2, 3)), recording(*other))
+    found = comparison(tmp_path, recording(*with_one(ITEM, 0, 1, 2, 3)), recording(*other))
     text = "1 call per step (aten::item) is gone and 2 (aten::numpy and aten::empty) are new"
     assert said(found) == [("calls", "cpu", -17_000, 0, f"On the CPU, {text}: 30.0 µs → 13.0 µs per step.")]
     assert len(starts(found)) == 4
@@ -149,15 +143,15 @@ def test_calls_more_calls_fewer_and_other_calls(tmp_path):
 
 def test_what_runs_elsewhere_in_a_step(tmp_path):
     """It takes no longer there."""
-    calls = both(tmp_path, recording(*[PLAIN] * 4), recording(*[[MM, VIEW, ADD, RELU]] * 4))
+    calls = comparison(tmp_path, recording(*[PLAIN] * 4), recording(*[[MM, VIEW, ADD, RELU]] * 4))
     text = "On the CPU, 1 call per step (aten::view) runs in another place."
     assert said(calls) == [("order", "cpu", 0, 0, text)]
     assert calls.answer == "A step takes 78.0 µs, as before."
-    found = both(tmp_path, recording(*[PLAIN] * 4), recording(*[[ADD, MM, VIEW, RELU]] * 4))
+    found = comparison(tmp_path, recording(*[PLAIN] * 4), recording(*[[ADD, MM, VIEW, RELU]] * 4))
     assert said(found) == [("order", "device", 0, 0, "plus runs in another place.")]
     assert starts(found)[0] == (27, 6)
     a, b = [("aten::f", 9), ("aten::g", 9)], [("aten::x", 5), ("aten::y", 5), ("aten::z", 5)]
-    calls = both(tmp_path, recording(*[a + b] * 3), recording(*[b + a] * 3))
+    calls = comparison(tmp_path, recording(*[a + b] * 3), recording(*[b + a] * 3))
     text = "On the CPU, 2 calls per step (aten::f and aten::g) run in another place."
     assert said(calls) == [("order", "cpu", 0, 0, text)]
 
@@ -177,17 +171,17 @@ def test_single_calls_that_took_longer_once(tmp_path):
     """The call of a launch takes 2 us of each."""
     plain, one, two = some_other(), some_other((1,), op3=LONG["op3"]), some_other((1,), **LONG)
     text = "aten::op3 takes 88.0 µs instead of 18.0 µs on the CPU in step 2, 1 of 4 times."
-    assert said(both(tmp_path, plain, one)) == [("slower", "cpu", 17_500, 0, text)]
+    assert said(comparison(tmp_path, plain, one)) == [("slower", "cpu", 17_500, 0, text)]
     many = "aten::op3 {} µs instead of {} µs and aten::op5 {} µs instead of {} µs"
     text = f"2 single calls took longer ({many.format('88.0', '18.0', '58.0', '18.0')})"
-    found = both(tmp_path, plain, two)
+    found = comparison(tmp_path, plain, two)
     assert said(found) == [("once", "cpu", 27_500, 0, f"{text}: on average 27.5 µs per step on the CPU.")]
     assert starts(found) == [(174 + 63, 174 + 63), (174 + 105, 174 + 105 + 70)]
     text = f"2 single calls took less time ({many.format('18.0', '88.0', '18.0', '58.0')})"
-    found = both(tmp_path, two, plain)
+    found = comparison(tmp_path, two, plain)
     assert said(found) == [("once", "cpu", -27_500, 0, f"{text}: on average 27.5 µs per step on the CPU.")]
     text = "aten::op3 takes 88.0 µs instead of 18.0 µs on the CPU."
-    found = both(tmp_path, plain, some_other(op3=LONG["op3"]))
+    found = comparison(tmp_path, plain, some_other(op3=LONG["op3"]))
     assert said(found) == [("slower", "cpu", 70_000, 0, text)]
     assert found.answer == "The same program. A step takes 244 µs instead of 174 µs (+40%)."
 
@@ -195,7 +189,7 @@ def test_single_calls_that_took_longer_once(tmp_path):
 def test_calls_behind_other_kernels_are_told_with_them(tmp_path):
     """What they take is told in the same sentence, and not once more."""
     plain, changed = some_other(), some_other(op3=("aten::op3", 90, ("other", 10)))
-    (told,) = said(both(tmp_path, plain, changed))
+    (told,) = said(comparison(tmp_path, plain, changed))
     assert told[:4] == ("replaced", "device", 0, 70_000)
     assert told[4].endswith("10.0 µs → 10.0 µs on the GPU, 20.0 µs → 90.0 µs on the CPU per step.")
 
@@ -203,15 +197,17 @@ def test_calls_behind_other_kernels_are_told_with_them(tmp_path):
 def test_kernels_that_took_longer(tmp_path):
     plain, long = some_other(), ("aten::op3", 20, ("k3", 30))
     text = "k3 takes 30.0 µs instead of 10.0 µs on the GPU in step 2, 1 of 4 times."
-    assert said(both(tmp_path, plain, some_other((1,), op3=long))) == [("slower", "device", 5000, 0, text)]
-    found = both(tmp_path, some_other(op3=long), plain)
+    assert said(comparison(tmp_path, plain, some_other((1,), op3=long))) == [
+        ("slower", "device", 5000, 0, text)
+    ]
+    found = comparison(tmp_path, some_other(op3=long), plain)
     text = "k3 takes 10.0 µs instead of 30.0 µs on the GPU."
     assert said(found) == [("faster", "device", -20_000, 0, text)]
     work = "The GPU's work took 80.0 µs instead of 100 µs (-20%)."
     assert found.answer == f"The same program. A step takes 174 µs, as before. {work}"
     twice, slow = ({f"op{k}": (f"aten::op{k}", 20, ("k", long)) for k in (3, 5)} for long in (10, 30))
     text = "k takes 30.0 µs instead of 10.0 µs on the GPU, 2 times per step."
-    assert said(both(tmp_path, some_other(**twice), some_other(**slow))) == [
+    assert said(comparison(tmp_path, some_other(**twice), some_other(**slow))) == [
         ("slower", "device", 40_000, 0, text)
     ]
 
@@ -219,12 +215,12 @@ def test_kernels_that_took_longer(tmp_path):
 def test_a_collective_takes_longer_as_it_waits(tmp_path):
     a, b = (some_other(op3=("aten::op3", 20, (NCCL, long))) for long in (10, 40))
     text = "takes 40.0 µs instead of 10.0 µs on the GPU, including its wait for other ranks."
-    assert said(both(tmp_path, a, b)) == [
+    assert said(comparison(tmp_path, a, b)) == [
         ("slower", "device", 30_000, 0, f"nccl AllReduce fp32 ring ll {text}")
     ]
     # Of an op that is called like one nothing waits.
     a, b = (some_other(op3=("nccl:all_reduce", long, ("k3", 10))) for long in (20, 90))
-    (one,) = said(both(tmp_path, a, b))
+    (one,) = said(comparison(tmp_path, a, b))
     assert "waiting for other ranks" not in one[-1]
 
 
@@ -238,12 +234,14 @@ def test_guards_of_compiled_code(tmp_path):
     )  # fmt: skip
     start = "Guards and the prologue of compiled code"
     spent = "7.00 µs on the CPU per step (TorchDynamo Cache Lookup)."
-    found = both(tmp_path, plain, guards)
+    found = comparison(tmp_path, plain, guards)
     assert said(found) == [("guards", "cpu", 7000, 0, f"{start} cost {spent}")]
     assert [a for a, _ in starts(found)] == [-1] * 4
-    assert said(both(tmp_path, guards, plain)) == [("guards", "cpu", -7000, 0, f"{start} are gone: {spent}")]
+    assert said(comparison(tmp_path, guards, plain)) == [
+        ("guards", "cpu", -7000, 0, f"{start} are gone: {spent}")
+    ]
     text = f"{start} cost 7.00 µs → 3.00 µs on the CPU per step (Pregraph bytecode)."
-    assert said(both(tmp_path, guards, other)) == [("guards", "cpu", -4000, 0, text)]
+    assert said(comparison(tmp_path, guards, other)) == [("guards", "cpu", -4000, 0, text)]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +263,7 @@ def test_ops_of_other_sizes(tmp_path, a, b, sizes):
         f"1 of the ops per step works on other sizes (aten::op3: {sizes}): 20.0 µs → 30.0 µs on the CPU per "
         "step."
     )
-    assert said(both(tmp_path, *sides)) == [("sizes", "cpu", 10_000, 0, text)]
+    assert said(comparison(tmp_path, *sides)) == [("sizes", "cpu", 10_000, 0, text)]
 
 
 def test_what_holds_a_side_back(tmp_path: Path) -> None:
@@ -294,9 +292,9 @@ def test_forward_ops_in_the_backward_pass_of_one_side(tmp_path: Path) -> None:
 
     plain, again = events("my forward"), events("autograd::engine::evaluate_function: AddmmBackward0")
     for a, b, letter in ((plain, again, "B"), (again, plain, "A")):
-        (note,) = [note for note in both(tmp_path, a, b).notes if "forward ops" in note]
+        (note,) = [note for note in comparison(tmp_path, a, b).notes if "forward ops" in note]
         assert note.startswith(f"the backward pass of {letter} runs forward ops again, for 220 µs on the CPU")
-    assert not [note for note in both(tmp_path, again, again).notes if "forward ops" in note]
+    assert not [note for note in comparison(tmp_path, again, again).notes if "forward ops" in note]
 
 
 def test_memory_that_is_known_of_some_steps_alone_is_not_compared(tmp_path):

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.compare.conftest import compared
+from tests.compare.conftest import compared, comparison
 from tests.compare.test_changes import conv
-from tests.compare.test_some_steps import OPS, Op, both, recording, said
+from tests.compare.test_some_steps import OPS, Op, recording, said
 from tests.kineto import Event, cpu, kernel, launch, step, trace_of
 
 from tracetui.analysis.part import Part
@@ -39,7 +39,7 @@ def test_another_type_in_every_step(tmp_path: Path):
         (bf16, fp32, "fp32 instead of bf16", "50.0 µs → 150 µs", 100_000),
         (fp32, bf16, "bf16 instead of fp32", "150 µs → 50.0 µs", -100_000),
     ):
-        ((kind, on, on_gpu, on_cpu, text),) = said(both(tmp_path, a, b))
+        ((kind, on, on_gpu, on_cpu, text),) = said(comparison(tmp_path, a, b))
         assert (kind, on, on_gpu, on_cpu) == ("dtype", "device", change, 0)
         start = f"The same ops run in {types}, 5 kernels (4 names) per step became 5 (4 names): {times} on "
         assert text.startswith(f"{start}the GPU, 100 µs → 100 µs on the CPU per step. Most of it: ")
@@ -52,13 +52,13 @@ def test_few_kernels_of_another_type_are_told_one_by_one(tmp_path: Path):
         ops = [(f"aten::{op}", 20, (name.format(of), 10)) for op, name in (("a", ADD), ("n", NORM))]
         return recording(*[[ops[0], *OPS, ops[1]]] * 4)
 
-    found = said(both(tmp_path, two("c10::BFloat16"), two("float")))
+    found = said(comparison(tmp_path, two("c10::BFloat16"), two("float")))
     assert [one[0] for one in found] == ["replaced", "replaced"]
 
 
 def test_another_type_in_some_steps(tmp_path: Path):
     plain, other = typed("c10::BFloat16"), typed("float", 30)
-    found = both(tmp_path, recording(*[plain] * 4), recording(plain, other, plain, other))
+    found = comparison(tmp_path, recording(*[plain] * 4), recording(plain, other, plain, other))
     ((kind, _, change, _, text),) = said(found)
     assert (kind, change) == ("dtype", 50_000)
     assert "5 kernels (4 names) in 2 of 4 steps became 5 (4 names): 50.0 µs → 150 µs on the GPU, " in text
@@ -80,7 +80,7 @@ def threads(first: int, second: int) -> list[Event]:
 
 
 def test_threads_are_the_same_whatever_their_numbers(tmp_path: Path):
-    found = both(tmp_path, threads(20, 30), threads(30, 20))
+    found = comparison(tmp_path, threads(20, 30), threads(30, 20))
     assert said(found) == []
     assert found.same_program
     assert len(found.calls.a) == len(found.a.calls) == 3 * 2 * (4 + 5 + 3)
@@ -109,7 +109,7 @@ def test_a_launch_that_is_not_in_the_file(tmp_path: Path):
     for one, other, names, times in (
         (part, b, "old became ", "10.0 µs → 15.0 µs"), (b, part, " became old", "15.0 µs → 10.0 µs")
     ):  # fmt: skip
-        texts = [text for kind, *_, text in said(both(tmp_path, one, other)) if kind == "replaced"]
+        texts = [text for kind, *_, text in said(comparison(tmp_path, one, other)) if kind == "replaced"]
         assert len(texts) == 1
         assert names in texts[0]
         assert f": {times} on the GPU" in texts[0]
@@ -127,7 +127,7 @@ def test_attention_of_another_library_is_more_than_another_type(tmp_path: Path):
         ("aten::_efficient_attention_forward", 20, ("fmha_cutlassF_f32_aligned_64x64_rf_sm80", 40)),
     ]
     a, b = typed("c10::BFloat16", 10, attention[0], *OPS), typed("float", 30, attention[1], *OPS)
-    found = {one[0]: one for one in said(both(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))}
+    found = {one[0]: one for one in said(comparison(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))}
     assert found["dtype"][2] == 100_000
     assert "5 kernels (4 names) per step became 5 (4 names)" in found["dtype"][4]
     assert found["replaced"][2] == 30_000
@@ -145,7 +145,9 @@ def test_two_changes_of_types(tmp_path: Path):
     a = [*typed("c10::BFloat16"), *OPS, *more("c10::BFloat16", 10)]
     b = [*typed("float", 30), *OPS, *more("c10::Half", 12)]
     found = [
-        one for one in said(both(tmp_path, recording(*[a] * 4), recording(*[b] * 4))) if one[0] == "dtype"
+        one
+        for one in said(comparison(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))
+        if one[0] == "dtype"
     ]
     assert [one[2] for one in found] == [100_000, 12_000]
     assert found[0][4].startswith("The same ops run in fp32 instead of bf16, 5 kernels")

@@ -27,7 +27,7 @@ from tracetui.trace import Trace, TraceError, load
 
 from .alike import WAYS, differences
 
-MUTANTS = int(os.environ.get("TRACETUI_FUZZ", "2000"))
+MUTANTS = int(os.environ.get("TRACETUI_FUZZ", "1000"))
 BY_HAND = "TRACETUI_FUZZ" in os.environ
 SECONDS, MEGABYTES = 2.0, 500.0
 SEED = int(os.environ.get("TRACETUI_FUZZ_SEED", "20261121"))
@@ -256,7 +256,10 @@ class Meter:
 
 @pytest.mark.parametrize("size", [None, 2000], ids=["ordinary chunks", "small chunks"])
 @pytest.mark.parametrize("shard", range(SHARDS // 2))
-def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable[..., Trace]) -> None:
+@pytest.mark.parametrize("mutants", [MUTANTS, pytest.param(20 * MUTANTS, marks=pytest.mark.long)])
+def test_mutants(
+    mutants: int, shard: int, size: int | None, tmp_path: Path, load_in: Callable[..., Trace]
+) -> None:
     texts = [*map(short, bases()), *bases()]
     events = [find_events(text) for text in texts]
     lines = [spans_of_lines(text) for text in texts]
@@ -269,7 +272,7 @@ def test_mutants(shard: int, size: int | None, tmp_path: Path, load_in: Callable
             load(path) if size is None else load_in(path, size)
         sound.append(cost)
     first = shard * 2 + (size is not None)
-    for number in range(first, MUTANTS, SHARDS):
+    for number in range(first, mutants, SHARDS):
         rng = random.Random(SEED * 1_000_003 + number)
         which = rng.randrange(len(texts) // 2) + len(texts) // 2 * (number // SHARDS % 3 == 0)
         pieces = mutate(texts[which], lines[which], rng)

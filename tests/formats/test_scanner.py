@@ -100,7 +100,14 @@ def traces() -> Iterator[Path]:
         yield from sorted(p for p in folder.rglob("*.json*") if p.is_file() and p.stat().st_size < 6_000_000)
 
 
-@pytest.mark.parametrize("path", list(traces()), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.long] if path.stat().st_size > 500_000 else [])
+        for path in traces()
+    ],
+    ids=lambda path: path.name,
+)
 def test_recorded_traces(path: Path, both: Both) -> None:
     assert not differing(*both(path, 1 << 18))
 

@@ -250,6 +250,7 @@ def test_recorded_traces(path: Path) -> None:
             check_shares(part, finding)
 
 
+@pytest.mark.long  # its short version: those recorded here
 def test_wild_traces(wild: Path) -> None:
     for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
         results = Part(load(path))

@@ -22,11 +22,6 @@ SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 EAGER, COMPILED = (SAMPLES / f"mlp_{name}.json.gz" for name in ("eager", "compile"))
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
-
-
 def opened(*paths: Path, size: tuple[int, int] = (140, 40)) -> Session:
     session = Session.open(*(paths or (EAGER, COMPILED)))
     session.lanes.resize(*size)

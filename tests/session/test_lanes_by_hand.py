@@ -15,9 +15,8 @@ from tracetui.session.state import state_file
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+def session(tmp_path: Path) -> Session:
     """Three threads; the first has two rows."""
-    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
     events: list[Event] = [cpu("a", 0, 100), cpu("b", 10, 20)]
     events += [cpu("c", 0, 50) | {"tid": 10}, cpu("d", 0, 60) | {"tid": 11}]
     path = tmp_path / "t.json"

@@ -27,12 +27,6 @@ from tracetui.timeline.viewport import Viewport
 from tracetui.views.gap_words import find_told, gap_line
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
 def write(path: Path, *events: Event) -> Path:
     path.write_text(json.dumps({"traceEvents": list(events)}))
     return path

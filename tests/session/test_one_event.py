@@ -5,17 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from tests.kineto import cpu, run, trace_of
 
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session, same_event
 from tracetui.trace import Trace
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
 
 
 def at(trace: Trace, name: str, start: int) -> list[int]:

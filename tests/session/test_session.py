@@ -22,11 +22,6 @@ EAGER = ROOT / "sample_traces" / "matmul_add_64_warm.json.gz"
 TRAIN = ROOT / "sample_traces" / "train.json.gz"
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
-
-
 def picture(session: Session) -> str:
     canvas = paint(session.walk.scene, session.walk.height)
     return "\n".join(canvas.text(y) for y in range(canvas.height))

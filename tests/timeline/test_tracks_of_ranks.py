@@ -18,9 +18,7 @@ from tracetui.timeline.scene import TOP, Scene
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
-    monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "state"))
-
+def opened(tmp_path: Path, state: Path) -> Callable[..., Session]:
     def make(*events: Event, height: int = 40) -> Session:
         path = tmp_path / "t.json"
         path.write_text(json.dumps({"traceEvents": events}))

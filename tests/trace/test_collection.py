@@ -22,11 +22,18 @@ COLLECTION = Path(__file__).resolve().parents[3] / "shared" / "traces"
 FILES = sorted(
     [*DATA.rglob("*.json.gz"), *COLLECTION.glob("wild/*.json*"), *COLLECTION.glob("wild/*/*worker0*.json")]
 )
+LARGE = 1_000_000
+"""Bytes: larger ones are for the long run."""
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "cuda_sync", "concurrent_kernel")
 RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")
 
 # Of scope "module", so that the tests of one file come one after another and share what is read of it.
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0], scope="module")
+each_file = pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.long] if path.stat().st_size > LARGE else []) for path in FILES],
+    ids=lambda path: path.name.split(".")[0],
+    scope="module",
+)
 
 
 @lru_cache(maxsize=2)

@@ -32,7 +32,7 @@ from tracetui.views.gap_words import find_told, gap_line
 
 from .conftest import DATA, app_of, screen_of, until
 
-TIMES = 16
+TIMES = 6
 LEFT = 1
 """That may still be alive: the last one, in a context that asyncio has yet to drop."""
 

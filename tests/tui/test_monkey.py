@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EVENTS = 250
+amounts = pytest.mark.parametrize("events", [60, pytest.param(1000, marks=pytest.mark.long)])
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,7 @@ def run(*arguments: str, before: str = "", **look: str) -> subprocess.CompletedP
     )
 
 
+@amounts
 @pytest.mark.parametrize(
     ("names", "seed", "look"),
     [
@@ -63,10 +64,10 @@ def run(*arguments: str, before: str = "", **look: str) -> subprocess.CompletedP
     ],
 )
 def test_after_random_keys_clicks_and_sizes_the_terminal_shows_what_it_should(
-    names: list[str], seed: int, look: dict[str, str]
+    names: list[str], seed: int, look: dict[str, str], events: int
 ) -> None:
     traces = ",".join(str(ROOT / f"{name}.json.gz") for name in names)
-    ran = run(traces, "--events", str(EVENTS), "--seed", str(seed), **look)
+    ran = run(traces, "--events", str(events), "--seed", str(seed), **look)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
 
 
@@ -90,19 +91,20 @@ SHEETS = (
 SIZES = ((121, 36), (121, 37), (80, 24), (20, 5), (300, 80), (120, 36))
 
 
-def test_everything_that_opens_stays_open_at_any_size() -> None:
+@pytest.mark.parametrize("sizes", [SIZES[1::2], pytest.param(SIZES, marks=pytest.mark.long)], ids=len)
+def test_everything_that_opens_stays_open_at_any_size(sizes: tuple[tuple[int, int], ...]) -> None:
     acts = [
         act
         for key in SHEETS
         for act in (
             f"Act('keys', ({key!r},))",
-            *(f"Act('resize', size={size})" for size in SIZES),
+            *(f"Act('resize', size={size})" for size in sizes),
             "Act('keys', ('escape', 'escape'))",
         )
     ]
     before = f"from monkey import Act; monkey.acts = lambda seed: iter([{', '.join(acts)}])"
     sample = str(ROOT / "sample_traces" / "linear.json.gz")
-    ran = run(sample, "--events", str(len(SHEETS) * (len(SIZES) + 3)), before=before)
+    ran = run(sample, "--events", str(len(SHEETS) * (len(sizes) + 3)), before=before)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
 
 
