@@ -20,12 +20,12 @@ from tracetui.analysis.idle.split import BUSY, COLUMNS
 from tracetui.analysis.idle.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import named, processes_of
-from tracetui.analysis.steps.scope import launch_times, members, slices_of
+from tracetui.analysis.steps.scope import launch_times, members, per_step, slices_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.units import capital, duration, plural, share, significant, size
-from tracetui.rules.model import MEDIUM, Finding, first_of, graded, longest_first, per_step
+from tracetui.rules.model import MEDIUM, Finding, first_of, graded, longest_first
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 
@@ -105,7 +105,7 @@ def small_collectives(part: Part) -> Iterator[Finding]:
             for some in (kernels, kernels[~talks[trace.name[kernels]]])
         )
         alone, talked = ran - computed, int(busy_union(trace, at).within(low, high)[0])
-        calls = slices_of(part, Kind.CPU_OP, lambda name: name.startswith("c10d::"))
+        calls = slices_of(part, Kind.CPU_OP, lambda name: name.startswith("c10d::")).at
         calls = calls[op_around(trace, calls) < 0]
         called = int(trace.duration[calls].sum())
         if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
@@ -139,11 +139,11 @@ def ddp_copies(part: Part) -> Iterator[Finding]:
     low, high = judged_range(part)
     if verdict.cpu is not None or verdict.share("cpu") < WAITED_SHARE:
         return
-    calls = [slices_of(part, kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
+    calls = [slices_of(part, kind, _DDP_FORWARD.__eq__).at for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
     forward = busy_union(trace, np.sort(np.concatenate(calls)))
-    flat = slices_of(part, Kind.CPU_OP, _FLATTEN.__contains__)
+    flat = slices_of(part, Kind.CPU_OP, _FLATTEN.__contains__).at
     flat = flat[forward.touching(trace.start[flat], trace.start[flat] + 1) > 0]
-    back = slices_of(part, Kind.CPU_OP, lambda name: name == _TO_GRADIENTS)
+    back = slices_of(part, Kind.CPU_OP, lambda name: name == _TO_GRADIENTS).at
     buffers, gradients = int(trace.duration[flat].sum()), int(trace.duration[back].sum())
     total = buffers + gradients
     fraction = total / ((high - low) * max(1, processes_of(trace, unique(flat, back))))
@@ -194,7 +194,9 @@ def _communication_of_cpu(part: Part, cpu: CpuTime) -> Iterator[Finding]:
     trace, verdict = part.trace, verdict_of(part)
     if cpu.exposed_communication < COMMUNICATION_SHARE * cpu.span:
         return
-    at = np.sort(np.concatenate([slices_of(part, k, is_collective) for k in (Kind.CPU_OP, Kind.ANNOTATION)]))
+    at = np.sort(
+        np.concatenate([slices_of(part, k, is_collective).at for k in (Kind.CPU_OP, Kind.ANNOTATION)])
+    )
     at = longest_first(trace, at)
     alone, names = cpu.exposed_communication, dict.fromkeys(trace.name_of(int(i)) for i in at[:50])
     fraction = alone / cpu.span

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import first_marked
-from tracetui.analysis.calls.compiling import COMPILED_REGION, COMPILING, compile_phases
+from tracetui.analysis.calls.compiling import (
+    COMPILED_REGION,
+    COMPILING,
+    COMPILING_SHARE,
+    compile_phases,
+    compiles_again,
+)
 from tracetui.analysis.calls.graphs import by_module
 from tracetui.analysis.calls.launches import launches_of
 from tracetui.analysis.calls.sums import sum_into
@@ -20,6 +26,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of, step_table_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, plural, share, verb
+from tracetui.rules.advice import compiling_advice, no_graphs_yet
 from tracetui.rules.model import (
     OF_ALL,
     WAITED_SHARE,
@@ -30,7 +37,6 @@ from tracetui.rules.model import (
     longest_of_each,
     waited_share,
 )
-from tracetui.rules.waits import no_graphs_yet
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 
@@ -38,17 +44,8 @@ _GUARDS = ("TorchDynamo Cache Lookup",)
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 
 
-COMPILING_SHARE = 0.01
 PHASE_SHARE = 0.1
 """Of the time: a phase of less is not named."""
-_COMPILING_ADVICE = (
-    "Call the compiled function a few times before recording. If it compiles again in later steps, "
-    'TORCH_LOGS="recompiles" says why.'
-)
-_COMPILING_AGAIN = (
-    'TORCH_LOGS="recompiles" says why it compiles again. If sizes change: torch.compile(dynamic=True), '
-    "torch._dynamo.mark_dynamic, or pad to a few sizes."
-)
 GUARD_SHARE = 0.03
 FUSED_SHARE = 0.05
 
@@ -98,25 +95,12 @@ def _in_phases(part: Part, at: I64, time: int) -> str:
     return f"in {', '.join(told[:-1])} and {told[-1]}, and in what they call"
 
 
-def compiles_again(part: Part) -> bool:
-    """Whether every one of several steps compiles."""
-    steps = step_table_of(part)
-    within = busy_union(part.trace, compile_phases(part)).within(steps.start, steps.end)
-    every = bool((within >= COMPILING_SHARE * (steps.end - steps.start)).all())
-    return part.is_whole and len(steps) > 1 and every
-
-
-def compiling_advice(part: Part) -> str:
-    """What to try against compiling within the recording."""
-    return _COMPILING_AGAIN if compiles_again(part) else _COMPILING_ADVICE
-
-
 def compiled_overhead(part: Part) -> Iterator[Finding]:
     """Guards and prologue of a compiled region, paid on every call."""
     trace = part.trace
-    regions = slices_of(part, Kind.CPU_OP, lambda name: name.startswith(COMPILED_REGION))
-    guards = slices_of(part, Kind.CPU_OP, _GUARDS.__contains__)
-    prologue = slices_of(part, Kind.CPU_OP, _PROLOGUE.__contains__)
+    regions = slices_of(part, Kind.CPU_OP, lambda name: name.startswith(COMPILED_REGION)).at
+    guards = slices_of(part, Kind.CPU_OP, _GUARDS.__contains__).at
+    prologue = slices_of(part, Kind.CPU_OP, _PROLOGUE.__contains__).at
     if not len(regions) or not (len(guards) + len(prologue)):
         return
     guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
@@ -155,7 +139,7 @@ def fused_kernels(part: Part) -> Iterator[Finding]:
     fused = {i: name for i, name in names if name.family == "triton" and len(set(name.ops) - METADATA) > 1}
     if not fused:
         return
-    at = device_work_of(part)[np.isin(trace.name[device_work_of(part)], list(fused))]
+    at = device_work_of(part).at[np.isin(trace.name[device_work_of(part).at], list(fused))]
     time = int(trace.duration[at].sum())
     if time < max(FUSED_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
@@ -184,7 +168,7 @@ def fused_kernels(part: Part) -> Iterator[Finding]:
 def cuda_graphs(part: Part) -> Iterator[Finding]:
     """Graph launches: one call on the CPU, many kernels on the device."""
     trace = part.trace
-    at = slices_of(part, Kind.RUNTIME, lambda name: "GraphLaunch" in name)
+    at = slices_of(part, Kind.RUNTIME, lambda name: "GraphLaunch" in name).at
     launch = launches_of(part).launch
     launched = np.bincount(np.searchsorted(at, launch[np.isin(launch, at)]), minlength=len(at))
     if not len(at) or int(launched.max(initial=0)) < 2:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from tracetui.analysis.calls.launches import launch_calls_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import named, processes_of
-from tracetui.analysis.steps.loading import is_loader, loader_calls
+from tracetui.analysis.select import processes_of
+from tracetui.analysis.steps.loading import loader_calls
 from tracetui.analysis.steps.scope import step_of, step_table_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, plural, share, verb
+from tracetui.rules.advice import loading_advice
 from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
 from tracetui.trace.indices import places
 from tracetui.trace.model import I64
@@ -47,15 +48,6 @@ def data_loading(part: Part) -> Iterator[Finding]:
         first_of(at),
         {"loading_ns": float(total), "share": total / whole},
     )
-
-
-def loading_advice(part: Part) -> str:
-    """What to try against waiting for a `DataLoader`: not what the program does already."""
-    pinned = named(part.trace, lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
-    pin = "" if pinned or verdict_of(part).cpu else "set pin_memory=True, "
-    if named(part.trace, lambda name: is_loader(name) and "SingleProcess" in name).any():
-        return f"The DataLoader loads in the main process: try num_workers=4, {pin}or do less per sample."
-    return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
 
 
 def _launches_within(part: Part, at: I64) -> bool:

@@ -32,7 +32,7 @@ MANY, NEARLY_ALL, PLACES = 20, 0.8, 5
 def interpreter_lock(part: Part) -> Iterator[Finding]:
     """The thread that calls ops stands still for 5 ms, or 10 or 15, here and there and everywhere."""
     trace = part.trace
-    kinds = [slices_of(part, kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
+    kinds = [slices_of(part, kind).at for kind in (Kind.CPU_OP, Kind.RUNTIME)]
     before, length = kinds[0][:0], kinds[0][:0]
     for lane, busy in lane_calls_of(part).items():
         if len(busy) <= MANY:  # too few to have as many stretches between them

@@ -10,12 +10,12 @@ from tracetui.analysis.calls.ancestors import deepest_at, op_around
 from tracetui.analysis.calls.memory import OUT_OF_MEMORY
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import by_name
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural
 from tracetui.rules.model import Finding, first_of
 from tracetui.trace import Kind
 from tracetui.trace.memory import named_instants
+from tracetui.trace.slices import by_name
 
 
 def out_of_memory(part: Part) -> Iterator[Finding]:

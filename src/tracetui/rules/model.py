@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.device_work import work_time
 from tracetui.analysis.idle.causes import AT
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
@@ -17,13 +17,14 @@ from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.verdict import busy_text
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import named
-from tracetui.analysis.steps.scope import count_in, slices_of, step_table_of
+from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.copying import replace
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 SEVERITIES = ("high", "medium", "low", "info")
 """High: most of the time goes here. Info: helps to read the trace; no time to be saved."""
@@ -103,22 +104,10 @@ def can_be_fused(part: Part) -> Union:
     fused, or they take little of the time."""
     if named(part.trace, lambda name: name.startswith("aten::_fused_")).any():
         return EMPTY
-    at = slices_of(part, Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None)
+    at = slices_of(part, Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None).at
     low, high = (np.array([time]) for time in part.span)
     steps = busy_union(part.trace, at)
     return steps if steps.within(low, high)[0] >= FUSED_SHARE * (high - low)[0] else EMPTY
-
-
-def outermost_op(part: Part, op: I64) -> I64:
-    """What the program called of these ops: the outermost op of ATen around each, or the op itself. -1 for
-    -1."""
-    trace, found = part.trace, op.copy()
-    aten, above = named(part.trace, lambda name: name.startswith("aten::")), op_around(trace, op)
-    while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
-        found[inner] = above[inner]
-        above = np.full(len(op), -1, dtype=np.int64)
-        above[inner] = op_around(trace, found[inner])
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +184,10 @@ def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[i
     return found
 
 
-def per_step(part: Part, time: I64) -> int | None:
-    """How many of the times are in a step, the median; None in a part of a trace, or without steps."""
-    steps = step_table_of(part)
-    if not part.is_whole or not len(steps):
-        return None
-    return round(float(np.median(count_in(steps, time))))
+def numbers_of(part: Part, kernels: Slices) -> dict[str, float]:
+    """What kernels take: for `Finding.numbers`."""
+    time = kernels.time
+    return {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(kernels))}
 
 
 def waited_share(part: Part) -> float:

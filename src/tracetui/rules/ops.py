@@ -18,7 +18,7 @@ from tracetui.analysis.idle.initialisation import loading
 from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import METADATA_OPS, by_name, named
+from tracetui.analysis.select import METADATA_OPS, named
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import unique
@@ -34,6 +34,7 @@ from tracetui.rules.model import (
 from tracetui.trace import Kind
 from tracetui.trace.indices import index
 from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace.slices import by_name
 
 CHILDREN_SHARE = 0.3
 VIEWS_SHARE = 0.1
@@ -152,7 +153,7 @@ def _outermost(part: Part, call: int, ops: I64) -> int:
 def metadata_only(part: Part) -> Iterator[Finding]:
     """View operators launch nothing: they change shapes and strides, and take CPU time only."""
     trace, devices = part.trace, gaps_of(part).devices
-    at = slices_of(part, Kind.CPU_OP, METADATA_OPS.__contains__)
+    at = slices_of(part, Kind.CPU_OP, METADATA_OPS.__contains__).at
     if not len(at) or not len(launch_calls_of(part)):  # without any, a reshape may have launched a copy
         return
     at = at[~any_inside(trace, launch_calls_of(part), at)]
@@ -164,7 +165,7 @@ def metadata_only(part: Part) -> Iterator[Finding]:
     order = np.argsort(-calls, kind="stable")
     most = ", ".join(f"{trace.names[int(names[i])]} ({calls[i]:,})" for i in order[:4])
     most += " and others" if len(order) > 4 else ""
-    ops = slices_of(part, Kind.CPU_OP, lambda _: True)
+    ops = slices_of(part, Kind.CPU_OP).at
     fraction = float(own.sum()) / max(1.0, float(own_time_of(part)[ops].sum()))
     if fraction < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * (part.span[1] - part.span[0]):
         return
@@ -192,7 +193,7 @@ def metadata_only(part: Part) -> Iterator[Finding]:
 def optimizer_loop(part: Part) -> Iterator[Finding]:
     """An optimizer that updates one tensor after the other, with many small kernels for each."""
     trace = part.trace
-    at = slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
+    at = slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#")).at
     if not len(at) or verdict_of(part).verdict == "compute-bound":
         return
     for name in np.unique(trace.name[at]).tolist():
@@ -209,7 +210,7 @@ def _optimizer_loop(part: Part, at: I64) -> Iterator[Finding]:
     if fraction < OPTIMIZER_SHARE:
         return
     begin = trace.start[
-        slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#"))
+        slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#")).at
     ]
     if inside.touching(begin, begin + 1).any():  # with a closure, the model runs in it, too
         return
@@ -281,7 +282,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
     loops = f"Loops call {what} {round(float(many.mean())):,}"
     instead = dict.fromkeys(_instead(name) for i in order for name in each[i])
     steps = busy_union(
-        trace, slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
+        trace, slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#")).at
     )
     if 2 * int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum()) > int(
         count.sum()
@@ -349,7 +350,7 @@ def recomputation(part: Part) -> Iterator[Finding]:
 def planned_launches(part: Part) -> Iterator[Finding]:
     """An occupancy query before a launch: the library plans its kernel at run time."""
     trace = part.trace
-    at = slices_of(part, Kind.RUNTIME, lambda name: "Occupancy" in name)
+    at = slices_of(part, Kind.RUNTIME, lambda name: "Occupancy" in name).at
     launches = launch_calls_of(part)
     position = np.searchsorted(launches, at)
     at, position = at[position < len(launches)], position[position < len(launches)]

@@ -38,9 +38,9 @@ PROFILER = CAUSES.index("profiler")
 def graph_capture(part: Part) -> Iterator[Finding]:
     """A CUDA graph is captured within the recording: what is launched meanwhile does not run."""
     trace = part.trace
-    begins = slices_of(part, Kind.RUNTIME, lambda name: "StreamBeginCapture" in name)
-    ends = slices_of(part, Kind.RUNTIME, lambda name: "StreamEndCapture" in name)
-    made = slices_of(part, Kind.RUNTIME, lambda name: "GraphInstantiate" in name)
+    begins = slices_of(part, Kind.RUNTIME, lambda name: "StreamBeginCapture" in name).at
+    ends = slices_of(part, Kind.RUNTIME, lambda name: "StreamEndCapture" in name).at
+    made = slices_of(part, Kind.RUNTIME, lambda name: "GraphInstantiate" in name).at
     after = np.searchsorted(ends, begins)
     begins, after = begins[after < len(ends)], after[after < len(ends)]
     same = trace.lane[begins] == trace.lane[ends[after]]
@@ -70,7 +70,7 @@ def recording_cost(part: Part) -> Iterator[Finding]:
     """Stacks of very many calls, or shapes or memory with them, were recorded of a program that waits for
     its CPU."""
     trace = part.trace
-    stacks = slices_of(part, Kind.PYTHON, lambda _: True)
+    stacks = slices_of(part, Kind.PYTHON).at
     stacks = stacks[trace.lane[stacks] == np.argmax(np.bincount(trace.lane[stacks], minlength=1))]
     if not part.is_whole or not len(stacks) or not len(device_work_of(part)):
         return
@@ -79,7 +79,7 @@ def recording_cost(part: Part) -> Iterator[Finding]:
     also = [what for what in recorded_too(trace) if what != "stacks"]
     if not also and len(stacks) * OFTEN_NS < part.span[1] - part.span[0]:
         return
-    ops = len(slices_of(part, Kind.CPU_OP, lambda _: True))
+    ops = len(slices_of(part, Kind.CPU_OP))
     recorded = "stacks were recorded"
     if also:
         recorded = f"{', '.join(['stacks', *also[:-1]])} and {also[-1]} were recorded together"
@@ -113,7 +113,9 @@ def profiler_overhead(part: Part) -> Iterator[Finding]:
         in_lead = int(spent.within(np.array([begun]), np.array([gaps.first]))[0])
         in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
         if part.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
-            first = int(device_work_of(part)[np.searchsorted(trace.start[device_work_of(part)], gaps.first)])
+            first = int(
+                device_work_of(part).at[np.searchsorted(trace.start[device_work_of(part).at], gaps.first)]
+            )
             tell = partial(_delays_the_first, part, overhead, gaps, in_lead, first)
             fraction = in_lead / gaps.lead_in
             delayed.append(OfDevice("info", device, fraction, partial(int, first), tell, duration(in_lead)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,6 +13,7 @@ from tracetui.analysis.rates.inputs import read_inputs
 from tracetui.analysis.select import plausible
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, plural, share, verb
+from tracetui.rules.advice import slow_call_advice
 from tracetui.rules.model import HIGH, Finding, first_of, longest_first
 from tracetui.trace import Kind, Trace
 
@@ -21,25 +21,6 @@ SLOW_SHARE = 0.1
 """Of the time: how long the device has to be idle meanwhile."""
 MOST_CALLS = 2000
 """Of more calls the shapes are not read."""
-
-_CUDNN = re.compile(r"(?i)cudnn|miopen")
-_ATTENTION = re.compile(r"(?i)attention")
-_ANY_SHAPE = (
-    "If each new shape costs that, pad to a few sizes (record_shapes=True shows them). A sampling profiler "
-    "can show what the CPU does in it: py-spy record --native."
-)
-_PLANS = "cuDNN makes a plan for each new shape: pad to a few sizes"
-# https://github.com/pytorch/pytorch/pull/155958, https://github.com/modelscope/FunASR/issues/3704
-_OTHER_ATTENTION = f"{_PLANS}, or let other kernels do it: torch.backends.cuda.enable_cudnn_sdp(False)."
-_NO_BENCHMARK = f"{_PLANS}, and leave torch.backends.cudnn.benchmark off if shapes change."
-
-
-def slow_call_advice(trace: Trace, slow: SlowCalls) -> str:
-    """What to try against them."""
-    name = trace.name_of(int(slow.at[0]))
-    if _CUDNN.search(name) is None:
-        return _ANY_SHAPE
-    return _OTHER_ATTENTION if _ATTENTION.search(name) else _NO_BENCHMARK
 
 
 def slow_calls(part: Part) -> Iterator[Finding]:

@@ -21,14 +21,11 @@ from tracetui.analysis.rates.efficiency import shapes_recorded
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import StepTable, count_in, launch_times, slices_of, step_of, step_table_of
 from tracetui.analysis.steps.steps import unusual_lengths
-from tracetui.analysis.steps.widths import own_widths
+from tracetui.analysis.steps.widths import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, cold_widths, own_widths
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, share, verb
-from tracetui.rules.data_loading import loading_advice
-from tracetui.rules.idle_advice import allocation_advice
+from tracetui.rules.advice import allocation_advice, loading_advice, slow_call_advice
 from tracetui.rules.model import Finding, first_of, longest_first
-from tracetui.rules.slow_calls import slow_call_advice
-from tracetui.rules.start import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, widths
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
 
@@ -72,7 +69,7 @@ def slow_steps(part: Part) -> Iterator[Finding]:
     long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
     many, more = int(long.sum()), int((width - usual)[long].sum())
     compiled = busy_union(trace, compile_phases(part)).within(steps.start, steps.end)
-    of_its_own = widths(part) is not None or 2 * compiled[long].sum() > more
+    of_its_own = cold_widths(part) is not None or 2 * compiled[long].sum() > more
     if not long[1:].any() or more < SLOW_SHARE * width.sum() or of_its_own:
         return
     rows = _busy_rows(part, steps)
@@ -132,7 +129,7 @@ def slow_steps(part: Part) -> Iterator[Finding]:
 
 def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
     """`slow_steps`, where the device sets the pace: some steps give it far more work than most."""
-    trace, work = part.trace, device_work_of(part)
+    trace, work = part.trace, device_work_of(part).at
     begun = launch_times(trace, work)
     step = step_of(steps, begun)
     inside = step >= 0
@@ -174,7 +171,7 @@ def _only_there(part: Part, steps: StepTable, long: Bool, worst: int) -> tuple[s
     """The annotation that takes most of the `worst` step, of those that all `long` steps have and no other,
     "" for none; and where it stands in that step (slices)."""
     trace = part.trace
-    at = slices_of(part, Kind.ANNOTATION, lambda name: not name.startswith(NOT_ASKED))
+    at = slices_of(part, Kind.ANNOTATION, lambda name: not name.startswith(NOT_ASKED)).at
     step = step_of(steps, trace.start[at])
     usual = np.unique(trace.name[at[(step >= 0) & ~long[step]]])
     mine = at[(step == worst) & ~np.isin(trace.name[at], usual)]

@@ -29,8 +29,8 @@ def spread(part: Part) -> Iterator[Finding]:
     trace, steps = part.trace, step_table_of(part)
     if len(steps) < 3 or not part.is_whole:
         return
-    at = device_work_of(part)[trace.kind[device_work_of(part)] == Kind.KERNEL]
-    at = at[~np.isin(at, work_of_kind(part, "collective"))]
+    at = device_work_of(part).at[trace.kind[device_work_of(part).at] == Kind.KERNEL]
+    at = at[~np.isin(at, work_of_kind(part, "collective").at)]
     step = step_of(steps, launch_times(trace, at))
     order = np.argsort(step, kind="stable")
     first = np.searchsorted(step[order], np.arange(len(steps) + 1))

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.calls import own_time_of
-from tracetui.analysis.calls.compiling import compile_phases
-from tracetui.analysis.calls.launches import launch_calls_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_text import gpus_text
 from tracetui.analysis.idle.causes import CAUSES
@@ -22,10 +20,9 @@ from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside
-from tracetui.analysis.select import by_name, has
-from tracetui.analysis.steps.loading import loading_time
-from tracetui.analysis.steps.scope import StepTable, count_in, slices_of, step_of, step_table_of, window_of
-from tracetui.analysis.steps.widths import own_widths
+from tracetui.analysis.select import has
+from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of, window_of
+from tracetui.analysis.steps.widths import NOT_ASKED, SLOW_NS, alike_steps, cold_widths
 from tracetui.analysis.verdicts import earlier_share_of, earlier_work_of, judged_range, verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, instant, plural, share, significant
@@ -33,17 +30,12 @@ from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
 from tracetui.trace import Kind
 from tracetui.trace.intervals import EMPTY, all_of
 from tracetui.trace.model import F64, I64
+from tracetui.trace.slices import by_name
 
-COLD_RATIO = 2.0
-COLD_NS = 20_000
 PART = 0.1
 """Of the difference: what explains less of it does not explain it."""
 STILL_COLD = 1.2
 VERY_COLD_RATIO = 4.0
-SLOW_NS = 200_000
-"""A step that takes less than this beyond the usual need not do anything else."""
-AS_LONG = 0.9
-"""A later step that takes this share of the first one's time is as long."""
 STRETCH_NS = 50_000
 STRETCH_SHARE = 0.1
 STRETCH_OF_ALL = 0.05
@@ -65,7 +57,6 @@ _RAN_BEFORE = (
 _FEW_SHAPES = (
     "Pad to a few sizes, so that few kernels are needed, and run each size once before the recording."
 )
-NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
 def initialisation(part: Part) -> Iterator[Finding]:
@@ -158,7 +149,7 @@ def _recorded(part: Part) -> tuple[int, int]:
 
 def cold_start(part: Part) -> Iterator[Finding]:
     """The first step is much longer than the rest, by more than the profiler's start explains."""
-    width = widths(part)
+    width = cold_widths(part)
     if width is None or not _is_cold(width) or asked_from_outside(part.trace):
         return
     number, ratio, text, evidence, numbers = _first_step(part, width)
@@ -184,7 +175,7 @@ def cold_start(part: Part) -> Iterator[Finding]:
 
 def wide_first_step(part: Part) -> Iterator[Finding]:
     """The first step is much longer than the rest, but the next is like all others: the program was warm."""
-    width = widths(part)
+    width = cold_widths(part)
     outside = asked_from_outside(part.trace)
     if width is None or (_is_cold(width) and not outside):
         return
@@ -209,41 +200,6 @@ def wide_first_step(part: Part) -> Iterator[Finding]:
     )
 
 
-def widths(part: Part) -> F64 | None:
-    """Each step's CPU time without the profiler's own, ns; None unless the first is much longer."""
-    steps = _alike(part)
-    # If the device is always busy, a slow first step on the CPU costs nothing.
-    if len(steps) < 2 or not part.is_whole or verdict_of(part).verdict == "compute-bound":
-        return None
-    compiled = busy_union(part.trace, compile_phases(part)).within(steps.start[:1], steps.end[:1])
-    if 2 * int(compiled[0]) > int(steps.end[0] - steps.start[0]):  # a finding of its own
-        return None
-    width = own_widths(part, steps)
-    most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
-    wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
-    wide = wide and bool(width[1:].max() < AS_LONG * width[0])  # else it is not for being the first
-    loading = loading_time(part).within(steps.start, steps.end)
-    if 2 * (int(loading[0]) - np.median(loading[1:])) > width[0] - most:  # it waits for its batch
-        return None
-    return width.astype(np.float64) if wide else None
-
-
-def _alike(part: Part) -> StepTable:
-    """The first step, and of the others those that do about as much: half to twice as many launches, or ops
-    where the first launches nothing.
-    """
-    trace, steps = part.trace, step_table_of(part)
-    if not len(steps):
-        return steps
-    at = launch_calls_of(part)
-    done = count_in(steps, trace.start[at])
-    if not done[0]:
-        at = slices_of(part, Kind.CPU_OP, lambda _: True)
-        done = count_in(steps, trace.start[at])
-    keep = (2 * done >= done[0]) & (done <= 2 * done[0])
-    return steps.only(keep)
-
-
 def _is_cold(width: F64) -> bool:
     """Whether the second step is still long, against several others, or the first one is very long."""
     still = len(width) > 3 and width[1] >= STILL_COLD * np.median(width[2:])
@@ -252,7 +208,7 @@ def _is_cold(width: F64) -> bool:
 
 def _first_step(part: Part, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
     """(number, ratio, how much longer it is and why, evidence, numbers) of the first step."""
-    steps = _alike(part)
+    steps = alike_steps(part)
     number = int(steps.number[0])
     usual = float(np.median(width[1:]))
     whole = float(steps.end[0] - steps.start[0])
@@ -287,7 +243,7 @@ def _dearer(part: Part) -> list[tuple[str, float, int]]:
     """What took most of the first step's surplus: (name, surplus in ns, its longest slice there), at most
     two.
     """
-    trace, steps = part.trace, _alike(part)
+    trace, steps = part.trace, alike_steps(part)
     lane = int(trace.lane[steps.event[0]])
     rows = np.arange(trace.lanes[lane].first, trace.lanes[lane].last)
     rows = rows[~trace.implausible[rows] & (trace.kind[rows] != Kind.PYTHON)]
@@ -328,7 +284,7 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
     # A collective waits for other ranks, on a thread of its own.
     at = slices_of(
         part, Kind.ANNOTATION, lambda name: not (name.startswith(NOT_ASKED) or is_collective(name))
-    )
+    ).at
     recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.implausible)
     position = np.searchsorted(recorded, at, side="right")
     at, position = at[position < len(recorded)], position[position < len(recorded)]

@@ -13,9 +13,9 @@ from tracetui.analysis.devices import device_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import distinct
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_of
+from tracetui.core.columns import distinct
 from tracetui.core.units import duration, plural, verb
 from tracetui.rules.model import Finding, first_of, longest_first
 from tracetui.trace import Kind, Trace
@@ -47,12 +47,12 @@ _FULL = (
 def streams_in_turn(part: Part) -> Iterator[Finding]:
     """Kernels of several streams take turns, but hardly ever run at the same time. Not those of an op that
     uses several by itself, as cuDNN's recurrent networks do."""
-    trace, work, device = part.trace, device_work_of(part), device_of(part.trace)
+    trace, work, device = part.trace, device_work_of(part).at, device_of(part.trace)
     mine = trace.kind[work] == Kind.KERNEL
     if not _several(device, trace.lane[work[mine]]).any():
         return
     kernels = work[mine & ~_several_streams(trace, work, work_op_of(part))]
-    kernels = kernels[~np.isin(kernels, work_of_kind(part, "collective"))]
+    kernels = kernels[~np.isin(kernels, work_of_kind(part, "collective").at)]
     several = _several(device, trace.lane[kernels])
     kernels = kernels[several[device[trace.lane[kernels]]]]
     for _, mine in places(device[trace.lane[kernels]], len(several)):

@@ -25,12 +25,13 @@ from tracetui.analysis.names.kernel_names import decode, short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.flops import work_of
 from tracetui.analysis.rates.layouts import input_facts
-from tracetui.analysis.select import by_name, has, plausible
+from tracetui.analysis.select import has, plausible
 from tracetui.analysis.steps.scope import find_steps
 from tracetui.core.units import duration, exact, plural, rate
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import having
 from tracetui.trace.model import I64
+from tracetui.trace.slices import by_name
 from tracetui.views.explain_device import Parts, compared, explain_device_event
 from tracetui.words import operators, others
 from tracetui.words.kernels import kernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.calls.nesting import top_of
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import OLD_OPERATOR, op_names
+from tracetui.analysis.select import OLD_OPERATOR, named, op_names
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.threads import in_blocks
 from tracetui.trace import Kind, Trace
@@ -160,5 +160,17 @@ def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:
 @fact
 def outermost_ops_of(part: Part) -> I64:
     """The part's ops that are not inside another op (slices)."""
-    at = slices_of(part, Kind.CPU_OP)
+    at = slices_of(part, Kind.CPU_OP).at
     return at[op_around(part.trace, at) < 0]
+
+
+def outermost_op(part: Part, op: I64) -> I64:
+    """What the program called of these ops: the outermost op of ATen around each, or the op itself. -1 for
+    -1."""
+    trace, found = part.trace, op.copy()
+    aten, above = named(part.trace, lambda name: name.startswith("aten::")), op_around(trace, op)
+    while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
+        found[inner] = above[inner]
+        above = np.full(len(op), -1, dtype=np.int64)
+        above[inner] = op_around(trace, found[inner])
+    return found

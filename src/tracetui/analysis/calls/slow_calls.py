@@ -18,11 +18,12 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import profilers_work
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import by_name, is_op_name, plausible
+from tracetui.analysis.select import is_op_name, plausible
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import judged_range
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
+from tracetui.trace.slices import by_name
 
 SLOW_NS = 1_000_000
 """To launch takes an op some ten µs: one that goes on as long without a call does something else."""
@@ -58,7 +59,7 @@ def _find(part: Part) -> Iterator[SlowCalls]:
     trace, devices = part.trace, gaps_of(part).devices
     if len(devices) != 1:
         return
-    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED)).at
     at = _long(part, ops)
     at = at[2 * own_time_of(part)[at] > trace.duration[at]]
     at = at[launching_lanes_of(part)[trace.lane[at]] & ~np.isin(at, cpu_time_of(part).first)]
@@ -88,7 +89,7 @@ def called_once(part: Part) -> tuple[tuple[str, ...], int]:
     """(the ops that are called a single time, launch, and are slow by themselves, as they are shown; how long
     the one device is idle meanwhile, ns): whether they are slow only the first time nobody can tell."""
     trace, devices = part.trace, gaps_of(part).devices
-    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED)).at
     at = _long(part, ops)
     at = at[[len(calls_of(trace, ops, one)) == 1 for one in at]]
     at = at[~np.isin(at, cpu_time_of(part).first)]

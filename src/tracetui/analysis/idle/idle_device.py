@@ -21,12 +21,13 @@ from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
 from tracetui.analysis.idle.split import BUSY, CAUSED, device_causes_of, split_of
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import METADATA_OPS, by_name, is_op_name, largest, named
+from tracetui.analysis.select import METADATA_OPS, is_op_name, largest, named
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import slices_of, step_table_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Kind
+from tracetui.trace.slices import by_name
 
 SEVERAL_GAPS = 10
 """Of fewer, one that takes half of the idle time is nothing special."""
@@ -74,7 +75,7 @@ class IdleDevice:
         length[event < 0] = 0
         longest = largest(length, 5)
         ended_by = event[longest[length[longest] > 0]]
-        ended_by = ended_by if len(ended_by) else device_work_of(self.part)[-1:]  # nothing ran after it
+        ended_by = ended_by if len(ended_by) else device_work_of(self.part).at[-1:]  # nothing ran after it
         return tuple(dict.fromkeys(ended_by.tolist()))
 
     @cached_property
@@ -198,7 +199,7 @@ def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
         return "", 0
     top = int(names[np.argmax(sum_into(which, host[mine], len(names)))])
     kind = Kind(int(trace.kind[at[mine][trace.name[at[mine]] == top][0]]))
-    name, of_name = trace.names[top], slices_of(part, kind, trace.names[top].__eq__)
+    name, of_name = trace.names[top], slices_of(part, kind, trace.names[top].__eq__).at
     inside = busy_union(trace, of_name)
     begin, end = (np.clip(time, *idle.counts) for time in (inside.start, inside.end))
     spent = split_of(part).idle_of(idle.place, begin, end)
@@ -215,11 +216,11 @@ def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int]
     if not dispatch:
         return "", 0, 0
     trace, (low, high) = part.trace, judged_range(part)
-    at = slices_of(part, Kind.CPU_OP, _may_compute)
+    at = slices_of(part, Kind.CPU_OP, _may_compute).at
     computes = named(part.trace, lambda name: _COMPUTES.fullmatch(name) is not None)
     at = at[(trace.duration[at] >= LONG_NS) | computes[trace.name[at]]]
     at = at[launching_lanes_of(part)[trace.lane[at]]]
-    calls = slices_of(part, Kind.RUNTIME, lambda _: True)
+    calls = slices_of(part, Kind.RUNTIME).at
     at = at[~any_inside(trace, calls, at)]
     mine = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1
     mine[at] = True
