@@ -1,4 +1,4 @@
-"""What to try where a device stands idle."""
+"""What to try: where a device stands idle, and what several rules advise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ from tracetui.analysis.steps.loading import is_loader
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
 from tracetui.analysis.verdicts import judged_range, verdict_of
 from tracetui.rules.model import can_be_fused, on_xpu, smi
-from tracetui.trace import Trace
 from tracetui.trace.intervals import all_of
 from tracetui.trace.memory import named_instants
 from tracetui.trace.model import I64, Kind
@@ -197,7 +196,7 @@ def advice_on(part: Part, idle: IdleDevice) -> str:
     if main == "sync" and (sending := sending_advice(part)):
         return sending
     if slow := long_calls(part, idle):
-        return slow_call_advice(trace, slow[0])
+        return slow_call_advice(slow[0])
     if main == "launch" and idle.one_gap:
         return _ONE_LAUNCH
     if first_call(part, idle):
@@ -244,9 +243,9 @@ def data_parallel_advice(part: Part) -> str:
     return "Run one process per GPU, each with its own copy of the model and its share of the inputs."
 
 
-def slow_call_advice(trace: Trace, slow: SlowCalls) -> str:
+def slow_call_advice(slow: SlowCalls) -> str:
     """What to try against them."""
-    name = trace.name_of(int(slow.at[0]))
+    name = slow.calls.first_name
     if _CUDNN.search(name) is None:
         return _ANY_SHAPE
     return _OTHER_ATTENTION if _ATTENTION.search(name) else _NO_BENCHMARK
@@ -272,7 +271,7 @@ def no_graphs_yet(part: Part) -> str | None:
 def _others_work(part: Part, idle: IdleDevice) -> int:
     """How long other devices are busy after the device's last event, in ns."""
     others = all_of([gaps.blocks for gaps in gaps_of(part).devices if gaps.device != idle.gaps.device])
-    return int(others.within(np.array([idle.gaps.last]), np.array([judged_range(part)[1]]))[0])
+    return others.time_in(idle.gaps.last, judged_range(part)[1])
 
 
 def _more_per_launch(part: Part) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracetui.analysis.calls.backward import checked_for_nan, searches_for_nan
-from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.part import Part
-from tracetui.analysis.verdicts import verdict_of
+from tracetui.analysis.verdicts import base_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural, share
 from tracetui.rules.model import MEDIUM, Finding, first_of
@@ -19,13 +18,12 @@ def anomaly_detection(part: Part) -> Iterator[Finding]:
     if not searches_for_nan(part):
         return
     total = checks.time
-    fraction = total / (part.span[1] - part.span[0])
+    fraction = total / part.length
     nodes = len(unique(part.trace.parent[checks]))
     yield Finding(
         "anomaly_detection",
         "medium" if fraction >= MEDIUM else "low",
-        f"Autograd's anomaly detection takes at least {share(fraction)} "
-        f"{OF_RECORDING if part.is_whole else verdict_of(part).base}",
+        f"Autograd's anomaly detection takes at least {share(fraction)} {base_of(part)}",
         f"After {plural(nodes, 'node')} of the backward pass, autograd searches its results for NaN "
         f"(aten::isnan, aten::_is_any_true, aten::item), for {duration(total)} in all; each time the CPU "
         "waits for the GPU's answer. In the forward pass, it also records the Python stack of every op; the "

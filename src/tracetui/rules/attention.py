@@ -38,7 +38,7 @@ def unfused_attention(part: Part) -> Iterator[Finding]:
     if not is_long(part):
         return
     time = units.inside.time
-    op_of = dict(zip(device_work_of(part), work_op_of(part).tolist(), strict=True))
+    op_of = dict(zip(device_work_of(part).at.tolist(), work_op_of(part).tolist(), strict=True))
 
     def shown(i: int) -> int:
         """The op behind a kernel, else the kernel."""

@@ -110,7 +110,7 @@ def type_conversions(part: Part) -> Iterator[Finding]:
         _UNKNOWN
         if not (op >= 0).any()
         else _EIGHT_BITS
-        if _from_eight_bits(trace, dict(zip(at, op.tolist(), strict=True)), longest)
+        if _from_eight_bits(trace, dict(zip(at.at.tolist(), op.tolist(), strict=True)), longest)
         else _QUANTIZED.format(narrow)
         if narrow
         else _ONCE

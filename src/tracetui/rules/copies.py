@@ -29,7 +29,7 @@ from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import earlier_work_of, judged_range, verdict_of
 from tracetui.core.units import duration, plural, rate, share, size, verb
 from tracetui.rules.advice import SAVED_ADVICE
-from tracetui.rules.model import Finding, first_of, graded
+from tracetui.rules.model import Finding, device_span, first_of, graded
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -70,7 +70,6 @@ _PIN_BOTH = (
     "Keep pinned memory on the host, torch.empty(..., pin_memory=True), and copy from and into it with "
     "non_blocking=True."
 )
-_TO_DEVICE = re.compile(r"HtoD|HostToDevice|\b(?:M2D|H2D)\b")
 _RECURRENT = re.compile(r"aten::_?(?:cudnn|miopen)_rnn")
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
 _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
@@ -237,8 +236,7 @@ def _slow_copies(part: Part, pinned: bool) -> Iterator[Finding]:
     at = device_work_of(part).named(wanted)
     at = at[host_copies(part.trace, at.at)]
     time = at.time
-    span = sum(gaps.span for gaps in gaps_of(part).devices)
-    if time < max(PAGEABLE_NS, SLOW_SHARE * span):
+    if time < max(PAGEABLE_NS, SLOW_SHARE * device_span(part)):
         return
     longest = at.longest_first()
     achieved = _rate(longest[:MOST_READ])
@@ -269,14 +267,8 @@ def _share_of_spans(part: Part, at: Slices) -> float:
     """The share of the devices' time in which any of these copies ran, of what lies in the scope."""
     trace, devices = part.trace, gaps_of(part).devices
     of = device_of(trace)[at.lane]
-    time = sum(
-        int(
-            busy_union(trace, at.at[of == gaps.device]).within(np.array([gaps.first]), np.array([gaps.last]))[
-                0
-            ]
-        )
-        for gaps in devices
-    )
+    ran = ((gaps, busy_union(trace, at.at[of == gaps.device])) for gaps in devices)
+    time = sum(union.time_in(gaps.first, gaps.last) for gaps, union in ran)
     return time / max(1, sum(gaps.span for gaps in devices))
 
 

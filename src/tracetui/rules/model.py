@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 
@@ -105,9 +105,8 @@ def can_be_fused(part: Part) -> Union:
     if named(part.trace, lambda name: name.startswith("aten::_fused_")).any():
         return EMPTY
     at = slices_of(part, Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None).at
-    low, high = (np.array([time]) for time in part.span)
     steps = busy_union(part.trace, at)
-    return steps if steps.within(low, high)[0] >= FUSED_SHARE * (high - low)[0] else EMPTY
+    return steps if steps.time_in(*part.span) >= FUSED_SHARE * part.length else EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +157,6 @@ def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
     return tuple(found)
 
 
-def longest_first(trace: Trace, at: I64) -> I64:
-    """The slices by duration, the longest first."""
-    return at[np.argsort(-trace.duration[at], kind="stable")]
-
-
 def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
     """The first of some slices, by their number, that ends at each of these times, each of which is the end
     of one. `kinds`: the slices, in several arrays. By time, each once."""
@@ -174,31 +168,26 @@ def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
     return last[np.unique(trace.start[last] + trace.duration[last], return_index=True)[1]]
 
 
-def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[int]:
-    """The longest of the slices `at` of each of the first names (indices into ``trace.names``), as many as
-    `first_of` takes."""
-    name_of, length, found = trace.name[at], trace.duration[at], []
-    for name in islice(names, EVIDENCE):
-        mine = np.flatnonzero(name_of == name)
-        found.append(int(at[mine[np.argmax(length[mine])]]))
-    return found
-
-
 def numbers_of(part: Part, kernels: Slices) -> dict[str, float]:
     """What kernels take: for `Finding.numbers`."""
     time = kernels.time
     return {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(kernels))}
 
 
+def device_span(part: Part) -> int:
+    """The devices' spans together, ns."""
+    return sum(gaps.span for gaps in gaps_of(part).devices)
+
+
 def waited_share(part: Part) -> float:
     """The share of the devices' spans in which they wait for an op or a launch."""
-    span = sum(gaps.span for gaps in gaps_of(part).devices)
+    span = device_span(part)
     return int(causes_of(part).pieces[:, [AT["dispatch"], AT["launch"]]].sum()) / span if span else 0.0
 
 
 def graded(part: Part, time: int) -> str:
     """The severity of what takes this time on the devices, by its share of their spans."""
-    span = sum(gaps.span for gaps in gaps_of(part).devices)
+    span = device_span(part)
     return "high" if time >= HIGH * span else "medium" if time >= MEDIUM * span else "low"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import judged_range, verdict_of
 from tracetui.core.units import duration, plural, share
 from tracetui.rules.advice import data_parallel_advice
-from tracetui.rules.model import MEDIUM, WORK_TIME, Finding, first_of, longest_first
+from tracetui.rules.model import MEDIUM, WORK_TIME, Finding, first_of
 from tracetui.trace import Kind
 from tracetui.trace.intervals import all_of
+from tracetui.trace.slices import Slices
 
 TAKES_PART = 0.15
 """Of the busy time of all GPUs: one that has less only helps the others."""
@@ -36,13 +38,12 @@ _MOVES = {"Broadcast", "Scatter", "Gather", "BroadcastBackward", "ScatterBackwar
 def gpus_in_turn(part: Part) -> Iterator[Finding]:
     """Several GPUs are busy, but hardly ever at the same time."""
     trace, (low, high) = part.trace, judged_range(part)
-    at = np.array([low]), np.array([high])
     devices = gaps_of(part.whole).devices
-    busy = np.array([int(device.blocks.within(*at)[0]) for device in devices])
+    busy = np.array([device.blocks.time_in(low, high) for device in devices])
     used = np.flatnonzero(busy > TAKES_PART * busy.sum())
     if len(used) < 2 or len({trace.rank_of(devices[i].device) for i in used}) > 1:
         return
-    any_of_them = int(all_of([devices[i].blocks for i in used]).within(*at)[0])
+    any_of_them = all_of([devices[i].blocks for i in used]).time_in(low, high)
     together = int(busy[used].sum()) - any_of_them
     if any_of_them < BUSY_SHARE * (high - low) or together >= AT_ONCE * any_of_them:
         return
@@ -55,7 +56,7 @@ def gpus_in_turn(part: Part) -> Iterator[Finding]:
         why = f"Results move from one to another in {plural(len(sent), 'copy', 'copies')}: most likely each "
         why += "waits for what another computes. "
         early = " Start copies to another GPU as early as possible, on a stream of their own."
-    each = [longest_first(trace, work_of_devices(trace)[devices[i].device])[:2] for i in used]
+    each = [Slices(trace, work_of_devices(trace)[devices[i].device]).longest_first()[:2] for i in used]
     yield Finding(
         "gpus_in_turn",
         "high" if any_of_them >= HIGH_SHARE * (high - low) else "medium",
@@ -66,7 +67,7 @@ def gpus_in_turn(part: Part) -> Iterator[Finding]:
         "If the model fits on one GPU, put a copy on each (to train it: DistributedDataParallel). If not, "
         "split each batch into micro-batches, so that one GPU works on the next while another is busy "
         f"(torch.distributed.pipelining).{early}",
-        first_of(np.concatenate(each)),
+        first_of(chain.from_iterable(each)),
         {
             "together_ns": float(together),
             "busy_ns": float(any_of_them),

@@ -25,9 +25,10 @@ from tracetui.analysis.steps.widths import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, share, verb
 from tracetui.rules.advice import allocation_advice, loading_advice, slow_call_advice
-from tracetui.rules.model import Finding, first_of, longest_first
+from tracetui.rules.model import Finding, first_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
+from tracetui.trace.slices import Slices
 
 SLOW_SHARE = 0.2
 """Of the time of all steps: what slow ones take beyond the usual, to be told."""
@@ -100,8 +101,8 @@ def slow_steps(part: Part) -> Iterator[Finding]:
     else:
         advice = _NAMED if named else _ONLY_THERE
     for slow in slow_calls_of(part):
-        if trace.name_of(int(slow.at[0])) == named:
-            advice = slow_call_advice(trace, slow)
+        if slow.calls.first_name == named:
+            advice = slow_call_advice(slow)
     if 2 * inside > int((width - usual).max()) and not loads:
         where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
         advice, named = _ONLY_THERE, ""
@@ -122,18 +123,18 @@ def slow_steps(part: Part) -> Iterator[Finding]:
         f"{each} on the CPU, the median step {duration(usual)}. What {they} longer is {fraction} of the time "
         f"of all steps.{where}",
         advice,
-        first_of(longest_first(trace, steps.event[long])),
+        first_of(Slices(trace, steps.event[long]).longest_first()),
         {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
     )
 
 
 def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
     """`slow_steps`, where the device sets the pace: some steps give it far more work than most."""
-    trace, work = part.trace, device_work_of(part).at
-    begun = launch_times(trace, work)
+    trace, work = part.trace, device_work_of(part)
+    begun = launch_times(trace, work.at)
     step = step_of(steps, begun)
     inside = step >= 0
-    time = sum_into(step[inside], trace.duration[work[inside]], len(steps))
+    time = sum_into(step[inside], work[inside].duration, len(steps))
     usual = int(np.median(time))
     long = (time >= COLD_RATIO * usual) & (time - usual >= SLOW_NS) & unusual_lengths(time)
     many, more = int(long.sum()), int((time - usual)[long].sum())
@@ -142,7 +143,7 @@ def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
     worst = int(np.argmax(time))
     only, at = _only_there(part, steps, long, worst)
     of_it = (busy_union(trace, at).touching(begun, begun + 1) > 0) & (step == worst)
-    spent = int(trace.duration[work[of_it]].sum())
+    spent = work[of_it].time
     told = 2 * spent > time[worst] - usual
     longest, average = (" in the longest", " on average") if many > 1 else ("", "")
     where = f" Found only there: {only}, which launches {duration(spent)}{longest}." if told else ""
@@ -156,7 +157,7 @@ def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
         f"{each} kernels and copies of {duration(int(time[long].mean()))}{average}, the median step "
         f"{duration(usual)}. The difference is {share(fraction)} of the work of all steps.{where}",
         _ONLY_THERE if told else _LARGER,
-        first_of([*at[:1].tolist(), *longest_first(trace, steps.event[long]).tolist()]),
+        first_of([*at[:1].tolist(), *Slices(trace, steps.event[long]).longest_first()]),
         {"slow": float(many), "more_ns": float(more), "share": fraction},
     )
 

@@ -16,21 +16,20 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.idle.split import split_of
-from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside
 from tracetui.analysis.select import has
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of, window_of
 from tracetui.analysis.steps.widths import NOT_ASKED, SLOW_NS, alike_steps, cold_widths
-from tracetui.analysis.verdicts import earlier_share_of, earlier_work_of, judged_range, verdict_of
+from tracetui.analysis.verdicts import base_of, earlier_share_of, earlier_work_of, judged_range, verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, instant, plural, share, significant
-from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
+from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of
 from tracetui.trace import Kind
 from tracetui.trace.intervals import EMPTY, all_of
 from tracetui.trace.model import F64, I64
-from tracetui.trace.slices import by_name
+from tracetui.trace.slices import Slices, by_name
 
 PART = 0.1
 """Of the difference: what explains less of it does not explain it."""
@@ -79,12 +78,11 @@ def initialisation(part: Part) -> Iterator[Finding]:
     first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
     fraction = lost / (devices * int(high[0] - low[0]))
     steps = _in_many_steps(part, lost)
-    base = verdict_of(part).base if not part.is_whole else OF_RECORDING
     yield Finding(
         "initialisation",
         "high" if fraction >= HIGH else "medium" if fraction >= MEDIUM else "info",
         f"First calls on {gpus_text(part)} cost {duration(lost)} of idle time{in_all}, "
-        f"{share(fraction)} {base}",
+        f"{share(fraction)} {base_of(part)}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
         "set up libraries, or are the first that the profiler sees. The verdict and the advice leave that "
         f"time out.{steps}",
@@ -284,25 +282,23 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
     # A collective waits for other ranks, on a thread of its own.
     at = slices_of(
         part, Kind.ANNOTATION, lambda name: not (name.startswith(NOT_ASKED) or is_collective(name))
-    ).at
+    )
     recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.implausible)
     position = np.searchsorted(recorded, at, side="right")
     at, position = at[position < len(recorded)], position[position < len(recorded)]
-    inner = recorded[position]
-    end = trace.start[at] + trace.duration[at]
-    inside = (trace.lane[inner] == trace.lane[at]) & (trace.start[inner] < end)
+    inner = Slices(trace, recorded[position])
+    inside = (inner.lane == at.lane) & (inner.start < at.end)
     at, inner = at[inside], inner[inside]
-    stretch = trace.start[inner] - trace.start[at]
-    stretch = stretch - busy_union(trace, profilers_work(trace)).within(trace.start[at], trace.start[inner])
-    long = (stretch >= STRETCH_NS) & (stretch >= STRETCH_SHARE * trace.duration[at])
+    stretch = inner.start - at.start - busy_union(trace, profilers_work(trace)).within(at.start, inner.start)
+    long = (stretch >= STRETCH_NS) & (stretch >= STRETCH_SHARE * at.duration)
     at, inner, stretch = at[long], inner[long], stretch[long]
-    if not len(at) or stretch.sum() < STRETCH_OF_ALL * (part.span[1] - part.span[0]):
+    if not len(at) or stretch.sum() < STRETCH_OF_ALL * part.length:
         return
     order = np.argsort(-stretch, kind="stable")
     at, inner, stretch = at[order], inner[order], stretch[order]
-    name = short_name(trace.name_of(int(at[0])), "user_annotation")
-    first = short_name(trace.name_of(int(inner[0])), "cpu_op")
-    fraction = share(stretch[0] / trace.duration[at[0]])
+    name = short_name(at.first_name, "user_annotation")
+    first = short_name(inner.first_name, "cpu_op")
+    fraction = share(stretch[0] / at.duration[0])
     others = ""
     if len(at) > 1:
         more = plural(len(at) - 1, "more such stretch", "more such stretches")
@@ -317,34 +313,33 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
         "before_the_first_op",
         "low",
         f"{name}: {duration(stretch[0])} pass before anything in it is recorded",
-        f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} ({fraction}) "
+        f"{name} runs for {duration(at.duration[0])}, of which {duration(stretch[0])} ({fraction}) "
         f"pass before {first} begins. {others}In that time the thread is in no op, launch or other "
         f"annotation: it runs {code}, or it waits.",
         how,
-        first_of(np.stack([at, inner], axis=1).ravel()),
+        first_of(np.stack([at.at, inner.at], axis=1).ravel()),
         {"stretch_ns": float(stretch[0]), "total_ns": float(stretch.sum()), "count": float(len(at))},
     )
 
 
 def work_in_flight_at_start(part: Part) -> Iterator[Finding]:
     """Much of what the device is busy with was launched before the recording."""
-    trace, fraction = part.trace, earlier_share_of(part)
+    fraction = earlier_share_of(part)
     if fraction < EARLIER_SHARE:
         return
     low, high = judged_range(part)
-    at = earlier_work_of(part)
-    end = trace.start[at] + trace.duration[at]
-    at, end = (values[(trace.start[at] < high) & (end > low)] for values in (at, end))
+    at = Slices(part.trace, earlier_work_of(part))
+    at = at[(at.start < high) & (at.end > low)]
     what = plural(len(at), "kernel, copy or memset", "kernels, copies and memsets")
     yield Finding(
         "work_in_flight_at_start",
         "info",
         f"{share(fraction)} of the busy time is work that was launched before the recording",
         f"No launch in the trace belongs to {what} that came first in their streams. All of it was queued "
-        f"when the recording began, and the last of it runs until {instant(int(end.max()))}. It belongs to "
-        "no op and no step.",
+        f"when the recording began, and the last of it runs until {instant(int(at.end.max()))}. It belongs "
+        "to no op and no step.",
         "Do not look for what launched it. To record only work launched during the recording, call "
         "torch.cuda.synchronize() before it starts; or record more steps, so that this matters less.",
-        first_of(longest_first(trace, at)),
-        {"share": fraction, "events": float(len(at)), "last_end_ns": float(end.max())},
+        first_of(at.longest_first()),
+        {"share": fraction, "events": float(len(at)), "last_end_ns": float(at.end.max())},
     )

@@ -258,9 +258,9 @@ def _idle_text(part: Part, idle: IdleDevice) -> str:
     if within:
         loading = f" The CPU was in {within} for {duration(within_time)} of it."
     if not loading and (slow := long_calls(part, idle)):
-        spent, calls = sum(each.idle for each in slow), sum(len(each.at) for each in slow)
+        spent, calls = sum(each.idle for each in slow), sum(len(each.calls) for each in slow)
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
-        loading += f"{plural(calls, 'long call')} of {' and '.join(e.name(part.trace) for e in slow)}."
+        loading += f"{plural(calls, 'long call')} of {' and '.join(e.name for e in slow)}."
     if not loading and (once := first_call(part, idle)):
         names, spent = once
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "

@@ -83,9 +83,8 @@ def waiting_at_the_end(part: Part) -> Iterator[Finding]:
         return
     last = int(at.at[np.argmax(at.start)])
     start, length = int(trace.start[last]), int(trace.duration[last])
-    busy = int(busy_union(trace, work.at).within(np.array([start]), np.array([start + length]))[0])
-    span = part.span[1] - part.span[0]
-    if length < max(WAIT_NS, CLOSING_SHARE * span) or busy < 0.5 * length:
+    busy = busy_union(trace, work.at).time_in(start, start + length)
+    if length < max(WAIT_NS, CLOSING_SHARE * part.length) or busy < 0.5 * length:
         return
     # The trace does not say which one it waits for.
     several = len(gaps_of(part).devices) > 1
@@ -106,8 +105,7 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
     """Ops that make the CPU wait for the device: .item(), copies to the CPU, nonzero."""
     trace = part.trace
     at, parent = waits_in_ops(part)
-    total = at.time
-    span = part.span[1] - part.span[0]
+    total, span = at.time, part.length
     if not len(at) or total < max(WAIT_NS, WAIT_SHARE * span):
         return
     called = outermost_op(part, parent)

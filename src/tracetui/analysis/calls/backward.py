@@ -15,7 +15,6 @@ from tracetui.analysis.steps.scope import slices_of
 from tracetui.trace import Kind
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
-from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
 
 _CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
@@ -49,7 +48,7 @@ def checked_for_nan(part: Part) -> Slices:
 @fact
 def searches_for_nan(part: Part) -> bool:
     """Whether that takes a noticeable part of the time."""
-    span = part.span[1] - part.span[0]
+    span = part.length
     return bool(span) and checked_for_nan(part).time >= ANOMALY_SHARE * span
 
 
@@ -57,8 +56,7 @@ def searches_for_nan(part: Part) -> bool:
 class Recomputed:
     """Forward ops that the backward pass runs again."""
 
-    at: I64
-    """Their slices."""
+    ops: Slices
     calls: list[tuple[int, int]]
     """(name, calls), most first."""
     nodes: int
@@ -94,10 +92,10 @@ def recomputed_ops(part: Part) -> Recomputed | None:
         inside = union(start[mine], end[mine]).touching(begun[some], begun[some] + 1)
         event.append(launches.event[some[inside > 0]])
     spent, device = int((end - start).sum()), int(trace.duration[np.concatenate(event)].sum())
-    span = part.span[1] - part.span[0]
+    span = part.length
     fraction, cpu = device / max(1, work_time(part)), spent / max(1, span)
     if max(fraction, cpu) < RECOMPUTED_SHARE:
         return None
     order = np.argsort(-calls, kind="stable")
     listed = [(int(names[i]), int(calls[i])) for i in order]
-    return Recomputed(at, listed, len(nodes), spent, device, cpu, fraction)
+    return Recomputed(Slices(trace, at), listed, len(nodes), spent, device, cpu, fraction)

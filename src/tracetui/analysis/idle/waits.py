@@ -20,7 +20,7 @@ from tracetui.core.columns import unique
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
-from tracetui.trace.slices import Slices, by_name
+from tracetui.trace.slices import Slices
 
 MUCH_NS = 20_000
 """A copy of a loss, or of a few of them, is over sooner."""
@@ -51,9 +51,8 @@ def waits_in_a_step(part: Part) -> tuple[int, str]:
     calls, "" for none)."""
     _, parent = waits_in_ops(part)
     ops = unique(parent)
-    names, which = by_name(part.trace, outermost_op(part, ops))
-    most = int(names[np.argmax(np.bincount(which))]) if len(ops) else -1
-    return per_step(part, part.trace.start[ops]) or 0, part.trace.names[most] if len(ops) else ""
+    names = Slices(part.trace, outermost_op(part, ops)).by_calls()
+    return per_step(part, part.trace.start[ops]) or 0, names[0].name if names else ""
 
 
 def fetching(part: Part, at: Slices) -> int:
