@@ -15,10 +15,11 @@ from tests.recorded import load
 from tracetui.analysis.idle.causes import CAUSES, _largest
 from tracetui.analysis.idle.cpu_time import CpuTime
 from tracetui.analysis.idle.kinds import medians
-from tracetui.analysis.select import by_name, called, largest, named, plausible
+from tracetui.analysis.select import called, largest, named, plausible
 from tracetui.rules.model import first_to_end
 from tracetui.session.samples import samples
 from tracetui.trace.model import Kind
+from tracetui.trace.slices import by_name
 
 
 @given(

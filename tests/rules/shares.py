@@ -90,7 +90,7 @@ def _about(text: str) -> list[float]:
 
 def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
     """What the words may mean, in ns."""
-    trace, work = results.trace, device_work_of(results)
+    trace, work = results.trace, device_work_of(results).at
     if window := WINDOW.match(words):
         assert window[2] in OF_SCOPE[results.scope.kind], (
             f"{finding.rule}: {words}, in a {results.scope.kind}"

@@ -244,10 +244,10 @@ def test_naive_attention_is_not_fused() -> None:
     finding = one(found, "unfused_attention")
     assert found[0] is finding
     work = device_work_of(Part(trace))
-    names = [trace.name_of(int(i)) for i in work]
+    names = work.names
     # The last three softmaxes; the first one's product ran before the recording.
     ends = [n for n, name in enumerate(names) if "softmax" in name][1:]
-    parts = [i for n in ends for i in work[n - 4 : n + 2].tolist()]
+    parts = [i for n in ends for i in work[n - 4 : n + 2]]
     assert all("nvjet" in names[n - 4] and "nvjet" in names[n + 1] for n in ends)
     assert finding.numbers["device_ns"] == trace.duration[parts].sum()
     assert [trace.name_of(i) for i in finding.evidence] == ["aten::bmm", "aten::_softmax", "aten::bmm"] * 3

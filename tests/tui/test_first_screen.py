@@ -206,7 +206,7 @@ def test_the_kernels_of_a_step_are_those_that_it_launched(path: Path) -> None:
     steps = steps_of(results).rows
     kernels = next(block for block in whole(results).blocks if block.key == "kernels")
     trace, time = results.trace, 0
-    for event in device_work_of(results).tolist():
+    for event in device_work_of(results):
         launched = (
             int(trace.start[trace.launch[event]]) if trace.launch[event] >= 0 else int(trace.start[event])
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from tracetui.analysis.devices import by_start, work_of_devices
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.model import KernelName
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import distinct, named, plausible
+from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.scope import members
+from tracetui.core.columns import distinct
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 
 def device_work(trace: Trace) -> I64:
@@ -54,27 +56,27 @@ def has_tf32(trace: Trace, names: Iterable[KernelName]) -> bool:
 
 
 @fact
-def device_work_of(part: Part) -> I64:
-    """Kernels, copies and memsets, by time (slices)."""
+def device_work_of(part: Part) -> Slices:
+    """Kernels, copies and memsets, by time."""
     work = device_work(part.trace)
-    return work if part.is_whole else work[members(part.trace, part.scope, work)]
+    return Slices(part.trace, work if part.is_whole else work[members(part.trace, part.scope, work)])
 
 
 def work_time(part: Part) -> int:
     """The sum of all device work's durations, ns (`WORK_TIME` in sentences). What overlaps counts twice."""
-    return int(part.trace.duration[device_work_of(part)].sum())
+    return device_work_of(part).time
 
 
 @fact
 def work_op_of(part: Part) -> I64:
     """The op behind each of `device_work_of`, -1 for none."""
-    return op_behind(part.trace, device_work_of(part))
+    return op_behind(part.trace, device_work_of(part).at)
 
 
 @fact
 def kernel_names_of(part: Part) -> dict[int, KernelName]:
     """Decoded names of the device work, by index into ``trace.names``."""
-    return decoded_names(part.trace, device_work_of(part))
+    return decoded_names(part.trace, device_work_of(part).at)
 
 
 def decoded_name(part: Part, i: int) -> KernelName:
@@ -82,9 +84,14 @@ def decoded_name(part: Part, i: int) -> KernelName:
     return kernel_names_of(part)[int(part.trace.name[i])]
 
 
-def work_of_kind(part: Part, *kinds: str) -> I64:
-    """The device work of these kinds, by its decoded names, by time (slices)."""
+def work_where(part: Part, wanted: Callable[[KernelName], object]) -> Slices:
+    """The device work whose decoded name is wanted, by time."""
     mask = np.zeros(len(part.trace.names), dtype=np.bool_)
-    mask[[i for i, name in kernel_names_of(part).items() if name.kind in kinds]] = True
+    mask[[i for i, name in kernel_names_of(part).items() if wanted(name)]] = True
     work = device_work_of(part)
-    return work[mask[part.trace.name[work]]]
+    return work[mask[work.name]]
+
+
+def work_of_kind(part: Part, *kinds: str) -> Slices:
+    """The device work of these kinds, by its decoded names, by time."""
+    return work_where(part, lambda name: name.kind in kinds)

@@ -66,6 +66,11 @@ class Part:
         """(start, end) of the scope, in ns."""
         return self.trace.span if self.is_whole else (self.scope.start, self.scope.end)
 
+    @property
+    def length(self) -> int:
+        """The length of the span, in ns."""
+        return self.span[1] - self.span[0]
+
     def within(self, scope: Scope | None) -> Part:
         """A part of the trace. Only the facts of the latest part are cached."""
         whole = self.whole

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tracetui.core.columns import distinct
 from tracetui.core.threads import in_blocks
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import index_of
-from tracetui.trace.model import I8, I32, I64, Bool, kept_by_trace
+from tracetui.trace.model import I64, Bool, kept_by_trace
 
 _FEW = 8
 """If there are this many times more slices in total, looking at all of them is slower than sorting the wanted
@@ -66,13 +67,6 @@ def pick(trace: Trace, at: I64, wanted: Callable[[str], bool]) -> I64:
     return at[mask[names]]
 
 
-def distinct(at: I64 | I32 | I8, size: int) -> I64:
-    """The distinct values of `at`, in order; all are in [0, size). `np.unique` takes fifty times as long."""
-    there = np.zeros(size, dtype=np.bool_)
-    there[at] = True
-    return np.flatnonzero(there)
-
-
 def names_of(trace: Trace, at: I64) -> list[str]:
     """The names of the slices `at`, each once."""
     return [trace.names[i] for i in distinct(trace.name[at], len(trace.names)).tolist()]
@@ -81,18 +75,6 @@ def names_of(trace: Trace, at: I64) -> list[str]:
 def processes_of(trace: Trace, at: I64) -> int:
     """The number of processes that the slices belong to."""
     return len({trace.lanes[i].process for i in np.unique(trace.lane[at]).tolist()})
-
-
-def by_name(trace: Trace, at: I64) -> tuple[I64, I64]:
-    """(the distinct names of the slices `at`, in order; the index into these for each slice)."""
-    names, count = trace.name[at], len(trace.names)
-    if count > _FEW * len(at):
-        found, which = np.unique(names, return_inverse=True)
-        return found.astype(np.int64), which
-    there = distinct(names, count)
-    place = np.empty(count, dtype=np.int64)
-    place[there] = np.arange(len(there))
-    return there, place[names]
 
 
 def has(trace: Trace, *kinds: Kind) -> bool:

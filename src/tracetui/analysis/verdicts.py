@@ -10,7 +10,7 @@ from tracetui.analysis.idle.cpu_verdict import cpu_work_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import without_work_text
 from tracetui.analysis.idle.split import split_of
-from tracetui.analysis.idle.verdict import Verdict, judge, of_earlier_work
+from tracetui.analysis.idle.verdict import OF_RECORDING, Verdict, judge, of_earlier_work
 from tracetui.analysis.part import Part, fact, fact_of_trace
 from tracetui.analysis.select import plausible
 from tracetui.analysis.steps.scope import NEVER, launch_times, step_table_of, step_windows_of, window_of
@@ -18,6 +18,11 @@ from tracetui.analysis.steps.steps import steps_of
 from tracetui.core.copying import replace
 from tracetui.core.units import duration
 from tracetui.trace.model import DEVICE_WORK, I64
+
+
+def base_of(part: Part) -> str:
+    """What shares of the part's length are shares of, for sentences."""
+    return OF_RECORDING if part.is_whole else verdict_of(part).base
 
 
 @fact

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import decoded_names, op_behind
-from tracetui.analysis.select import distinct, named, names_of
+from tracetui.analysis.select import named, names_of
 from tracetui.compare.changes import Change
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.groups import LIBRARY
@@ -18,6 +18,7 @@ from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_time, called, counted, is_, kinds, listed, moves, often, short, shorts
 from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, by_graph
+from tracetui.core.columns import distinct
 from tracetui.core.units import duration, plural
 from tracetui.trace.model import I64, Kind, Trace
 

@@ -71,6 +71,21 @@ def earliest(index: Array, times: I64, size: int) -> I64:
     return found
 
 
+def summed(index: Array, values: I64, size: int) -> I64:
+    """The exact sums of the values of each index from 0 to `size` - 1."""
+    found = np.zeros(size, dtype=np.int64)
+    for a, b in blocks(0, len(index)):
+        np.add.at(found, index[a:b], values[a:b])
+    return found
+
+
+def distinct(at: Array, size: int) -> I64:
+    """The distinct values of `at`, in order; all are in [0, size). `np.unique` takes fifty times as long."""
+    there = np.zeros(size, dtype=np.bool_)
+    there[at] = True
+    return np.flatnonzero(there)
+
+
 def unique(*values: Array) -> Array:
     """The distinct values of some columns of one type, in order."""
     ordered = np.sort(np.concatenate(values))

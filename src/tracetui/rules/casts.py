@@ -22,10 +22,10 @@ from tracetui.rules.model import (
     Finding,
     first_of,
     graded_kernels,
-    longest_first,
+    numbers_of,
 )
 from tracetui.trace import Kind, Trace
-from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 READ = 20
 """Conversions, the longest, whose inputs are read."""
@@ -72,19 +72,19 @@ _UNKNOWN = (
 def type_conversions(part: Part) -> Iterator[Finding]:
     """Kernels that only convert: the casts of autocast, `.float()`, a weight converted in every step."""
     trace, work = part.trace, device_work_of(part)
-    casts = named(part.trace, lambda name: bool(_CASTS.search(name[:1000])))[trace.name[work]]
+    casts = work.are_named(lambda name: _CASTS.search(name[:1000]))
     at, op = work[casts], work_op_of(part)[casts]
     plain = named(part.trace, _CONVERTS.__contains__)
     other = first_marked(trace, op, (trace.kind == Kind.CPU_OP) & ~plain[trace.name])
     name = np.where(other >= 0, trace.name[other], -1)
     keep = (name < 0) | ~named(part.trace, lambda name: bool(_INSIDE.match(name)))[name]
     at, op, name = at[keep], op[keep], name[keep]
-    time = int(trace.duration[at].sum())
+    time = at.time
     if time < max(1, MEDIUM * work_time(part), OF_ALL * verdict_of(part).judged):
         return
     backward = named(part.trace, lambda name: name.startswith("ToCopyBackward"))
     called, which = np.unique(name, return_inverse=True)
-    spent, calls = sum_into(which, trace.duration[at], len(called)), np.bincount(which)
+    spent, calls = sum_into(which, at.duration, len(called)), np.bincount(which)
     places = []
     for i in np.argsort(-spent, kind="stable")[:3].tolist():
         if called[i] < 0:
@@ -98,21 +98,19 @@ def type_conversions(part: Part) -> Iterator[Finding]:
     told = f": {', '.join(places)}." if (op >= 0).any() else unknown
     trains = named(part.trace, lambda name: "Backward" in name).any()
     autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
-    share_of = time / work_time(part)
     products = (k.dtype for k in kernel_names_of(part).values() if k.kind == "gemm")
     narrow = next((dtype for dtype in products if dtype in ("int8", "fp8", "fp4")), None)
-    longest = longest_first(trace, at)
-    count = int(np.count_nonzero(trace.kind[work] == Kind.KERNEL))
+    longest, count = at.longest_first(), len(work.of_kind(Kind.KERNEL))
     yield Finding(
         "type_conversions",
         graded_kernels(part, time),
-        f"Conversions between data types take {share(share_of)} of {WORK_TIME}",
-        f"{len(at):,} of {plural(count, 'kernel')}, such as {decoded_name(part, int(longest[0])).short}, "
+        f"Conversions between data types take {share(time / work_time(part))} of {WORK_TIME}",
+        f"{len(at):,} of {plural(count, 'kernel')}, such as {decoded_name(part, longest.first).short}, "
         f"only {verb(len(at), 'convert')}, for {duration(time)}{told}",
         _UNKNOWN
         if not (op >= 0).any()
         else _EIGHT_BITS
-        if _from_eight_bits(trace, dict(zip(at.tolist(), op.tolist(), strict=True)), longest)
+        if _from_eight_bits(trace, dict(zip(at.at.tolist(), op.tolist(), strict=True)), longest)
         else _QUANTIZED.format(narrow)
         if narrow
         else _ONCE
@@ -121,13 +119,13 @@ def type_conversions(part: Part) -> Iterator[Finding]:
         if trains
         else _KEEP_LOWER,
         first_of(longest),
-        {"share": share_of, "device_ns": float(time), "kernels": float(len(at))},
+        numbers_of(part, at),
     )
 
 
-def _from_eight_bits(trace: Trace, op_of: dict[int, int], longest: I64) -> bool:
+def _from_eight_bits(trace: Trace, op_of: dict[int, int], longest: Slices) -> bool:
     """Whether most of the longest conversions read 8 bits, where types were recorded."""
-    ops = [op for i in longest[:READ].tolist() if (op := op_of[i]) >= 0]
+    ops = [op for i in longest[:READ] if (op := op_of[i]) >= 0]
     inputs = [read_inputs(args) for args in trace.args_of(ops)]
     narrow = [
         one is not None and one.item(1 if trace.name_of(op) == "aten::copy_" else 0) == 1

@@ -20,14 +20,14 @@ from tracetui.analysis.idle.split import BUSY, COLUMNS
 from tracetui.analysis.idle.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import named, processes_of
-from tracetui.analysis.steps.scope import launch_times, members, slices_of
+from tracetui.analysis.steps.scope import launch_times, members, per_step, slices_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
-from tracetui.core.columns import unique
 from tracetui.core.units import capital, duration, plural, share, significant, size
-from tracetui.rules.model import MEDIUM, Finding, first_of, graded, longest_first, per_step
-from tracetui.trace import Kind, Trace
+from tracetui.rules.model import MEDIUM, Finding, first_of, graded
+from tracetui.trace import Kind
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices, joined
 
 MANY = 50
 """Collectives per step, or in all where there are no steps."""
@@ -84,30 +84,27 @@ def small_collectives(part: Part) -> Iterator[Finding]:
     trace = part.trace
     talks = communicates(trace)
     for gaps in gaps_of(part).devices:
-        kernels = work_of_devices(trace)[gaps.device]
-        kernels = kernels[trace.kind[kernels] == Kind.KERNEL]
-        kernels = kernels[members(trace, part.scope, kernels)]
-        at = kernels[talks[trace.name[kernels]]]
+        kernels = Slices(trace, work_of_devices(trace)[gaps.device]).of_kind(Kind.KERNEL)
+        kernels = kernels[members(trace, part.scope, kernels.at)]
+        at = kernels[talks[kernels.name]]
         if not len(at):
             continue
-        in_step = per_step(part, launch_times(trace, at))
+        in_step = per_step(part, launch_times(trace, at.at))
         many = len(at) if in_step is None else in_step
         if many < MANY:
             continue
-        usual = int(np.median(trace.duration[at]))
-        sent = _sent(trace, at)
+        usual = int(np.median(at.duration))
+        sent = _sent(at)
         # A collective waits in its kernel for the other ranks: with a known size, its time does not matter.
         if sent > SMALL_BYTES if sent is not None else usual > SMALL_NS:
             continue
-        low, high = np.array([gaps.first]), np.array([gaps.last])
-        ran, computed = (
-            int(busy_union(trace, some).within(low, high)[0])
-            for some in (kernels, kernels[~talks[trace.name[kernels]]])
+        ran, computed, talked = (
+            busy_union(trace, some.at).time_in(gaps.first, gaps.last)
+            for some in (kernels, kernels.without(at), at)
         )
-        alone, talked = ran - computed, int(busy_union(trace, at).within(low, high)[0])
+        alone = ran - computed
         calls = slices_of(part, Kind.CPU_OP, lambda name: name.startswith("c10d::"))
-        calls = calls[op_around(trace, calls) < 0]
-        called = int(trace.duration[calls].sum())
+        called = calls[op_around(trace, calls.at) < 0].time
         if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
             continue
         each = f"{many:,} {'in all' if in_step is None else 'per step'}"
@@ -117,13 +114,13 @@ def small_collectives(part: Part) -> Iterator[Finding]:
             "small_collectives",
             graded(part, max(alone, called)),
             f"Many small collectives, {each}, hardly hidden behind computation",
-            f"{len(at):,} collectives such as {decoded_name(part, int(at[0])).short} of "
+            f"{len(at):,} collectives such as {decoded_name(part, at.first).short} of "
             f"{duration(usual)}{carries} (median). For {duration(alone)}, {share(alone / max(1, talked))} of "
             f"their time, no other kernel runs.{on_cpu} Each pays for network latency and a launch, no "
             "matter how little it sends.",
             "Combine them: one flat tensor, larger buckets (bucket_cap_mb in DDP), a coalescing "
             "manager; or send less often.",
-            first_of(longest_first(trace, at)),
+            first_of(at.longest_first()),
             {
                 "collectives": float(len(at)),
                 "exposed_ns": float(alone),
@@ -139,14 +136,14 @@ def ddp_copies(part: Part) -> Iterator[Finding]:
     low, high = judged_range(part)
     if verdict.cpu is not None or verdict.share("cpu") < WAITED_SHARE:
         return
-    calls = [slices_of(part, kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)]
-    forward = busy_union(trace, np.sort(np.concatenate(calls)))
+    calls = joined(*(slices_of(part, kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)))
+    forward = busy_union(trace, calls.at)
     flat = slices_of(part, Kind.CPU_OP, _FLATTEN.__contains__)
-    flat = flat[forward.touching(trace.start[flat], trace.start[flat] + 1) > 0]
-    back = slices_of(part, Kind.CPU_OP, lambda name: name == _TO_GRADIENTS)
-    buffers, gradients = int(trace.duration[flat].sum()), int(trace.duration[back].sum())
+    flat = flat[forward.touching(flat.start, flat.start + 1) > 0]
+    back = slices_of(part, Kind.CPU_OP, _TO_GRADIENTS.__eq__)
+    both, buffers, gradients = joined(flat, back), flat.time, back.time
     total = buffers + gradients
-    fraction = total / ((high - low) * max(1, processes_of(trace, unique(flat, back))))
+    fraction = total / ((high - low) * max(1, processes_of(trace, both.at)))
     if fraction < DDP_SHARE:
         return
     text, advice = "", ""
@@ -164,16 +161,16 @@ def ddp_copies(part: Part) -> Iterator[Finding]:
         f"DistributedDataParallel's own copies keep the CPU busy for {share(fraction)} {verdict.base}",
         text.strip(),
         advice.strip(),
-        first_of(longest_first(trace, unique(flat, back))),
+        first_of(both.longest_first()),
         {"cpu_ns": float(total), "share": fraction},
     )
 
 
-def _sent(trace: Trace, at: I64) -> int | None:
+def _sent(at: Slices) -> int | None:
     """The median of what the collectives send, in bytes, of an even sample; None if it was not recorded."""
     sample = at[np.unique(np.linspace(0, len(at) - 1, READ).astype(np.int64))]
     counts = []
-    for args in trace.args_of(sample):
+    for args in at.trace.args_of(sample.at):
         elements, width = args.get("In msg nelems"), _BYTES.get(str(args.get("dtype")))
         if isinstance(elements, int) and width and 0 <= elements < 2**50:
             counts.append(elements * width)
@@ -191,12 +188,12 @@ def communication(part: Part) -> Iterator[Finding]:
 
 
 def _communication_of_cpu(part: Part, cpu: CpuTime) -> Iterator[Finding]:
-    trace, verdict = part.trace, verdict_of(part)
+    verdict = verdict_of(part)
     if cpu.exposed_communication < COMMUNICATION_SHARE * cpu.span:
         return
-    at = np.sort(np.concatenate([slices_of(part, k, is_collective) for k in (Kind.CPU_OP, Kind.ANNOTATION)]))
-    at = longest_first(trace, at)
-    alone, names = cpu.exposed_communication, dict.fromkeys(trace.name_of(int(i)) for i in at[:50])
+    at = joined(*(slices_of(part, kind, is_collective) for kind in (Kind.CPU_OP, Kind.ANNOTATION)))
+    at = at.longest_first()
+    alone, names = cpu.exposed_communication, dict.fromkeys(at[:50].names)
     fraction = alone / cpu.span
     yield Finding(
         "communication",
@@ -244,20 +241,19 @@ def _communicating(verdict: Verdict) -> int:
 def _communication_of(part: Part, gaps: DeviceGaps, time: I64, low: int, high: int) -> Iterator[Finding]:
     trace, verdict = part.trace, verdict_of(part)
     base = f"{verdict.base} that count" if verdict.noticeably_left_out else verdict.base
-    work = cpu_time_of(part).work[gaps.device]
-    talk = communicates(trace)[trace.name[work]] & (trace.kind[work] == Kind.KERNEL)
-    at = work[talk]
+    at = Slices(trace, cpu_time_of(part).work[gaps.device]).of_kind(Kind.KERNEL)
+    at = at[communicates(trace)[at.name]]
     if not len(at):
         return
     # Cut at the borders of the time, so that the shares add up.
-    talked = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
+    talked = busy_union(trace, at.at).time_in(low, high)
     exposed, busy = int(time[COLUMNS.index("communication")]), int(time[BUSY].sum())
     judged = judge(time, None).judged
-    at = at[members(trace, part.scope, at)]
+    at = at[members(trace, part.scope, at.at)]
     if not len(at) or not judged or exposed < COMMUNICATION_SHARE * judged:
         return
-    at = longest_first(trace, at)
-    shorts = {decoded_name(part, int(i)).short for i in at[:50].tolist()}
+    at = at.longest_first()
+    shorts = {decoded_name(part, i).short for i in at[:50]}
     many = len(gaps_of(part).devices) > 1
     device = device_text(part, gaps)
     where = f" on {device}" if many else ""
@@ -278,12 +274,10 @@ def _communication_of(part: Part, gaps: DeviceGaps, time: I64, low: int, high: i
     )
 
 
-def _between_two(part: Part, at: I64) -> bool:
+def _between_two(part: Part, at: Slices) -> bool:
     """Whether most of the communication `at` is sent from one rank to one other, as between the stages of a
     pipeline: an all-to-all runs kernels of the same name."""
-    trace = part.trace
-    pairs = at[named(part.trace, lambda name: _SEND_RECV.search(name) is not None)[trace.name[at]]]
-    if 2 * int(trace.duration[pairs].sum()) <= int(trace.duration[at].sum()):
+    if 2 * at.named(_SEND_RECV).time <= at.time:
         return False
     to_all = named(part.trace, lambda name: _TO_ALL.search(name) is not None).any()
     return not to_all and bool(named(part.trace, lambda name: _SENT.match(name) is not None).any())

@@ -7,63 +7,53 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import first_marked
-from tracetui.analysis.calls.compiling import COMPILED_REGION, COMPILING, compile_phases
+from tracetui.analysis.calls.compiling import (
+    COMPILED_REGION,
+    COMPILING,
+    COMPILING_SHARE,
+    compile_phases,
+    compiles_again,
+)
 from tracetui.analysis.calls.graphs import by_module
 from tracetui.analysis.calls.launches import launches_of
-from tracetui.analysis.calls.sums import sum_into
-from tracetui.analysis.device_work import device_work_of, kernel_names_of, work_time
+from tracetui.analysis.device_work import kernel_names_of, work_time, work_where
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.inductor import METADATA
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of, step_table_of
-from tracetui.analysis.verdicts import verdict_of
+from tracetui.analysis.verdicts import base_of, verdict_of
 from tracetui.core.units import duration, plural, share, verb
+from tracetui.rules.advice import compiling_advice, no_graphs_yet
 from tracetui.rules.model import (
     OF_ALL,
     WAITED_SHARE,
     WORK_TIME,
     Finding,
     first_of,
-    longest_first,
-    longest_of_each,
     waited_share,
 )
-from tracetui.rules.waits import no_graphs_yet
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 _GUARDS = ("TorchDynamo Cache Lookup",)
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
 
 
-COMPILING_SHARE = 0.01
 PHASE_SHARE = 0.1
 """Of the time: a phase of less is not named."""
-_COMPILING_ADVICE = (
-    "Call the compiled function a few times before recording. If it compiles again in later steps, "
-    'TORCH_LOGS="recompiles" says why.'
-)
-_COMPILING_AGAIN = (
-    'TORCH_LOGS="recompiles" says why it compiles again. If sizes change: torch.compile(dynamic=True), '
-    "torch._dynamo.mark_dynamic, or pad to a few sizes."
-)
 GUARD_SHARE = 0.03
 FUSED_SHARE = 0.05
 
 
 def compiling(part: Part) -> Iterator[Finding]:
     """torch.compile compiles within the recording."""
-    trace = part.trace
     at = compile_phases(part)
-    low, high = part.span
-    time = int(busy_union(trace, at).within(np.array([low]), np.array([high]))[0])
-    if not time or time < COMPILING_SHARE * (high - low):
+    time = busy_union(part.trace, at).time_in(*part.span)
+    if not time or time < COMPILING_SHARE * part.length:
         return
-    longest = longest_first(trace, at)
-    fraction = time / (high - low)
-    base = OF_RECORDING if part.is_whole else verdict_of(part).base
+    fraction = time / part.length
     again = compiles_again(part)
     kept = "so the compiled program does not pay for it later."
     if again:
@@ -73,10 +63,10 @@ def compiling(part: Part) -> Iterator[Finding]:
         "compiling",
         "high" if fraction >= 0.5 else "medium" if fraction >= 0.1 else "low",
         f"torch.compile compiles during the recording: {duration(time)}",
-        f"That is {share(fraction)} {base}, {_in_phases(part, at, time)}. It happens once for "
+        f"That is {share(fraction)} {base_of(part)}, {_in_phases(part, at, time)}. It happens once for "
         f"each graph and each new set of shapes, types and flags, {kept}",
         compiling_advice(part),
-        first_of(longest),
+        first_of(Slices(part.trace, at).longest_first()),
         {"compile_ns": float(time), "share": fraction},
     )
 
@@ -87,44 +77,26 @@ def _in_phases(part: Part, at: I64, time: int) -> str:
     phase = np.zeros(len(trace), dtype=np.bool_)
     phase[at] = True
     outer = at[first_marked(trace, trace.parent[at], phase) < 0]
-    names, which = np.unique(trace.name[outer], return_inverse=True)
-    spent = sum_into(which, trace.duration[outer], len(names))
-    order = np.argsort(-spent, kind="stable")
-    order = order[spent[order] >= PHASE_SHARE * time][:3]
-    shown = [trace.names[int(names[i])].removesuffix(COMPILING) for i in order]
-    if len(shown) == 1:
-        return f"in {shown[0]} and what it calls"
-    told = [f"{name} ({duration(int(spent[i]))})" for name, i in zip(shown, order.tolist(), strict=True)]
+    phases = [each for each in Slices(trace, outer).by_name() if each.time >= PHASE_SHARE * time][:3]
+    if len(phases) == 1:
+        return f"in {phases[0].name.removesuffix(COMPILING)} and what it calls"
+    told = [f"{each.name.removesuffix(COMPILING)} ({duration(each.time)})" for each in phases]
     return f"in {', '.join(told[:-1])} and {told[-1]}, and in what they call"
-
-
-def compiles_again(part: Part) -> bool:
-    """Whether every one of several steps compiles."""
-    steps = step_table_of(part)
-    within = busy_union(part.trace, compile_phases(part)).within(steps.start, steps.end)
-    every = bool((within >= COMPILING_SHARE * (steps.end - steps.start)).all())
-    return part.is_whole and len(steps) > 1 and every
-
-
-def compiling_advice(part: Part) -> str:
-    """What to try against compiling within the recording."""
-    return _COMPILING_AGAIN if compiles_again(part) else _COMPILING_ADVICE
 
 
 def compiled_overhead(part: Part) -> Iterator[Finding]:
     """Guards and prologue of a compiled region, paid on every call."""
-    trace = part.trace
     regions = slices_of(part, Kind.CPU_OP, lambda name: name.startswith(COMPILED_REGION))
     guards = slices_of(part, Kind.CPU_OP, _GUARDS.__contains__)
     prologue = slices_of(part, Kind.CPU_OP, _PROLOGUE.__contains__)
     if not len(regions) or not (len(guards) + len(prologue)):
         return
-    guarding, preparing = int(trace.duration[guards].sum()), int(trace.duration[prologue].sum())
-    if guarding + preparing < GUARD_SHARE * (part.span[1] - part.span[0]):
+    guarding, preparing = guards.time, prologue.time
+    if guarding + preparing < GUARD_SHARE * part.length:
         return
     if gaps_of(part).devices and waited_share(part) < WAITED_SHARE:
         return
-    whole = max(1, int(trace.duration[regions].sum()) + guarding)
+    whole = max(1, regions.time + guarding)
     each = (guarding + preparing) / len(regions)
     graphs = ' mode="reduce-overhead" replays the rest as a CUDA graph.'
     replayed = len(slices_of(part, Kind.RUNTIME, lambda name: "GraphLaunch" in name))
@@ -142,7 +114,7 @@ def compiled_overhead(part: Part) -> Iterator[Finding]:
         first_of(
             i
             for some, most in ((guards, 3), (prologue, 6), (regions, 3))
-            for i in longest_first(trace, some)[:most]
+            for i in some.longest_first()[:most]
         ),
         {"each_ns": each, "calls": float(len(regions)), "share": (guarding + preparing) / whole},
     )
@@ -150,18 +122,15 @@ def compiled_overhead(part: Part) -> Iterator[Finding]:
 
 def fused_kernels(part: Part) -> Iterator[Finding]:
     """Kernels that the compiler wrote, and which operators their names say they fuse."""
-    trace = part.trace
-    names = kernel_names_of(part).items()
-    fused = {i: name for i, name in names if name.family == "triton" and len(set(name.ops) - METADATA) > 1}
-    if not fused:
+    at = work_where(part, lambda name: name.family == "triton" and len(set(name.ops) - METADATA) > 1)
+    if not len(at):
         return
-    at = device_work_of(part)[np.isin(trace.name[device_work_of(part)], list(fused))]
-    time = int(trace.duration[at].sum())
+    time, names = at.time, at.by_name()
+    fused = [kernel_names_of(part)[each.index] for each in names]
     if time < max(FUSED_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
-    by_time = sorted(fused, key=lambda i: -int(trace.duration[at[trace.name[at] == i]].sum()))
-    top = fused[by_time[0]]
-    parts = list(dict.fromkeys(f"{', '.join(fused[i].ops)} ({fused[i].notes[0]})" for i in by_time[:3]))
+    top = fused[0]
+    parts = list(dict.fromkeys(f"{', '.join(name.ops)} ({name.notes[0]})" for name in fused[:3]))
     lists = f"Its name lists {parts[0]}" if len(fused) == 1 else f"Their names list {'; '.join(parts)}"
     attends = [op for op in top.ops if top.kind == "attention" and op.startswith("flex_attention")]
     computed = attends or [op for op in top.ops if op not in METADATA] or list(top.ops)
@@ -176,7 +145,7 @@ def fused_kernels(part: Part) -> Iterator[Finding]:
         f"{WORK_TIME}. The compiler names a kernel after the operators it came from; values that they pass "
         "to each other inside the kernel never go to memory and back.",
         "Compare it with the eager kernels of the same operators. Views in the list move no data themselves.",
-        first_of(longest_of_each(trace, at, by_time)),
+        first_of(each.longest for each in names),
         {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
     )
 
@@ -184,7 +153,7 @@ def fused_kernels(part: Part) -> Iterator[Finding]:
 def cuda_graphs(part: Part) -> Iterator[Finding]:
     """Graph launches: one call on the CPU, many kernels on the device."""
     trace = part.trace
-    at = slices_of(part, Kind.RUNTIME, lambda name: "GraphLaunch" in name)
+    at = slices_of(part, Kind.RUNTIME, lambda name: "GraphLaunch" in name).at
     launch = launches_of(part).launch
     launched = np.bincount(np.searchsorted(at, launch[np.isin(launch, at)]), minlength=len(at))
     if not len(at) or int(launched.max(initial=0)) < 2:

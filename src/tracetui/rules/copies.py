@@ -8,12 +8,12 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
+from tracetui.analysis.calls.pageable import OUT, PAGEABLE_NS, pageable_copies
 from tracetui.analysis.calls.saved_tensors import saves_on_host
 from tracetui.analysis.device_work import (
     decoded_name,
     device_work_of,
     kernel_names_of,
-    op_behind,
     work_op_of,
     work_time,
 )
@@ -25,20 +25,17 @@ from tracetui.analysis.idle.verdict import PARTS
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import peak_of
 from tracetui.analysis.rates.peaks import LINKS
-from tracetui.analysis.select import named, pick
+from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import earlier_work_of, judged_range, verdict_of
 from tracetui.core.units import duration, plural, rate, share, size, verb
-from tracetui.rules.model import Finding, first_of, graded, longest_first, outermost_op
-from tracetui.trace import Kind, Trace
-from tracetui.trace.model import I64
+from tracetui.rules.advice import SAVED_ADVICE
+from tracetui.rules.model import Finding, device_span, first_of, graded
+from tracetui.trace import Kind
+from tracetui.trace.slices import Slices
 
 EXPOSED_SHARE = 0.05
 HIDING_SHARE = 0.1
 """Kernels that run for less than this share of the copies' time cannot hide them."""
-PAGEABLE_NS = 50_000
-PAGEABLE_SHARE = 0.01
-STAGED_NS = 5_000
-"""A copy that takes less, of up to some 64 kB, goes in one piece: pinning it would gain nothing."""
 ONE_WAY = 0.8
 """From this share of their time on, copies go one way."""
 MOST_READ = 256
@@ -73,19 +70,10 @@ _PIN_BOTH = (
     "Keep pinned memory on the host, torch.empty(..., pin_memory=True), and copy from and into it with "
     "non_blocking=True."
 )
-_COPYING = re.compile(r"aten::(?:to|_to_copy|copy_|_foreach_copy_|index_put_?)|(?!aten::).*")
-OUT = ("DtoH", "DeviceToHost", "D2H", "D2M")
-_TO_DEVICE = re.compile(r"HtoD|HostToDevice|\b(?:M2D|H2D)\b")
 _RECURRENT = re.compile(r"aten::_?(?:cudnn|miopen)_rnn")
 _MEMORY = re.compile(r"Pinned|Pageable|Managed|Unified")
 _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b")
 """Copies between the host and a device by the names of CUPTI, roctracer and XPUPTI."""
-
-
-SAVED_ADVICE = (
-    "Saving tensors on the host (torch.autograd.graph.save_on_cpu) trades time for memory. Recomputing them "
-    "copies nothing (torch.utils.checkpoint). Or save fewer, and copy on a separate stream."
-)
 
 
 def copy_before_product(part: Part) -> Iterator[Finding]:
@@ -97,23 +85,23 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
     role[[i for i, name in names.items() if name.kind == "copy" and name.family == "aten"]] = 1
     role[[i for i, name in names.items() if name.kind == "gemm"]] = 2
     # Work of one op, in order, without the memsets between.
-    keep = (work_op_of(part) >= 0) & (trace.kind[device_work_of(part)] != Kind.MEMSET)
+    keep = (work_op_of(part) >= 0) & (device_work_of(part).kind != Kind.MEMSET)
     work, op = device_work_of(part)[keep], work_op_of(part)[keep]
     order = np.argsort(op, kind="stable")
     work, op = work[order], op[order]
-    what = role[trace.name[work]]
+    what = role[work.name]
     pair = np.flatnonzero((what[:-1] == 1) & (what[1:] == 2) & (op[:-1] == op[1:]))
     # Within a recurrent network the library copies what nobody can lay out otherwise.
     pair = pair[~named(part.trace, lambda name: _RECURRENT.match(name) is not None)[trace.name[op[pair]]]]
     copy, product, ops = work[pair], work[pair + 1], op[pair]
     if not len(copy):
         return
-    copied, multiplied = int(trace.duration[copy].sum()), int(trace.duration[product].sum())
+    copied, multiplied = copy.time, product.time
     if not copied or copied < 0.01 * work_time(part):
         return
-    longest = np.argsort(-trace.duration[copy], kind="stable")
+    longest = np.argsort(-copy.duration, kind="stable")
     name = trace.name_of(int(ops[longest[0]]))
-    count = trace.args_of(copy[longest[:1]])[0].get("bytes")
+    count = trace.args_of(copy.at[longest[:1]])[0].get("bytes")
     moved = f" ({size(count)} in the longest)" if isinstance(count, int) and _is_count(count) else ""
     added = "addmm" in name or "baddbmm" in name
     yield Finding(
@@ -132,32 +120,19 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
         "(addmm_, or out= with a buffer that already holds it)."
         if added
         else "Check the layout of the op's inputs: a layout that the matmul can read in place needs no copy.",
-        first_of(np.stack([copy[longest], product[longest]], axis=1).ravel()),
+        first_of(np.stack([copy.at[longest], product.at[longest]], axis=1).ravel()),
         {"copy_ns": float(copied), "product_ns": float(multiplied), "calls": float(len(copy))},
     )
 
 
-def is_copying(name: str) -> bool:
-    """Whether a program that calls an op of this name asks for a copy."""
-    return _COPYING.fullmatch(name) is not None
-
-
 def pageable_memory(part: Part) -> Iterator[Finding]:
     """Copies between the device and ordinary host memory, which go through a staging buffer and block."""
-    trace = part.trace
-    at = pick(trace, device_work_of(part), lambda name: name.startswith("Memcpy") and "Pageable" in name)
-    called = outermost_op(part, op_behind(trace, at))
-    # What an op copies for itself, such as the status of a decomposition, nobody can pin.
-    at = at[(called < 0) | named(trace, is_copying, Kind.CPU_OP)[trace.name[called]]]
-    time = int(trace.duration[at].sum())
-    span = sum(gaps.span for gaps in gaps_of(part).devices)
-    if not len(at) or time < max(PAGEABLE_NS, PAGEABLE_SHARE * span):
+    at = pageable_copies(part)
+    if not len(at):
         return
-    if 2 * int(trace.duration[at[trace.duration[at] < STAGED_NS]].sum()) > time:
-        return
-    longest = longest_first(trace, at)
-    achieved = _rate(trace, longest[:MOST_READ]).text
-    ways = sorted({decoded_name(part, int(i)).short.split()[1] for i in at[:1000].tolist()})
+    time, longest = at.time, at.longest_first()
+    achieved = _rate(longest[:MOST_READ]).text
+    ways = sorted({decoded_name(part, i).short.split()[1] for i in at[:1000]})
     yield Finding(
         "pageable_memory",
         graded(part, 2 * time),
@@ -166,17 +141,15 @@ def pageable_memory(part: Part) -> Iterator[Finding]:
         + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
         + ". The driver moves pageable memory in pieces through its own pinned buffer. That is slower than "
         "the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
-        {True: _PIN_TO, False: _PIN_FROM, None: _PIN_BOTH}[_goes_out(part, longest)],
+        {True: _PIN_TO, False: _PIN_FROM, None: _PIN_BOTH}[_goes_out(longest)],
         first_of(longest),
         {"copy_ns": float(time), "copies": float(len(at)), "share": _share_of_spans(part, at)},
     )
 
 
-def _goes_out(part: Part, at: I64) -> bool | None:
+def _goes_out(at: Slices) -> bool | None:
     """Whether copies mostly go from the device to the host; None where they go both ways."""
-    trace = part.trace
-    out = named(part.trace, lambda name: any(way in name for way in OUT))[trace.name[at]]
-    fraction = int(trace.duration[at[out]].sum()) / max(1, int(trace.duration[at].sum()))
+    fraction = at.named(lambda name: any(way in name for way in OUT)).time / max(1, at.time)
     return True if fraction >= ONE_WAY else False if fraction <= 1 - ONE_WAY else None
 
 
@@ -189,32 +162,28 @@ def exposed_copies(part: Part) -> Iterator[Finding]:
     time = verdict.parts[PARTS.index("copies")]
     low, high = judged_range(part)
     at = device_work_of(part)
-    at = at[host_copies(trace, at)]
-    at = at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
-    spent = alone_within(trace, at, trace.start[at], trace.start[at] + trace.duration[at])
+    at = at[host_copies(trace, at.at)]
+    at = at[(at.start < high) & (at.end > low)]
+    spent = alone_within(trace, at.at, at.start, at.end)
     at, spent = at[spent > 0], spent[spent > 0]
-    end = np.minimum(trace.start[at] + trace.duration[at], high)
-    known = np.clip(_shown_from(part), np.maximum(trace.start[at], low), end)
-    if not len(at) or int(alone_within(trace, at, known, end).sum()) < EXPOSED_SHARE * verdict.judged:
+    end = np.minimum(at.end, high)
+    known = np.clip(_shown_from(part), np.maximum(at.start, low), end)
+    if not len(at) or int(alone_within(trace, at.at, known, end).sum()) < EXPOSED_SHARE * verdict.judged:
         return
     longest = at[np.argsort(-spent, kind="stable")]
-    achieved = _rate(trace, longest[:MOST_READ])
+    achieved = _rate(longest[:MOST_READ])
     which = "The longest run" if len(at) > MOST_READ else "They run"
     reached = f"{which} at {achieved.text}. " if achieved.text else ""
-    ways = sorted({" ".join(decoded_name(part, int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
+    ways = sorted({" ".join(decoded_name(part, i).short.split()[1:]) for i in longest[:1000]})
     saved = saves_on_host(part)
     gpu = "the GPU" if len(gaps_of(part).devices) < 2 else "their GPU"
     computing = verdict.parts[PARTS.index("compute")]
-    kernels = device_work_of(part)[trace.kind[device_work_of(part)] == Kind.KERNEL]
-    beside = (
-        ~np.isin(trace.lane[longest], trace.lane[kernels])
-        & named(part.trace, _is_pinned)[trace.name[longest]]
-    )
-    out = _goes_out(part, longest)
+    kernels = device_work_of(part).of_kind(Kind.KERNEL)
+    beside = longest[~np.isin(longest.lane, kernels.lane)].named("Pinned")
+    out = _goes_out(longest)
     ways_out = {True: ", or copy less often", False: ", or create the data on the GPU", None: ""}[out]
     ways_out = f"use smaller types{ways_out}."
-    peers = trace.duration[longest[named(part.trace, lambda name: "PtoP" in name)[trace.name[longest]]]].sum()
-    if 2 * peers > trace.duration[longest].sum():
+    if 2 * longest.named("PtoP").time > longest.time:
         engines = "Most go from one GPU to another."
         advice = (
             "Start each copy as soon as its data is there, on a stream of its own, so that it runs beside "
@@ -227,7 +196,7 @@ def exposed_copies(part: Part) -> Iterator[Finding]:
         engines = f"The kernels run for {duration(computing)}" if computing else "No kernel runs"
         engines += f": there is {'little' if computing else 'nothing'} to overlap with."
         advice = f"Copy less: {ways_out}"
-    elif 2 * trace.duration[longest[beside]].sum() > trace.duration[longest].sum():
+    elif 2 * beside.time > longest.time:
         engines = "They have their own streams: kernels could run at the same time, but do not."
         advice = (
             "Start each copy a batch ahead, so that no kernel has to wait for it (that takes two buffers). "
@@ -264,15 +233,13 @@ def _slow_copies(part: Part, pinned: bool) -> Iterator[Finding]:
         told = "Pinned" in name if pinned else not _MEMORY.search(name) and bool(_HOST.search(name))
         return told and (name.startswith("Memcpy") or not pinned)
 
-    trace = part.trace
-    at = pick(trace, device_work_of(part), wanted)
-    at = at[host_copies(trace, at)]
-    time = int(trace.duration[at].sum())
-    span = sum(gaps.span for gaps in gaps_of(part).devices)
-    if time < max(PAGEABLE_NS, SLOW_SHARE * span):
+    at = device_work_of(part).named(wanted)
+    at = at[host_copies(part.trace, at.at)]
+    time = at.time
+    if time < max(PAGEABLE_NS, SLOW_SHARE * device_span(part)):
         return
-    longest = longest_first(trace, at)
-    achieved = _rate(trace, longest[:MOST_READ])
+    longest = at.longest_first()
+    achieved = _rate(longest[:MOST_READ])
     if achieved.link is None or achieved.link >= SLOW_LINK:
         return
     whose = "Copies of pinned memory" if pinned else "Copies from and to the host"
@@ -296,14 +263,12 @@ def _slow_copies(part: Part, pinned: bool) -> Iterator[Finding]:
     )
 
 
-def _share_of_spans(part: Part, at: I64) -> float:
+def _share_of_spans(part: Part, at: Slices) -> float:
     """The share of the devices' time in which any of these copies ran, of what lies in the scope."""
     trace, devices = part.trace, gaps_of(part).devices
-    of = device_of(trace)[trace.lane[at]]
-    time = sum(
-        int(busy_union(trace, at[of == gaps.device]).within(np.array([gaps.first]), np.array([gaps.last]))[0])
-        for gaps in devices
-    )
+    of = device_of(trace)[at.lane]
+    ran = ((gaps, busy_union(trace, at.at[of == gaps.device])) for gaps in devices)
+    time = sum(union.time_in(gaps.first, gaps.last) for gaps, union in ran)
     return time / max(1, sum(gaps.span for gaps in devices))
 
 
@@ -315,10 +280,6 @@ def _shown_from(part: Part) -> int:
     return int(trace.start[early[first]].max(initial=trace.span[0]))
 
 
-def _is_pinned(name: str) -> bool:
-    return "Pinned" in name
-
-
 class _Rate(NamedTuple):
     text: str
     """`55.5 GB/s on average (88% of what PCIe 5.0 x16 carries one way)`; "" without recorded sizes."""
@@ -326,15 +287,15 @@ class _Rate(NamedTuple):
     """The share of the link; None where the device is not known, or the copies are small."""
 
 
-def _rate(trace: Trace, at: I64) -> _Rate:
+def _rate(copies: Slices) -> _Rate:
     """The rate of the copies together, and how it compares with the device's link to the host."""
-    counts = [args.get("bytes") for args in trace.args_of(at)]
+    counts = [args.get("bytes") for args in copies.trace.args_of(copies.at)]
     known = np.array([_is_count(count) for count in counts], np.bool_)
-    time, moved = int(trace.duration[at[known]].sum()), sum(c for c in counts if _is_count(c))
+    time, moved = copies[known].time, sum(c for c in counts if _is_count(c))
     if not time:
         return _Rate("", None)
     text = f"{rate(moved / time * 1e9, 'B/s')} on average"
-    peak, _ = peak_of(trace)
+    peak, _ = peak_of(copies.trace)
     part = moved / time / LINKS[peak.link] if peak and peak.link else None
     if part is None or part > 1 or moved < LARGE * int(known.sum()) or not peak:
         return _Rate(text, None)

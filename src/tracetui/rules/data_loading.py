@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from tracetui.analysis.calls.launches import launch_calls_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import named, processes_of
-from tracetui.analysis.steps.loading import is_loader, loader_calls
+from tracetui.analysis.select import processes_of
+from tracetui.analysis.steps.loading import loader_calls
 from tracetui.analysis.steps.scope import step_of, step_table_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
+from tracetui.rules.advice import loading_advice
+from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of
 from tracetui.trace.indices import places
-from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 LOADING_SHARE = 0.05
 
@@ -26,22 +27,22 @@ def data_loading(part: Part) -> Iterator[Finding]:
     if not len(at):
         return
     if part.is_whole and len(steps):
-        at = at[step_of(steps, trace.start[at]) >= 0]
+        at = at[step_of(steps, at.start) >= 0]
         whole, base = int((steps.end - steps.start).sum()), steps.base
     else:
-        whole, base = part.span[1] - part.span[0], verdict_of(part).base
-    total, whole = int(trace.duration[at].sum()), whole * processes_of(trace, at)
+        whole, base = part.length, verdict_of(part).base
+    total, whole = at.time, whole * processes_of(trace, at.at)
     if not len(at) or not whole or total < LOADING_SHARE * whole:
         return
-    at = longest_first(trace, at)
-    longest = f", the longest {duration(trace.duration[at[0]])}" if len(at) > 1 else ""
+    at = at.longest_first()
+    longest = f", the longest {duration(at.duration[0])}" if len(at) > 1 else ""
     quiet = len(launch_calls_of(part)) and not trace.cut_off and not _launches_within(part, at)
     idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
     yield Finding(
         "data_loading",
         "high" if total > HIGH * whole else "medium" if total >= MEDIUM * whole else "low",
         f"Data loading takes {share(total / whole)} {base}",
-        f"{plural(len(at), 'call')} of {trace.name_of(int(at[0]))} {verb(len(at), 'take')} "
+        f"{plural(len(at), 'call')} of {at.first_name} {verb(len(at), 'take')} "
         f"{duration(total)}{longest}.{idle}",
         loading_advice(part),
         first_of(at),
@@ -49,21 +50,12 @@ def data_loading(part: Part) -> Iterator[Finding]:
     )
 
 
-def loading_advice(part: Part) -> str:
-    """What to try against waiting for a `DataLoader`: not what the program does already."""
-    pinned = named(part.trace, lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
-    pin = "" if pinned or verdict_of(part).cpu else "set pin_memory=True, "
-    if named(part.trace, lambda name: is_loader(name) and "SingleProcess" in name).any():
-        return f"The DataLoader loads in the main process: try num_workers=4, {pin}or do less per sample."
-    return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
-
-
-def _launches_within(part: Part, at: I64) -> bool:
+def _launches_within(part: Part, at: Slices) -> bool:
     """Whether anything is launched by the threads of these slices while they run."""
     trace, launch = part.trace, launch_calls_of(part)
     starts = {lane: trace.start[launch[of]] for lane, of in places(trace.lane[launch], len(trace.lanes))}
     return any(
-        bool(busy_union(trace, at[of]).touching(starts[lane], starts[lane] + 1).any())
-        for lane, of in places(trace.lane[at], len(trace.lanes))
+        bool(busy_union(trace, at.at[of]).touching(starts[lane], starts[lane] + 1).any())
+        for lane, of in places(at.lane, len(trace.lanes))
         if lane in starts
     )

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.idle.gaps import lane_calls_of
-from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
-from tracetui.analysis.verdicts import verdict_of
+from tracetui.analysis.verdicts import base_of
 from tracetui.core.units import duration, plural, share
 from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, first_to_end
 from tracetui.trace import Kind
@@ -32,7 +31,7 @@ MANY, NEARLY_ALL, PLACES = 20, 0.8, 5
 def interpreter_lock(part: Part) -> Iterator[Finding]:
     """The thread that calls ops stands still for 5 ms, or 10 or 15, here and there and everywhere."""
     trace = part.trace
-    kinds = [slices_of(part, kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
+    kinds = [slices_of(part, kind).at for kind in (Kind.CPU_OP, Kind.RUNTIME)]
     before, length = kinds[0][:0], kinds[0][:0]
     for lane, busy in lane_calls_of(part).items():
         if len(busy) <= MANY:  # too few to have as many stretches between them
@@ -45,16 +44,15 @@ def interpreter_lock(part: Part) -> Iterator[Finding]:
     names = np.unique(trace.name[before])
     if len(before) < MANY or len(names) < PLACES:
         return
-    time, span = int(length.sum()), part.span[1] - part.span[0]
+    time, span = int(length.sum()), part.length
     fraction = time / span if span else 0.0
     if fraction < MEDIUM:
         return
-    base = OF_RECORDING if part.is_whole else verdict_of(part).base
     order = np.argsort(-length, kind="stable")
     yield Finding(
         "interpreter_lock",
         "high" if fraction >= HIGH else "medium",
-        f"Most likely another Python thread holds the interpreter lock: {share(fraction)} {base}",
+        f"Most likely another Python thread holds the interpreter lock: {share(fraction)} {base_of(part)}",
         f"{plural(len(before), 'time')} the thread that calls the ops does nothing for about 5 ms, or 10 ms, "
         f"or 15, {duration(time)} in all, after events of {len(names):,} names. That is how long CPython "
         "lets a thread run before it has to hand over the lock (sys.getswitchinterval).",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.attention import outside_attention
+from tracetui.analysis.calls.backward import searches_for_nan
 from tracetui.analysis.calls.compiling import compile_phases
-from tracetui.analysis.calls.launches import launches_of, short_kernels_of
+from tracetui.analysis.calls.launches import (
+    SHORT_EVENTS,
+    SHORT_SHARE,
+    launched_by_rnn,
+    launches_of,
+    short_kernels_of,
+)
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_text import gpus_text
 from tracetui.analysis.device_work import (
@@ -23,17 +29,16 @@ from tracetui.analysis.device_work import (
 from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.gap_list import busy_share_of, gaps_of
 from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.waits import blocking_launches_of
 from tracetui.analysis.names.kernel_names import short_name
-from tracetui.analysis.names.model import KernelName
+from tracetui.analysis.names.model import KernelName, on_plain_units
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency, shapes_recorded
 from tracetui.analysis.rates.flops import counted
-from tracetui.analysis.select import by_name, named
-from tracetui.core.columns import unique
+from tracetui.analysis.rates.small_grids import SPINS, small_grids_of
+from tracetui.analysis.select import named
 from tracetui.core.units import duration, plural, rate, share
-from tracetui.rules.anomaly import FIRST_TURN_OFF, anomaly_detection
-from tracetui.rules.attention import outside_attention
-from tracetui.rules.grids import SPINS, small_grids_of
+from tracetui.rules.advice import FIRST_TURN_OFF, RNN_ADVICE, no_graphs_yet
 from tracetui.rules.model import (
     FUSED_SHARE,
     MUCH_IDLE,
@@ -43,13 +48,10 @@ from tracetui.rules.model import (
     Finding,
     can_be_fused,
     first_of,
-    longest_first,
-    longest_of_each,
     waited_share,
 )
-from tracetui.rules.products import on_plain_units
-from tracetui.rules.waits import blocking_launches, no_graphs_yet
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices, by_name, joined
 
 HOTSPOT_SHARE = 0.5
 HOTSPOT_RATIO = 1.5
@@ -59,39 +61,32 @@ RATED = 200
 MEMORY_SHARE = 0.5
 BUSY_SHARE = 0.8
 NEAR_PEAK = 0.6
-SHORT_EVENTS = 100
-SHORT_SHARE = 0.3
-_RNN = re.compile(r"aten::_?(?:cudnn|miopen)_rnn")
-RNN_ADVICE = (
-    "The library launches kernels for each time step of a recurrent layer: larger batches lengthen them, "
-    "torch.cuda.graph replays them with one launch. In fp16 a single layer can run as one persistent kernel."
-)
 
 
 def hotspot(part: Part) -> Iterator[Finding]:
     """One name takes most of the device's work, on a device that has something to do."""
     trace, work = part.trace, device_work_of(part)
-    names, which = by_name(trace, work)
+    names, which = by_name(trace, work.at)
     alike = _alike(part, names)
     which = alike[which]
     if len(np.unique(alike)) < 2 or (busy_share_of(part) or 0) < 0.3:
         return
-    time = sum_into(which, trace.duration[work], len(names))
+    time = sum_into(which, work.duration, len(names))
     top = int(np.argmax(time))
     fraction = int(time[top]) / work_time(part) if work_time(part) else 0.0
     if fraction < HOTSPOT_SHARE or time[top] < HOTSPOT_RATIO * np.sort(time)[-2]:
         return
     at = work[which == top]
-    name = decoded_name(part, int(at[0]))
+    name = decoded_name(part, at.first)
     # These have rules of their own.
     own = np.isin(names[top], small_grids_of(part).names)
-    if own or name.kind == "collective" or host_copies(trace, at[:1])[0] or on_plain_units(name):
+    if own or name.kind == "collective" or host_copies(trace, at.at[:1])[0] or on_plain_units(name):
         return
-    at = longest_first(trace, at)
+    at = at.longest_first()
     mean = time[top] / len(at)
     numbers = {"share": fraction, "calls": float(len(at)), "device_ns": float(time[top])}
     reached = ""
-    row = next(iter(efficiency(trace, at[:RATED]).kernels), None)
+    row = next(iter(efficiency(trace, at[:RATED].at).kernels), None)
     if row is not None and row.tflops is not None:
         numbers["tflops"] = row.tflops
         reached = f"It reaches {rate(row.tflops * 1e12, 'FLOP/s')}"
@@ -117,9 +112,9 @@ def hotspot(part: Part) -> Iterator[Finding]:
         f"{calls} in all{of_them}. {reached}All {whose} other work together takes "
         f"{duration(work_time(part) - time[top])}.",
         "It only waits, as torch.cuda._sleep does: leave it out of what you measure."
-        if SPINS in trace.name_of(int(at[0]))
+        if SPINS in at.first_name
         else _JOINS
-        if "CatArray" in trace.name_of(int(at[0]))
+        if "CatArray" in at.first_name
         else _hotspot_advice(numbers, shapes_recorded(trace) or not _shapes_would_tell(part, at, name)),
         first_of(at),
         numbers,
@@ -144,13 +139,13 @@ def _alike(part: Part, names: I64) -> I64:
     )
 
 
-def _shapes_would_tell(part: Part, at: I64, name: KernelName) -> bool:
+def _shapes_would_tell(part: Part, at: Slices, name: KernelName) -> bool:
     """Whether recorded shapes would say how much work kernels of one name do: not of a graph's, which have no
     op, nor of those that the compiler wrote."""
     trace = part.trace
     if name.kind not in _COUNTED:
         return False
-    op, launch = op_behind(trace, at), trace.launch[at]
+    op, launch = op_behind(trace, at.at), trace.launch[at]
     if (op >= 0).any():
         return bool(named(part.trace, counted)[trace.name[op[op >= 0]]].any())
     graphs = named(part.trace, lambda other: "GraphLaunch" in other)
@@ -183,24 +178,18 @@ _GATHERING = (
 
 def memory_bound(part: Part) -> Iterator[Finding]:
     """A busy device that mostly runs kernels which read and write memory and compute next to nothing."""
-    trace = part.trace
     if (busy_share_of(part) or 0.0) < BUSY_SHARE:
         return
     indexing = work_of_kind(part, "index")
-    at = unique(work_of_kind(part, "elementwise", "copy", "softmax", "norm", "reduction", "memcpy"), indexing)
-    at = outside_attention(part, at[~host_copies(trace, at)])
-    at = at[~np.isin(trace.name[at], small_grids_of(part).names)]  # few blocks limit them, not memory
-    time = int(trace.duration[at].sum())
-    if not time or time < MEMORY_SHARE * work_time(part):
+    at = joined(work_of_kind(part, "elementwise", "copy", "softmax", "norm", "reduction", "memcpy"), indexing)
+    at = outside_attention(part, at[~host_copies(part.trace, at.at)])
+    at = at[~np.isin(at.name, small_grids_of(part).names)]  # few blocks limit them, not memory
+    time, names = at.time, at.by_name()
+    if not time or time < MEMORY_SHARE * work_time(part) or len(names) < 2:  # of one, `hotspot` tells
         return
-    names, which = by_name(trace, at)
-    if len(names) < 2:  # a hotspot
-        return
-    spent = sum_into(which, trace.duration[at], len(names))
-    largest = np.argsort(-spent, kind="stable")
     short = kernel_names_of(part)
-    listed = ", ".join(f"{short[int(names[i])].short} ({duration(spent[i])})" for i in largest[:4])
-    gathered = int(trace.duration[np.intersect1d(at, indexing)].sum())
+    listed = ", ".join(f"{short[each.index].short} ({duration(each.time)})" for each in names[:4])
+    gathered = at[at.among(indexing)].time
     yield Finding(
         "memory_bound",
         "medium",
@@ -212,17 +201,9 @@ def memory_bound(part: Part) -> Iterator[Finding]:
         if 2 * gathered > time
         else "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
         "results then never go to memory.",
-        first_of(longest_of_each(trace, at, names[largest])),
+        first_of(each.longest for each in names),
         {"share": time / work_time(part), "device_ns": float(time)},
     )
-
-
-def launched_by_rnn(part: Part) -> bool:
-    """Whether a library's recurrent layers launch most of the kernels, copies and memsets."""
-    trace, launch = part.trace, launches_of(part).launch
-    op = op_around(trace, launch)
-    rnn = named(part.trace, lambda name: _RNN.match(name) is not None)
-    return bool(2 * np.count_nonzero(rnn[trace.name[op[op >= 0]]]) > len(launch))
 
 
 def short_calls(part: Part) -> Iterator[Finding]:
@@ -234,7 +215,7 @@ def short_calls(part: Part) -> Iterator[Finding]:
     short = short_kernels_of(part)
     if short.events < SHORT_EVENTS or short.events < SHORT_SHARE * short.of:
         return
-    if any(blocking_launches(part)):  # the time of a launch is that of its kernel
+    if blocking_launches_of(part) is not None:  # the time of a launch is that of its kernel
         return
     name = short.names[0]
     mask = named(part.trace, lambda other: other == name)
@@ -267,7 +248,7 @@ def short_calls(part: Part) -> Iterator[Finding]:
         f"{duration(usual)} (median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} "
         f"of {duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
         FIRST_TURN_OFF
-        if any(anomaly_detection(part))
+        if searches_for_nan(part)
         else SMALL_COPIES
         if 2 * np.count_nonzero(host_copies(trace, launches.event[quick])) > np.count_nonzero(quick)
         else RNN_ADVICE

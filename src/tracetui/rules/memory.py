@@ -10,12 +10,11 @@ from tracetui.analysis.calls.ancestors import deepest_at, op_around
 from tracetui.analysis.calls.memory import OUT_OF_MEMORY
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import by_name
-from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural
 from tracetui.rules.model import Finding, first_of
 from tracetui.trace import Kind
 from tracetui.trace.memory import named_instants
+from tracetui.trace.slices import Slices, joined
 
 
 def out_of_memory(part: Part) -> Iterator[Finding]:
@@ -29,11 +28,8 @@ def out_of_memory(part: Part) -> Iterator[Finding]:
     at = np.where((at >= 0) & (trace.kind[at] != int(Kind.CPU_OP)), op_around(trace, at), at)
     if not (at >= 0).any():
         return
-    ops = at[at >= 0]
-    names, which = by_name(trace, ops)
-    calls = np.bincount(which, minlength=len(names))
-    order = np.argsort(-calls, kind="stable")[:3]
-    told = ", ".join(f"{short_name(trace.names[int(names[i])], 'cpu_op')} ({calls[i]:,})" for i in order)
+    ops = Slices(trace, at[at >= 0])
+    told = ", ".join(f"{short_name(op.name, 'cpu_op')} ({op.calls:,})" for op in ops.by_calls()[:3])
     last = duration(int(time.max()) - trace.span[0])
     yield Finding(
         "out_of_memory",
@@ -46,5 +42,5 @@ def out_of_memory(part: Part) -> Iterator[Finding]:
         "(torch.utils.checkpoint). If much is reserved and little allocated: "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
         first_of(ops),
-        {"requests": float(len(time)), "ops": float(len(unique(ops)))},
+        {"requests": float(len(time)), "ops": float(len(joined(ops)))},
     )

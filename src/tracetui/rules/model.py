@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.device_work import work_time
 from tracetui.analysis.idle.causes import AT
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
@@ -17,13 +17,14 @@ from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.verdict import busy_text
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import named
-from tracetui.analysis.steps.scope import count_in, slices_of, step_table_of
+from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.copying import replace
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 SEVERITIES = ("high", "medium", "low", "info")
 """High: most of the time goes here. Info: helps to read the trace; no time to be saved."""
@@ -103,22 +104,9 @@ def can_be_fused(part: Part) -> Union:
     fused, or they take little of the time."""
     if named(part.trace, lambda name: name.startswith("aten::_fused_")).any():
         return EMPTY
-    at = slices_of(part, Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None)
-    low, high = (np.array([time]) for time in part.span)
+    at = slices_of(part, Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None).at
     steps = busy_union(part.trace, at)
-    return steps if steps.within(low, high)[0] >= FUSED_SHARE * (high - low)[0] else EMPTY
-
-
-def outermost_op(part: Part, op: I64) -> I64:
-    """What the program called of these ops: the outermost op of ATen around each, or the op itself. -1 for
-    -1."""
-    trace, found = part.trace, op.copy()
-    aten, above = named(part.trace, lambda name: name.startswith("aten::")), op_around(trace, op)
-    while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
-        found[inner] = above[inner]
-        above = np.full(len(op), -1, dtype=np.int64)
-        above[inner] = op_around(trace, found[inner])
-    return found
+    return steps if steps.time_in(*part.span) >= FUSED_SHARE * part.length else EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +157,6 @@ def first_of(slices: Iterable[int] | I64) -> tuple[int, ...]:
     return tuple(found)
 
 
-def longest_first(trace: Trace, at: I64) -> I64:
-    """The slices by duration, the longest first."""
-    return at[np.argsort(-trace.duration[at], kind="stable")]
-
-
 def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
     """The first of some slices, by their number, that ends at each of these times, each of which is the end
     of one. `kinds`: the slices, in several arrays. By time, each once."""
@@ -185,33 +168,26 @@ def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
     return last[np.unique(trace.start[last] + trace.duration[last], return_index=True)[1]]
 
 
-def longest_of_each(trace: Trace, at: I64, names: Iterable[int] | I64) -> list[int]:
-    """The longest of the slices `at` of each of the first names (indices into ``trace.names``), as many as
-    `first_of` takes."""
-    name_of, length, found = trace.name[at], trace.duration[at], []
-    for name in islice(names, EVIDENCE):
-        mine = np.flatnonzero(name_of == name)
-        found.append(int(at[mine[np.argmax(length[mine])]]))
-    return found
+def numbers_of(part: Part, kernels: Slices) -> dict[str, float]:
+    """What kernels take: for `Finding.numbers`."""
+    time = kernels.time
+    return {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(kernels))}
 
 
-def per_step(part: Part, time: I64) -> int | None:
-    """How many of the times are in a step, the median; None in a part of a trace, or without steps."""
-    steps = step_table_of(part)
-    if not part.is_whole or not len(steps):
-        return None
-    return round(float(np.median(count_in(steps, time))))
+def device_span(part: Part) -> int:
+    """The devices' spans together, ns."""
+    return sum(gaps.span for gaps in gaps_of(part).devices)
 
 
 def waited_share(part: Part) -> float:
     """The share of the devices' spans in which they wait for an op or a launch."""
-    span = sum(gaps.span for gaps in gaps_of(part).devices)
+    span = device_span(part)
     return int(causes_of(part).pieces[:, [AT["dispatch"], AT["launch"]]].sum()) / span if span else 0.0
 
 
 def graded(part: Part, time: int) -> str:
     """The severity of what takes this time on the devices, by its share of their spans."""
-    span = sum(gaps.span for gaps in gaps_of(part).devices)
+    span = device_span(part)
     return "high" if time >= HIGH * span else "medium" if time >= MEDIUM * span else "low"
 
 

@@ -15,12 +15,11 @@ from tracetui.analysis.idle.cpu_time import cpu_time_of, is_synchronising
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import loading
-from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import METADATA_OPS, by_name, named
+from tracetui.analysis.select import METADATA_OPS, named
 from tracetui.analysis.steps.scope import slices_of
-from tracetui.analysis.verdicts import verdict_of
+from tracetui.analysis.verdicts import base_of, verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural, share, such, verb
 from tracetui.rules.model import (
@@ -28,12 +27,11 @@ from tracetui.rules.model import (
     OF_ALL,
     Finding,
     first_of,
-    longest_first,
-    longest_of_each,
 )
 from tracetui.trace import Kind
 from tracetui.trace.indices import index
 from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace.slices import Slices
 
 CHILDREN_SHARE = 0.3
 VIEWS_SHARE = 0.1
@@ -69,38 +67,34 @@ def _instead(name: str) -> str:
 
 def look_at_the_children(part: Part) -> Iterator[Finding]:
     """The op with the most CPU time spends it in something that its name does not suggest."""
-    trace = part.trace
-    outer = outermost_ops_of(part)
+    trace, outer = part.trace, Slices(part.trace, outermost_ops_of(part))
     if not len(outer):  # no op, or a part of a trace in the middle of one
         return
-    names, which = by_name(trace, outer)
-    time = sum_into(which, trace.duration[outer], len(names))
-    first = int(np.argmax(time))
-    total = int(time.sum())
-    if not total or time[first] < CHILDREN_SHARE * total:
+    first = outer.by_name()[0]
+    time = first.time
+    if not time or time < CHILDREN_SHARE * outer.time:
         return
-    mine = outer[which == first]
-    levels, call = _down(part, mine, int(time[first]))
-    if not len(call) or _is_expected(part, int(call[0]), int(mine[0])):
+    mine = first.slices
+    levels, call = _down(mine)
+    if not len(call) or _is_expected(part, call.first, mine.first):
         return
-    inside = int(trace.duration[call].sum())
+    inside = call.time
     first_use = busy_union(trace, unique(loading(trace), cpu_time_of(part).first))
-    if 2 * int(first_use.within(trace.start[call], trace.start[call] + trace.duration[call]).sum()) > inside:
+    if 2 * int(first_use.within(call.start, call.end).sum()) > inside:
         # a finding of its own
         return
-    name, below = short_name(trace.names[int(names[first])], "cpu_op"), trace.name_of(int(call[0]))
-    longest = longest_first(trace, call)
+    name, below = short_name(first.name, "cpu_op"), call.first_name
     yield Finding(
         "look_at_the_children",
         "info",
-        f"{name} spends {share(inside / int(time[first]))} of its CPU time in {below}",
-        f"{name} takes {duration(time[first])} in {plural(len(mine), 'call')}, more than any other outermost "
+        f"{name} spends {share(inside / time)} of its CPU time in {below}",
+        f"{name} takes {duration(time)} in {plural(len(mine), 'call')}, more than any other outermost "
         f"op; {duration(inside)} of it {'is' if len(call) == 1 else 'are'} {below}, "
         f"{plural(levels, 'level')} further down.",
         "Look there: an op's total time includes what it calls, its self time does not.",
-        first_of([i for child in longest for i in (int(child), _outermost(part, int(child), mine))]),
+        first_of(i for child in call.longest_first() for i in (child, _outermost(child, mine))),
         {
-            "total_ns": float(time[first]),
+            "total_ns": float(time),
             "self_ns": float(own_time_of(part)[mine].sum()),
             "inside_ns": float(inside),
             "levels": float(levels),
@@ -108,20 +102,15 @@ def look_at_the_children(part: Part) -> Iterator[Finding]:
     )
 
 
-def _down(part: Part, at: I64, whole: int) -> tuple[int, I64]:
-    """(levels, slices): as far down as one name takes half of the whole; no slices where none does."""
-    trace, found, levels = part.trace, np.zeros(0, dtype=np.int64), 0
-    children = index(trace.parent)
+def _down(ops: Slices) -> tuple[int, Slices]:
+    """(levels, slices): as far down as one name takes half of the ops' time; no slices where none does."""
+    found, levels, children = ops[:0], 0, index(ops.trace.parent)
     while levels < _DEEPEST:
-        below = np.sort(children.each(at)).astype(np.int64)
-        if not len(below):
+        below = np.sort(children.each((found or ops).at)).astype(np.int64)
+        most = next(iter(Slices(ops.trace, below).by_name()), None)
+        if most is None or 2 * most.time < ops.time:
             break
-        called, which = by_name(trace, below)
-        spent = sum_into(which, trace.duration[below], len(called))
-        most = int(np.argmax(spent))
-        if 2 * int(spent[most]) < whole:
-            break
-        at = found = below[which == most]
+        found = most.slices
         levels += 1
     return levels, found
 
@@ -140,10 +129,9 @@ def _is_expected(part: Part, call: int, op: int) -> bool:
     return kind != Kind.CPU_OP or not known or library == outer_library
 
 
-def _outermost(part: Part, call: int, ops: I64) -> int:
+def _outermost(call: int, ops: Slices) -> int:
     """The one of the ops around a call."""
-    parent = part.trace.parent
-    wanted = set(ops.tolist())
+    parent, wanted = ops.trace.parent, set(ops)
     while call not in wanted:
         call = int(parent[call])
     return call
@@ -155,21 +143,19 @@ def metadata_only(part: Part) -> Iterator[Finding]:
     at = slices_of(part, Kind.CPU_OP, METADATA_OPS.__contains__)
     if not len(at) or not len(launch_calls_of(part)):  # without any, a reshape may have launched a copy
         return
-    at = at[~any_inside(trace, launch_calls_of(part), at)]
+    at = at[~any_inside(trace, launch_calls_of(part), at.at)]
     if not len(at):
         return
     own = own_time_of(part)[at]
-    names, which = by_name(trace, at)
-    calls = np.bincount(which, minlength=len(names))
-    order = np.argsort(-calls, kind="stable")
-    most = ", ".join(f"{trace.names[int(names[i])]} ({calls[i]:,})" for i in order[:4])
-    most += " and others" if len(order) > 4 else ""
-    ops = slices_of(part, Kind.CPU_OP, lambda _: True)
+    names = at.by_calls()
+    most = ", ".join(f"{each.name} ({each.calls:,})" for each in names[:4])
+    most += " and others" if len(names) > 4 else ""
+    ops = slices_of(part, Kind.CPU_OP)
     fraction = float(own.sum()) / max(1.0, float(own_time_of(part)[ops].sum()))
-    if fraction < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * (part.span[1] - part.span[0]):
+    if fraction < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * part.length:
         return
     # Next to work that a device has queued they cost nothing.
-    views, idle = busy_union(trace, at), 0
+    views, idle = busy_union(trace, at.at), 0
     for gaps in devices:
         begin, end = np.clip(views.start, gaps.first, gaps.last), np.clip(views.end, gaps.first, gaps.last)
         idle += int((end - begin - gaps.blocks.within(begin, end)).sum())
@@ -184,49 +170,45 @@ def metadata_only(part: Part) -> Iterator[Finding]:
         f"move no data. They cost the CPU {duration(own.sum())}, {share(fraction)} of the self time of all "
         f"ops{waits}",
         "Nothing runs on the GPU for them: torch.compile avoids these calls.",
-        first_of(longest_of_each(trace, at, names[order])),
+        first_of(each.longest for each in names),
         {"calls": float(len(at)), "self_ns": float(own.sum()), "share": fraction, "idle_ns": float(idle)},
     )
 
 
 def optimizer_loop(part: Part) -> Iterator[Finding]:
     """An optimizer that updates one tensor after the other, with many small kernels for each."""
-    trace = part.trace
     at = slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
     if not len(at) or verdict_of(part).verdict == "compute-bound":
         return
-    for name in np.unique(trace.name[at]).tolist():
-        yield from _optimizer_loop(part, at[trace.name[at] == name])
+    for each in sorted(at.by_name(), key=lambda each: each.index):
+        yield from _optimizer_loop(part, each.slices)
 
 
-def _optimizer_loop(part: Part, at: I64) -> Iterator[Finding]:
+def _optimizer_loop(part: Part, at: Slices) -> Iterator[Finding]:
     """`at`: the steps of one optimizer."""
     trace, launches = part.trace, launches_of(part)
-    inside = busy_union(trace, at)
-    low, high = (np.array([time]) for time in part.span)
-    spent = int(inside.within(low, high)[0])
-    fraction = spent / max(1, int(high[0] - low[0]))
+    inside = busy_union(trace, at.at)
+    spent = inside.time_in(*part.span)
+    fraction = spent / max(1, part.length)
     if fraction < OPTIMIZER_SHARE:
         return
-    begin = trace.start[
-        slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#"))
-    ]
+    begin = slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#")).start
     if inside.touching(begin, begin + 1).any():  # with a closure, the model runs in it, too
         return
     mine = trace.kind[launches.event] == Kind.KERNEL
     begun = trace.start[launches.launch]
-    event = launches.event[mine & (inside.touching(begun, begun + 1) > 0)]
-    several = named(part.trace, lambda name: "multi_tensor_apply" in name)[trace.name[event]]
-    if len(event) < OPTIMIZER_KERNELS * len(at) or 2 * several.sum() > len(event):
+    kernels = Slices(trace, launches.event[mine & (inside.touching(begun, begun + 1) > 0)])
+    several = len(kernels.named("multi_tensor_apply"))
+    if len(kernels) < OPTIMIZER_KERNELS * len(at) or 2 * several > len(kernels):
         return
-    name = trace.name_of(int(at[0]))
+    name = at.first_name
     yield Finding(
         "optimizer_loop",
         "medium",
-        f"{short_name(name, 'user_annotation')} launches {round(len(event) / len(at)):,} kernels a call",
+        f"{short_name(name, 'user_annotation')} launches {round(len(kernels) / len(at)):,} kernels a call",
         f"{plural(len(at), 'call')} {verb(len(at), 'take')} {duration(spent)}, {share(fraction)} "
-        f"{OF_RECORDING if part.is_whole else verdict_of(part).base}. The kernels run for "
-        f"{duration(float(trace.duration[event].mean()))} on average: each is for one "
+        f"{base_of(part)}. The kernels run for "
+        f"{duration(float(kernels.duration.mean()))} on average: each is for one "
         "tensor, and every tensor takes several.",
         _SPARSE
         if "SparseAdam" in name
@@ -236,8 +218,8 @@ def _optimizer_loop(part: Part, at: I64) -> Iterator[Finding]:
             if CAN_BE_FUSED.fullmatch(name)
             else "foreach=True in the optimizer, if it has that."
         ),
-        first_of([*longest_first(trace, at)[:3].tolist(), *longest_first(trace, event)[:3].tolist()]),
-        {"kernels": float(len(event)), "calls": float(len(at)), "share": fraction},
+        first_of([*at.longest_first()[:3], *kernels.longest_first()[:3]]),
+        {"kernels": float(len(kernels)), "calls": float(len(at)), "share": fraction},
     )
 
 
@@ -262,7 +244,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
     other = trace.name[at[np.minimum(first + 1, len(at) - 1)]]  # of one op alone the same
     begin, last = at[first], at[first + count - 1]
     time = trace.start[last] + trace.duration[last] - trace.start[begin]
-    total, span = int(time.sum()), part.span[1] - part.span[0]
+    total, span = int(time.sum()), part.length
     if total < LOOP_SHARE * span:
         return
     names, which = np.unique(np.stack([trace.name[begin], other], axis=1), axis=0, return_inverse=True)
@@ -275,13 +257,13 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
         f"{duration(int(spent[i]))}"
         for i in order
     )
-    base = OF_RECORDING if part.is_whole else verdict_of(part).base
+    base = base_of(part)
     many = count / (1 + (other != trace.name[begin]))
     what = "one op" if len(each[order[0]]) == 1 else "two ops in turn"
     loops = f"Loops call {what} {round(float(many.mean())):,}"
     instead = dict.fromkeys(_instead(name) for i in order for name in each[i])
     steps = busy_union(
-        trace, slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#"))
+        trace, slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#")).at
     )
     if 2 * int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum()) > int(
         count.sum()
@@ -325,7 +307,7 @@ def recomputation(part: Part) -> Iterator[Finding]:
     if again is None:
         return
     fraction, cpu = again.device_share, again.cpu_share
-    base = OF_RECORDING if part.is_whole else verdict_of(part).base
+    base = base_of(part)
     listed = ", ".join(f"{trace.names[name]} ({calls:,})" for name, calls in again.calls[:3])
     gpu = f" What they launch takes {share(fraction)} of kernel and copy time." if again.device_ns else ""
     yield Finding(
@@ -336,9 +318,9 @@ def recomputation(part: Part) -> Iterator[Finding]:
         "So does activation checkpointing: it computes again what it does not keep.",
         "If memory allows, checkpoint fewer layers (torch.utils.checkpoint), or only what is cheap to "
         "compute again.",
-        first_of(longest_first(trace, again.at)),
+        first_of(again.ops.longest_first()),
         {
-            "calls": float(len(again.at)),
+            "calls": float(len(again.ops)),
             "cpu_ns": float(again.cpu_ns),
             "device_ns": float(again.device_ns),
             "share": fraction,
@@ -359,14 +341,12 @@ def planned_launches(part: Part) -> Iterator[Finding]:
     at, after = at[together], after[together]
     if not len(at):
         return
-    names, which = by_name(trace, trace.parent[at])
-    order = np.argsort(-np.bincount(which, minlength=len(names)), kind="stable")
-    ops = ", ".join(trace.names[int(names[i])] for i in order[:3])
+    ops = ", ".join(op.name for op in Slices(trace, trace.parent[at].astype(np.int64)).by_calls()[:3])
     planned = np.unique(after)
-    total = int(trace.duration[at].sum())
-    if total < QUERY_SHARE * (part.span[1] - part.span[0]):
+    total = at.time
+    if total < QUERY_SHARE * part.length:
         return
-    query = trace.name_of(int(at[-1]))
+    query = at[-1:].first_name
     yield Finding(
         "planned_launches",
         "info",
@@ -375,6 +355,6 @@ def planned_launches(part: Part) -> Iterator[Finding]:
         f"launches it: {such(len(at), 'query', query, 'queries')}, {duration(total)} in all. It "
         "picks the grid for this GPU at run time. Elementwise kernels are launched without asking.",
         "Nothing to change: it explains why this op takes the CPU longer than an elementwise one.",
-        first_of(np.stack([at, after], axis=1).ravel()),
+        first_of(np.stack([at.at, after], axis=1).ravel()),
         {"queries": float(len(at)), "launches": float(len(planned)), "query_ns": float(total)},
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-import numpy as np
-
+from tracetui.analysis.attention import outside_attention
 from tracetui.analysis.device_work import (
     decoded_name,
     device_work_of,
@@ -15,25 +14,24 @@ from tracetui.analysis.device_work import (
     work_of_kind,
     work_op_of,
     work_time,
+    work_where,
 )
 from tracetui.analysis.names.gemm import UNALIGNED
-from tracetui.analysis.names.model import KernelName
+from tracetui.analysis.names.model import on_plain_units
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import peak_of
 from tracetui.analysis.rates.flops import work_of
 from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, share, such, verb
-from tracetui.rules.attention import outside_attention
 from tracetui.rules.model import (
     OF_ALL,
     WORK_TIME,
     Finding,
     first_of,
     graded_kernels,
-    longest_first,
+    numbers_of,
 )
-from tracetui.trace.model import I64
 
 FP32_SHARE = 0.05
 _CHANNELS = "numbers of channels that are multiples of 8, and memory_format=torch.channels_last."
@@ -55,10 +53,9 @@ _CHANGES_LAYOUT = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose_\d+x\
 
 def layout_conversions(part: Part) -> Iterator[Finding]:
     """Convolutions between which the layout of images is changed, from NCHW to NHWC and back."""
-    trace = part.trace
-    at = _work_by_name(part, lambda name: _CHANGES_LAYOUT.search(name.name[:200]) is not None)
-    time, convolutions = int(trace.duration[at].sum()), work_of_kind(part, "conv")
-    if not len(convolutions) or not time or time < LAYOUT_SHARE * work_time(part):
+    at = work_where(part, lambda name: _CHANGES_LAYOUT.search(name.name[:200]) is not None).longest_first()
+    time = at.time
+    if not time or time < LAYOUT_SHARE * work_time(part) or not len(work_of_kind(part, "conv")):
         return
     fraction = share(time / work_time(part))
     line, flat, deep = (named(part.trace, f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
@@ -76,26 +73,26 @@ def layout_conversions(part: Part) -> Iterator[Finding]:
         "layout_conversions",
         graded_kernels(part, time),
         f"Conversions between NCHW and NHWC take {fraction} of {WORK_TIME}",
-        f"{such(len(at), 'kernel', decoded_name(part, int(at[0])).short)} "
+        f"{such(len(at), 'kernel', decoded_name(part, at.first).short)} "
         f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
         "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
         advice,
         first_of(at),
-        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
+        numbers_of(part, at),
     )
 
 
 def fp32_products(part: Part) -> Iterator[Finding]:
     """Matrix products or convolutions in fp32 that no tensor core touches."""
     trace = part.trace
-    at = _work_by_name(part, on_plain_units)
-    time = int(trace.duration[at].sum())
+    at = work_where(part, on_plain_units).longest_first()
+    time = at.time
     if time < max(1, FP32_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
     modern = has_tf32(trace, kernel_names_of(part).values())
-    name = decoded_name(part, int(at[0]))
+    name = decoded_name(part, at.first)
     peak, _ = peak_of(trace)
-    convolutions = np.isin(at, work_of_kind(part, "conv"))
+    convolutions = at.among(work_of_kind(part, "conv"))
     what = "convolutions" if convolutions.all() else "kernels" if convolutions.any() else "matmuls"
     text = f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}, "
     text += f"{share(time / work_time(part))} of {WORK_TIME}, on the plain fp32 units. "
@@ -105,7 +102,7 @@ def fp32_products(part: Part) -> Iterator[Finding]:
             f"The {peak.label} does {peak.tflops['fp32']:g} TFLOP/s there and {peak.tflops[faster]:g} in "
             f"{faster} on its tensor cores."
         )
-    if modern and 2 * int(trace.duration[at[convolutions]].sum()) > time:
+    if modern and 2 * at[convolutions].time > time:
         advice = _FP32_CONVOLUTIONS
     elif modern:
         advice = (
@@ -122,21 +119,20 @@ def fp32_products(part: Part) -> Iterator[Finding]:
         text.strip(),
         advice,
         first_of(at),
-        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
+        numbers_of(part, at),
     )
 
 
 def plain_convolutions(part: Part) -> Iterator[Finding]:
     """Convolutions in fp16 or bf16 that no tensor core touches."""
-    trace = part.trace
-    at = _work_by_name(
+    at = work_where(
         part,
         lambda name: name.kind == "conv" and name.tensor_cores is False and name.dtype in ("fp16", "bf16"),
-    )
-    time = int(trace.duration[at].sum())
+    ).longest_first()
+    time = at.time
     if time < max(1, FP32_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
-    name = decoded_name(part, int(at[0]))
+    name = decoded_name(part, at.first)
     yield Finding(
         "plain_convolutions",
         graded_kernels(part, time),
@@ -145,21 +141,21 @@ def plain_convolutions(part: Part) -> Iterator[Finding]:
         f"{name.dtype} and multiply on the plain units, many times slower than the tensor cores could.",
         _PLAIN_CONVOLUTIONS,
         first_of(at),
-        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
+        numbers_of(part, at),
     )
 
 
 def double_precision(part: Part) -> Iterator[Finding]:
     """Matrix products or convolutions in fp64: often a default of NumPy's that nobody chose."""
     trace = part.trace
-    at = _work_by_name(
+    at = work_where(
         part, lambda name: name.kind in ("gemm", "conv") and name.dtype in ("fp64", "complex128")
-    )
-    time = int(trace.duration[at].sum())
+    ).longest_first()
+    time = at.time
     if time < max(1, FP32_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
     peak, _ = peak_of(trace)
-    text = f"{such(len(at), 'kernel', decoded_name(part, int(at[0])).short)} "
+    text = f"{such(len(at), 'kernel', decoded_name(part, at.first).short)} "
     text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / work_time(part))} of {WORK_TIME}."
     faster = "tf32" if has_tf32(trace, kernel_names_of(part).values()) else "fp32"
     if peak and peak.tflops_for("fp64") and peak.tflops_for(faster):
@@ -168,29 +164,25 @@ def double_precision(part: Part) -> Iterator[Finding]:
     yield Finding(
         "double_precision",
         graded_kernels(part, time),
-        f"fp64 {'kernels' if np.isin(at, work_of_kind(part, 'conv')).any() else 'matmuls'} take "
+        f"fp64 {'kernels' if at.among(work_of_kind(part, 'conv')).any() else 'matmuls'} take "
         f"{share(time / work_time(part))} of {WORK_TIME}",
         f"{text} Everything between them moves twice the bytes of fp32.",
         "If the result does not need fp64, convert model and data to fp32 or bf16. NumPy makes float64 "
         "arrays unless told otherwise, and torch.from_numpy keeps their type.",
         first_of(at),
-        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
+        numbers_of(part, at),
     )
-
-
-def on_plain_units(name: KernelName) -> bool:
-    return name.tensor_cores is False and name.dtype == "fp32"
 
 
 def unaligned_products(part: Part) -> Iterator[Finding]:
     """Products on tensor cores that have to load their operands piecemeal, as the rows are not aligned."""
     trace = part.trace
-    at = _work_by_name(part, lambda name: UNALIGNED in name.notes and name.tensor_cores is True)
-    at = outside_attention(part, at)
-    time = int(trace.duration[at].sum())
+    at = work_where(part, lambda name: UNALIGNED in name.notes and name.tensor_cores is True)
+    at = outside_attention(part, at).longest_first()
+    time = at.time
     if not time or time < UNALIGNED_SHARE * work_time(part):
         return
-    op = int(work_op_of(part)[np.flatnonzero(device_work_of(part) == at[0])[0]])
+    op = int(work_op_of(part)[device_work_of(part).among(at[:1])][0])
     work = work_of(trace.name_of(op), trace.args(op)) if op >= 0 else None
     shape = f" The longest is {trace.name_of(op)}, {work.shape}." if work else ""
     fraction = share(time / work_time(part))
@@ -198,18 +190,11 @@ def unaligned_products(part: Part) -> Iterator[Finding]:
         "unaligned_products",
         graded_kernels(part, time),
         f"Kernels with unaligned operands take {fraction} of {WORK_TIME}",
-        f"{such(len(at), 'kernel', decoded_name(part, int(at[0])).short)} {verb(len(at), 'load')} one "
+        f"{such(len(at), 'kernel', decoded_name(part, at.first).short)} {verb(len(at), 'load')} one "
         "element at a time (align1 in the name), because an operand's rows do not start at multiples of 16 "
         f"bytes: some dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to "
         "eight at a time.",
         "Pad that dimension to a multiple of 8 (better, 64): vocabulary, sequence length, number of classes.",
         first_of(at),
-        {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(at))},
+        numbers_of(part, at),
     )
-
-
-def _work_by_name(part: Part, chosen: Callable[[KernelName], bool]) -> I64:
-    """The device work with such names, the longest first."""
-    trace, work = part.trace, device_work_of(part)
-    names = [i for i, name in kernel_names_of(part).items() if chosen(name)]
-    return longest_first(trace, work[np.isin(trace.name[work], names)])

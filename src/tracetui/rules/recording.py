@@ -16,11 +16,10 @@ from tracetui.analysis.idle.gap_list import busy_share_of, gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
 from tracetui.analysis.idle.initialisation import profilers_work
 from tracetui.analysis.idle.split import device_causes_of
-from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside, recorded_too
 from tracetui.analysis.steps.scope import slices_of
-from tracetui.analysis.verdicts import verdict_of
+from tracetui.analysis.verdicts import base_of
 from tracetui.core.units import capital, duration, plural, share
 from tracetui.rules.model import Finding, OfDevice, first_of, of_devices
 from tracetui.trace import Kind
@@ -37,31 +36,29 @@ PROFILER = CAUSES.index("profiler")
 
 def graph_capture(part: Part) -> Iterator[Finding]:
     """A CUDA graph is captured within the recording: what is launched meanwhile does not run."""
-    trace = part.trace
     begins = slices_of(part, Kind.RUNTIME, lambda name: "StreamBeginCapture" in name)
     ends = slices_of(part, Kind.RUNTIME, lambda name: "StreamEndCapture" in name)
     made = slices_of(part, Kind.RUNTIME, lambda name: "GraphInstantiate" in name)
     after = np.searchsorted(ends, begins)
-    begins, after = begins[after < len(ends)], after[after < len(ends)]
-    same = trace.lane[begins] == trace.lane[ends[after]]
-    first, last = begins[same], ends[after[same]]
+    begins, ends = begins[after < len(ends)], ends[after[after < len(ends)]]
+    same = begins.lane == ends.lane
+    first, last = begins[same], ends[same]
     if not len(first):
         return
-    length = trace.start[last] + trace.duration[last] - trace.start[first]
-    time, building = int(length.sum()), int(trace.duration[made].sum())
-    span = part.span[1] - part.span[0]
+    length = last.end - first.start
+    time, building = int(length.sum()), made.time
+    span = part.length
     fraction = (time + building) / span if span else 0.0
     instantiated = f" and {duration(building)} to instantiate" if building else ""
-    base = OF_RECORDING if part.is_whole else verdict_of(part).base
     yield Finding(
         "graph_capture",
         "low" if fraction >= CAPTURE_SHARE else "info",
         f"{plural(len(first), 'CUDA graph is', 'CUDA graphs are')} captured in this recording",
-        f"It takes {duration(time)} to capture{instantiated}, {share(fraction)} {base}. Whatever is launched "
-        "during a capture is recorded into the graph, not run: those ops have no kernel. A program does this "
-        "once per graph.",
+        f"It takes {duration(time)} to capture{instantiated}, {share(fraction)} {base_of(part)}. Whatever is "
+        "launched during a capture is recorded into the graph, not run: those ops have no kernel. A program "
+        "does this once per graph.",
         "Ignore that stretch when you read the trace, or record after it: only the replays repeat.",
-        first_of(np.concatenate([first[np.argsort(-length)], last, made])),
+        first_of([*first[np.argsort(-length)], *last, *made]),
         {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
     )
 
@@ -70,16 +67,16 @@ def recording_cost(part: Part) -> Iterator[Finding]:
     """Stacks of very many calls, or shapes or memory with them, were recorded of a program that waits for
     its CPU."""
     trace = part.trace
-    stacks = slices_of(part, Kind.PYTHON, lambda _: True)
-    stacks = stacks[trace.lane[stacks] == np.argmax(np.bincount(trace.lane[stacks], minlength=1))]
+    stacks = slices_of(part, Kind.PYTHON)
+    stacks = stacks[stacks.lane == np.argmax(np.bincount(stacks.lane, minlength=1))]
     if not part.is_whole or not len(stacks) or not len(device_work_of(part)):
         return
     if (busy_share_of(part) or 0.0) >= 1 - RECORDED_SHARE:
         return
     also = [what for what in recorded_too(trace) if what != "stacks"]
-    if not also and len(stacks) * OFTEN_NS < part.span[1] - part.span[0]:
+    if not also and len(stacks) * OFTEN_NS < part.length:
         return
-    ops = len(slices_of(part, Kind.CPU_OP, lambda _: True))
+    ops = len(slices_of(part, Kind.CPU_OP))
     recorded = "stacks were recorded"
     if also:
         recorded = f"{', '.join(['stacks', *also[:-1]])} and {also[-1]} were recorded together"
@@ -110,10 +107,11 @@ def profiler_overhead(part: Part) -> Iterator[Finding]:
     for gaps, causes in zip(gaps_of(part).devices, device_causes_of(part), strict=True):
         device = device_text(part, gaps)
         begun = gaps.first - gaps.lead_in
-        in_lead = int(spent.within(np.array([begun]), np.array([gaps.first]))[0])
+        in_lead = spent.time_in(begun, gaps.first)
         in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
         if part.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
-            first = int(device_work_of(part)[np.searchsorted(trace.start[device_work_of(part)], gaps.first)])
+            work = device_work_of(part)
+            first = int(work.at[np.searchsorted(work.start, gaps.first)])
             tell = partial(_delays_the_first, part, overhead, gaps, in_lead, first)
             fraction = in_lead / gaps.lead_in
             delayed.append(OfDevice("info", device, fraction, partial(int, first), tell, duration(in_lead)))

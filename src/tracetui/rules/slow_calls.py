@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.calls.slow_calls import SlowCalls, calls_of, slow_calls_of
+from tracetui.analysis.calls.slow_calls import calls_of, slow_calls_of
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.inputs import read_inputs
 from tracetui.analysis.select import plausible
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.model import HIGH, Finding, first_of, longest_first
-from tracetui.trace import Kind, Trace
+from tracetui.rules.advice import slow_call_advice
+from tracetui.rules.model import HIGH, Finding, first_of
+from tracetui.trace import Kind
+from tracetui.trace.slices import Slices
 
 SLOW_SHARE = 0.1
 """Of the time: how long the device has to be idle meanwhile."""
 MOST_CALLS = 2000
 """Of more calls the shapes are not read."""
 
-_CUDNN = re.compile(r"(?i)cudnn|miopen")
-_ATTENTION = re.compile(r"(?i)attention")
-_ANY_SHAPE = (
-    "If each new shape costs that, pad to a few sizes (record_shapes=True shows them). A sampling profiler "
-    "can show what the CPU does in it: py-spy record --native."
-)
-_PLANS = "cuDNN makes a plan for each new shape: pad to a few sizes"
-# https://github.com/pytorch/pytorch/pull/155958, https://github.com/modelscope/FunASR/issues/3704
-_OTHER_ATTENTION = f"{_PLANS}, or let other kernels do it: torch.backends.cuda.enable_cudnn_sdp(False)."
-_NO_BENCHMARK = f"{_PLANS}, and leave torch.backends.cudnn.benchmark off if shapes change."
-
-
-def slow_call_advice(trace: Trace, slow: SlowCalls) -> str:
-    """What to try against them."""
-    name = trace.name_of(int(slow.at[0]))
-    if _CUDNN.search(name) is None:
-        return _ANY_SHAPE
-    return _OTHER_ATTENTION if _ATTENTION.search(name) else _NO_BENCHMARK
-
 
 def slow_calls(part: Part) -> Iterator[Finding]:
     """Ops that launch keep the CPU for long by themselves, in more calls than the first."""
-    trace, verdict = part.trace, verdict_of(part)
+    verdict = verdict_of(part)
     if not verdict.causes or not verdict.judged:
         return
     left = verdict.causes[CAUSES.index("dispatch")]
@@ -54,8 +36,7 @@ def slow_calls(part: Part) -> Iterator[Finding]:
         fraction = idle / verdict.judged
         if fraction < SLOW_SHARE:
             return
-        name, many = found.name(trace), len(found.at)
-        length = trace.duration[found.at]
+        many, length = len(found.calls), found.calls.duration
         low, high = duration(int(length.min())), duration(int(length.max()))
         times = low if low == high else f"{low} to {high}"
         which = "each of " if many == found.of else f"{many:,} of "
@@ -63,12 +44,12 @@ def slow_calls(part: Part) -> Iterator[Finding]:
         yield Finding(
             "slow_calls",
             "high" if fraction >= HIGH else "medium",
-            f"{name}: {which} {times} on the CPU",
+            f"{found.name}: {which} {times} on the CPU",
             "Next to nothing is recorded inside: the op, or a library that it calls, works on the CPU "
             f"before it launches. The GPU is idle for {duration(idle)} of that, "
-            f"{share(fraction)} {verdict.of()}.{_others(part, found)}{_of_new_shapes(trace, found)}",
-            slow_call_advice(trace, found),
-            first_of(longest_first(trace, found.at)),
+            f"{share(fraction)} {verdict.of()}.{_others(found.calls)}{_of_new_shapes(found.calls)}",
+            slow_call_advice(found),
+            first_of(found.calls.longest_first()),
             {
                 "share": fraction,
                 "idle_ns": float(idle),
@@ -78,35 +59,33 @@ def slow_calls(part: Part) -> Iterator[Finding]:
         )
 
 
-def _others(part: Part, found: SlowCalls) -> str:
+def _others(slow: Slices) -> str:
     """A sentence on the calls of the op that are quick."""
-    trace = part.trace
-    others = calls_of(trace, plausible(trace, Kind.CPU_OP), found.at[0])
-    others = others[~np.isin(others, found.at)]
+    trace = slow.trace
+    others = Slices(trace, calls_of(trace, plausible(trace, Kind.CPU_OP), slow.first)).without(slow)
     if not len(others):
         return ""
-    usual = duration(float(np.median(trace.duration[others])))
+    usual = duration(float(np.median(others.duration)))
     return f" The other {plural(len(others), 'call')} {verb(len(others), 'take')} {usual}" + (
         "." if len(others) == 1 else " (median)."
     )
 
 
-def _of_new_shapes(trace: Trace, found: SlowCalls) -> str:
+def _of_new_shapes(slow: Slices) -> str:
     """A sentence where each slow call has shapes that no call before it had."""
-    every = plausible(trace, Kind.CPU_OP)
-    every = every[trace.name[every] == trace.name[found.at[0]]]
+    every = Slices(slow.trace, plausible(slow.trace, Kind.CPU_OP))
+    every = every[every.name == slow.name[0]]
     if not 1 < len(every) <= MOST_CALLS:
         return ""
     seen, new = set(), set()
-    for i in every[np.argsort(trace.start[every], kind="stable")].tolist():
-        inputs = read_inputs(trace.args(i))
+    for i in every[np.argsort(every.start, kind="stable")]:
+        inputs = read_inputs(slow.trace.args(i))
         if inputs is None:
             return ""
         if (shapes := tuple(inputs.dims)) not in seen:
             seen.add(shapes)
             new.add(i)
-    slow = set(found.at.tolist())
-    if not slow <= new:
+    if not set(slow) <= new:
         return ""
     who = "It" if len(slow) == 1 else "Each of the slow ones"
     return f" {who} is the first with its shapes in this recording."

@@ -21,16 +21,14 @@ from tracetui.analysis.rates.efficiency import shapes_recorded
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import StepTable, count_in, launch_times, slices_of, step_of, step_table_of
 from tracetui.analysis.steps.steps import unusual_lengths
-from tracetui.analysis.steps.widths import own_widths
+from tracetui.analysis.steps.widths import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, cold_widths, own_widths
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, share, verb
-from tracetui.rules.data_loading import loading_advice
-from tracetui.rules.idle_advice import allocation_advice
-from tracetui.rules.model import Finding, first_of, longest_first
-from tracetui.rules.slow_calls import slow_call_advice
-from tracetui.rules.start import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, widths
+from tracetui.rules.advice import allocation_advice, loading_advice, slow_call_advice
+from tracetui.rules.model import Finding, first_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
+from tracetui.trace.slices import Slices
 
 SLOW_SHARE = 0.2
 """Of the time of all steps: what slow ones take beyond the usual, to be told."""
@@ -72,7 +70,7 @@ def slow_steps(part: Part) -> Iterator[Finding]:
     long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
     many, more = int(long.sum()), int((width - usual)[long].sum())
     compiled = busy_union(trace, compile_phases(part)).within(steps.start, steps.end)
-    of_its_own = widths(part) is not None or 2 * compiled[long].sum() > more
+    of_its_own = cold_widths(part) is not None or 2 * compiled[long].sum() > more
     if not long[1:].any() or more < SLOW_SHARE * width.sum() or of_its_own:
         return
     rows = _busy_rows(part, steps)
@@ -103,8 +101,8 @@ def slow_steps(part: Part) -> Iterator[Finding]:
     else:
         advice = _NAMED if named else _ONLY_THERE
     for slow in slow_calls_of(part):
-        if trace.name_of(int(slow.at[0])) == named:
-            advice = slow_call_advice(trace, slow)
+        if slow.calls.first_name == named:
+            advice = slow_call_advice(slow)
     if 2 * inside > int((width - usual).max()) and not loads:
         where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
         advice, named = _ONLY_THERE, ""
@@ -125,7 +123,7 @@ def slow_steps(part: Part) -> Iterator[Finding]:
         f"{each} on the CPU, the median step {duration(usual)}. What {they} longer is {fraction} of the time "
         f"of all steps.{where}",
         advice,
-        first_of(longest_first(trace, steps.event[long])),
+        first_of(Slices(trace, steps.event[long]).longest_first()),
         {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
     )
 
@@ -133,10 +131,10 @@ def slow_steps(part: Part) -> Iterator[Finding]:
 def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
     """`slow_steps`, where the device sets the pace: some steps give it far more work than most."""
     trace, work = part.trace, device_work_of(part)
-    begun = launch_times(trace, work)
+    begun = launch_times(trace, work.at)
     step = step_of(steps, begun)
     inside = step >= 0
-    time = sum_into(step[inside], trace.duration[work[inside]], len(steps))
+    time = sum_into(step[inside], work[inside].duration, len(steps))
     usual = int(np.median(time))
     long = (time >= COLD_RATIO * usual) & (time - usual >= SLOW_NS) & unusual_lengths(time)
     many, more = int(long.sum()), int((time - usual)[long].sum())
@@ -145,7 +143,7 @@ def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
     worst = int(np.argmax(time))
     only, at = _only_there(part, steps, long, worst)
     of_it = (busy_union(trace, at).touching(begun, begun + 1) > 0) & (step == worst)
-    spent = int(trace.duration[work[of_it]].sum())
+    spent = work[of_it].time
     told = 2 * spent > time[worst] - usual
     longest, average = (" in the longest", " on average") if many > 1 else ("", "")
     where = f" Found only there: {only}, which launches {duration(spent)}{longest}." if told else ""
@@ -159,7 +157,7 @@ def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
         f"{each} kernels and copies of {duration(int(time[long].mean()))}{average}, the median step "
         f"{duration(usual)}. The difference is {share(fraction)} of the work of all steps.{where}",
         _ONLY_THERE if told else _LARGER,
-        first_of([*at[:1].tolist(), *longest_first(trace, steps.event[long]).tolist()]),
+        first_of([*at[:1].tolist(), *Slices(trace, steps.event[long]).longest_first()]),
         {"slow": float(many), "more_ns": float(more), "share": fraction},
     )
 
@@ -174,7 +172,7 @@ def _only_there(part: Part, steps: StepTable, long: Bool, worst: int) -> tuple[s
     """The annotation that takes most of the `worst` step, of those that all `long` steps have and no other,
     "" for none; and where it stands in that step (slices)."""
     trace = part.trace
-    at = slices_of(part, Kind.ANNOTATION, lambda name: not name.startswith(NOT_ASKED))
+    at = slices_of(part, Kind.ANNOTATION, lambda name: not name.startswith(NOT_ASKED)).at
     step = step_of(steps, trace.start[at])
     usual = np.unique(trace.name[at[(step >= 0) & ~long[step]]])
     mine = at[(step == worst) & ~np.isin(trace.name[at], usual)]

@@ -10,9 +10,10 @@ from tracetui.analysis.device_work import decoded_name, device_work_of, work_of_
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of
 from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.model import Finding, first_of, graded, longest_first, smi
+from tracetui.rules.model import Finding, first_of, graded, smi
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 SPREAD_RATIO = 1.3
 SPREAD_NS = 10_000
@@ -29,8 +30,7 @@ def spread(part: Part) -> Iterator[Finding]:
     trace, steps = part.trace, step_table_of(part)
     if len(steps) < 3 or not part.is_whole:
         return
-    at = device_work_of(part)[trace.kind[device_work_of(part)] == Kind.KERNEL]
-    at = at[~np.isin(at, work_of_kind(part, "collective"))]
+    at = device_work_of(part).of_kind(Kind.KERNEL).without(work_of_kind(part, "collective")).at
     step = step_of(steps, launch_times(trace, at))
     order = np.argsort(step, kind="stable")
     first = np.searchsorted(step[order], np.arange(len(steps) + 1))
@@ -68,7 +68,7 @@ def spread(part: Part) -> Iterator[Finding]:
         "GPU, and what is in the caches can all cause this.",
         f"Look at the trace, not the mean. Check the clocks ({clocks}), profile more steps, and compare "
         "medians.",
-        first_of(longest_first(trace, column)),
+        first_of(Slices(trace, column).longest_first()),
         {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
     )
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tracetui.analysis.calls.calls import own_time_of
-from tracetui.analysis.calls.compiling import compile_phases
-from tracetui.analysis.calls.launches import launch_calls_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_text import gpus_text
 from tracetui.analysis.idle.causes import CAUSES
@@ -18,32 +16,25 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import loading, profilers_work, queue_full
 from tracetui.analysis.idle.split import split_of
-from tracetui.analysis.idle.verdict import OF_RECORDING
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside
-from tracetui.analysis.select import by_name, has
-from tracetui.analysis.steps.loading import loading_time
-from tracetui.analysis.steps.scope import StepTable, count_in, slices_of, step_of, step_table_of, window_of
-from tracetui.analysis.steps.widths import own_widths
-from tracetui.analysis.verdicts import earlier_share_of, earlier_work_of, judged_range, verdict_of
+from tracetui.analysis.select import has
+from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of, window_of
+from tracetui.analysis.steps.widths import NOT_ASKED, SLOW_NS, alike_steps, cold_widths
+from tracetui.analysis.verdicts import base_of, earlier_share_of, earlier_work_of, judged_range, verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, instant, plural, share, significant
-from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, longest_first
+from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of
 from tracetui.trace import Kind
 from tracetui.trace.intervals import EMPTY, all_of
 from tracetui.trace.model import F64, I64
+from tracetui.trace.slices import Slices, by_name
 
-COLD_RATIO = 2.0
-COLD_NS = 20_000
 PART = 0.1
 """Of the difference: what explains less of it does not explain it."""
 STILL_COLD = 1.2
 VERY_COLD_RATIO = 4.0
-SLOW_NS = 200_000
-"""A step that takes less than this beyond the usual need not do anything else."""
-AS_LONG = 0.9
-"""A later step that takes this share of the first one's time is as long."""
 STRETCH_NS = 50_000
 STRETCH_SHARE = 0.1
 STRETCH_OF_ALL = 0.05
@@ -65,7 +56,6 @@ _RAN_BEFORE = (
 _FEW_SHAPES = (
     "Pad to a few sizes, so that few kernels are needed, and run each size once before the recording."
 )
-NOT_ASKED = ("ProfilerStep#", "enumerate(DataLoader)#")
 
 
 def initialisation(part: Part) -> Iterator[Finding]:
@@ -88,12 +78,11 @@ def initialisation(part: Part) -> Iterator[Finding]:
     first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
     fraction = lost / (devices * int(high[0] - low[0]))
     steps = _in_many_steps(part, lost)
-    base = verdict_of(part).base if not part.is_whole else OF_RECORDING
     yield Finding(
         "initialisation",
         "high" if fraction >= HIGH else "medium" if fraction >= MEDIUM else "info",
         f"First calls on {gpus_text(part)} cost {duration(lost)} of idle time{in_all}, "
-        f"{share(fraction)} {base}",
+        f"{share(fraction)} {base_of(part)}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
         "set up libraries, or are the first that the profiler sees. The verdict and the advice leave that "
         f"time out.{steps}",
@@ -158,7 +147,7 @@ def _recorded(part: Part) -> tuple[int, int]:
 
 def cold_start(part: Part) -> Iterator[Finding]:
     """The first step is much longer than the rest, by more than the profiler's start explains."""
-    width = widths(part)
+    width = cold_widths(part)
     if width is None or not _is_cold(width) or asked_from_outside(part.trace):
         return
     number, ratio, text, evidence, numbers = _first_step(part, width)
@@ -184,7 +173,7 @@ def cold_start(part: Part) -> Iterator[Finding]:
 
 def wide_first_step(part: Part) -> Iterator[Finding]:
     """The first step is much longer than the rest, but the next is like all others: the program was warm."""
-    width = widths(part)
+    width = cold_widths(part)
     outside = asked_from_outside(part.trace)
     if width is None or (_is_cold(width) and not outside):
         return
@@ -209,41 +198,6 @@ def wide_first_step(part: Part) -> Iterator[Finding]:
     )
 
 
-def widths(part: Part) -> F64 | None:
-    """Each step's CPU time without the profiler's own, ns; None unless the first is much longer."""
-    steps = _alike(part)
-    # If the device is always busy, a slow first step on the CPU costs nothing.
-    if len(steps) < 2 or not part.is_whole or verdict_of(part).verdict == "compute-bound":
-        return None
-    compiled = busy_union(part.trace, compile_phases(part)).within(steps.start[:1], steps.end[:1])
-    if 2 * int(compiled[0]) > int(steps.end[0] - steps.start[0]):  # a finding of its own
-        return None
-    width = own_widths(part, steps)
-    most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
-    wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
-    wide = wide and bool(width[1:].max() < AS_LONG * width[0])  # else it is not for being the first
-    loading = loading_time(part).within(steps.start, steps.end)
-    if 2 * (int(loading[0]) - np.median(loading[1:])) > width[0] - most:  # it waits for its batch
-        return None
-    return width.astype(np.float64) if wide else None
-
-
-def _alike(part: Part) -> StepTable:
-    """The first step, and of the others those that do about as much: half to twice as many launches, or ops
-    where the first launches nothing.
-    """
-    trace, steps = part.trace, step_table_of(part)
-    if not len(steps):
-        return steps
-    at = launch_calls_of(part)
-    done = count_in(steps, trace.start[at])
-    if not done[0]:
-        at = slices_of(part, Kind.CPU_OP, lambda _: True)
-        done = count_in(steps, trace.start[at])
-    keep = (2 * done >= done[0]) & (done <= 2 * done[0])
-    return steps.only(keep)
-
-
 def _is_cold(width: F64) -> bool:
     """Whether the second step is still long, against several others, or the first one is very long."""
     still = len(width) > 3 and width[1] >= STILL_COLD * np.median(width[2:])
@@ -252,7 +206,7 @@ def _is_cold(width: F64) -> bool:
 
 def _first_step(part: Part, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
     """(number, ratio, how much longer it is and why, evidence, numbers) of the first step."""
-    steps = _alike(part)
+    steps = alike_steps(part)
     number = int(steps.number[0])
     usual = float(np.median(width[1:]))
     whole = float(steps.end[0] - steps.start[0])
@@ -287,7 +241,7 @@ def _dearer(part: Part) -> list[tuple[str, float, int]]:
     """What took most of the first step's surplus: (name, surplus in ns, its longest slice there), at most
     two.
     """
-    trace, steps = part.trace, _alike(part)
+    trace, steps = part.trace, alike_steps(part)
     lane = int(trace.lane[steps.event[0]])
     rows = np.arange(trace.lanes[lane].first, trace.lanes[lane].last)
     rows = rows[~trace.implausible[rows] & (trace.kind[rows] != Kind.PYTHON)]
@@ -332,21 +286,19 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
     recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.implausible)
     position = np.searchsorted(recorded, at, side="right")
     at, position = at[position < len(recorded)], position[position < len(recorded)]
-    inner = recorded[position]
-    end = trace.start[at] + trace.duration[at]
-    inside = (trace.lane[inner] == trace.lane[at]) & (trace.start[inner] < end)
+    inner = Slices(trace, recorded[position])
+    inside = (inner.lane == at.lane) & (inner.start < at.end)
     at, inner = at[inside], inner[inside]
-    stretch = trace.start[inner] - trace.start[at]
-    stretch = stretch - busy_union(trace, profilers_work(trace)).within(trace.start[at], trace.start[inner])
-    long = (stretch >= STRETCH_NS) & (stretch >= STRETCH_SHARE * trace.duration[at])
+    stretch = inner.start - at.start - busy_union(trace, profilers_work(trace)).within(at.start, inner.start)
+    long = (stretch >= STRETCH_NS) & (stretch >= STRETCH_SHARE * at.duration)
     at, inner, stretch = at[long], inner[long], stretch[long]
-    if not len(at) or stretch.sum() < STRETCH_OF_ALL * (part.span[1] - part.span[0]):
+    if not len(at) or stretch.sum() < STRETCH_OF_ALL * part.length:
         return
     order = np.argsort(-stretch, kind="stable")
     at, inner, stretch = at[order], inner[order], stretch[order]
-    name = short_name(trace.name_of(int(at[0])), "user_annotation")
-    first = short_name(trace.name_of(int(inner[0])), "cpu_op")
-    fraction = share(stretch[0] / trace.duration[at[0]])
+    name = short_name(at.first_name, "user_annotation")
+    first = short_name(inner.first_name, "cpu_op")
+    fraction = share(stretch[0] / at.duration[0])
     others = ""
     if len(at) > 1:
         more = plural(len(at) - 1, "more such stretch", "more such stretches")
@@ -361,34 +313,33 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
         "before_the_first_op",
         "low",
         f"{name}: {duration(stretch[0])} pass before anything in it is recorded",
-        f"{name} runs for {duration(trace.duration[at[0]])}, of which {duration(stretch[0])} ({fraction}) "
+        f"{name} runs for {duration(at.duration[0])}, of which {duration(stretch[0])} ({fraction}) "
         f"pass before {first} begins. {others}In that time the thread is in no op, launch or other "
         f"annotation: it runs {code}, or it waits.",
         how,
-        first_of(np.stack([at, inner], axis=1).ravel()),
+        first_of(np.stack([at.at, inner.at], axis=1).ravel()),
         {"stretch_ns": float(stretch[0]), "total_ns": float(stretch.sum()), "count": float(len(at))},
     )
 
 
 def work_in_flight_at_start(part: Part) -> Iterator[Finding]:
     """Much of what the device is busy with was launched before the recording."""
-    trace, fraction = part.trace, earlier_share_of(part)
+    fraction = earlier_share_of(part)
     if fraction < EARLIER_SHARE:
         return
     low, high = judged_range(part)
-    at = earlier_work_of(part)
-    end = trace.start[at] + trace.duration[at]
-    at, end = (values[(trace.start[at] < high) & (end > low)] for values in (at, end))
+    at = Slices(part.trace, earlier_work_of(part))
+    at = at[(at.start < high) & (at.end > low)]
     what = plural(len(at), "kernel, copy or memset", "kernels, copies and memsets")
     yield Finding(
         "work_in_flight_at_start",
         "info",
         f"{share(fraction)} of the busy time is work that was launched before the recording",
         f"No launch in the trace belongs to {what} that came first in their streams. All of it was queued "
-        f"when the recording began, and the last of it runs until {instant(int(end.max()))}. It belongs to "
-        "no op and no step.",
+        f"when the recording began, and the last of it runs until {instant(int(at.end.max()))}. It belongs "
+        "to no op and no step.",
         "Do not look for what launched it. To record only work launched during the recording, call "
         "torch.cuda.synchronize() before it starts; or record more steps, so that this matters less.",
-        first_of(longest_first(trace, at)),
-        {"share": fraction, "events": float(len(at)), "last_end_ns": float(end.max())},
+        first_of(at.longest_first()),
+        {"share": fraction, "events": float(len(at)), "last_end_ns": float(at.end.max())},
     )

@@ -13,14 +13,15 @@ from tracetui.analysis.devices import device_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import distinct
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_of
+from tracetui.core.columns import distinct
 from tracetui.core.units import duration, plural, verb
-from tracetui.rules.model import Finding, first_of, longest_first
-from tracetui.trace import Kind, Trace
+from tracetui.rules.model import Finding, first_of
+from tracetui.trace import Kind
 from tracetui.trace.indices import places
 from tracetui.trace.model import I32, I64, Bool
+from tracetui.trace.slices import Slices
 
 STREAM_SHARE = 0.1
 """Of a device's kernel time: a stream with less does little beside the others."""
@@ -47,32 +48,30 @@ _FULL = (
 def streams_in_turn(part: Part) -> Iterator[Finding]:
     """Kernels of several streams take turns, but hardly ever run at the same time. Not those of an op that
     uses several by itself, as cuDNN's recurrent networks do."""
-    trace, work, device = part.trace, device_work_of(part), device_of(part.trace)
-    mine = trace.kind[work] == Kind.KERNEL
-    if not _several(device, trace.lane[work[mine]]).any():
+    work, device = device_work_of(part), device_of(part.trace)
+    if not _several(device, work.of_kind(Kind.KERNEL).lane).any():
         return
-    kernels = work[mine & ~_several_streams(trace, work, work_op_of(part))]
-    kernels = kernels[~np.isin(kernels, work_of_kind(part, "collective"))]
-    several = _several(device, trace.lane[kernels])
-    kernels = kernels[several[device[trace.lane[kernels]]]]
-    for _, mine in places(device[trace.lane[kernels]], len(several)):
+    kernels = work[~_several_streams(work, work_op_of(part))].of_kind(Kind.KERNEL)
+    kernels = kernels.without(work_of_kind(part, "collective"))
+    several = _several(device, kernels.lane)
+    kernels = kernels[several[device[kernels.lane]]]
+    for _, mine in places(device[kernels.lane], len(several)):
         yield from _in_turn(part, kernels[mine])
 
 
-def _in_turn(part: Part, at: I64) -> Iterator[Finding]:
+def _in_turn(part: Part, at: Slices) -> Iterator[Finding]:
     """`at`: the kernels of one device."""
     trace, devices = part.trace, gaps_of(part).devices
-    lanes, which = np.unique(trace.lane[at], return_inverse=True)
-    time = sum_into(which, trace.duration[at], len(lanes))
+    lanes, which = np.unique(at.lane, return_inverse=True)
+    time = sum_into(which, at.duration, len(lanes))
     busy = np.flatnonzero(time >= STREAM_SHARE * time.sum())
     if len(busy) < 2:
         return
     at = at[np.isin(which, busy)]
-    order = np.argsort(trace.start[at], kind="stable")
-    turns = int(np.count_nonzero(np.diff(trace.lane[at][order])))
-    any_of_them = _length(part, at)
-    each = [at[mine] for _, mine in places(trace.lane[at], len(trace.lanes))]
-    together = sum(_length(part, of_lane) for of_lane in each) - any_of_them
+    turns = int(np.count_nonzero(np.diff(at.lane[np.argsort(at.start, kind="stable")])))
+    any_of_them = _length(at)
+    each = [at[mine] for _, mine in places(at.lane, len(trace.lanes))]
+    together = sum(_length(of_lane) for of_lane in each) - any_of_them
     if turns < TURNS or together >= AT_ONCE * any_of_them:
         return
     names = [trace.lanes[lane].name for lane in lanes[busy].tolist()]
@@ -86,7 +85,7 @@ def _in_turn(part: Part, at: I64) -> Iterator[Finding]:
         why, advice = f"{calls} {verb(waits, 'make')} one stream wait for another.", _CHAIN
     elif late:
         why, advice = _RAN_OUT, _LATE
-    mine = trace.lanes[trace.lane[at[0]]].device
+    mine = trace.lanes[at.lane[0]].device
     called = next((device_text(part, gaps) for gaps in devices if gaps.device == mine), "")
     of_it = f" of {called}" if len(devices) > 1 else ""
     yield Finding(
@@ -96,7 +95,7 @@ def _in_turn(part: Part, at: I64) -> Iterator[Finding]:
         f"{listed}: kernels run for {duration(any_of_them)} in all, with {plural(turns, 'change')} from one "
         f"stream to another, and overlap for {duration(together)}. {why}",
         advice,
-        first_of(np.concatenate([longest_first(trace, of_lane)[:2] for of_lane in each])),
+        first_of(i for of_lane in each for i in of_lane.longest_first()[:2]),
         {"together_ns": float(together), "kernel_ns": float(any_of_them), "streams": float(len(names))},
         called,
     )
@@ -107,16 +106,16 @@ def _several(device: I64, lane: I32) -> Bool:
     return np.bincount(device[distinct(lane, len(device))], minlength=1) > 1
 
 
-def _several_streams(trace: Trace, work: I64, op: I64) -> Bool:
+def _several_streams(work: Slices, op: I64) -> Bool:
     """Mask: the work of ops that have some in more than one stream."""
     order = np.argsort(op, kind="stable")
-    ops, lanes = op[order], trace.lane[work[order]]
-    several = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1, of work without an op
+    ops, lanes = op[order], work.lane[order]
+    several = np.zeros(len(work.trace) + 1, dtype=np.bool_)  # the last for -1, of work without an op
     several[ops[1:][(ops[1:] == ops[:-1]) & (lanes[1:] != lanes[:-1])]] = True
     several[-1] = False
     return several[op]
 
 
-def _length(part: Part, at: I64) -> int:
-    union = busy_union(part.trace, at)
+def _length(kernels: Slices) -> int:
+    union = busy_union(kernels.trace, kernels.at)
     return int((union.end - union.start).sum())

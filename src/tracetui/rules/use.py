@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tracetui.analysis.calls.launches import launches_of, short_kernels_of
-from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.calls.launches import SHORT_EVENTS, SHORT_SHARE, launches_of, short_kernels_of
 from tracetui.analysis.device_text import device_text, gpus_are
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS
 from tracetui.analysis.idle.cpu_time import is_allocation
@@ -24,26 +23,24 @@ from tracetui.analysis.idle.idle_device import (
 from tracetui.analysis.idle.split import CAUSED, COLUMNS, causes_of
 from tracetui.analysis.idle.verdict import QUEUED_NS, busy_text
 from tracetui.analysis.idle.waited_for import waits_for_others
+from tracetui.analysis.idle.waits import TURNS_SHARE, blocking_launches_of, waits_for_device
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import by_name, is_op_name
+from tracetui.analysis.select import is_op_name
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import judged_range, verdict_of
 from tracetui.core.threads import threads_for, together
 from tracetui.core.units import capital, duration, plural, share
-from tracetui.rules.idle_advice import LAUNCHING, advice_on, allocation_advice
-from tracetui.rules.kernels import SHORT_EVENTS, SHORT_SHARE
+from tracetui.rules.advice import LAUNCHING, UNBLOCK, advice_on, allocation_advice
 from tracetui.rules.model import (
     MUCH_IDLE,
     Finding,
     OfDevice,
     first_of,
     first_to_end,
-    longest_first,
     of_devices,
 )
-from tracetui.rules.waits import TURNS_SHARE, blocking_launches, waits_for_device
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind
 from tracetui.trace.unknown import launches_by_time
@@ -78,7 +75,7 @@ def overhead_bound(part: Part) -> Iterator[Finding]:
     alone = not queued and verdict.share("communication") < IDLE_SHARE and not launches_of(part).ahead
     pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
     waits, events = waits_for_device(part), ""
-    blocking = list(blocking_launches(part))
+    blocking = blocking_launches_of(part) is not None
     # Few of them explain nothing; more of them are a finding of their own.
     if max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS:
         of_all = " of all GPUs" if len(gaps_of(part).devices) > 1 else ""
@@ -119,7 +116,7 @@ def overhead_bound(part: Part) -> Iterator[Finding]:
                 for fraction in (_idle_text(part, idle), "" if elsewhere else events, text)
                 if fraction
             ),
-            blocking[0].advice if blocking else advice_on(part, idle),
+            UNBLOCK if blocking else advice_on(part, idle),
             idle.evidence,
             numbers,
             device,
@@ -188,19 +185,16 @@ def idle_time(part: Part) -> Iterator[Finding]:
 
 def allocations(part: Part) -> Iterator[Finding]:
     """A device that waits for memory to be allocated or freed, beside other reasons."""
-    trace, verdict = part.trace, verdict_of(part)
+    verdict = verdict_of(part)
     cost = verdict.causes[CAUSES.index("allocation")] if verdict.causes else 0
     fraction = cost / verdict.judged if verdict.judged else 0.0
     if fraction < ALLOCATION_SHARE or any(idle.main == "allocation" for idle in idle_devices(part)):
         return
-    at = longest_first(trace, slices_of(part, Kind.RUNTIME, is_allocation))
+    at = slices_of(part, Kind.RUNTIME, is_allocation).longest_first()
     if len(at) < 2:
         return
-    names, which = by_name(trace, at)
-    spent, calls = sum_into(which, trace.duration[at], len(names)), np.bincount(which, minlength=len(names))
     told = ", ".join(
-        f"{trace.names[int(names[i])]} ({plural(int(calls[i]), 'call')}, {duration(int(spent[i]))})"
-        for i in np.argsort(-spent, kind="stable")[:3]
+        f"{each.name} ({plural(each.calls, 'call')}, {duration(each.time)})" for each in at.by_name()[:3]
     )
     yield Finding(
         "allocations",
@@ -264,9 +258,9 @@ def _idle_text(part: Part, idle: IdleDevice) -> str:
     if within:
         loading = f" The CPU was in {within} for {duration(within_time)} of it."
     if not loading and (slow := long_calls(part, idle)):
-        spent, calls = sum(each.idle for each in slow), sum(len(each.at) for each in slow)
+        spent, calls = sum(each.idle for each in slow), sum(len(each.calls) for each in slow)
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
-        loading += f"{plural(calls, 'long call')} of {' and '.join(e.name(part.trace) for e in slow)}."
+        loading += f"{plural(calls, 'long call')} of {' and '.join(e.name for e in slow)}."
     if not loading and (once := first_call(part, idle)):
         names, spent = once
         loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
@@ -316,12 +310,12 @@ def _find_same_place(part: Part, idle: IdleDevice) -> str:
     trace, steps = part.trace, step_table_of(part)
     if not part.is_whole or len(steps) < STEPS:
         return ""
-    others = slices_of(part, Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep"))
+    others = slices_of(part, Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep")).at
     # Annotations that have something inside say nothing of the time between it.
     inside = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1, of those in nothing
-    for at in (others, slices_of(part, Kind.CPU_OP, is_op_name)):
+    for at in (others, slices_of(part, Kind.CPU_OP, is_op_name).at):
         inside[trace.parent[at]] = True
-    known = [slices_of(part, kind, lambda _: True) for kind in (Kind.CPU_OP, Kind.RUNTIME)]
+    known = [slices_of(part, kind).at for kind in (Kind.CPU_OP, Kind.RUNTIME)]
     known.append(others[~inside[others]])
     busy = all_of([*lane_calls_of(part).values(), busy_union(trace, known[-1])])
     start, end = busy.end, np.append(busy.start[1:], max(part.span[1], int(busy.end.max(initial=0))))

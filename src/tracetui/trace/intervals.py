@@ -51,6 +51,10 @@ class Union(Struct, frozen=True):
         inside: I64 = self.until(end) - self.until(start)
         return np.maximum(inside, 0)
 
+    def time_in(self, start: int, end: int) -> int:
+        """How much of the union lies in [start, end), in ns."""
+        return int(self.within(np.array([start]), np.array([end]))[0])
+
     def idle(self, borders: I64) -> I64:
         """For each cell between sorted `borders`: how much of it lies within the union's span but not in the
         union, in ns. One shorter than `borders`."""

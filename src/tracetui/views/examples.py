@@ -14,7 +14,7 @@ import numpy as np
 
 from tracetui.analysis.calls.calls import self_time_of
 from tracetui.analysis.calls.launches import launches_of
-from tracetui.analysis.device_work import device_work_of, kernel_names_of
+from tracetui.analysis.device_work import work_where
 from tracetui.analysis.idle.causes import AT
 from tracetui.analysis.idle.exposed_time import exposed_communication
 from tracetui.analysis.idle.gap_list import gaps_of
@@ -75,10 +75,8 @@ def decoded(wanted: Callable[[KernelName], object]) -> Find:
 
     def find(part: Part) -> Example | None:
         part = part.whole
-        mask = np.zeros(len(part.trace.names), dtype=np.bool_)
-        mask[[i for i, name in kernel_names_of(part).items() if wanted(name)]] = True
-        at = device_work_of(part)
-        return _longest(part.trace, at[mask[part.trace.name[at]] & ~part.trace.implausible[at]])
+        at = work_where(part, wanted).at
+        return _longest(part.trace, at[~part.trace.implausible[at]])
 
     return find
 

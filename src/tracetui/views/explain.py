@@ -9,7 +9,6 @@ import numpy as np
 from tracetui.analysis.calls.calls import self_time_of
 from tracetui.analysis.calls.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.calls.compositions import PARTS, rms_norm
-from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import is_synchronising
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import (
@@ -25,12 +24,13 @@ from tracetui.analysis.names.kernel_names import decode, short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.flops import work_of
 from tracetui.analysis.rates.layouts import input_facts
-from tracetui.analysis.select import by_name, has, plausible
+from tracetui.analysis.select import has, plausible
 from tracetui.analysis.steps.scope import find_steps
 from tracetui.core.units import duration, exact, plural, rate
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import having
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 from tracetui.views.explain_device import Parts, compared, explain_device_event
 from tracetui.words import operators, others
 from tracetui.words.kernels import kernel
@@ -196,13 +196,11 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     why += _waiting_to_launch(trace, i)
     # A collective's annotation has no self time, whatever is inside it.
     if own < 0.2 * trace.duration[i] and trace.duration[children].sum() > 0.8 * trace.duration[i]:
-        names, which = by_name(trace, children)
-        time = sum_into(which, trace.duration[children], len(names))
-        most = int(np.argmax(time))
-        calls = int(np.count_nonzero(which == most))
-        spent = duration(time[most]) if calls == 1 else f"{plural(calls, 'call')}, {duration(time[most])}"
-        callee = short_name(trace.names[int(names[most])], "cpu_op")
-        if time[most] >= 0.5 * trace.duration[i]:
+        most = Slices(trace, children).by_name()[0]
+        spent = f"{plural(most.calls, 'call')}, " if most.calls > 1 else ""
+        spent += duration(most.time)
+        callee = short_name(most.name, "cpu_op")
+        if most.time >= 0.5 * trace.duration[i]:
             why.append(f"Little of its time is its own: most of it goes to {callee} ({spent}).")
         else:
             why.append(f"Little of its time is its own. Of what it calls, {callee} takes the most ({spent}).")

@@ -17,9 +17,9 @@ from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import told_apart
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency_of
-from tracetui.analysis.select import distinct
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
+from tracetui.core.columns import distinct
 from tracetui.core.copying import replace
 from tracetui.core.threads import PART, in_blocks
 from tracetui.core.units import duration, plural, share

@@ -166,7 +166,7 @@ def _longest_event(part: Part, what: str) -> Target:
     """The longest event of a part: work of a device, or an op of a trace of the CPU alone."""
     trace, pane = part.trace, "ops"
     if what in BUSY_PARTS and len(device_work_of(part)):
-        at, pane = device_work_of(part), "kernels"
+        at, pane = device_work_of(part).at, "kernels"
         talks = named(trace, is_communication)[trace.name[at]]
         copies = trace.kind[at] == Kind.MEMCPY
         at = at[{"communication": talks, "copies": copies}.get(what, ~talks & ~copies)]

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.analysis.calls.nesting import top_of
-from tracetui.analysis.select import OLD_OPERATOR, op_names
+from tracetui.analysis.part import Part
+from tracetui.analysis.select import OLD_OPERATOR, named, op_names
 from tracetui.core.threads import in_blocks
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
@@ -153,3 +154,15 @@ def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:
         return np.asarray(2 * (high - low) >= end[of] - start[of], dtype=np.bool_)
 
     return first_up(trace, inner, covers, steady=True)
+
+
+def outermost_op(part: Part, op: I64) -> I64:
+    """What the program called of these ops: the outermost op of ATen around each, or the op itself. -1 for
+    -1."""
+    trace, found = part.trace, op.copy()
+    aten, above = named(part.trace, lambda name: name.startswith("aten::")), op_around(trace, op)
+    while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
+        found[inner] = above[inner]
+        above = np.full(len(op), -1, dtype=np.int64)
+        above[inner] = op_around(trace, found[inner])
+    return found

@@ -9,15 +9,16 @@ import numpy as np
 from tracetui.analysis.calls.ancestors import first_marked
 from tracetui.analysis.calls.launches import launches_of
 from tracetui.analysis.device_work import work_time
-from tracetui.analysis.part import Part
+from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import named
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.trace import Kind
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
-from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 _CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
+ANOMALY_SHARE = 0.05
 RECOMPUTED, RECOMPUTED_SHARE = 4, 0.05
 """So few ops, or so small a part of the time, are not called recomputation."""
 _MODULES = """
@@ -33,7 +34,7 @@ def is_node(name: str) -> bool:
     return name.startswith("autograd::engine::evaluate_function")
 
 
-def checked_for_nan(part: Part) -> I64:
+def checked_for_nan(part: Part) -> Slices:
     """The ops with which autograd's anomaly mode looks at what every node of the backward pass returns."""
     trace, test = part.trace, named(part.trace, "aten::_is_any_true".__eq__)
     at = slices_of(part, Kind.CPU_OP, _CHECKS.__contains__)
@@ -41,15 +42,21 @@ def checked_for_nan(part: Part) -> I64:
     inside = node >= 0
     inside[inside] = named(part.trace, is_node)[trace.name[node[inside]]]
     at, node = at[inside], node[inside]
-    return at[np.isin(node, node[test[trace.name[at]]])]
+    return at[np.isin(node, node[test[at.name]])]
+
+
+@fact
+def searches_for_nan(part: Part) -> bool:
+    """Whether that takes a noticeable part of the time."""
+    span = part.length
+    return bool(span) and checked_for_nan(part).time >= ANOMALY_SHARE * span
 
 
 @dataclass(frozen=True)
 class Recomputed:
     """Forward ops that the backward pass runs again."""
 
-    at: I64
-    """Their slices."""
+    ops: Slices
     calls: list[tuple[int, int]]
     """(name, calls), most first."""
     nodes: int
@@ -67,7 +74,7 @@ class Recomputed:
 def recomputed_ops(part: Part) -> Recomputed | None:
     """What the backward pass computes again; None where that is little."""
     trace, launches = part.trace, launches_of(part)
-    at = slices_of(part, Kind.CPU_OP, _FORWARD.__contains__)
+    at = slices_of(part, Kind.CPU_OP, _FORWARD.__contains__).at
     nodes_of = named(part.trace, is_node)
     node = first_marked(trace, at, nodes_of[trace.name])
     at, node = at[node >= 0], node[node >= 0]
@@ -85,10 +92,10 @@ def recomputed_ops(part: Part) -> Recomputed | None:
         inside = union(start[mine], end[mine]).touching(begun[some], begun[some] + 1)
         event.append(launches.event[some[inside > 0]])
     spent, device = int((end - start).sum()), int(trace.duration[np.concatenate(event)].sum())
-    span = part.span[1] - part.span[0]
+    span = part.length
     fraction, cpu = device / max(1, work_time(part)), spent / max(1, span)
     if max(fraction, cpu) < RECOMPUTED_SHARE:
         return None
     order = np.argsort(-calls, kind="stable")
     listed = [(int(names[i]), int(calls[i])) for i in order]
-    return Recomputed(at, listed, len(nodes), spent, device, cpu, fraction)
+    return Recomputed(Slices(trace, at), listed, len(nodes), spent, device, cpu, fraction)

@@ -365,5 +365,5 @@ def self_time_of(part: Part) -> I64:
 @fact
 def outermost_ops_of(part: Part) -> I64:
     """The part's ops that are not inside another op (slices)."""
-    at = slices_of(part, Kind.CPU_OP)
+    at = slices_of(part, Kind.CPU_OP).at
     return at[op_around(part.trace, at) < 0]

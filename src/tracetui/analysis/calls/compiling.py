@@ -5,12 +5,14 @@ from __future__ import annotations
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import called
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
 
 COMPILED_REGION = "Torch-Compiled Region"
 COMPILED_GRAPH = "## Call CompiledFxGraph"
 """What runs in such a region, and on its own in the backward pass."""
+COMPILING_SHARE = 0.01
 COMPILING = " (dynamo_timed)"
 """The end of the names of its phases."""
 
@@ -33,3 +35,12 @@ def compile_phases(part: Part) -> I64:
 def compile_time(part: Part) -> Union:
     """While they are."""
     return busy_union(part.trace, compile_phases(part))
+
+
+@fact
+def compiles_again(part: Part) -> bool:
+    """Whether every one of several steps compiles."""
+    steps = step_table_of(part)
+    within = busy_union(part.trace, compile_phases(part)).within(steps.start, steps.end)
+    every = bool((within >= COMPILING_SHARE * (steps.end - steps.start)).all())
+    return part.is_whole and len(steps) > 1 and every

@@ -3,19 +3,25 @@ launch."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.part import Part, Scope, fact
-from tracetui.analysis.select import by_name, distinct, plausible
+from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.scope import members
-from tracetui.core.columns import counted
+from tracetui.core.columns import counted, distinct
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64, Bool
+from tracetui.trace.slices import by_name
 
+SHORT_EVENTS, SHORT_SHARE = 100, 0.3
+"""So many short kernels, of all, are worth a finding."""
+_RNN = re.compile(r"aten::_?(?:cudnn|miopen)_rnn")
 NEARLY_ALL = 0.95
 """A copy call that ends after this share of its copy counts as having waited for it."""
 
@@ -134,3 +140,17 @@ def launching_lanes_of(part: Part) -> Bool:
     lanes = np.zeros(len(part.trace.lanes), dtype=np.bool_)
     lanes[part.trace.lane[launch_calls_of(part)]] = True
     return lanes
+
+
+def replays(part: Part) -> bool:
+    """Whether graph launches run most of the kernels, copies and memsets."""
+    replay = named(part.trace, lambda name: "GraphLaunch" in name)[part.trace.name[launches_of(part).launch]]
+    return bool(2 * np.count_nonzero(replay) > len(replay))
+
+
+def launched_by_rnn(part: Part) -> bool:
+    """Whether a library's recurrent layers launch most of the kernels, copies and memsets."""
+    trace, launch = part.trace, launches_of(part).launch
+    op = op_around(trace, launch)
+    rnn = named(part.trace, lambda name: _RNN.match(name) is not None)
+    return bool(2 * np.count_nonzero(rnn[trace.name[op[op >= 0]]]) > len(launch))

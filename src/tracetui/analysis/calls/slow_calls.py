@@ -18,11 +18,12 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialisation import profilers_work
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import by_name, is_op_name, plausible
+from tracetui.analysis.select import is_op_name, plausible
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import judged_range
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 SLOW_NS = 1_000_000
 """To launch takes an op some ten µs: one that goes on as long without a call does something else."""
@@ -36,16 +37,17 @@ _COMPILED = (COMPILED_REGION, COMPILED_GRAPH)
 class SlowCalls:
     """The calls of one op that keep the CPU for `SLOW_NS` and more at a stretch, while a device is idle."""
 
-    at: I64
-    """Slices, by time."""
+    calls: Slices
+    """By time."""
     of: int
     """The calls of that op in all."""
     idle: int
     """How long the device was idle meanwhile, ns."""
 
-    def name(self, trace: Trace) -> str:
+    @property
+    def name(self) -> str:
         """The op's, as it is shown."""
-        return short_name(trace.name_of(int(self.at[0])), "cpu_op")
+        return short_name(self.calls.first_name, "cpu_op")
 
 
 @fact
@@ -58,7 +60,7 @@ def _find(part: Part) -> Iterator[SlowCalls]:
     trace, devices = part.trace, gaps_of(part).devices
     if len(devices) != 1:
         return
-    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED)).at
     at = _long(part, ops)
     at = at[2 * own_time_of(part)[at] > trace.duration[at]]
     at = at[launching_lanes_of(part)[trace.lane[at]] & ~np.isin(at, cpu_time_of(part).first)]
@@ -73,24 +75,22 @@ def _find(part: Part) -> Iterator[SlowCalls]:
     child = child[np.isin(trace.parent[child], at)]
     if not len(at):
         return
-    names, which = by_name(trace, at)
-    spent = sum_into(which, _idle_alone(part, at, child), len(names))
     every = plausible(trace, Kind.CPU_OP)
-    for i in np.argsort(-spent, kind="stable")[:MOST_OPS].tolist():
-        mine = at[which == i]
+    for op in Slices(trace, at).by_name(_idle_alone(part, at, child))[:MOST_OPS]:
+        calls = op.slices
         # A single one that is the first of all may be slow only once.
-        if len(mine) == 1 and mine[0] == calls_of(trace, every, mine[0])[0]:
+        if op.calls == 1 and calls.first == calls_of(trace, every, calls.first)[0]:
             continue
-        yield SlowCalls(mine, len(calls_of(trace, ops, mine[0])), int(spent[i]))
+        yield SlowCalls(calls, len(calls_of(trace, ops, calls.first)), op.time)
 
 
 def called_once(part: Part) -> tuple[tuple[str, ...], int]:
     """(the ops that are called a single time, launch, and are slow by themselves, as they are shown; how long
     the one device is idle meanwhile, ns): whether they are slow only the first time nobody can tell."""
     trace, devices = part.trace, gaps_of(part).devices
-    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED))
+    ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED)).at
     at = _long(part, ops)
-    at = at[[len(calls_of(trace, ops, one)) == 1 for one in at]]
+    at = at[[len(calls_of(trace, ops, one)) == 1 for one in at.tolist()]]
     at = at[~np.isin(at, cpu_time_of(part).first)]
     child = children_of(trace, at)
     at = at[np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])]
@@ -125,7 +125,7 @@ def _idle_alone(part: Part, at: I64, child: I64) -> I64:
     return np.asarray(idle_in(at) - inside, dtype=np.int64)
 
 
-def calls_of(trace: Trace, ops: I64, one: np.int64) -> I64:
+def calls_of(trace: Trace, ops: I64, one: int) -> I64:
     """The calls of an op among `ops`, by time: of one that calls another form of itself, the inner."""
     same = ops[trace.name[ops] == trace.name[one]]
     same = same[~np.isin(same, op_around(trace, same))]

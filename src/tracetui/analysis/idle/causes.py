@@ -39,9 +39,8 @@ from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.idle.gaps import DeviceGaps
 from tracetui.analysis.idle.parts import CAUSES as CAUSES
 from tracetui.analysis.idle.stream_waits import waits_of
-from tracetui.analysis.select import distinct
 from tracetui.analysis.steps.scope import StepTable, find_steps, launch_times, step_of
-from tracetui.core.columns import counted
+from tracetui.core.columns import counted, distinct
 from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.indices import places

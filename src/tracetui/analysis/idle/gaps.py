@@ -268,7 +268,7 @@ def lane_calls_of(part: Part) -> dict[int, Union]:
     first = np.array([lane.first for lane in part.trace.lanes] + [len(part.trace)])
     found: dict[int, list[Union]] = {}
     for kind in (Kind.CPU_OP, Kind.RUNTIME):
-        at = slices_of(part, kind)
+        at = slices_of(part, kind).at
         places = np.searchsorted(at, first)
         for lane in np.flatnonzero(np.diff(places)).tolist():
             found.setdefault(lane, []).append(busy_union(part.trace, at[places[lane] : places[lane + 1]]))

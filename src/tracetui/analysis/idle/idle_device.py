@@ -13,7 +13,6 @@ from tracetui.analysis.calls.ancestors import any_inside, op_around
 from tracetui.analysis.calls.compiling import compile_time
 from tracetui.analysis.calls.launches import launching_lanes_of
 from tracetui.analysis.calls.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
-from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, Causes
 from tracetui.analysis.idle.gap_list import gaps_of
@@ -21,12 +20,13 @@ from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
 from tracetui.analysis.idle.split import BUSY, CAUSED, device_causes_of, split_of
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import METADATA_OPS, by_name, is_op_name, largest, named
+from tracetui.analysis.select import METADATA_OPS, is_op_name, largest
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import slices_of, step_table_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Kind
+from tracetui.trace.slices import Slices
 
 SEVERAL_GAPS = 10
 """Of fewer, one that takes half of the idle time is nothing special."""
@@ -74,7 +74,7 @@ class IdleDevice:
         length[event < 0] = 0
         longest = largest(length, 5)
         ended_by = event[longest[length[longest] > 0]]
-        ended_by = ended_by if len(ended_by) else device_work_of(self.part)[-1:]  # nothing ran after it
+        ended_by = ended_by if len(ended_by) else device_work_of(self.part).at[-1:]  # nothing ran after it
         return tuple(dict.fromkeys(ended_by.tolist()))
 
     @cached_property
@@ -193,13 +193,11 @@ def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     # Those that are little else: not what is around all of a step.
     known = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.PYTHON))
     mine = (at >= 0) & known & (2 * host > trace.duration[at])
-    names, which = by_name(trace, at[mine])
-    if not len(names):
+    top = next(iter(Slices(trace, at[mine]).by_name(host[mine])), None)
+    if top is None:
         return "", 0
-    top = int(names[np.argmax(sum_into(which, host[mine], len(names)))])
-    kind = Kind(int(trace.kind[at[mine][trace.name[at[mine]] == top][0]]))
-    name, of_name = trace.names[top], slices_of(part, kind, trace.names[top].__eq__)
-    inside = busy_union(trace, of_name)
+    kind, name = Kind(int(top.slices.kind[0])), top.name
+    inside = busy_union(trace, slices_of(part, kind, name.__eq__).at)
     begin, end = (np.clip(time, *idle.counts) for time in (inside.start, inside.end))
     spent = split_of(part).idle_of(idle.place, begin, end)
     spent[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
@@ -216,26 +214,21 @@ def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int]
         return "", 0, 0
     trace, (low, high) = part.trace, judged_range(part)
     at = slices_of(part, Kind.CPU_OP, _may_compute)
-    computes = named(part.trace, lambda name: _COMPUTES.fullmatch(name) is not None)
-    at = at[(trace.duration[at] >= LONG_NS) | computes[trace.name[at]]]
-    at = at[launching_lanes_of(part)[trace.lane[at]]]
-    calls = slices_of(part, Kind.RUNTIME, lambda _: True)
-    at = at[~any_inside(trace, calls, at)]
+    at = at[(at.duration >= LONG_NS) | at.are_named(_COMPUTES.fullmatch)]
+    at = at[launching_lanes_of(part)[at.lane]]
+    at = at[~any_inside(trace, slices_of(part, Kind.RUNTIME).at, at.at)]
     mine = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1
     mine[at] = True
-    at = at[~mine[op_around(trace, at)]]  # the outermost
-    begin = np.clip(trace.start[at], low, high)
-    end = np.clip(trace.start[at] + trace.duration[at], low, high)
+    at = at[~mine[op_around(trace, at.at)]]  # the outermost
+    begin, end = np.clip(at.start, low, high), np.clip(at.end, low, high)
     idle = end - begin - gaps.blocks.within(begin, end)
     if not len(at) or (total := int(idle.sum())) < ON_CPU_SHARE * dispatch:
         return "", 0, 0
-    names, which = by_name(trace, at)
-    spent = sum_into(which, idle, len(names))
-    order = np.argsort(-spent, kind="stable")
-    few = order[: 1 if spent[order[0]] > MOSTLY * total else 3].tolist()
-    told = " and ".join(short_name(trace.names[int(names[i])], "cpu_op") for i in few[:2])
+    names = at.by_name(idle)
+    few = names[: 1 if names[0].time > MOSTLY * total else 3]
+    told = " and ".join(short_name(op.name, "cpu_op") for op in few[:2])
     # What the verdict leaves out may cover some of it.
-    time = min(total if len(few) > 1 else int(spent[few[0]]), dispatch)
+    time = min(total if len(few) > 1 else few[0].time, dispatch)
     return f"ops such as {told}" if len(few) > 1 else told, time, len(at)
 
 

@@ -58,3 +58,8 @@ NAMESPACES = {
 def join_words(*words: str | None) -> str:
     """The non-empty words, joined by spaces."""
     return " ".join(word for word in words if word)
+
+
+def on_plain_units(name: KernelName) -> bool:
+    """Whether a kernel computes in fp32 without tensor cores."""
+    return name.tensor_cores is False and name.dtype == "fp32"

@@ -282,4 +282,4 @@ def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
 @fact
 def efficiency_of(part: Part) -> EfficiencyTable:
     """Achieved rates of operators and kernels."""
-    return efficiency(part.trace, None if part.is_whole else device_work_of(part))
+    return efficiency(part.trace, None if part.is_whole else device_work_of(part).at)

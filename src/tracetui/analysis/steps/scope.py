@@ -23,6 +23,7 @@ from tracetui.core.safe_text import plain
 from tracetui.core.units import instant
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool, kept_by_trace
+from tracetui.trace.slices import Slices
 from tracetui.trace.unknown import captures, idle_known, launched_unrecorded, launches_by_time
 
 if TYPE_CHECKING:
@@ -310,10 +311,18 @@ def step_at(part: Part, time: int, event: int | None = None) -> Scope | None:
     return table.scope(i) if i >= 0 else None
 
 
-def slices_of(part: Part, kind: Kind, wanted: Callable[[str], bool] | None = None) -> I64:
-    """The part's plausible slices of a kind, with a wanted name: read-only."""
+def per_step(part: Part, time: I64) -> int | None:
+    """How many of the times are in a step, the median; None in a part of a trace, or without steps."""
+    steps = step_table_of(part)
+    if not part.is_whole or not len(steps):
+        return None
+    return round(float(np.median(count_in(steps, time))))
+
+
+def slices_of(part: Part, kind: Kind, wanted: Callable[[str], bool] | None = None) -> Slices:
+    """The part's plausible slices of a kind, with a wanted name."""
     at = called(part.trace, wanted or (lambda _: True), kind)
-    return at if part.is_whole else at[members(part.trace, part.scope, at)]
+    return Slices(part.trace, at if part.is_whole else at[members(part.trace, part.scope, at)])
 
 
 def is_analysable(part: Part) -> bool:

@@ -1,4 +1,4 @@
-"""What to try where a device stands idle."""
+"""What to try: where a device stands idle, and what several rules advise."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import re
 
 import numpy as np
 
-from tracetui.analysis.calls.compiling import COMPILED_GRAPH, COMPILED_REGION
+from tracetui.analysis.calls.ancestors import outermost_op
+from tracetui.analysis.calls.backward import searches_for_nan
+from tracetui.analysis.calls.compiling import COMPILED_GRAPH, COMPILED_REGION, compiles_again
+from tracetui.analysis.calls.data_parallel import data_parallel_calls, trains_data_parallel
 from tracetui.analysis.calls.launches import (
     launch_calls_of,
+    launched_by_rnn,
     launches_of,
     launching_lanes_of,
+    replays,
     short_kernels_of,
 )
 from tracetui.analysis.calls.memory import OUT_OF_MEMORY
 from tracetui.analysis.calls.saved_tensors import saves_on_host
+from tracetui.analysis.calls.slow_calls import SlowCalls
 from tracetui.analysis.idle.causes import CAUSES
-from tracetui.analysis.idle.cpu_time import cpu_time_of, is_allocation
+from tracetui.analysis.idle.cpu_time import cpu_time_of, is_allocation, is_synchronising
 from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
@@ -29,22 +35,17 @@ from tracetui.analysis.idle.idle_device import (
 )
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.waited_for import waited_for_elsewhere, waits_for_others
+from tracetui.analysis.idle.waits import MUCH_NS, sending, waits_in_a_step, waits_in_ops
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import has, named
+from tracetui.analysis.steps.loading import is_loader
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
-from tracetui.analysis.verdicts import judged_range
-from tracetui.rules.anomaly import FIRST_TURN_OFF, anomaly_detection
-from tracetui.rules.compiled import compiling_advice
-from tracetui.rules.copies import SAVED_ADVICE
-from tracetui.rules.data_loading import loading_advice
-from tracetui.rules.kernels import RNN_ADVICE, launched_by_rnn
-from tracetui.rules.model import can_be_fused, smi
-from tracetui.rules.several_gpus import data_parallel_advice, data_parallel_calls
-from tracetui.rules.slow_calls import slow_call_advice
-from tracetui.rules.waits import MUCH_NS, no_graphs_yet, replays, sending_advice
+from tracetui.analysis.verdicts import judged_range, verdict_of
+from tracetui.rules.model import can_be_fused, on_xpu, smi
 from tracetui.trace.intervals import all_of
 from tracetui.trace.memory import named_instants
 from tracetui.trace.model import I64, Kind
+from tracetui.trace.slices import joined
 
 FREEING_SHARE = 0.1
 LOADING_SHARE = 0.4
@@ -84,6 +85,46 @@ _OF_ANOTHER_GPU = (
     "another works on the next, or give each a whole copy of the model."
 )
 _UNEVEN = "Another GPU works on in that time: divide the work more evenly."
+FIRST_TURN_OFF = (
+    "First turn off autograd's anomaly detection: it is for debugging, and waits for the GPU after each node "
+    "of the backward pass."
+)
+"""What to try against anything else."""
+SAVED_ADVICE = (
+    "Saving tensors on the host (torch.autograd.graph.save_on_cpu) trades time for memory. Recomputing them "
+    "copies nothing (torch.utils.checkpoint). Or save fewer, and copy on a separate stream."
+)
+RNN_ADVICE = (
+    "The library launches kernels for each time step of a recurrent layer: larger batches lengthen them, "
+    "torch.cuda.graph replays them with one launch. In fp16 a single layer can run as one persistent kernel."
+)
+SEND = (
+    "Most of that wait is in copies to the GPU: copy from pinned memory with non_blocking=True, and copy "
+    "many small tensors as one."
+)
+UNBLOCK = (
+    "Unset CUDA_LAUNCH_BLOCKING (on AMD: HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL): it is for debugging."
+)
+SEVERAL_WAITS = 3
+"""So many waits within a step cut it into pieces."""
+_COMPILING_ADVICE = (
+    "Call the compiled function a few times before recording. If it compiles again in later steps, "
+    'TORCH_LOGS="recompiles" says why.'
+)
+_COMPILING_AGAIN = (
+    'TORCH_LOGS="recompiles" says why it compiles again. If sizes change: torch.compile(dynamic=True), '
+    "torch._dynamo.mark_dynamic, or pad to a few sizes."
+)
+_CUDNN = re.compile(r"(?i)cudnn|miopen")
+_ATTENTION = re.compile(r"(?i)attention")
+_ANY_SHAPE = (
+    "If each new shape costs that, pad to a few sizes (record_shapes=True shows them). A sampling profiler "
+    "can show what the CPU does in it: py-spy record --native."
+)
+_PLANS = "cuDNN makes a plan for each new shape: pad to a few sizes"
+# https://github.com/pytorch/pytorch/pull/155958, https://github.com/modelscope/FunASR/issues/3704
+_OTHER_ATTENTION = f"{_PLANS}, or let other kernels do it: torch.backends.cuda.enable_cudnn_sdp(False)."
+_NO_BENCHMARK = f"{_PLANS}, and leave torch.backends.cudnn.benchmark off if shapes change."
 LAUNCHING = ("dispatch", "launch")
 """The causes that more work per launch helps against."""
 
@@ -95,17 +136,16 @@ def advice_on(part: Part, idle: IdleDevice) -> str:
         return loading_advice(part)
     if idle.compiling >= LOADING_SHARE * idle.idle:
         return compiling_advice(part)
-    if any(anomaly_detection(part)):
+    if searches_for_nan(part):
         return FIRST_TURN_OFF
     if 2 * (after := idle_after_all_work(part, idle)) > idle.idle:
         if 2 * _others_work(part, idle) > after:
             return _UNEVEN
         return "Look at what the program does after its last work on the GPU, or stop recording before that."
-    if 2 * idle.during(busy_union(trace, data_parallel_calls(part))) > idle.idle:
+    if 2 * idle.during(busy_union(trace, data_parallel_calls(part).at)) > idle.idle:
         return data_parallel_advice(part)
     if main == "host" and not _has_ops(part) and has(trace, Kind.ANNOTATION):
-        at = slices_of(part, Kind.ANNOTATION, lambda _: True)
-        if launching_lanes_of(part)[trace.lane[at]].any():
+        if launching_lanes_of(part)[slices_of(part, Kind.ANNOTATION).lane].any():
             return (
                 "Annotations of the thread that launches are there, but no ops: whatever wrote the file left "
                 "them out."
@@ -156,7 +196,7 @@ def advice_on(part: Part, idle: IdleDevice) -> str:
     if main == "sync" and (sending := sending_advice(part)):
         return sending
     if slow := long_calls(part, idle):
-        return slow_call_advice(trace, slow[0])
+        return slow_call_advice(slow[0])
     if main == "launch" and idle.one_gap:
         return _ONE_LAUNCH
     if first_call(part, idle):
@@ -179,10 +219,59 @@ def advice_on(part: Part, idle: IdleDevice) -> str:
     return _ADVICE.get(main) or _more_per_launch(part) + also
 
 
+def loading_advice(part: Part) -> str:
+    """What to try against waiting for a `DataLoader`: not what the program does already."""
+    pinned = named(part.trace, lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
+    pin = "" if pinned or verdict_of(part).cpu else "set pin_memory=True, "
+    if named(part.trace, lambda name: is_loader(name) and "SingleProcess" in name).any():
+        return f"The DataLoader loads in the main process: try num_workers=4, {pin}or do less per sample."
+    return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
+
+
+def compiling_advice(part: Part) -> str:
+    """What to try against compiling within the recording."""
+    return _COMPILING_AGAIN if compiles_again(part) else _COMPILING_ADVICE
+
+
+def data_parallel_advice(part: Part) -> str:
+    """What to use instead."""
+    if trains_data_parallel(part):
+        return (
+            "Use DistributedDataParallel, with one process per GPU: it copies the model only once and sends "
+            "gradients during the backward pass. PyTorch recommends it even on a single machine."
+        )
+    return "Run one process per GPU, each with its own copy of the model and its share of the inputs."
+
+
+def slow_call_advice(slow: SlowCalls) -> str:
+    """What to try against them."""
+    name = slow.calls.first_name
+    if _CUDNN.search(name) is None:
+        return _ANY_SHAPE
+    return _OTHER_ATTENTION if _ATTENTION.search(name) else _NO_BENCHMARK
+
+
+def sending_advice(part: Part) -> str:
+    """What to try where most of the CPU's waits are in copies to a device; "" elsewhere."""
+    at, parent = waits_in_ops(part)
+    sent = sending(part, at, parent, outermost_op(part, parent))
+    return SEND if 2 * sent > joined(at, slices_of(part, Kind.RUNTIME, is_synchronising)).time else ""
+
+
+def no_graphs_yet(part: Part) -> str | None:
+    """What to say instead of advising CUDA graphs, as a graph holds no op that makes the CPU wait for the
+    device: "" for nothing, where there are such graphs already, or none for this device. None where nothing
+    is in the way."""
+    waits, op = waits_in_a_step(part)
+    if waits >= SEVERAL_WAITS:
+        return f" For CUDA graphs, first remove the step's {waits:,} waits for the GPU, above all {op}."
+    return "" if replays(part) or on_xpu(part) else None
+
+
 def _others_work(part: Part, idle: IdleDevice) -> int:
     """How long other devices are busy after the device's last event, in ns."""
     others = all_of([gaps.blocks for gaps in gaps_of(part).devices if gaps.device != idle.gaps.device])
-    return int(others.within(np.array([idle.gaps.last]), np.array([judged_range(part)[1]]))[0])
+    return others.time_in(idle.gaps.last, judged_range(part)[1])
 
 
 def _more_per_launch(part: Part) -> str:
@@ -204,13 +293,12 @@ def allocation_advice(part: Part) -> str:
     if _frees(part):
         return _LESS_MEMORY if len(named_instants(trace, OUT_OF_MEMORY)) else _ADVICE["allocation"]
     steps, at = step_table_of(part), slices_of(part, Kind.RUNTIME, is_allocation)
-    pins = named(part.trace, lambda name: bool(_PINS.search(name)))[trace.name[at]]
-    if 2 * int(trace.duration[at[pins]].sum()) > int(trace.duration[at].sum()):
+    if 2 * at.named(_PINS).time > at.time:
         return (
             "Pin a few buffers of host memory once and reuse them in turn, or let "
             "DataLoader(pin_memory=True) do it in its own thread."
         )
-    again = np.count_nonzero(np.unique(step_of(steps, trace.start[at])) >= 0)
+    again = np.count_nonzero(np.unique(step_of(steps, at.start)) >= 0)
     if part.is_whole and again > 2 and 2 * again > len(steps):
         return (
             "Every step requests memory again, and next to nothing is freed: look for tensors that are kept "
@@ -230,9 +318,8 @@ def _without_cache(part: Part) -> bool:
 
 def _frees(part: Part) -> bool:
     """Whether freeing takes a noticeable part of the time in which memory is allocated and freed."""
-    trace, at = part.trace, slices_of(part, Kind.RUNTIME, is_allocation)
-    freeing = named(part.trace, lambda name: "Free" in name)[trace.name[at]]
-    return bool(trace.duration[at[freeing]].sum() >= FREEING_SHARE * trace.duration[at].sum() > 0)
+    at = slices_of(part, Kind.RUNTIME, is_allocation)
+    return at.named("Free").time >= FREEING_SHARE * at.time > 0
 
 
 def _copies(part: Part) -> tuple[int, int]:
@@ -243,7 +330,7 @@ def _copies(part: Part) -> tuple[int, int]:
 
 
 def _compiled_regions(part: Part) -> I64:
-    return slices_of(part, Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH)))
+    return slices_of(part, Kind.CPU_OP, lambda name: name.startswith((COMPILED_REGION, COMPILED_GRAPH))).at
 
 
 def _is_compiled(part: Part) -> bool:
