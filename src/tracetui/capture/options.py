@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tracetui.capture.catalog import WORKLOADS, Option, Value
+from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.naming import program_stem
+from tracetui.core.option import Option, Value, flag_of
 
 DTYPES = ("auto", "bf16", "fp16", "fp32")
 MODES = ("default", "reduce-overhead", "max-autotune")
@@ -202,15 +203,14 @@ class CaptureOptions:
                 "or give module:function or a script.py"
             )
         elif self.params:
-            flags = ", ".join("--" + name.replace("_", "-") for name in self.params)
+            flags = ", ".join(map(flag_of, self.params))
             raise OptionError(f"{flags}: only built-in workloads have this option")
         if self.kind == "module" and not _MODULE.fullmatch(self.target):
             raise OptionError(f"-m takes the name of a module; got {self.target!r}")
         program = self.kind in PROGRAMS
-        if program and self.compile:
-            raise OptionError("--compile does not apply to scripts: call torch.compile in the script")
-        if program and self.seed:
-            raise OptionError("--seed does not apply to scripts: call torch.manual_seed in the script")
+        for flag, given, call in (("compile", self.compile, "compile"), ("seed", self.seed, "manual_seed")):
+            if program and given:
+                raise OptionError(f"--{flag} does not apply to scripts: call torch.{call} in the script")
         if self.kind == "script" and not os.path.isfile(self.target):
             raise OptionError(f"no such script: {self.target}")
         if self.script_args and not program:
@@ -239,7 +239,7 @@ class CaptureOptions:
         workload = WORKLOADS[self.target]
         for name, value in self.params.items():
             param = workload.param(name)
-            flag = "--" + name.replace("_", "-")
+            flag = flag_of(name)
             if param is None:
                 flags = ", ".join(p.flag for p in workload.params)
                 raise OptionError(f"{self.target} has no option {flag}; it has {flags}")
@@ -255,7 +255,7 @@ class CaptureOptions:
         for whole, part in (("dim", "heads"), ("heads", "kv_heads")):
             a, b = values.get(whole), values.get(part)
             if isinstance(a, int) and isinstance(b, int) and a % b:
-                raise OptionError(f"--{whole} {a} is not divisible by --{part.replace('_', '-')} {b}")
+                raise OptionError(f"--{whole} {a} is not divisible by {flag_of(part)} {b}")
         dim, heads = values.get("dim"), values.get("heads")
         if isinstance(dim, int) and isinstance(heads, int) and dim // heads % 2:
             raise OptionError(f"--dim / --heads is {dim // heads}: rotary positions need an even number")
@@ -293,7 +293,7 @@ class CaptureOptions:
         argv = [self.target]
         for name, value in self.params.items():
             if value is not None and value != WORKLOADS[self.target].defaults().get(name):
-                argv += ["--" + name.replace("_", "-"), str(value)]
+                argv += [flag_of(name), str(value)]
         for o in OPTIONS:
             value = getattr(self, o.name)
             if value == o.default:

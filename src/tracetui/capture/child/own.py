@@ -31,6 +31,12 @@ class Nothing:
             json.dump({"traceEvents": []}, file)
 
 
+class _Calls(threading.local):
+    """Of one thread: whether it is starting or stopping ours, and whether it is in an export of a trace."""
+
+    ours = inside = False
+
+
 class OwnProfilers:
     """Watches the two functions in which every profiler of PyTorch begins.
 
@@ -39,7 +45,7 @@ class OwnProfilers:
 
     def __init__(self, before: Callable[[], object], off: bool) -> None:
         self._before, self._off = before, off
-        self._calls = threading.local()
+        self._calls = _Calls()
         self._pid = os.getpid()
         self.seen = False
         """Whether one has begun."""
@@ -49,15 +55,14 @@ class OwnProfilers:
     @contextlib.contextmanager
     def ours(self) -> Iterator[None]:
         """What this thread starts and stops in here is our own profiler."""
-        before, self._calls.ours = self._ours, True
+        before, self._calls.ours = self._calls.ours, True
         try:
             yield
         finally:
             self._calls.ours = before
 
-    @property
-    def _ours(self) -> bool:
-        return getattr(self._calls, "ours", False)
+    def _theirs(self) -> bool:
+        return not self._calls.ours and os.getpid() == self._pid
 
     def install(self) -> None:
         """Begin to watch. PyTorch has been imported."""
@@ -93,7 +98,7 @@ class OwnProfilers:
     def _begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def begin(*args: Any, **kwargs: Any) -> Any:
-            if not self._ours and os.getpid() == self._pid:
+            if self._theirs():
                 self.seen = True
                 if self._off:
                     return None
@@ -105,7 +110,7 @@ class OwnProfilers:
     def _end(self, original: Callable[[], Any]) -> Callable[[], Any]:
         @functools.wraps(original)
         def end() -> Any:
-            return original() if self._ours or os.getpid() != self._pid else Nothing()
+            return Nothing() if self._theirs() else original()
 
         return end
 
@@ -113,7 +118,7 @@ class OwnProfilers:
         @functools.wraps(original)
         def init(profiler: Any, *args: Any, **kwargs: Any) -> None:
             original(profiler, *args, **kwargs)
-            if self._ours or os.getpid() != self._pid:
+            if not self._theirs():
                 return
             cuspy = getattr(profiler, "_use_cuspy", False)
             if self._off:
@@ -129,7 +134,7 @@ class OwnProfilers:
         @functools.wraps(original)
         def export(profiler: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
             target = os.path.abspath(path)
-            if self._ours or getattr(self._calls, "inside", False):
+            if self._calls.ours or self._calls.inside:
                 return original(profiler, path, *args, **kwargs)
             self._calls.inside = True
             try:

@@ -18,6 +18,7 @@ from .export import failed_reading, write_files
 from .frames import print_error
 from .program import load_callable, run_program
 from .recording import Job, record_steps
+from .telling import in_a_line, of_the_profiler
 
 if TYPE_CHECKING:
     import torch
@@ -136,14 +137,12 @@ def explain(error: BaseException, job: Job) -> tuple[str, str]:
     """The kind and the one line for an error that the workload or the user's code raised."""
     torch = sys.modules.get("torch")
     out_of_memory: type | None = getattr(torch, "OutOfMemoryError", None)
-    lines = str(error).strip().splitlines()
-    line = type(error).__name__ + (f": {lines[0]}" if lines else "")
+    line = in_a_line(error)
     if isinstance(error, KeyboardInterrupt):
         return "killed", "interrupted"
     if out_of_memory is not None and isinstance(error, out_of_memory):
         # torch goes on with advice on its allocator; how much was wanted and how much there is comes first.
         return "out_of_memory", f"{job['target']}: {line.partition(' Including non-PyTorch')[0]}"
     if failed_reading(error):
-        # torch 2.13 with stacks, about one time in forty: an event's name is not the text it was.
-        return "torch", "PyTorch could not read the names in its own recording (it happens): capture again"
+        return "torch", of_the_profiler(error)
     return "workload", f"{job['target']} failed: {line}"

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from tracetui.capture.catalog import WORKLOADS, Option
+from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.options import OPTIONS, PROGRAMS, CaptureOptions, OptionError
 from tracetui.core.copying import replace
+from tracetui.core.option import Option
 from tracetui.session.paths import meta_file
 
 CHOOSE = "← → choose one; or type module:function or script.py"
