@@ -18,6 +18,9 @@ from tracetui.capture.naming import program_stem
 from tracetui.core.option import Option, Value, flag_of
 
 DTYPES = ("auto", "bf16", "fp16", "fp32")
+COUNTERS = ("sm", "dram", "power")
+CUSPY = ("counters", "graph_dependencies", "pftrace")
+"""The options that Cuspy alone has."""
 MODES = ("default", "reduce-overhead", "max-autotune")
 PROGRAMS = ("script", "module")
 """The kinds of target that are a program of the user's own, with steps of its own."""
@@ -90,6 +93,32 @@ class CaptureOptions:
     profile_memory: bool = option(False, "record allocations and frees", "memory")
     with_stack: bool = option(False, "record Python frames", "stacks")
     with_flops: bool = option(False, "estimate the FLOPs of matrix multiplications", "flops")
+    profiler: str = option(
+        "kineto",
+        "cuspy, new in PyTorch 2.15, has counters and the dependencies in CUDA graphs",
+        "profiler",
+        "What records the GPU. cuspy is new in PyTorch 2.15, for NVIDIA's, and needs cupti-python and "
+        "libcupti 13.3. Where it is missing, kineto records.",
+        choices=("kineto", "cuspy"),
+    )
+    counters: str | None = option(
+        None,
+        "of the GPU, with cuspy: sm and dram (% in use), power (and clocks)",
+        "counters",
+        "With cuspy: counters of the GPU over time, sm and dram (% in use), power (and clocks, temperature).",
+        choices=("sm,dram,power", "sm", "dram", "power"),
+        free=True,
+        metavar="LIST",
+    )
+    graph_dependencies: bool = option(
+        False,
+        "what waits for what in a CUDA graph, with cuspy",
+        "graph deps",
+        "With cuspy: what waits for what in a CUDA graph.",
+    )
+    pftrace: bool = option(
+        False, "write .pftrace.gz, for Perfetto, with cuspy", "pftrace", "With cuspy: write .pftrace.gz."
+    )
     device: str = option(
         "auto",
         "auto, cuda, cuda:N, cpu or xpu; ← → change it",
@@ -230,6 +259,11 @@ class CaptureOptions:
             if o.least is not None and value < o.least:
                 wrong = f"must be at least {o.least}" if o.least else "cannot be negative"
                 raise OptionError(f"{o.flag} {wrong}")
+        for name in CUSPY:
+            if getattr(self, name) and self.profiler != "cuspy":
+                raise OptionError(f"{flag_of(name)} needs --profiler cuspy")
+        if unknown := set(self.counters.split(",") if self.counters else ()) - set(COUNTERS):
+            raise OptionError(f"--counters takes {', '.join(COUNTERS)}; got {', '.join(sorted(unknown))!r}")
         if self.mode != "default" and not self.compile:
             raise OptionError(f"--mode {self.mode} needs --compile")
         if not re.fullmatch(r"auto|cpu|(cuda|xpu)(:\d+)?", self.device):

@@ -6,12 +6,17 @@ import contextlib
 import functools
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .frames import OWN_CODE
+
+CUSPY = re.compile(rb"CuspyConfig|\bcuspy\b")
+KINETO = re.compile(rb"ProfilerActivity\b|profiler\.profile\b|profiler import [^\n]*\bprofile\b")
+"""What a program's source has that starts such a profiler."""
 
 
 class Nothing:
@@ -40,10 +45,11 @@ class _Calls(threading.local):
 class OwnProfilers:
     """Watches the two functions in which every profiler of PyTorch begins.
 
-    `before` is called when one of the program's own is about to; with `off` it records nothing instead.
+    `before` is called when one of the program's own is about to, with the name of it that is to record a GPU,
+    or none; with `off` it records nothing instead.
     """
 
-    def __init__(self, before: Callable[[], object], off: bool) -> None:
+    def __init__(self, before: Callable[[str], object], off: bool) -> None:
         self._before, self._off = before, off
         self._calls = _Calls()
         self._pid = os.getpid()
@@ -89,11 +95,16 @@ class OwnProfilers:
         """
         if self._off or not hasattr(sys.modules["torch.profiler"], "CuspyConfig"):
             return False
-        others = (os.path.dirname(sys.modules["torch"].__file__ or ""), OWN_CODE)
-        files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
-        theirs = [name for name in files if name.endswith(".py") and not name.startswith(others)]
-        self.seen = self.seen or any(map(_names_cuspy, theirs))
+        self.seen = self.seen or any(_names(CUSPY, name) for name in _loaded())
         return self.seen
+
+    def takes_kineto(self) -> bool:
+        """Whether it seems to use Kineto, which cannot record a GPU either where Cuspy has.
+
+        Judging by its own files alone: many libraries could, and do not.
+        """
+        own = (name for name in _loaded() if "-packages" not in name and not name.startswith(sys.base_prefix))
+        return not self._off and any(_names(KINETO, name) and not _names(CUSPY, name) for name in own)
 
     def _begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -102,7 +113,7 @@ class OwnProfilers:
                 self.seen = True
                 if self._off:
                     return None
-                self._before()
+                self._before("Kineto" if "CUDA" in repr(args) else "")
             return original(*args, **kwargs)
 
         return begin
@@ -126,7 +137,7 @@ class OwnProfilers:
                 profiler._use_cuspy, profiler._cuspy_config = False, None
             elif cuspy:
                 self.seen = True
-                self._before()
+                self._before("Cuspy")
 
         return init
 
@@ -141,16 +152,28 @@ class OwnProfilers:
                 result = original(profiler, path, *args, **kwargs)
             finally:
                 self._calls.inside = False
-            if not self._off and os.getpid() == self._pid and os.path.isfile(target):
-                self.traces = [*(path for path in self.traces if path != target), target]
+            if not self._off and os.getpid() == self._pid:
+                # Cuspy packs what it writes, whatever the name, and may do so later.
+                cuspy = getattr(profiler, "_use_cuspy", False)
+                if cuspy and not target.endswith(".gz"):
+                    target += ".gz"
+                if cuspy or os.path.isfile(target):
+                    self.traces = [*(path for path in self.traces if path != target), target]
             return result
 
         return export
 
 
-def _names_cuspy(path: str) -> bool:
+def _loaded() -> list[str]:
+    """The files of the modules that the program has imported, without PyTorch's and ours."""
+    others = (os.path.dirname(sys.modules["torch"].__file__ or ""), OWN_CODE)
+    files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+    return [name for name in files if name.endswith(".py") and not name.startswith(others)]
+
+
+def _names(what: re.Pattern[bytes], path: str) -> bool:
     try:
         with open(path, "rb") as file:
-            return b"CuspyConfig" in file.read(1 << 20)
+            return what.search(file.read(1 << 20)) is not None
     except OSError:
         return False

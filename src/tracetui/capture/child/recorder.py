@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import device as devices
 from .channel import OURS, Channel, Failure, aside, flush, no_signals
+from .cuspy import choose, release
 from .ending import Ender, uninterrupted
 from .export import write_files
 from .own import OwnProfilers
@@ -157,7 +158,10 @@ class Recorder:
         """
         if self.over or self.whole is not None or self.prof is not None or self._forked_off():
             return
-        if kind == "cuda" and self.own.takes_the_gpu():
+        with self._alone() as free, self._quiet, no_signals():
+            if free:
+                choose(self.job, kind, self.channel, self.own.takes_kineto)
+        if kind == "cuda" and self.job["profiler"] == "kineto" and self.own.takes_the_gpu():
             self._give_way()
             return
         if self.timed or self.job["after"]:
@@ -181,7 +185,7 @@ class Recorder:
         with self._alone() as free:
             if free and self.whole is not None and self.seen == 0 and not self.over:
                 text = f"no step in {monotonic() - begun:.0f} s: that is kept unless steps come"
-                self._drop(self.whole)
+                self._stop(self.whole)
                 self._stopped = True
                 self.channel.note("limited", f"{text} (--after and --duration record another time)")
 
@@ -303,6 +307,11 @@ class Recorder:
 
     def _drop(self, prof: torch.profiler.profile) -> None:
         """Stop a profiler whose recording nobody wants. Another one may begin soon."""
+        self._stop(prof)
+        if self.job["profiler"] == "cuspy":
+            release(prof)
+
+    def _stop(self, prof: torch.profiler.profile) -> None:
         if not self._stopped:
             self._ranges.settle(self._all_threads, last=False)
             with self._quiet:
@@ -341,7 +350,8 @@ class Recorder:
         whole = self.seen - self._first
         self.tell.there(self.seen, whole, written.steps, complete, frames=self.prof is not None)
         flush()
-        info = devices.machine(device) | {"steps": written.steps, "counted": self.steps.names}
+        info = {"profiler": self.job["profiler"], "steps": written.steps, "counted": self.steps.names}
+        info = devices.machine(device) | info
         self._written = self.channel.publish(info, written.files)
         if self._written and complete:
             self.channel.phase("finishing", os.path.basename(self.job["target"]))
@@ -404,17 +414,18 @@ class Recorder:
                 self._drop(running)
 
     @harmless
-    def _give_way(self) -> None:
-        """The program is about to start a profiler of its own, and PyTorch has room for one."""
+    def _give_way(self, theirs: str = "") -> None:
+        """The program is about to start a profiler of its own, and PyTorch has room for one.
+
+        `theirs`: which, if that is to record a GPU.
+        """
         with self._alone() as free:
             if not free or self.over:
                 return
             self.over = True
             if running := self._running():
                 self._drop(running)
-        self.channel.note(
-            "own_profiler", "the script has a profiler of its own: it is left alone, to its end"
-        )
+        self.tell.own(theirs, "cuspy" in self.job or (self._has_run and self._device == "cuda"))
 
     def _forked_off(self) -> bool:
         return os.getpid() != self._pid

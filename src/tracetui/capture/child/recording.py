@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import cuspy
 from . import device as devices
 from .channel import STEP_INTERVAL, Channel, flush
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import torch
 
 Job = dict[str, Any]
+OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops")
+"""The options of a capture that are those of `torch.profiler.profile`."""
 NOISE = re.compile(
     rb"USDT:|ERROR: External init callback|ERROR:.* DeviceProperties\.cpp:"
     rb"|\[W\d+ [^]]* (?:collection|record_function)\.cpp:"
@@ -66,26 +69,21 @@ def make_profiler(
     """
     from torch.profiler import ProfilerActivity, profile, schedule
 
+    plan = None if steps is None else schedule(wait=steps[0], warmup=steps[1], active=steps[2], repeat=1)
+    options: dict[str, Any] = {name: job[name] for name in OPTIONS} | {"schedule": plan}
+    if all_threads:
+        from torch._C._profiler import _ExperimentalConfig
+
+        options["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
+    if kind == "cuda" and job["profiler"] == "cuspy":
+        made: profile = cuspy.profiler(job, **options)
+        return made
     activities = [ProfilerActivity.CPU]
     if kind == "cuda":
         activities.append(ProfilerActivity.CUDA)
     elif kind == "xpu":
         activities.append(ProfilerActivity.XPU)
-    more: dict[str, Any] = {}
-    if all_threads:
-        from torch._C._profiler import _ExperimentalConfig
-
-        more["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
-    plan = None if steps is None else schedule(wait=steps[0], warmup=steps[1], active=steps[2], repeat=1)
-    return profile(
-        activities=activities,
-        schedule=plan,
-        record_shapes=job["record_shapes"],
-        profile_memory=job["profile_memory"],
-        with_stack=job["with_stack"],
-        with_flops=job["with_flops"],
-        **more,
-    )
+    return profile(activities=activities, **options)
 
 
 class Quiet:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import device as devices
 from .channel import Channel, Failure, flush
+from .cuspy import choose
 from .export import failed_reading, write_files
-from .frames import print_error
+from .frames import in_a_line, print_error
 from .program import load_callable, run_program
 from .recording import Job, record_steps
-from .telling import in_a_line, of_the_profiler
+from .telling import of_the_profiler
 
 if TYPE_CHECKING:
     import torch
@@ -75,11 +76,13 @@ def capture(job: Job, channel: Channel) -> None:
     channel.phase("device", name if device.type == "cpu" else f"{device}, {name}")
     torch.manual_seed(job["seed"])
     step = _build(job, device)
+    choose(job, device.type, channel)
     compiled = job["mode"] if job["compile"] else None
     prof = record_steps(job, device, step, channel, compiled)
     written = write_files(prof, job, device.type, channel)
     flush()
-    channel.publish(devices.machine(device) | {"steps": written.steps}, written.files)
+    info = {"profiler": job["profiler"], "steps": written.steps}
+    channel.publish(devices.machine(device) | info, written.files)
 
 
 def _build(job: Job, device: torch.device) -> Callable[[], object]:

@@ -7,14 +7,9 @@ import sys
 from . import device as devices
 from .channel import Channel, Failure
 from .export import failed_reading
+from .frames import in_a_line
 from .recording import Job
 from .steps import Steps
-
-
-def in_a_line(error: BaseException) -> str:
-    """The error's name and the first line of its text."""
-    lines = str(error).strip().splitlines()
-    return type(error).__name__ + (f": {lines[0]}" if lines else "")
 
 
 def of_the_profiler(error: BaseException) -> str:
@@ -59,6 +54,15 @@ class Teller:
             self.channel.send("left", message=f"failed: {in_a_line(error)}")
         elif error.code not in (None, 0):
             self.channel.send("left", message=how_it_left(error))
+
+    def own(self, theirs: str, taken: bool) -> None:
+        """The script starts a profiler. `theirs`: as in `OwnProfilers`; `taken`: ours had the GPU before."""
+        text = "the script has a profiler of its own: it is left alone, to its end"
+        ours = self.job["profiler"].capitalize()
+        if taken and theirs not in ("", ours):
+            lost = "it writes no trace" if theirs == "Cuspy" else "its trace has no GPU work"
+            text += f"; but {theirs} cannot record a GPU after {ours}, so {lost}"
+        self.channel.note("own_profiler", text)
 
     def threads(self) -> Failure:
         text = "the script trains in a thread of its own, which this PyTorch can record only "
