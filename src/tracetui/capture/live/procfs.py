@@ -44,8 +44,12 @@ def is_python(pid: int) -> bool:
 
 def has_torch(pid: int) -> bool:
     """Whether PyTorch's library is loaded. Raises OSError."""
-    maps = (PROC / str(pid) / "maps").read_text(errors="replace")
-    return re.search(r"/libtorch\w*\.so", maps) is not None
+    return maps(pid, r"/libtorch\w*\.so")
+
+
+def maps(pid: int, library: str) -> bool:
+    """Whether a library whose path has this pattern is loaded. Raises OSError."""
+    return re.search(library, (PROC / str(pid) / "maps").read_text(errors="replace")) is not None
 
 
 def sees_our_files(pid: int) -> bool:
