@@ -117,7 +117,8 @@ def profiler(job: dict[str, Any], **options: Any) -> Any:
     class Waiting(tp.profile):  # type: ignore[misc]
         def stop_trace(self) -> None:
             # What has not run by then, Cuspy leaves out; Kineto waits.
-            torch.cuda.synchronize()
+            with contextlib.suppress(RuntimeError):  # the program's work on the GPU has failed
+                torch.cuda.synchronize()
             super().stop_trace()
 
     configs: list[Any] = [
