@@ -103,7 +103,8 @@ class OwnProfilers:
 
         Judging by its own files alone: many libraries could, and do not.
         """
-        own = (name for name in _loaded() if "-packages" not in name and not name.startswith(sys.base_prefix))
+        library = os.path.dirname(os.__file__)
+        own = [name for name in _loaded() if "-packages" not in name and not name.startswith(library)]
         return not self._off and any(_names(KINETO, name) and not _names(CUSPY, name) for name in own)
 
     def _begin(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -158,9 +158,10 @@ class Recorder:
         """
         if self.over or self.whole is not None or self.prof is not None or self._forked_off():
             return
-        with self._alone() as free, self._quiet, no_signals():
-            if free:
-                choose(self.job, kind, self.channel, self.own.takes_kineto)
+        if self.job["profiler"] == "cuspy":
+            with self._alone() as free, self._quiet, no_signals():
+                if free:
+                    choose(self.job, kind, self.channel, self.own.takes_kineto)
         if kind == "cuda" and self.job["profiler"] == "kineto" and self.own.takes_the_gpu():
             self._give_way()
             return
@@ -425,7 +426,8 @@ class Recorder:
             self.over = True
             if running := self._running():
                 self._drop(running)
-        self.tell.own(theirs, "cuspy" in self.job or (self._has_run and self._device == "cuda"))
+        tried = self.job["profiler"] == "cuspy" and "cuspy" in self.job
+        self.tell.own(theirs, taken=tried or (self._has_run and self._device == "cuda"))
 
     def _forked_off(self) -> bool:
         return os.getpid() != self._pid
