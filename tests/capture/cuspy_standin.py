@@ -188,6 +188,7 @@ torch.cuda.is_available = lambda: True
 torch.cuda.is_initialized = lambda: Cupti.started
 torch.cuda.current_device = lambda: 0
 torch.cuda.device_count = lambda: 1
+torch.cuda.set_device = lambda device: start_gpu()
 torch.cuda.synchronize = synchronize
 torch.cuda.get_device_name = lambda device=None: "a stand-in"
 torch.cuda.get_device_properties = lambda device=None: SimpleNamespace(

@@ -81,7 +81,8 @@ def run(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> Calla
         monkeypatch.setenv("PYTHONPATH", str(place))
         monkeypatch.setenv("STANDIN", words)
         monkeypatch.setenv("STANDIN_SAID", str(said))
-        return Ran(options(str(script), device="auto", **{"profiler": "cuspy", **how}), said)
+        target = how.pop("target", str(script))
+        return Ran(options(target, device="auto", **{"profiler": "cuspy", **how}), said)
 
     return go
 
@@ -117,12 +118,28 @@ def test_a_trace_for_perfetto(run: Callable[..., Ran]) -> None:
 
 
 @pytest.mark.torch
-def test_counters_that_are_refused_are_left_out(run: Callable[..., Ran]) -> None:
-    ran = run(SEVEN, "refuses", counters="sm,dram,power")
-    assert "an administrator has to allow them" in ran.notes["counters"]
+def test_a_function_is_tried_before_its_steps(
+    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where steps are skipped first, it would show too late whether Cuspy starts."""
+    monkeypatch.chdir(tmp_path)
+    ran = run("import torch\ndef step(): torch.ones(8).sum()\n", target="train:step", counters="dram")
+    assert (ran.info["profiler"], ran.info["steps"]) == ("cuspy", 3)
     (said,) = ran.said
-    assert said["metrics"] is None
-    assert said["config"]["enable_environment_counters"]
+    assert said["metrics"]["metric_names"] == ["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"]
+    assert said["registered"] == 0
+    ran = run("import torch\ndef step(): torch.ones(8).sum()\n", "crashes", target="train:step")
+    assert (ran.info["profiler"], ran.info["steps"]) == ("kineto", 3)
+    assert ran.notes["kineto"].endswith("ImportError: libcupti.so.13: cannot open shared object file")
+
+
+@pytest.mark.torch
+def test_counters_that_are_refused_are_named_once(run: Callable[..., Ran]) -> None:
+    ran = run(SEVEN, "refuses", counters="sm,dram,power")
+    (line,) = [text for text in ran.told if "counters" in text]
+    assert line.startswith("counters (sm, dram) are not recorded: an administrator has to allow them")
+    assert ran.said[0]["config"]["enable_environment_counters"]
+    assert (ran.trace.name, ran.info["profiler"]) == ("train.json", "cuspy")
 
 
 @pytest.mark.torch

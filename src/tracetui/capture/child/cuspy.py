@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 from .channel import Channel
-from .frames import in_a_line
 
 PACKAGES = {"cupti": "cupti-python", "elftools": "pyelftools"}
 """Modules that it needs, which PyTorch does not declare, and the packages that have them."""
@@ -29,22 +28,29 @@ SPAN = 2.0
 
 
 def choose(job: dict[str, Any], kind: str, channel: Channel, rival: Callable[[], bool] = bool) -> None:
-    """Where Cuspy is wanted: have `job` say whether it is to be, and tell if it is not.
+    """Where Cuspy is wanted and cannot be: have `job` say Kineto, and tell why.
 
-    `kind`: of the device; `rival`: whether the program seems to start a Kineto of its own at some time.
+    `kind`: of the device; `rival`: whether the program seems to start a Kineto of its own at some time. A GPU
+    is not touched: the program may be about to say which one it takes.
     """
-    if job["profiler"] != "cuspy" or "cuspy" in job:
+    if job["profiler"] != "cuspy":
         return
-    job["cuspy"] = True
     wanted = (job["counters"] or "").split(",")
     job["metrics"] = [METRICS[name] for name in wanted if name in METRICS]
     why = _missing(kind)
     if not why and rival():
         why = "the script seems to have a profiler of its own, which would then record no GPU"
-    why = why or _try(job, channel)
     if why:
-        job["profiler"], job["pftrace"] = "kineto", False
-        channel.note("kineto", f"recording with Kineto, not Cuspy: {why}")
+        fall_back(job, channel, why)
+    else:
+        _Ear(channel)
+
+
+def fall_back(job: dict[str, Any], channel: Channel, why: str) -> None:
+    """Have Kineto record instead, and tell why."""
+    leave_alone()
+    job["profiler"], job["pftrace"] = "kineto", False
+    channel.note("kineto", f"recording with Kineto, not Cuspy: {why}")
 
 
 def _missing(kind: str) -> str:
@@ -62,51 +68,49 @@ def _missing(kind: str) -> str:
     return ""
 
 
-def _try(job: dict[str, Any], channel: Channel) -> str:
-    """Record nothing for a moment: why that fails. Without the counters that are refused, if it does not."""
-    with _heard() as said:
-        try:
-            prof = profiler(job)
-            prof.start()
-        except Exception as error:  # one that lies in the way of its modules
-            return in_a_line(error)
-        works = getattr(prof._cuspy_profiler_observer, "available", False)
-        prof.stop()
-        release(prof)
-    if not works:
-        text = next((text for text in said if "unavailable" in text), "it does not say why")
-        text = text.partition("unavailable: ")[2] or text
-        if "MULTIPLE_SUBSCRIBERS" in text:
-            return "another profiler (Kineto, Nsight) has this process already"
-        if "requires libcupti" in text:
-            return f"{text}: {sys.executable} -m pip install 'nvidia-cuda-cupti>=13.3'"
-        return f"{text} (the driver may be too old)"
-    refused = next((text for text in said if text.startswith("PM sampling")), "")
-    if refused and job["metrics"]:
-        job["metrics"] = []
-        if "PRIVILEGE" in refused.upper() or "permission" in refused.lower():
-            refused = "an administrator has to allow them (NVreg_RestrictProfilingToAdminUsers=0)"
-        channel.note("counters", f"recording without the counters sm and dram: {refused}")
-    return ""
+def why_not(prof: Any) -> str:
+    """Why a profiler by Cuspy that has been started records no GPU; "" if it does, or has not begun to."""
+    if getattr(prof._cuspy_profiler_observer, "available", True):
+        return ""
+    text = _Ear.heard
+    if "MULTIPLE_SUBSCRIBERS" in text:
+        return "another profiler (Kineto, Nsight) has this process already"
+    if "requires libcupti" in text:
+        return f"{text}: {sys.executable} -m pip install 'nvidia-cuda-cupti>=13.3'"
+    return f"{text or 'it does not say why'} (the driver may be too old)"
 
 
-@contextlib.contextmanager
-def _heard() -> Iterator[list[str]]:
-    """What Cuspy logs in here, in place of where the program would have it."""
-    said: list[str] = []
+class _Ear(logging.Handler):
+    """Hears what Cuspy logs, in place of where the program has its logs, while ours records."""
 
-    class Ear(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            said.append(" ".join(record.getMessage().split()))
+    log = logging.getLogger("torch.profiler._cuspy")
+    heard = ""
 
-    log, ear = logging.getLogger("torch.profiler._cuspy"), Ear()
-    before, log.propagate, log.level = (log.propagate, log.level), False, logging.WARNING
-    log.addHandler(ear)
-    try:
-        yield said
-    finally:
-        log.removeHandler(ear)
-        log.propagate, log.level = before
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self.channel: Channel | None = channel
+        self.before = self.log.propagate, self.log.level
+        self.log.addHandler(self)
+        self.log.propagate = False
+        self.log.setLevel(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = " ".join(record.getMessage().split())
+        if "observer unavailable: " in text:
+            _Ear.heard = text.partition("unavailable: ")[2]
+        elif text.startswith("PM sampling") and self.channel is not None:
+            if "PRIVILEGE" in text.upper() or "permission" in text.lower():
+                text = "an administrator has to allow them (NVreg_RestrictProfilingToAdminUsers=0)"
+            self.channel.note("counters", f"counters (sm, dram) are not recorded: {text}")
+            self.channel = None  # once is enough
+
+
+def leave_alone() -> None:
+    """Ours records no more: what Cuspy logs from now on is the program's."""
+    for ear in [one for one in _Ear.log.handlers if isinstance(one, _Ear)]:
+        _Ear.log.removeHandler(ear)
+        _Ear.log.propagate = ear.before[0]
+        _Ear.log.setLevel(ear.before[1])
 
 
 def profiler(job: dict[str, Any], **options: Any) -> Any:
@@ -117,8 +121,9 @@ def profiler(job: dict[str, Any], **options: Any) -> Any:
     class Waiting(tp.profile):  # type: ignore[misc]
         def stop_trace(self) -> None:
             # What has not run by then, Cuspy leaves out; Kineto waits.
-            with contextlib.suppress(RuntimeError):  # the program's work on the GPU has failed
-                torch.cuda.synchronize()
+            if not why_not(self):
+                with contextlib.suppress(RuntimeError):  # the program's work on the GPU has failed
+                    torch.cuda.synchronize()
             super().stop_trace()
 
     configs: list[Any] = [

@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterator
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
+from . import cuspy
 from . import device as devices
 from .channel import OURS, Channel, Failure, aside, flush, no_signals
-from .cuspy import choose, release
 from .ending import Ender, uninterrupted
 from .export import write_files
 from .own import OwnProfilers
 from .process import end_without_destructors, memory, threads, warn_of_forks
 from .ranges import OpenRanges, in_backward
-from .recording import Job, Quiet, can_all_threads, make_profiler, stage
+from .recording import Job, Quiet, can_all_threads, stage, start_profiler
 from .steps import Steps
 from .telling import Teller
 
@@ -158,10 +158,7 @@ class Recorder:
         """
         if self.over or self.whole is not None or self.prof is not None or self._forked_off():
             return
-        if self.job["profiler"] == "cuspy":
-            with self._alone() as free, self._quiet, no_signals():
-                if free:
-                    choose(self.job, kind, self.channel, self.own.takes_kineto)
+        cuspy.choose(self.job, kind, self.channel, self.own.takes_kineto)
         if kind == "cuda" and self.job["profiler"] == "kineto" and self.own.takes_the_gpu():
             self._give_way()
             return
@@ -288,15 +285,18 @@ class Recorder:
     def _start(
         self, steps: tuple[int, int, int] | None, kind: str = "", stacks: bool = True
     ) -> torch.profiler.profile:
-        """`stacks`: False for what is to be thrown away; those of imports alone can take gigabytes."""
-        job = self.job | {"with_stack": self.job["with_stack"] and stacks}
+        """`stacks`: False for what is to be thrown away; those of imports alone can take gigabytes.
+
+        Counters are of the GPU that the program has taken by its first step.
+        """
+        job = self.job | ({} if stacks else {"with_stack": False, "metrics": []})
         self._device = kind or devices.in_use().type
         self._owner = threading.get_ident()
         self._stopped = False
         before = threads()
         with uninterrupted(), self._quiet, no_signals():
-            prof = make_profiler(job, self._device, steps, self._all_threads)
-            prof.start()
+            prof = start_profiler(job, self._device, steps, self.channel, self._all_threads)
+        self.job.update(profiler=job["profiler"], pftrace=job["pftrace"])
         self._has_run = True
         self._natives = max(self._natives, threads() - before)
         return prof
@@ -310,7 +310,7 @@ class Recorder:
         """Stop a profiler whose recording nobody wants. Another one may begin soon."""
         self._stop(prof)
         if self.job["profiler"] == "cuspy":
-            release(prof)
+            cuspy.release(prof)
 
     def _stop(self, prof: torch.profiler.profile) -> None:
         if not self._stopped:
@@ -354,6 +354,7 @@ class Recorder:
         info = {"profiler": self.job["profiler"], "steps": written.steps, "counted": self.steps.names}
         info = devices.machine(device) | info
         self._written = self.channel.publish(info, written.files)
+        cuspy.leave_alone()
         if self._written and complete:
             self.channel.phase("finishing", os.path.basename(self.job["target"]))
 
@@ -426,8 +427,8 @@ class Recorder:
             self.over = True
             if running := self._running():
                 self._drop(running)
-        tried = self.job["profiler"] == "cuspy" and "cuspy" in self.job
-        self.tell.own(theirs, taken=tried or (self._has_run and self._device == "cuda"))
+            cuspy.leave_alone()
+        self.tell.own(theirs, taken=self._has_run and self._device == "cuda")
 
     def _forked_off(self) -> bool:
         return os.getpid() != self._pid

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from . import cuspy
 from . import device as devices
 from .channel import STEP_INTERVAL, Channel, flush
+from .frames import in_a_line
 
 if TYPE_CHECKING:
     import torch
@@ -84,6 +85,29 @@ def make_profiler(
     elif kind == "xpu":
         activities.append(ProfilerActivity.XPU)
     return profile(activities=activities, **options)
+
+
+def start_profiler(
+    job: Job, kind: str, steps: tuple[int, int, int] | None, channel: Channel, all_threads: bool = False
+) -> torch.profiler.profile:
+    """A profiler, started. Where Cuspy is wanted and does not start, it is Kineto, and `job` says so."""
+    by_cuspy = kind == "cuda" and job["profiler"] == "cuspy"
+    why = ""
+    try:
+        prof = make_profiler(job, kind, steps, all_threads)
+        prof.start()
+        why = cuspy.why_not(prof) if by_cuspy else ""
+        if why:
+            prof.stop()
+    except Exception as error:  # one that lies in the way of Cuspy's modules
+        if not by_cuspy:
+            raise
+        why = in_a_line(error)
+    if why:
+        cuspy.fall_back(job, channel, why)
+        prof = make_profiler(job, kind, steps, all_threads)
+        prof.start()
+    return prof
 
 
 class Quiet:
@@ -203,8 +227,12 @@ def record_steps(
     # Stacks are recorded for all threads: the reporter would be in the trace.
     stacks = job["with_stack"]
     with quiet:
-        prof = make_profiler(job, device.type, (wait, warmup, active), users and can_all_threads(job))
-        prof.start()
+        if job["profiler"] == "cuspy":  # with steps to skip, it would show too late whether it starts
+            trial = start_profiler(job, device.type, None, channel)
+            trial.stop()
+            cuspy.release(trial)
+        all_threads = users and can_all_threads(job)
+        prof = start_profiler(job, device.type, (wait, warmup, active), channel, all_threads)
     with contextlib.nullcontext() if stacks else reporter:
         for i in range(total):
             reporter.done = i

@@ -128,8 +128,9 @@ class Teller:
             hidden = " (torch.compile hides those that it compiles)" if _compiles() else ""
             text = f"no optimizer step was seen{hidden}: {end} "
             text += "(--step-on NAME: steps by an annotation; --duration: a time)"
-        if self.job["with_stack"] and not frames:
-            text += "; it has no Python frames (--duration records them)"
+        wanted = {"Python frames": self.job["with_stack"], "counters": self.job.get("metrics")}
+        if not frames and (lacks := " and no ".join(name for name in wanted if wanted[name])):
+            text += f"; it has no {lacks} (--duration records them)"
         elsewhere = self._children()
         return f"{text}; {elsewhere}" if elsewhere else text
 
