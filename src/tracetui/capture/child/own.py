@@ -6,17 +6,13 @@ import contextlib
 import functools
 import json
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..sources import CUSPY, KINETO, source
 from .frames import OWN_CODE
-
-CUSPY = re.compile(rb"CuspyConfig|\bcuspy\b")
-KINETO = re.compile(rb"ProfilerActivity\b|profiler\.profile\b|profiler import [^\n]*\bprofile\b")
-"""What a program's source has that starts such a profiler."""
 
 
 class Nothing:
@@ -95,7 +91,7 @@ class OwnProfilers:
         """
         if self._off or not hasattr(sys.modules["torch.profiler"], "CuspyConfig"):
             return False
-        self.seen = self.seen or any(_names(CUSPY, name) for name in _loaded())
+        self.seen = self.seen or any(CUSPY.search(text) for text in map(source, _loaded()))
         return self.seen
 
     def takes_kineto(self) -> bool:
@@ -105,7 +101,9 @@ class OwnProfilers:
         """
         library = os.path.dirname(os.__file__)
         own = [name for name in _loaded() if "-packages" not in name and not name.startswith(library)]
-        return not self._off and any(_names(KINETO, name) and not _names(CUSPY, name) for name in own)
+        return not self._off and any(
+            KINETO.search(text) and not CUSPY.search(text) for text in map(source, own)
+        )
 
     def _begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -170,11 +168,3 @@ def _loaded() -> list[str]:
     others = (os.path.dirname(sys.modules["torch"].__file__ or ""), OWN_CODE)
     files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
     return [name for name in files if name.endswith(".py") and not name.startswith(others)]
-
-
-def _names(what: re.Pattern[bytes], path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return what.search(file.read(1 << 20)) is not None
-    except OSError:
-        return False

@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tracetui.capture.live import procfs
+from tracetui.capture.sources import CUSPY, source
 
-NAMED = re.compile(rb"CuspyConfig|\bcuspy\b")
 _IMPORT = re.compile(rb"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
-LONGEST = 1 << 20
-"""Bytes that are read of a source."""
 MOST = 200
 """Sources that are read."""
 
@@ -34,12 +32,8 @@ def named_in(command: Sequence[str], folder: str = ".") -> str | None:
         if path in seen:
             continue
         seen.add(path)
-        try:
-            with open(path, "rb") as file:
-                text = file.read(LONGEST)
-        except OSError:
-            continue
-        if NAMED.search(text):
+        text = source(path)
+        if CUSPY.search(text):
             return path
         for found in _IMPORT.findall(text):
             left += _sources(os.path.dirname(path), found.decode().lstrip("."))
