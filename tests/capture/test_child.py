@@ -15,7 +15,7 @@ import pytest
 from tracetui import capture
 
 HERE = Path(capture.__file__).parent
-FILES = [*HERE.glob("child/*.py"), *HERE.glob("workloads/*.py"), HERE / "marked.py"]
+FILES = [*HERE.glob("child/*.py"), *HERE.glob("workloads/*.py"), HERE / "marked.py", HERE / "sources.py"]
 
 
 def imported(tree: ast.AST) -> set[str]:

@@ -13,9 +13,10 @@ import click
 import pytest
 
 import tracetui.cli.capture as cli
-from tracetui.capture.catalog import WORKLOADS, Option, Workload
+from tracetui.capture.catalog import WORKLOADS, Workload
 from tracetui.capture.files import scratch_of
 from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
+from tracetui.core.option import Option
 
 
 @pytest.mark.parametrize(
