@@ -95,7 +95,8 @@ class _Ear(logging.Handler):
         self.log.setLevel(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = " ".join(record.getMessage().split())
+        error = record.exc_info[1] if record.exc_info else None
+        text = " ".join(f"{record.getMessage()}{f': {error}' if error else ''}".split())
         if "observer unavailable: " in text:
             _Ear.heard = text.partition("unavailable: ")[2]
         elif text.startswith("PM sampling") and self.channel is not None:
