@@ -305,6 +305,7 @@ class Results:
         """What holds back the trace, or this part of it."""
         from tracetui.analysis.idle.gaps import without_work_text
         from tracetui.analysis.idle.verdict import of_earlier_work
+        from tracetui.analysis.unrecorded import lost_text
 
         verdict = self._verdict()
         if verdict.verdict == "not known" and verdict.busy_share is None:
@@ -312,6 +313,8 @@ class Results:
         if (ahead := self.launches().ahead) and verdict.busy_share:
             said = f"Most GPU work starts before its launch, by {duration(ahead)}: the clocks of CPU and GPU"
             verdict = replace(verdict, reason=f"{verdict.reason} {said} differ, so causes are not reliable.")
+        if said := lost_text(self.trace, *self.span, self.is_whole):
+            verdict = replace(verdict, reason=f"{verdict.reason} {said}")
         return of_earlier_work(verdict, self.earlier_share())
 
     def _verdict(self) -> Verdict:

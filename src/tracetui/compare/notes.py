@@ -15,7 +15,7 @@ from tracetui.compare.naming import listed
 from tracetui.compare.sides import Side, device_name
 from tracetui.compare.unrecorded import nothing, unrecorded_cpu, unrecorded_ops, unrecorded_work
 from tracetui.core.units import duration, plural, share
-from tracetui.trace.unknown import missing_kernels
+from tracetui.trace.unrecorded import missing_kernels
 
 STRANGE = 0.05
 """If two programs have less than this in common, B is not a changed version of A."""

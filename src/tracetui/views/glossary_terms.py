@@ -645,6 +645,13 @@ in flight
   see: lead-in, queued
   also: work in flight
 
+not recorded
+  The profiler lost the device events of some launches, or stopped while their work was queued. Time in which
+  such work may have run is not known to be idle, so the verdict leaves it out.
+  where: the overview, below what counts; the steps
+  see: in flight, launch
+  also: lost launch
+
 initialisation
   The CPU was in something that first use of the GPU makes slow: creating the context, loading code,
   creating library handles. It happens once; the verdict leaves it out.

@@ -17,11 +17,13 @@ from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import told_apart
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps.steps import Steps
+from tracetui.analysis.unrecorded import notes
 from tracetui.core.cells import fit, wrap
 from tracetui.core.threads import threads_for, together
 from tracetui.core.units import capital, duration, plural, share
 from tracetui.rules import find_findings
 from tracetui.trace.model import DEVICE_WORK, Trace
+from tracetui.trace.unrecorded import unrecorded
 from tracetui.views import markdown
 from tracetui.views.findings import findings_json
 from tracetui.views.findings_text import LEVEL_STYLE, finding_titles, findings_markdown, unknown_events
@@ -166,6 +168,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "warnings": [
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
         ],
+        "not_recorded": _unrecorded_json(trace),
         **verdict_json(summary.results.verdict()),
         "earlier_share": json_share(summary.results.earlier_share()),
         "idle_by_cause": causes_json(summary.idle_by_cause),
@@ -199,6 +202,18 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "self_device_us": us(table.total_self_device),
         "findings": findings_json(trace, find_findings(summary.results)),
         "short_kernels": {"events": summary.short.events, "of": summary.short.of},
+    }
+
+
+def _unrecorded_json(trace: Trace) -> dict[str, int]:
+    found = unrecorded(trace)
+    return {
+        "launches": len(found.launches),
+        "of_launches": found.of,
+        "at_the_beginning": found.before,
+        "at_the_end": found.after,
+        "events_without_launch": len(found.work),
+        "launched_before": found.earlier,
     }
 
 
@@ -245,12 +260,18 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
     if summary.steps.rows:
         lines += [[], [("Steps", "head")], *steps_lines(summary.steps, width, STEPS_SHOWN)]
     lines += _top_lines(summary, width)
-    if trace.notices:
+    if about := _about(trace):
         lines += [[], [("About the file", "head")]]
-        for notice in trace.notices:
-            head = [(f"  {notice.level:<8}  ", LEVEL_STYLE.get(notice.level, ""))]
-            lines += paragraph(f"{notice.count:,} x {notice.text}", width, head=head)
+        for level, count, text in about:
+            head = [(f"  {level:<8}  ", LEVEL_STYLE.get(level, ""))]
+            lines += paragraph(f"{count:,} x {text}", width, head=head)
     return lines
+
+
+def _about(trace: Trace) -> list[tuple[str, int, str]]:
+    """(level, count, text) of what is wrong with the file, and of what is missing in it."""
+    found = [(notice.level, notice.count, notice.text) for notice in trace.notices]
+    return found + [note for note in notes(trace) if note[0] == "missing"]
 
 
 def _beside(first: Span, second: Span, apart: int, width: int) -> list[Line]:
@@ -350,7 +371,7 @@ def summary_markdown(summary: Summary) -> str:
         text += markdown.table(["Share", "Time", "Calls", "Name"], rows, ">>><")
     if find_findings(results):
         text += "\n" + markdown.heading("Findings", 3) + "\n" + findings_markdown(results)
-    if trace.notices:
+    if about := _about(trace):
         text += "\n" + markdown.heading("About the file", 3) + "\n"
-        text += "".join(f"- {n.level}: {n.count:,} x {markdown.cell(n.text)}\n" for n in trace.notices)
+        text += "".join(f"- {level}: {count:,} x {markdown.cell(said)}\n" for level, count, said in about)
     return text
