@@ -109,10 +109,11 @@ def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:
     is_call = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last entry is for no parent
     is_call[calls] = True
     inner = is_call[trace.parent[calls]]
-    for i in calls[inner & has[calls]].tolist():  # rare: a runtime's call and the driver's within it
-        while is_call[trace.parent[i]]:
-            i = int(trace.parent[i])
-            has[i] = True
+    ran = calls[inner & has[calls]]  # rare: a runtime's call and the driver's within it
+    while len(ran):
+        around = np.unique(trace.parent[ran])
+        ran = around[is_call[around] & ~has[around]]
+        has[ran] = True
     calls = calls[~inner]
     calls = calls[np.argsort(trace.start[calls], kind="stable")]
     return calls, kernel[trace.name[calls]], has[calls]
