@@ -121,9 +121,8 @@ def counters(trace: Trace) -> list[Series]:
     for one in sorted(found, key=lambda one: (one.device, _FIRST.get(one.name, len(_FIRST)))):
         of = f"{trace.device_called(one.device)} " if several and one.device >= 0 else ""
         # Where no sample holds, there is no value.
-        over = one.end[
-            np.append(one.end[:-1] < one.start[1:], one.unit == "%" or one.name == "Cycles")[: len(one.end)]
-        ]
+        last = one.unit == "%" or one.name == "Cycles"
+        over = one.end[np.append(one.end[:-1] < one.start[1:], last)[: len(one.end)]]
         times, values = np.concatenate([one.start, over]), np.append(one.value, np.full(len(over), np.nan))
         order = np.argsort(times, kind="stable")
         made.append(stepped(of + one.name, times[order], values[order], one.unit, one.device))

@@ -112,7 +112,7 @@ def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:
     ran = calls[inner & has[calls]]  # rare: a runtime's call and the driver's within it
     while len(ran):
         around = np.unique(trace.parent[ran])
-        ran = around[is_call[around] & ~has[around]]
+        ran = around[is_call[around] & ~has[around]].astype(np.int64)
         has[ran] = True
     calls = calls[~inner]
     calls = calls[np.argsort(trace.start[calls], kind="stable")]
