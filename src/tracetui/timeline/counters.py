@@ -46,9 +46,12 @@ def values_at(source: Source, series: int, time_ns: int) -> tuple[str, str, str]
     if value != value:
         return most(one), f"most {brief_of(one.high, one.unit)}", ""
     now, high = text_of(value, one.unit), text_of(one.high, one.unit)
-    if one.unit == "%":
-        return f"{now}, most {high}", now, now
+    brief = brief_of(value, one.unit)
+    if one.unit in ("%", "W", "C"):
+        brief = brief.removesuffix(one.unit)
+    briefly = f"{brief}/{brief_of(one.high, one.unit)}"
+    if one.unit == "%":  # 13 % of 40 % would be a product
+        return f"{now}, most {high}", briefly, now
     number, _, unit = now.partition(" ")
     full = f"{number} of {high}" if unit == high.partition(" ")[2] else f"{now} of {high}"
-    brief = brief_of(value, one.unit)
-    return full, f"{brief}/{brief_of(one.high, one.unit)}", brief
+    return full, briefly, brief_of(value, one.unit)

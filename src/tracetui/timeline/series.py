@@ -204,8 +204,8 @@ def brief_of(value: float, unit: str) -> str:
         return duration(round(value), 2).replace(" ", "")
     if unit == "bytes":
         return memory_size(value).removesuffix("iB").replace(" ", "")
-    if unit == "%":
-        return f"{value:.3g}%"
+    if unit in ("%", "W", "C"):
+        return f"{value:.3g}{unit}"
     for least, size, sign in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if abs(value) >= least:
             return f"{value / size:.0f}{sign}"

@@ -15,6 +15,7 @@ from tracetui.analysis.idle.causes import CauseTotal, cause_totals
 from tracetui.analysis.idle.verdict import busy_shares, busy_text, judge
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import told_apart
+from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps.steps import Steps
 from tracetui.analysis.unrecorded import notes
@@ -25,6 +26,7 @@ from tracetui.rules import find_findings
 from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.trace.unrecorded import unrecorded
 from tracetui.views import markdown
+from tracetui.views.device_counters import counters_json, counters_text
 from tracetui.views.findings import findings_json
 from tracetui.views.findings_text import LEVEL_STYLE, finding_titles, findings_markdown, unknown_events
 from tracetui.views.gap_words import words_of_all
@@ -154,6 +156,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     trace, table, steps = summary.results.trace, summary.table, summary.steps
     low, high = trace.span
     *rows, outside, whole = steps_json((*steps.rows, steps.outside, steps.whole))
+    counters = {one.device: counters_json(one) for one in device_counters(summary.results)}
     return {
         "file": summary.file,
         "scope": summary.results.scope.label,
@@ -183,6 +186,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
                 "span_ns": r.gaps.span,
                 "lead_in_ns": r.gaps.lead_in,
                 "gaps": len(r.gaps),
+                "counters": counters.get(r.gaps.device),
             }
             for r in summary.gaps
         ],
@@ -253,6 +257,8 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
     ]
     for report in summary.gaps:
         lines += [[], *head_lines(report, width)]
+        for said in _counters(results, report):
+            lines += paragraph(said, width, "", INDENT)
         if len(summary.gaps) > 1:
             lines += cause_lines(report, width)
     if findings := find_findings(results):
@@ -266,6 +272,11 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
             head = [(f"  {level:<8}  ", LEVEL_STYLE.get(level, ""))]
             lines += paragraph(f"{count:,} x {text}", width, head=head)
     return lines
+
+
+def _counters(results: Results, report: GapReport) -> list[str]:
+    """What the counters of a device say, if it has any."""
+    return [counters_text(one) for one in device_counters(results) if one.device == report.gaps.device]
 
 
 def _about(trace: Trace) -> list[tuple[str, int, str]]:
@@ -358,6 +369,7 @@ def summary_markdown(summary: Summary) -> str:
         lead_in = lead_in_line(report)
         text += "\n" + markdown.heading(headline(report), 3)
         text += f"\n{markdown.cell(lead_in)}\n" if lead_in else ""
+        text += "".join(f"\n{markdown.cell(said)}\n" for said in _counters(results, report))
         text += "\n" + causes_markdown(report)
     if summary.steps.rows:
         text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
