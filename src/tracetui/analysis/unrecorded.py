@@ -52,10 +52,10 @@ def notes(trace: Trace) -> list[tuple[str, int, str]]:
         lost = len(found.launches)
         which = said.removeprefix(f"{lost:,} ").removeprefix(f"all {lost:,} ")
         which = "all launches" if which == "launches" else which
-        told.append(("missing", lost, f"launch without its device event ({which})"))
+        told.append(("missing", lost, f"a launch without its device event ({which})"))
     other = len(found.work) - found.earlier
     if found.earlier:
-        told.append(("note", found.earlier, "GPU event that was launched before the recording"))
+        told.append(("note", found.earlier, "a GPU event that was launched before the recording"))
     if other and not trace.cut_off:
-        told.append(("note", other, "GPU event whose launch is not in the file"))
+        told.append(("note", other, "a GPU event whose launch is not in the file"))
     return told
