@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from tracetui.core.columns import unique
 from tracetui.core.patterns import pattern
 from tracetui.core.threads import in_blocks
 from tracetui.trace.intervals import EMPTY, Union, union
@@ -63,8 +64,11 @@ def unrecorded(trace: Trace) -> Unrecorded:
         return Unrecorded(none, 0, 0, 0, unlinked, 0, {})
     if not len(work) and (trace.kind[_on_devices(trace)] == int(Kind.OTHER)).any():
         return Unrecorded(none, 0, 0, 0, unlinked, 0, {})
-    lost = kernel & ~ran & ~_captured(trace, calls)
-    lost |= ~kernel & ~ran & _beside(lost, kernel)
+    lost = kernel & ~ran
+    if lost.any():
+        lost &= ~_captured(trace, calls)
+    if lost.any():
+        lost |= ~kernel & ~ran & _beside(lost, kernel)
     first = int(np.argmax(ran)) if ran.any() else 0
     last = len(ran) - 1 - int(np.argmax(ran[::-1])) if ran.any() else -1
     return Unrecorded(
@@ -111,11 +115,13 @@ def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:
     inner = is_call[trace.parent[calls]]
     ran = calls[inner & has[calls]]  # rare: a runtime's call and the driver's within it
     while len(ran):
-        around = np.unique(trace.parent[ran])
-        ran = around[is_call[around] & ~has[around]].astype(np.int64)
+        around = unique(trace.parent[ran].astype(np.int64))
+        ran = around[is_call[around] & ~has[around]]
         has[ran] = True
     calls = calls[~inner]
-    calls = calls[np.argsort(trace.start[calls], kind="stable")]
+    begun = trace.start[calls]
+    if (begun[1:] < begun[:-1]).any():
+        calls = calls[np.argsort(begun, kind="stable")]
     return calls, kernel[trace.name[calls]], has[calls]
 
 
@@ -150,7 +156,7 @@ def _unknown_time(trace: Trace, calls: I64, lost: Bool, ran: Bool) -> dict[int, 
     made_by, of = place[trace.launch[work]], device[trace.lane[work]]
     lane = trace.lane[calls]
     found: dict[int, Union] = {}
-    for one in np.unique(of).tolist():
+    for one in unique(of).tolist():
         mine = work[(of == one) & (made_by >= 0)]
         by = made_by[(of == one) & (made_by >= 0)]
         here = np.zeros(len(calls), dtype=np.bool_)
