@@ -21,6 +21,9 @@ from tracetui.timeline.scene import Source
 from tracetui.timeline.series import counters
 from tracetui.trace.counters import counter_of, counters_of, kernel_clocks, mean_within
 from tracetui.views.device_counters import counters_json, counters_text
+from tracetui.views.efficiency_text import efficiency_json, efficiency_markdown
+from tracetui.views.overview import overviews
+from tracetui.views.summary import summarize, summary_json, summary_markdown
 
 SAMPLES = ROOT / "tests" / "data" / "cuspy" / "samples.json.gz"
 """Three products beside copies, sampled every 100 us: the events of a .pftrace of PyTorch 2.15, as JSON."""
@@ -149,3 +152,21 @@ def test_nothing_is_said_without_counters(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *run(10, 5, 1))
     assert device_counters(Results(trace)) == ()
     assert not counters_of(trace)
+
+
+def test_where_it_is_told() -> None:
+    results = Results(load(SAMPLES))
+    *_, overview = overviews(results)
+    block = next(one for one in overview.right if one.key == "counters")
+    assert [(entry.name, entry.numbers) for entry in block.entries] == [
+        ("SM active", ("94%",)),
+        ("DRAM", ("8.3%",)),
+    ]
+    said = "while kernels ran: SM active 94%; while busy: DRAM 8.3% of peak (a sample every 100 µs)"
+    summary = summarize(results)
+    assert said in summary_markdown(summary)
+    (device,) = summary_json(summary)["device_list"]
+    assert device["counters"]["sm_active_share"] == pytest.approx(0.937, abs=1e-3)
+    counters = device_counters(results)
+    assert said in efficiency_markdown(results.efficiency(), counters=counters)
+    assert efficiency_json(results.efficiency(), counters)["counters"] == [device["counters"]]

@@ -12,6 +12,7 @@ from tracetui.analysis.calls.sums import sum_by, sum_into
 from tracetui.analysis.idle.verdict import OF_STEPS, busy_text
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import told_apart
+from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.results import Results
 from tracetui.analysis.select import distinct
 from tracetui.core.copying import replace
@@ -20,6 +21,7 @@ from tracetui.core.units import duration, plural, share
 from tracetui.rules import Finding, find_findings
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind
 from tracetui.views.averages import instances
+from tracetui.views.file_notes import file_notes
 from tracetui.views.findings_text import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
 from tracetui.views.gap_words import words_of_all
 from tracetui.views.gaps_text import device_names
@@ -90,7 +92,12 @@ def overviews(results: Results) -> Iterator[Overview]:
     """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
     verdict = results.verdict()
     reason = unknown_events(results) or verdict.reason
-    found = Overview(reason, "", (_time(results), _notices(results)), (_devices(results), _steps(results)))
+    found = Overview(
+        reason,
+        "",
+        (_time(results), _notices(results)),
+        (_counters(results), _devices(results), _steps(results)),
+    )
     yield found
     time, notices = found.left
     costs = _costs(results)
@@ -254,8 +261,30 @@ def _notices(results: Results) -> Block:
         often = f"{count:,} × " if count > 1 else ""
         return Entry(level, (), None, LEVEL_STYLE.get(level, ""), f"{often}{text}", Target("details"))
 
-    notices = results.trace.notices if results.is_whole else ()
-    return Block("file", "About the file", "", tuple(entry(n.level, n.text, n.count) for n in notices))
+    notes = file_notes(results.trace) if results.is_whole else []
+    return Block("file", "About the file", "", tuple(entry(level, text, n) for level, n, text in notes))
+
+
+def _counters(results: Results) -> Block:
+    """What the counters of the devices say of the time in which they worked."""
+    entries, found = [], device_counters(results)
+    for one in found:
+        of = f"{results.trace.device_called(one.device)} " if len(found) > 1 else ""
+        shares = (
+            ("SM active", one.sm_active, "of the SMs, while kernels ran"),
+            ("DRAM", one.dram, "of the peak, while busy"),
+        )
+        entries += [
+            Entry(of + name, (share(part),), part, "compute", text, Target("efficiency"))
+            for name, part, text in shares
+            if part is not None
+        ]
+        if one.clock is not None:
+            clock = (f"{one.clock:,.0f} MHz",)
+            entries.append(
+                Entry(f"{of}SM clock", clock, None, "", "mean while kernels ran", Target("efficiency"))
+            )
+    return Block("counters", "Counters", "while it worked", tuple(entries))
 
 
 def _top(

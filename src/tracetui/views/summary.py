@@ -18,7 +18,6 @@ from tracetui.analysis.names.short_names import told_apart
 from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.results import Results
 from tracetui.analysis.steps.steps import Steps
-from tracetui.analysis.unrecorded import notes
 from tracetui.core.cells import fit, wrap
 from tracetui.core.threads import threads_for, together
 from tracetui.core.units import capital, duration, plural, share
@@ -27,6 +26,7 @@ from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.trace.unrecorded import unrecorded
 from tracetui.views import markdown
 from tracetui.views.device_counters import counters_json, counters_text
+from tracetui.views.file_notes import file_notes
 from tracetui.views.findings import findings_json
 from tracetui.views.findings_text import LEVEL_STYLE, finding_titles, findings_markdown, unknown_events
 from tracetui.views.gap_words import words_of_all
@@ -266,7 +266,7 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
     if summary.steps.rows:
         lines += [[], [("Steps", "head")], *steps_lines(summary.steps, width, STEPS_SHOWN)]
     lines += _top_lines(summary, width)
-    if about := _about(trace):
+    if about := file_notes(trace):
         lines += [[], [("About the file", "head")]]
         for level, count, text in about:
             head = [(f"  {level:<8}  ", LEVEL_STYLE.get(level, ""))]
@@ -277,12 +277,6 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
 def _counters(results: Results, report: GapReport) -> list[str]:
     """What the counters of a device say, if it has any."""
     return [counters_text(one) for one in device_counters(results) if one.device == report.gaps.device]
-
-
-def _about(trace: Trace) -> list[tuple[str, int, str]]:
-    """(level, count, text) of what is wrong with the file, and of what is missing in it."""
-    found = [(notice.level, notice.count, notice.text) for notice in trace.notices]
-    return found + [note for note in notes(trace) if note[0] == "missing"]
 
 
 def _beside(first: Span, second: Span, apart: int, width: int) -> list[Line]:
@@ -383,7 +377,7 @@ def summary_markdown(summary: Summary) -> str:
         text += markdown.table(["Share", "Time", "Calls", "Name"], rows, ">>><")
     if find_findings(results):
         text += "\n" + markdown.heading("Findings", 3) + "\n" + findings_markdown(results)
-    if about := _about(trace):
+    if about := file_notes(trace):
         text += "\n" + markdown.heading("About the file", 3) + "\n"
         text += "".join(f"- {level}: {count:,} x {markdown.cell(said)}\n" for level, count, said in about)
     return text
