@@ -97,6 +97,10 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
             found.append(
                 f"{letter} lost the kernels of {plural(lost, 'launch', 'launches')}: only calls are compared"
             )
+        elif (lost := side.lost) and len(side.work):
+            found.append(
+                f"{letter} lacks the device events of {plural(lost, 'launch', 'launches')} that are compared"
+            )
     if not links_of(a, b) and not a.no_calls:
         which = "A" if linked(b.trace) else "B"
         found.append(
