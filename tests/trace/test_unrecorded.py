@@ -213,3 +213,9 @@ def test_the_verdict_leaves_out_what_is_not_known(tmp_path: Path) -> None:
     for part in (results, results.within(results.step_table().scope(1))):
         assert "are not in the file." in part.verdict().reason
     assert "not in the file" not in results.within(results.step_table().scope(0)).verdict().reason
+
+
+def test_work_of_a_call_within_a_launch_is_that_launchs(tmp_path: Path) -> None:
+    outer, inner = launch(10, 1, 8, "cudaLaunchCooperativeKernel"), launch(12, 2, 2, "cuLaunchKernel")
+    told = found(tmp_path, outer, inner, kernel(20, 5, 2), launch(40, 3))
+    assert (len(told.launches), told.of, told.time[0].total) == (1, 2, 4000)

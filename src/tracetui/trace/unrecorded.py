@@ -151,14 +151,17 @@ def _unknown_time(trace: Trace, calls: I64, lost: Bool, ran: Bool) -> dict[int, 
     device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)
     work = _of_kinds(trace, DEVICE_WORK)
     work = work[(trace.launch[work] >= 0) & ~trace.implausible[work]]
-    place = np.full(len(trace), -1, dtype=np.int64)
+    place = np.full(len(trace) + 1, -1, dtype=np.int64)  # the last entry is for no parent
     place[calls] = np.arange(len(calls))
-    made_by, of = place[trace.launch[work]], device[trace.lane[work]]
+    launch, of = trace.launch[work], device[trace.lane[work]]
+    made_by = np.where(place[launch] >= 0, place[launch], place[trace.parent[launch]])
     lane = trace.lane[calls]
     found: dict[int, Union] = {}
     for one in unique(of).tolist():
         mine = work[(of == one) & (made_by >= 0)]
         by = made_by[(of == one) & (made_by >= 0)]
+        if not len(by):
+            continue
         here = np.zeros(len(calls), dtype=np.bool_)
         here[by] = True
         # A call does not say for which device it is: any that its thread uses, or else any at all.
@@ -217,19 +220,10 @@ def _on_devices(trace: Trace) -> I64:
 
 
 def missing_kernels(trace: Trace) -> int:
-    """How many kernel launches have no kernel, if that is most of them; only launches before the last one
-    with work count. 0 if a graph is captured: what is launched during a capture does not run."""
-    if len(captures(trace)):
-        return 0
-    calls = calls_named(trace, "LaunchKernel")
-    linked = linked_work(trace)[1]
-    if not len(calls) or not len(linked):
-        return 0
-    ran = np.zeros(len(trace), dtype=np.bool_)
-    ran[linked] = True
-    calls = calls[trace.start[calls] <= trace.start[linked].max()]
-    missing = int(np.count_nonzero(~ran[calls]))
-    return missing if missing > MISSING_SHARE * len(calls) else 0
+    """How many launches before the last one with work have no device event, if that is most of them."""
+    found = unrecorded(trace)
+    missing = len(found.launches) - found.after
+    return missing if missing > MISSING_SHARE * (found.of - found.after) else 0
 
 
 def captures(trace: Trace) -> I64:
