@@ -219,3 +219,11 @@ def test_work_of_a_call_within_a_launch_is_that_launchs(tmp_path: Path) -> None:
     outer, inner = launch(10, 1, 8, "cudaLaunchCooperativeKernel"), launch(12, 2, 2, "cuLaunchKernel")
     told = found(tmp_path, outer, inner, kernel(20, 5, 2), launch(40, 3))
     assert (len(told.launches), told.of, told.time[0].total) == (1, 2, 4000)
+
+
+def test_two_writers_with_the_same_ids(tmp_path: Path) -> None:
+    """Which of the launches with one id has which of the kernels is not known; both are there."""
+    other = launch(11, 1) | {"tid": 10}
+    events = [launch(10, 1), other, kernel(20, 5, 1), *run(50, 5, 2)]
+    assert names(trace_of(tmp_path, *events, kernel(30, 5, 1, stream=8))) == []
+    assert names(trace_of(tmp_path, *events)) == [1]

@@ -110,6 +110,11 @@ def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:
     if not len(work):  # events of unknown categories may be what ran
         other = np.flatnonzero(trace.kind == int(Kind.OTHER))
         has[calls[np.isin(trace.correlation[calls], trace.correlation[other])]] = True
+    without = calls[kernel[trace.name[calls]] & ~has[calls]]
+    if len(without):  # where ids are given twice, it is not known which call is whose
+        ids, linked = np.sort(trace.correlation[work]), trace.correlation[calls[has[calls]]]
+        again = np.isin(trace.correlation[without], ids[1:][ids[1:] == ids[:-1]])
+        has[without[again & np.isin(trace.correlation[without], linked)]] = True
     is_call = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last entry is for no parent
     is_call[calls] = True
     inner = is_call[trace.parent[calls]]
