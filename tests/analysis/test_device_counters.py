@@ -19,9 +19,11 @@ from tracetui.analysis.steps.scope import range_scope
 from tracetui.timeline.counters import values_at
 from tracetui.timeline.scene import Source
 from tracetui.timeline.series import counters
+from tracetui.trace import Kind
 from tracetui.trace.counters import counter_of, counters_of, kernel_clocks, mean_within
 from tracetui.views.device_counters import counters_json, counters_text
 from tracetui.views.efficiency_text import efficiency_json, efficiency_markdown
+from tracetui.views.event import event_facts
 from tracetui.views.overview import overviews
 from tracetui.views.summary import summarize, summary_json, summary_markdown
 
@@ -170,3 +172,14 @@ def test_where_it_is_told() -> None:
     counters = device_counters(results)
     assert said in efficiency_markdown(results.efficiency(), counters=counters)
     assert efficiency_json(results.efficiency(), counters)["counters"] == [device["counters"]]
+
+
+def test_the_details_of_a_kernel(tmp_path: Path) -> None:
+    samples = [sample(ACTIVE, 10 + 10 * i, 40) for i in range(9)]
+    trace = trace_of(tmp_path, *run(10, 50, 1), cycles(10, 99_000), *run(70, 5, 2), *samples)
+    kernels = np.flatnonzero(trace.kind == Kind.KERNEL).tolist()
+    told = [{fact.label: fact.value for fact in event_facts(trace, i, {})} for i in kernels]
+    assert told[0]["SM clock"] == "1,980 MHz (99,000 cycles)"
+    assert told[0]["SM active"] == "40%"
+    assert "SM clock" not in told[1]  # no cycles
+    assert "SM active" not in told[1]  # shorter than a sample

@@ -116,3 +116,14 @@ def mean_within(trace: Trace, at: I64, name: str) -> float | None:
     sums: tuple[F64, F64] = (np.append(0, np.cumsum(spent)), np.append(0, np.cumsum(spent * counter.value)))
     time, total = (float((one[high] - one[low]).sum()) for one in sums)
     return min(total / time / 100, 1.0) if time else None
+
+
+def cycles_of(trace: Trace, i: int) -> float | None:
+    """The recorded cycles of a kernel (a slice); None without any."""
+    device, start = trace.lanes[int(trace.lane[i])].device, int(trace.start[i])
+    counter = counter_of(trace, device, "Cycles") if trace.kind[i] == Kind.KERNEL else None
+    if counter is None:
+        return None
+    at = int(np.searchsorted(counter.start, start))
+    its_own = at < len(counter.start) and counter.start[at] == start
+    return float(counter.value[at]) if its_own and counter.end[at] <= start + trace.duration[i] else None

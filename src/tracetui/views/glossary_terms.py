@@ -175,6 +175,13 @@ grid
   see: block, SM
   also: grid
 
+SM active
+  The share of the multiprocessors that had at least one warp to run, as a counter that is sampled says. A GPU
+  counts as busy while any kernel runs, even if most of them have nothing to do.
+  where: the counters; summary and efficiency
+  see: block, occupancy
+  also: SMs active
+
 occupancy
   How many warps an SM holds, as a share of the most it can; registers, shared memory and the grid limit it.
   Low is not slow, as fast matmuls show, and the 0 that Kineto writes for kernels with much shared
