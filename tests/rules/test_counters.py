@@ -31,6 +31,8 @@ def test_busy_but_not_full(tmp_path: Path) -> None:
     assert "22% of the SMs" in one.title
     assert one.evidence
     assert not found(trace_of(tmp_path, *small_kernels(60)), "idle_sms")
+    few = [e for e in small_kernels(20) if e["ph"] != "C" or e["ts"] < 2000]
+    assert not found(trace_of(tmp_path, *few), "idle_sms")
     name = {"name": "ncclDevKernel_AllReduce_Sum"}
     talk = [e | (name if e.get("cat") == "kernel" else {}) for e in small_kernels(20)]
     assert not found(trace_of(tmp_path, *talk), "idle_sms")

@@ -18,6 +18,8 @@ from tracetui.trace.model import F64, I64
 BUSY, ACTIVE = 0.5, 0.5
 """A GPU that is busy for at least this share of the time, with less of its SMs active, has kernels that are
 too small for it."""
+SAMPLED = 0.5
+"""Of the kernel time: samples of less do not speak for all of it."""
 COLLECTIVES = 0.25
 """Of the kernel time: collectives hold few SMs and wait, so that "active" says little about the others."""
 FALLS = 0.95
@@ -28,11 +30,14 @@ LOST = 0.02
 
 def idle_sms(results: Results) -> Iterator[Finding]:
     """The device is busy, but most of its SMs have nothing to do."""
-    trace, share_busy = results.trace, results.verdict().busy_share
+    trace, verdict = results.trace, results.verdict()
+    share_busy = verdict.busy_share
     if share_busy is None or share_busy < BUSY:
         return
     for one, kernels in _with_kernels(results):
         if one.sm_active is None or one.sm_active >= ACTIVE:
+            continue
+        if one.sampled < SAMPLED * trace.duration[kernels].sum():
             continue
         time, talk = trace.duration[kernels], np.isin(kernels, results.work_of_kind("collective"))
         if time[talk].sum() > COLLECTIVES * time.sum():
@@ -45,13 +50,18 @@ def idle_sms(results: Results) -> Iterator[Finding]:
             graded_kernels(results, unused),
             f"Kernels keep only {share(one.sm_active)} of the SMs of {gpu} at work",
             f"{gpu[0].upper()}{gpu[1:]} counts as busy while any kernel runs, however small: busy "
-            f"{busy_text(share_busy)} {results.verdict().of()}. While kernels run, "
+            f"{busy_text(share_busy)} {verdict.of()}. While kernels run, "
             f"{share(one.sm_active)} of the SMs have work on average{every}. The kernels are too small to "
             "fill it, or their last blocks run alone.",
             "Give each kernel more work: larger batches, torch.compile to fuse them. Or let independent "
             "kernels run at the same time, on several streams.",
             first_of(longest_first(trace, kernels)),
-            {"sm_active": one.sm_active, "device_ns": float(unused), "sampled_ns": float(one.sampled)},
+            {
+                "sm_active": one.sm_active,
+                "device_ns": float(unused),
+                "busy_ns": round(share_busy * verdict.judged),
+                "sampled_ns": float(one.sampled),
+            },
             gpu if len(results.gaps().devices) > 1 else "",
         )
 
