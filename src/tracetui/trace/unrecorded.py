@@ -14,7 +14,7 @@ from msgspec import Struct
 from tracetui.core.columns import unique
 from tracetui.core.patterns import pattern
 from tracetui.core.threads import in_blocks
-from tracetui.trace.intervals import EMPTY, Union, union
+from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import DEVICE_WORK, I64, NO_ID, Bool, Kind, Trace, kept_by_trace
 
 _KERNELS = pattern(r"Launch(?!Host)")
@@ -201,11 +201,6 @@ def first_launched(trace: Trace) -> I64:
         if linked.any():
             first[i] = trace.start[lane.first + int(np.argmax(linked))]
     return first
-
-
-def unrecorded_within(trace: Trace, device: int) -> Union:
-    """When the device may have run work that is not in the file."""
-    return unrecorded(trace).time.get(device, EMPTY)
 
 
 def _of_kinds(trace: Trace, kinds: tuple[Kind, ...]) -> I64:
