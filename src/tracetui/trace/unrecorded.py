@@ -102,9 +102,9 @@ def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:
     has[launch[launch >= 0]] = True
 
     def look(part: slice) -> I64:
-        called = (trace.kind[part] == int(Kind.RUNTIME)) & (trace.correlation[part] != NO_ID)
-        at: I64 = np.flatnonzero(called & (some[trace.name[part]] | has[part])) + part.start
-        return at
+        at: I64 = np.flatnonzero(trace.kind[part] == int(Kind.RUNTIME)) + part.start
+        at = at[trace.correlation[at] != NO_ID]
+        return at[some[trace.name[at]] | has[at]]
 
     calls: I64 = np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
     if not len(work):  # events of unknown categories may be what ran

@@ -8,7 +8,7 @@ from tracetui.analysis.names.model import KernelName
 
 _MEMORY_BOUND = "Reading and writing memory sets its time."
 KINDS = {
-    "memcpy": "A copy.",
+    "memcpy": "A copy. Its name does not say from where to where; its arguments may.",
     "memset": "Sets GPU memory to a value, mostly zero. A small one costs more to launch than to run.",
     "gemm": "A matrix multiplication. Arithmetic limits a large one; its launch, or too few blocks to fill "
     "the GPU, a small one.",
