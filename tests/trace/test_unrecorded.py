@@ -146,6 +146,8 @@ def test_what_is_captured_does_not_run(tmp_path: Path) -> None:
     assert names(trace_of(tmp_path, *events, begin, end)) == [7]
     assert names(trace_of(tmp_path, *events, end)) == [7]  # begun before the recording
     assert names(trace_of(tmp_path, *events, begin)) == []  # still under way at its end
+    made = launch(65, 8, name="cudaGraphInstantiate")
+    assert names(trace_of(tmp_path, *events, made)) == [7]
 
 
 def test_a_call_within_a_launch_is_part_of_it(tmp_path: Path) -> None:

@@ -143,7 +143,10 @@ def _beside(lost: Bool, kernel: Bool) -> Bool:
 
 def _captured(trace: Trace, calls: I64) -> Bool:
     """Which calls start while a graph is captured, by any thread."""
-    begin, over = captures(trace), np.sort(trace.start[calls_named(trace, "StreamEndCapture")])
+    begin, over = captures(trace), calls_named(trace, "StreamEndCapture")
+    if not len(over):  # a call that the profiler has no name for
+        over = calls_named(trace, "GraphInstantiate")
+    over = np.sort(trace.start[over])
     when = trace.start[calls]
     depth = np.searchsorted(begin, when, side="right") - np.searchsorted(over, when, side="right")
     if len(over) and (not len(begin) or over[0] < begin[0]):  # it began before the recording
