@@ -36,8 +36,10 @@ def check_command(trace: str, out: str | None) -> None:
     """Print what is wrong with TRACE.
 
     Exits with 1 if part of the file is lost: an event that cannot be read, or a file that ends in the middle.
-    Repairs without loss and implausible values are listed, too, and leave the exit code at 0.
+    Repairs without loss, implausible values, and work that the profiler did not record are listed, too, and
+    leave the exit code at 0.
     """
+    from tracetui.analysis.unrecorded import notes
     from tracetui.core.safe_text import plain
     from tracetui.core.units import plural
     from tracetui.formats.chrome_json.clean import write_clean
@@ -45,11 +47,13 @@ def check_command(trace: str, out: str | None) -> None:
     found = load_or_exit(trace)
     counts = f"{plural(found.events, 'event')}, {plural(len(found), 'slice')}"
     lines = [f"{counts} in {plural(len(found.lanes), 'lane')}"]
-    if not found.notices:
+    missing = notes(found)
+    if not found.notices and all(level == "note" for level, *_ in missing):
         lines.append("nothing is wrong with this file")
     for notice in found.notices:
         place = f", first at byte {notice.offset:,}" if notice.offset >= 0 else ""
         lines.append(f"{notice.level:9}{notice.count:>9,}  {notice.text}{place}")
+    lines += [f"{level:9}{count:>9,}  {text}" for level, count, text in missing]
     if out == "-":
         out = "/dev/stdout"
     if out is not None:

@@ -306,12 +306,13 @@ def efficiency_command(trace: str, limit: int, scope: str) -> None:
     The work is computed from the recorded shapes (record_shapes=True); the time is that of the GPU events.
     """
     part = load_scope(trace, scope)
+    from tracetui.analysis.rates.counters import device_counters
     from tracetui.analysis.rates.efficiency import efficiency_of
     from tracetui.views.efficiency_text import efficiency_json, efficiency_lines, efficiency_markdown
 
-    table = efficiency_of(part)
+    table, counters = efficiency_of(part), device_counters(part)
     write(
-        lambda: efficiency_json(table),
-        lambda: efficiency_markdown(table, limit),
-        lambda width: efficiency_lines(table, width, limit),
+        lambda: efficiency_json(table, counters),
+        lambda: efficiency_markdown(table, limit, counters),
+        lambda width: efficiency_lines(table, width, limit, counters),
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracetui.core.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up, repeated
 from tracetui.core.copying import replace
+from tracetui.core.patterns import pattern
 from tracetui.core.safe_text import plain
 from tracetui.core.threads import PART, THREADS, give_back, in_blocks, together
 from tracetui.core.units import exact
@@ -31,6 +32,8 @@ from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
 
 _OF_LANE = "process", "device"
+_OF_DEVICE = pattern(r"GPU (\d{1,4}) Counters")
+"""The process of a device's counters, as PyTorch's Cuspy writes it."""
 _LINKING = 2
 """Threads that look for links: each of them needs memory at a moment when memory use is at its peak."""
 
@@ -270,4 +273,5 @@ def _counters(store: Store, plan: Plan, zero: int) -> Counters:
         value[order],
         tuple(plain(f"{name} {key}" if key not in ("", "value") else name) for name, key, _ in names),
         tuple(process.get(plain(pid), -1) for _, _, pid in names),
+        tuple(int(of[1]) if (of := _OF_DEVICE.fullmatch(pid)) else -1 for _, _, pid in names),
     )

@@ -111,6 +111,8 @@ class Counters(Struct, frozen=True):
     value: F64
     series_names: tuple[str, ...] = ()
     series_process: tuple[int, ...] = ()
+    series_device: tuple[int, ...] = ()
+    """The device that each series is about, -1 if its process does not say."""
 
 
 class TraceInfo(Struct, frozen=True):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from tracetui.analysis.rates.counters import DeviceCounters
 from tracetui.analysis.rates.efficiency import EfficiencyTable
 from tracetui.core.safe_text import plain
 from tracetui.views import markdown
+from tracetui.views.device_counters import counters_json, counters_said
 from tracetui.views.efficiency import rates_json, rates_markdown, rates_text
 from tracetui.views.lines import Line, paragraph
 
@@ -15,7 +18,7 @@ CACHED = "A bandwidth share above 100% means that some of the data was still in 
 SAMPLED = "There are very many operators, so an even sample was read: calls and times are part of the total."
 
 
-def efficiency_json(table: EfficiencyTable) -> dict[str, Any]:
+def efficiency_json(table: EfficiencyTable, counters: Sequence[DeviceCounters] = ()) -> dict[str, Any]:
     """The device with its peak, and the rates of operators and kernels."""
     peak = table.peak
     return {
@@ -32,6 +35,7 @@ def efficiency_json(table: EfficiencyTable) -> dict[str, Any]:
         },
         "ops": rates_json(table.ops),
         "kernels": rates_json(table.kernels),
+        "counters": [counters_json(one) for one in counters],
     }
 
 
@@ -42,13 +46,18 @@ def _about(table: EfficiencyTable) -> str:
     return f"Shares are of the {table.peak.label}'s peak: {table.peak.source}."
 
 
-def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> list[Line]:
-    """Operators by shape, then kernels, longest first; `limit`: rows of each, 0 for all."""
-    if not table.recorded:
-        return [[(NO_SHAPES, "")]]
-    if not table.ops:
-        return [[("No operator whose work can be counted.", "")]]
+def efficiency_lines(
+    table: EfficiencyTable, width: int, limit: int = 20, counters: Sequence[DeviceCounters] = ()
+) -> list[Line]:
+    """What the `counters` of the devices say; then operators by shape, then kernels, longest first. `limit`:
+    rows of each, 0 for all."""
     lines: list[Line] = []
+    for text in counters_said(counters):
+        lines += paragraph(text, min(width, 100))
+    if not table.recorded:
+        return [*lines, [(NO_SHAPES, "")]]
+    if not table.ops:
+        return [*lines, [("No operator whose work can be counted.", "")]]
     for title, rows in (("Operators", table.ops), ("Kernels", table.kernels)):
         if not rows:
             continue
@@ -63,10 +72,12 @@ def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> lis
     return lines
 
 
-def efficiency_markdown(table: EfficiencyTable, limit: int = 20) -> str:
+def efficiency_markdown(
+    table: EfficiencyTable, limit: int = 20, counters: Sequence[DeviceCounters] = ()
+) -> str:
+    text = "".join(f"{markdown.cell(said)}\n\n" for said in counters_said(counters))
     if not table.recorded:
-        return NO_SHAPES + "\n"
-    text = ""
+        return text + NO_SHAPES + "\n"
     for title, rows in (("Operators", table.ops), ("Kernels", table.kernels)):
         if rows:
             text += markdown.heading(title) + "\n"
