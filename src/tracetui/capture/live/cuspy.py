@@ -1,7 +1,8 @@
 """Whether a job uses Cuspy, the second profiler of PyTorch 2.15.
 
-A process has room for one: where Kineto listens for whoever wants a recording, or has made one, Cuspy records
-no GPU until the process ends, writes no trace, and says so in a warning alone. So its user comes first.
+A process has room for one: where Kineto has recorded a GPU, Cuspy records none until the process ends, writes
+no trace, and says so in a warning alone. So its user comes first. That Kineto listens for whoever wants a
+recording (`run`) takes nothing from it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from tracetui.capture.live import cuspy, listener, procfs
+from tracetui.capture.live import listener, procfs
 from tracetui.capture.live.model import AttachError
 from tracetui.capture.live.places import (
     CLIENT,
@@ -28,7 +28,6 @@ from tracetui.capture.live.places import (
     private,
     recording_root,
 )
-from tracetui.core.safe_text import plain
 
 ASKING_SECONDS = 1
 """How often a process asks; Kineto's own default is 5."""
@@ -80,11 +79,6 @@ def run(command: Sequence[str], warn: Callable[[str], None]) -> NoReturn:
     folder = None
     if "KINETO_USE_DAEMON" not in variables:  # else it can be asked already
         try:
-            if theirs := cuspy.named_in(command):
-                raise AttachError(
-                    f"{plain(theirs, 200)} uses Cuspy, which could not record a GPU then (tracetui env "
-                    "prints the variables, for a run without it)"
-                )
             folder = new_meeting()
             variables.update(environment(folder, variables))
             _answer_beside(folder)
