@@ -15,6 +15,7 @@ from tracetui.core.threads import PART, THREADS, give_back, in_blocks, together
 from tracetui.core.units import exact
 from tracetui.formats.contents import Contents
 from tracetui.formats.store import LAUNCH_FLOWS, Store
+from tracetui.trace.callers import with_threads
 from tracetui.trace.flows import FlowEnds, link_flows, pair_flows
 from tracetui.trace.implausible import first_view, mark_implausible
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
@@ -24,7 +25,7 @@ from tracetui.trace.links import (
     guess_ranks,
     link_launches,
     link_ops,
-    ops_around,
+    settle_ops,
 )
 from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
@@ -53,11 +54,16 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     columns: dict[str, Any] = {name: store.slices.take(name) for name in store.slices.kinds}
     columns["external_id"] = columns.pop("external")
     head, start, duration = (columns[name] for name in ("head", "start", "duration"))
-    plan = plan_lanes(heads, _used(head, len(heads)), read_labels(store.metadata))
+    used, labels = _used(head, len(heads)), read_labels(store.metadata)
+    plan = plan_lanes(heads, used, labels)
     category_of_head, categories = _categories(heads)
 
     _close_open(start, duration)
     lane, kind = (looked_up(table, head) for table in (plan.lane_of_head, plan.kind_of_head))
+    settled = with_threads(heads, used, plan, (kind, lane, start, duration), diagnostics)
+    if settled is not heads:
+        heads, plan = settled, plan_lanes(settled, used, labels)
+        lane = looked_up(plan.lane_of_head, head)
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
     implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
@@ -77,7 +83,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     start, duration = columns["start"], columns["duration"]
     start -= zero
     correlation, external = columns["correlation"], columns["external_id"]
-    borrowed = borrow_ids(kind, correlation, external)
+    borrow_ids(kind, correlation, external)
     implausible, clipped = columns["implausible"], columns.pop("clipped")
     programs = {x.process for x in plan.lanes if x.kind == "thread"}
     if len(programs) > 1 and not plan.rank_of_lane.any():
@@ -106,8 +112,8 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     done = together(tasks, _LINKING if len(start) > PART else 1)
     (op, view), (ends, sources, targets, flow_kinds), (depth, parent, rows), (launch, (early, lead)) = done
     del tasks, done
-    if borrowed:
-        ops_around(kind, launch, parent, external, op)
+    wrong, foreign = settle_ops(kind, start, duration, launch, parent, external, op)
+    diagnostics.note("foreign_ids" if foreign else "other_op", count=wrong)
     flows = link_flows(ends, sources, targets, start, duration, parent, firsts)
     flow_from, flow_to, flow_category = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")

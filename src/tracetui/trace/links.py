@@ -103,19 +103,75 @@ def borrow_ids(kind: I8, correlation: I64, external: I64) -> bool:
     return True
 
 
-def ops_around(kind: I8, launch: I32, parent: I32, external: I64, op: I32) -> None:
-    """Set the ops of launches, and of what they launched, to the ops that they ran in: for use after
-    `borrow_ids`."""
-    device = np.flatnonzero(launch >= 0)
-    around = parent[launch[device]]
+def settle_ops(
+    kind: I8, start: I64, duration: I64, launch: I32, parent: I32, external: I64, op: I32
+) -> tuple[int, bool]:
+    """Make each call part of an op that contains it, and device work part of its launch's op: in many files
+    the ids say so; Cuspy writes none, and from 2022 to 2023 PyTorch wrote the correlation as the id. Changes
+    `external` and `op`, which is the result of `link_ops`, in place.
+
+    The id of an op (or annotation) that contains the call in time decides, on whatever thread that is; then
+    the nearest op around the call; then the id of an op that began before it. If more ids are contradicted
+    by the op around the call than name what contains it, they are not those of ops, and none is used.
+    Returns (how many calls' ids are contradicted, whether the ids are not those of ops).
+    """
+
+    def contains(ops: I32, calls: I32) -> Bool:
+        began = start[ops] <= start[calls]
+        return (ops >= 0) & began & (start[calls] + duration[calls] <= start[ops] + duration[ops])
+
+    calls = _indices(_kinds(kind, Kind.RUNTIME))
+    there = np.zeros(len(calls), dtype=np.bool_)
+
+    def look(part: slice) -> None:
+        given = op[calls[part]]
+        there[part] = (given >= 0) & (given == parent[calls[part]])
+
+    in_blocks(len(calls), look)
+    odd = calls[~there]
+    around = _op_around(kind, parent, odd)
+    given = op[odd]
+    right = contains(given, odd)
+    other = np.flatnonzero((given < 0) & (external[odd] != NO_ID))
+    if len(other):
+        annotations = _indices(_kinds(kind, Kind.ANNOTATION) & (external != NO_ID))
+        right[other] = contains(_match(external, start, annotations, odd[other]), odd[other])
+    wrong = ~right & (around >= 0) & (external[odd] != NO_ID)
+    foreign = int(np.count_nonzero(wrong)) > len(calls) - len(odd) + int(np.count_nonzero(right))
+    if foreign:
+        found = around
+    else:
+        wrong &= given >= 0
+        before = (given >= 0) & (start[given] <= start[odd])
+        found = np.where(right, given, np.where(around >= 0, around, np.where(before, given, -1)))
+    changed = (found != given) | (foreign & (found < 0))
+    _set_ops(odd[changed], found[changed], external, op)
+
+    work = _indices(_kinds(kind, *DEVICE_WORK))
+    by, given = launch[work], op[work]
+    own = np.where(by >= 0, op[by], -1)
+    other = np.flatnonzero((given != own) | foreign)
+    work, by, given, own = work[other], by[other], given[other], own[other]
+    keep = (given >= 0) & ((own < 0) | contains(given, by)) & (not foreign)
+    _set_ops(work[~keep], own[~keep], external, op)
+    return int(np.count_nonzero(wrong)), bool(foreign)
+
+
+def _op_around(kind: I8, parent: I32, calls: I32) -> I32:
+    """The nearest op around each call, -1 for none."""
+    around = parent[calls]
     left = np.flatnonzero(around >= 0)
     while len(left):
         left = left[kind[around[left]] != Kind.CPU_OP]
         around[left] = parent[around[left]]
         left = left[around[left] >= 0]
-    for some in (device, launch[device]):
-        op[some] = around
-        external[some] = np.where(around >= 0, external[around], NO_ID)
+    return around
+
+
+def _set_ops(at: I32, ops: I32, external: I64, op: I32) -> None:
+    """Change `external` and `op` in place."""
+    op[at] = ops
+    external[at] = np.where(ops >= 0, external[ops], NO_ID)
 
 
 def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | None = None) -> I32:
