@@ -25,7 +25,11 @@ Head = tuple[str, str, "int | str", "int | str"]
 OTHER_IDS = 1 << 62
 """Flow ids that are not 62-bit integers are numbered from here."""
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
-"""Flows from a launch to its device event, redundant with `correlation`."""
+"""Flows from a launch to its device event, redundant with `correlation`, but for those between the nodes of
+a CUDA graph."""
+GRAPH_FLOWS = 1 << 40
+"""The ids of flows from a node of a CUDA graph to one that waits for it begin here: no correlation is as
+large."""
 
 SLICE_COLUMNS = {
     "head": np.int32,

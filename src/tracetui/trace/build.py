@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.core.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up, repeated
+from tracetui.core.columns import I32, I64, NO_TIME, Array, Bool, blocks, counted, looked_up, repeated
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
 from tracetui.core.threads import PART, THREADS, give_back, in_blocks, together
@@ -25,11 +25,14 @@ from tracetui.trace.links import (
     guess_ranks,
     link_launches,
     link_ops,
+    settle_annotations,
     settle_ops,
+    stream_lanes,
 )
-from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
+from tracetui.trace.model import GRAPH_DEPENDENCY, Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
+from tracetui.trace.transfers import name_transfers
 
 _OF_LANE = "process", "device"
 _LINKING = 2
@@ -65,6 +68,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         heads, plan = settled, plan_lanes(settled, used, labels)
         lane = looked_up(plan.lane_of_head, head)
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
+    name_transfers(kind, columns["name"], columns["source"], tables.names, contents.reader)
     implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)
@@ -114,6 +118,8 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     del tasks, done
     wrong, foreign = settle_ops(kind, start, duration, launch, parent, external, op)
     diagnostics.note("foreign_ids" if foreign else "other_op", count=wrong)
+    stream_of = stream_lanes(plan.lanes)
+    settle_annotations(kind, start, duration, columns["name"], launch, external, lane, stream_of, firsts)
     flows = link_flows(ends, sources, targets, start, duration, parent, firsts)
     flow_from, flow_to, flow_category = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
@@ -213,11 +219,18 @@ def _paired_flows(
     kinds: dict[str, int] = {}
     phase_of = np.full(max(1, len(heads)), -1, dtype=np.int8)
     kind_of = np.zeros(max(1, len(heads)), dtype=np.int32)
-    for i, head in enumerate(heads):
-        if head[0] in ("s", "t", "f") and head[1] not in LAUNCH_FLOWS:
-            phase_of[i] = "stf".index(head[0])
+    used = np.flatnonzero(counted(points["head"], len(heads))).tolist()
+    for i in used:
+        phase, category = heads[i][:2]
+        lane = int(plan.lane_of_head[i])
+        if category in LAUNCH_FLOWS:
+            if lane < 0 or plan.lanes[lane].device < 0:
+                continue
+            category = GRAPH_DEPENDENCY
+        if phase in ("s", "t", "f"):
+            phase_of[i] = "stf".index(phase)
             # At most 127 kinds of flows: all others share the last one.
-            kind_of[i] = kinds.setdefault(head[1], min(len(kinds), 126))
+            kind_of[i] = kinds.setdefault(category, min(len(kinds), 126))
     at = np.flatnonzero((looked_up(phase_of, points["head"]) >= 0) & (points["flow"] != NO_TIME))
     head = points["head"][at]
     lanes = plan.lane_of_head[head] if len(heads) else head

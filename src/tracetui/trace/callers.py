@@ -20,6 +20,8 @@ from tracetui.trace.model import I8, I32, I64, Kind
 _NAMELESS = pattern(r"(?:\[[^\]]*\] )?thread -?\d+")
 _MOST = 0.5
 """More than this share of a thread's calls lie inside its ops; the others lie between them."""
+_LANES = 64
+"""Each lane is a pass over all slices: a file with more of them is left as it is."""
 _CROSSING = 0.001
 """At most this share of a thread's calls crosses the border of one of its ops: only the clock can be why."""
 
@@ -37,8 +39,8 @@ def with_threads(
     thread. `columns`: kind, lane, start and duration of all slices.
 
     Such a lane belongs to the one thread of its process that has ops but no calls, and whose ops contain
-    most of the lane's calls. Of several lanes, that with most calls in the thread's ops is taken. Others that
-    would do stay where they are, and a notice says so.
+    most of the lane's calls. Of several such lanes, that with most calls in the ops is taken. The others stay
+    where they are, and a notice says so.
     """
     kinds: dict[int, set[int]] = {}
     for lane, kind, is_used in zip(plan.lane_of_head.tolist(), plan.kind_of_head.tolist(), used, strict=True):
@@ -46,22 +48,24 @@ def with_threads(
             kinds.setdefault(lane, set()).add(kind)
     nameless = [n for n, has in kinds.items() if has == {_CALL} and _NAMELESS.fullmatch(plan.lanes[n].name)]
     threads = [n for n, has in kinds.items() if _OP in has and _CALL not in has]
-    if not nameless or not threads:
+    if not nameless or not threads or len(nameless) + len(threads) > _LANES:
         return heads
-    fits: dict[int, dict[int, int]] = {n: {} for n in nameless}
     calls = {n: _times(n, _CALL, columns) for n in nameless}
+    fits: dict[int, list[tuple[int, int]]] = {n: [] for n in nameless}
     for thread in threads:
         ops = _times(thread, _OP, columns)
         for n in nameless:
             inside, crossing = _within(*calls[n], *ops)
             same = plan.lanes[n].process == plan.lanes[thread].process
             if same and inside > _MOST * len(calls[n][0]) and crossing <= _CROSSING * len(calls[n][0]):
-                fits[n][thread] = inside
+                fits[n].append((inside, thread))
+    most: dict[int, list[int]] = {}
+    for inside, thread in sorted(one for found in fits.values() for one in found):
+        most.setdefault(thread, []).insert(0, inside)
     owner: dict[int, int] = {}
-    for n, found in sorted(fits.items(), key=lambda one: max(one[1].values(), default=0), reverse=True):
-        thread = next(iter(found), -1)
-        if len(found) == 1 and thread not in owner.values():
-            owner[n] = thread
+    for n, found in fits.items():
+        if len(found) == 1 and found[0][0] > max(most[found[0][1]][1:], default=0):
+            owner[n] = found[0][1]
         elif found:
             diagnostics.note("whose_calls", count=len(calls[n][0]))
     if not owner:

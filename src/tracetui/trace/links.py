@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.core.columns import blocks, extremes, looked_up, unique
+from tracetui.core.columns import NO_TIME, blocks, extremes, looked_up, unique
 from tracetui.core.threads import in_blocks
-from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
+from tracetui.trace.indices import places
+from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind, Lane
 
 _PAGE, _SPARSE = 10, 4
 """A table with more than this many places per id takes more memory than sorting."""
@@ -172,6 +174,62 @@ def _set_ops(at: I32, ops: I32, external: I64, op: I32) -> None:
     """Change `external` and `op` in place."""
     op[at] = ops
     external[at] = np.where(ops >= 0, external[ops], NO_ID)
+
+
+def stream_lanes(lanes: Sequence[Lane]) -> I32:
+    """For each lane of GPU annotations that of its stream, -1 for none and for all other lanes."""
+    streams = {(one.device, one.tid): n for n, one in enumerate(lanes) if one.kind == "stream"}
+    found = [streams.get((x.device, x.tid), -1) if x.kind == "gpu_annotation" else -1 for x in lanes]
+    return np.array(found, dtype=np.int32)
+
+
+def settle_annotations(
+    kind: I8,
+    start: I64,
+    duration: I64,
+    name: I32,
+    launch: I32,
+    external: I64,
+    lane: I32,
+    stream_of: I32,
+    firsts: Sequence[int],
+) -> None:
+    """Give GPU annotations the ids of their annotations where they have others, as Cuspy's do: the one of its
+    name during which the first work in it was launched. NO_ID if there is none. Changes `external` in place.
+
+    `stream_of`: see `stream_lanes`; `firsts`: the first slice of each lane, and the number of slices.
+    """
+    shadows = _indices(_kinds(kind, Kind.GPU_ANNOTATION))
+    shadows = shadows[external[shadows] != NO_ID]
+    if not len(shadows):
+        return
+    annotations = _indices(_kinds(kind, Kind.ANNOTATION) & (external != NO_ID))
+    own = _match(external, start, annotations, shadows)
+    shadows = shadows[(own < 0) | (name[own] != name[shadows])]
+    if not len(shadows):
+        return
+    moment = np.full(len(shadows), NO_TIME)
+    for one, some in places(lane[shadows], len(stream_of)):
+        stream = int(stream_of[one])
+        if stream < 0:
+            continue
+        work = np.arange(firsts[stream], firsts[stream + 1], dtype=np.int32)
+        work = work[_kinds(kind[work], *DEVICE_WORK) & (launch[work] >= 0)]
+        mine = shadows[some]
+        first = np.searchsorted(start[work], start[mine])
+        there = np.flatnonzero(first < len(work))
+        begun = work[first[there]]
+        during = start[begun] < start[mine[there]] + duration[mine[there]]
+        moment[some[there[during]]] = start[launch[begun[during]]]
+    by_name = np.lexsort((start[annotations], name[annotations]))
+    annotations = annotations[by_name]
+    external[shadows] = NO_ID
+    low = np.searchsorted(name[annotations], name[shadows])
+    high = np.searchsorted(name[annotations], name[shadows], side="right")
+    for at, first, last in zip(range(len(shadows)), low.tolist(), high.tolist(), strict=True):
+        here = first + int(np.searchsorted(start[annotations[first:last]], moment[at], side="right")) - 1
+        if here >= first and start[(i := annotations[here])] + duration[i] >= moment[at]:
+            external[shadows[at]] = external[i]
 
 
 def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | None = None) -> I32:

@@ -17,7 +17,7 @@ from tracetui.formats.chrome_json.rows import Rows
 from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.chrome_json.scanner import LIBRARY, Scanned, Scanner, Whole
 from tracetui.formats.chrome_json.times import exact
-from tracetui.formats.store import LAUNCH_FLOWS, SLICE_COLUMNS, AsyncEvent, Store
+from tracetui.formats.store import GRAPH_FLOWS, LAUNCH_FLOWS, OTHER_IDS, SLICE_COLUMNS, AsyncEvent, Store
 
 SOURCE_BITS = 28
 """`source` = number of the chunk << SOURCE_BITS | number of the event in the chunk."""
@@ -25,8 +25,9 @@ _METADATA = ("process_name", "process_labels", "process_sort_index", "thread_nam
 
 OTHERS = "others"
 
-SLICE, POINT, WHOLE, COUNTED = range(4)
-"""What an event becomes: a slice, a point, decoded whole, or only counted."""
+SLICE, POINT, WHOLE, COUNTED, LAUNCH = range(5)
+"""What an event becomes: a slice, a point, decoded whole, or only counted; `LAUNCH`: a point between the
+nodes of a graph, otherwise only counted."""
 _CLASSES = dict.fromkeys("BEiIRstf", POINT) | dict.fromkeys("MCbneSTF", WHOLE) | {"X": SLICE}
 
 
@@ -77,6 +78,10 @@ class Intake(Struct):
         if len(rows.wrong):
             store.diagnostics.note("wrong_type", offset_of(rows.wrong[0]), len(rows.wrong))
         classes = self._class_table[rows.head]
+        launches = np.flatnonzero(classes == LAUNCH)
+        if len(launches):
+            ids, _ = rows.pick_flow(launches)
+            classes[launches] = np.where((ids >= GRAPH_FLOWS) & (ids < OTHER_IDS), POINT, COUNTED)
         missing = rows.duration == NO_TIME
         whole = np.flatnonzero((classes == WHOLE) | (missing & (classes == SLICE)))
         if len(whole):
@@ -159,7 +164,7 @@ class Intake(Struct):
         for number, (phase, category, _, _) in zip(range(total - 1, known - 1, -1), fresh, strict=True):
             kind = _CLASSES.get(phase, COUNTED)
             if phase in ("s", "t", "f") and category in LAUNCH_FLOWS:
-                kind = COUNTED
+                kind = LAUNCH
             self._class_table[number] = kind
         self._classified = total
 

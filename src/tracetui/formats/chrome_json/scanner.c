@@ -41,7 +41,8 @@
 EXPORT uint32_t source_checksum(void) { return SOURCE; }
 
 enum { READ, DECLINED, FULL };
-enum { SLICE, POINT, WHOLE, COUNTED };
+enum { SLICE, POINT, WHOLE, COUNTED, LAUNCH };
+#define GRAPH_FLOWS (1LL << 40)
 
 /* The columns of some chunks. What comes before `events` is the caller's; the rest is filled in. */
 typedef struct {
@@ -620,7 +621,7 @@ static uint8_t class_of(const Event *e) {
     case 's': case 't': case 'f':
         if (!e->cat.from) return POINT;
         return is_text(e->cat, "ac2g") || is_text(e->cat, "async_cpu_to_gpu") || is_text(e->cat, "async_gpu") ||
-                       is_text(e->cat, "async") ? COUNTED : POINT;
+                       is_text(e->cat, "async") ? LAUNCH : POINT;
     case 'M': case 'C': case 'b': case 'n': case 'e': case 'S': case 'T': case 'F': return WHOLE;
     default: return COUNTED;
     }
@@ -684,6 +685,7 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
         uint8_t class = COUNTED;
         int32_t name = name_number(s, out, e.name, text), head = head_number(s, out, &e, text, &class);
         if (name < 0 || head < 0) return FULL;
+        if (class == LAUNCH) class = e.flow >= GRAPH_FLOWS ? POINT : COUNTED;
         int64_t slice = -1;
         out->heads[out->events++] = head;
         uint8_t kept = class;
