@@ -81,7 +81,8 @@ class Intake(Struct):
         launches = np.flatnonzero(classes == LAUNCH)
         if len(launches):
             ids, _ = rows.pick_flow(launches)
-            classes[launches] = np.where((ids >= GRAPH_FLOWS) & (ids < OTHER_IDS), POINT, COUNTED)
+            between_nodes = [type(i) is int and GRAPH_FLOWS <= i < OTHER_IDS for i in ids]
+            classes[launches] = np.where(between_nodes, POINT, COUNTED)
         missing = rows.duration == NO_TIME
         whole = np.flatnonzero((classes == WHOLE) | (missing & (classes == SLICE)))
         if len(whole):
@@ -109,7 +110,8 @@ class Intake(Struct):
         if len(points):
             ids, encloses = rows.pick_flow(points)
             columns = {name: column[points] for name, column in columns.items()}
-            store.points.add(share, **columns, flow=ids, encloses=np.array(encloses, dtype=np.bool_))
+            flow = store.tables.flow_ids(ids)
+            store.points.add(share, **columns, flow=flow, encloses=np.array(encloses, dtype=np.bool_))
 
     def scan(self, chunk: Chunk, text: bytes | memoryview) -> bool:
         """Add the events in `text`, a JSON list in UTF-8; False if that is left to `add`."""
