@@ -154,7 +154,8 @@ def settle_ops(
     own = np.where(by >= 0, op[by], -1)
     other = np.flatnonzero((given != own) | foreign)
     work, by, given, own = work[other], by[other], given[other], own[other]
-    keep = (given >= 0) & ((own < 0) | contains(given, by)) & (not foreign)
+    before = (own < 0) & ((by < 0) | (start[given] <= start[by]))
+    keep = (given >= 0) & (before | contains(given, by)) & (not foreign)
     _set_ops(work[~keep], own[~keep], external, op)
     return int(np.count_nonzero(wrong)), bool(foreign)
 
