@@ -16,10 +16,12 @@ from tracetui.analysis.calls.flow import device_events
 from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.idle.stream_waits import waits_of
 from tracetui.analysis.steps.scope import launch_times
+from tracetui.formats.store import Tables
+from tracetui.formats.transfers import full_name
 from tracetui.trace import Trace
 from tracetui.trace.callers import _within
 from tracetui.trace.model import GRAPH_DEPENDENCY, NO_ID, Kind
-from tracetui.trace.transfers import full_name
+from tracetui.trace.transfers import name_transfers
 
 HANDLE = 185_317_056
 """The number of a thread that is none of its own."""
@@ -342,3 +344,22 @@ def test_annotations_on_the_gpu_find_theirs_by_their_work(tmp_path: Path) -> Non
         ("x", 99_999): NO_ID, ("other", 99_000): 7,
     }  # fmt: skip
     assert launch_times(trace, shadows[trace.external_id[shadows] == 102]).tolist() == [200_000]
+
+
+def test_a_format_may_leave_the_names_to_their_arguments() -> None:
+    """Then the events are read again, in the order of the file, until some that say nothing."""
+    read: list[int] = []
+
+    class Reader:
+        def read(self, sources: list[int]) -> list[dict[str, Any]]:
+            read.extend(sources)
+            return [{"args": {"memory kind": source}} for source in sources]
+
+    tables = Tables()
+    bare, other = tables.names["Memset"], tables.names["Memcpy"]
+    kind = np.array([Kind.MEMSET, Kind.KERNEL, Kind.MEMSET, Kind.MEMCPY], np.int8)
+    name = np.array([bare, bare, bare, other], np.int32)
+    name_transfers(kind, name, np.array([3, 1, 2, 9]), tables, Reader())  # type: ignore[arg-type]
+    names = list(tables.names)
+    assert [names[i] for i in name] == ["Memset (Device)", "Memset", "Memset (Pinned)", "Memcpy"]
+    assert read == [9, 2, 3]

@@ -68,7 +68,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         heads, plan = settled, plan_lanes(settled, used, labels)
         lane = looked_up(plan.lane_of_head, head)
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
-    name_transfers(kind, columns["name"], columns["source"], tables.names, contents.reader)
+    name_transfers(kind, columns["name"], columns["source"], tables, contents.reader)
     implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)

@@ -612,6 +612,11 @@ static int is_event(const Event *e) {
     return e->ph.from && (e->start != NO_TIME || e->pid.from || e->name.from);
 }
 
+/* Whether it is one of Cuspy's copies or memsets, which says in args what it copies or sets. */
+static int is_transfer(Token name) {
+    return name.to - name.from == 8 && (is_text(name, "Memcpy") || is_text(name, "Memset"));
+}
+
 /* What an event becomes: see intake.py. */
 static uint8_t class_of(const Event *e) {
     if (!e->ph.from || e->ph.to - e->ph.from != 3) return COUNTED;
@@ -718,7 +723,7 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
             out->strings += e.id.from != NULL;
             out->encloses[at] = e.encloses || e.ph.from[1] != 'f';
         }
-        if (class == WHOLE || (kept == SLICE && e.duration == NO_TIME)) {
+        if (class == WHOLE || (kept == SLICE && (e.duration == NO_TIME || is_transfer(e.name)))) {
             int64_t row[] = {source, head, name, e.start, first - text, p - text, slice};
             memcpy(out->whole + 7 * out->wholes++, row, sizeof row);
         }
