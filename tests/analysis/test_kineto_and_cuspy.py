@@ -18,6 +18,7 @@ from tracetui.analysis.calls.chain import launch_chain
 from tracetui.analysis.calls.flow import work_within
 from tracetui.analysis.idle.parts import CAUSES
 from tracetui.analysis.results import Results
+from tracetui.compare.compare import compare
 from tracetui.rules import find_findings
 from tracetui.trace import DEVICE_WORK, Kind
 
@@ -201,3 +202,13 @@ def test_waits_are_no_work() -> None:
     assert marks.any()
     assert not np.isin(trace.kind[marks], DEVICE_WORK).any()
     assert (trace.op[marks] < 0).all()
+
+
+@alike("training", "training_all", "graph", "decoder_train", "ddp_late_rank1_1")
+def test_a_comparison_finds_one_program(pair: tuple[Results, Results]) -> None:
+    """What it explains is how fast the machine was, not who recorded."""
+    found = compare(*pair)
+    assert found.same_program
+    assert {one.kind for one in found.explanations} <= {"machine", "host", "slower", "faster"}
+    for metric in ("launches", "kernels"):
+        assert found.metrics[metric].change == 0, metric
