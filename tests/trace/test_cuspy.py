@@ -18,6 +18,7 @@ from tracetui.analysis.idle.stream_waits import waits_of
 from tracetui.analysis.steps.scope import launch_times
 from tracetui.formats.store import Tables
 from tracetui.formats.transfers import full_name
+from tracetui.timeline.series import counters
 from tracetui.trace import Trace
 from tracetui.trace.callers import _within
 from tracetui.trace.model import GRAPH_DEPENDENCY, NO_ID, Kind
@@ -41,6 +42,11 @@ def backward(tid: int, handle: int, first: int = 100, count: int = 5) -> list[Ev
     calls = [launch(first + 20 * n + 3, tid * 100 + n) for n in range(count)]
     work = [kernel(first + 20 * n + 10, 2, tid * 100 + n) for n in range(count)]
     return [*on(tid, *ops), *on(handle, *calls), *work]
+
+
+def kernels(device: int) -> list[Event]:
+    label = {"ph": "M", "name": "process_labels", "pid": device, "tid": 0, "ts": 0}
+    return [label | {"args": {"labels": f"GPU {device}"}}, kernel(5, 2, device, pid=device)]
 
 
 def at(trace: Trace) -> dict[str, int]:
@@ -363,3 +369,15 @@ def test_a_format_may_leave_the_names_to_their_arguments() -> None:
     names = list(tables.names)
     assert [names[i] for i in name] == ["Memset (Device)", "Memset", "Memset (Pinned)", "Memcpy"]
     assert read == [9, 2, 3]
+
+
+def test_counters_belong_to_their_gpu(tmp_path: Path) -> None:
+    def sample(gpu: int, value: float) -> Event:
+        pid, at = f"GPU {gpu} Counters", 10.0 + gpu
+        return {"ph": "C", "name": "Power (W)", "pid": pid, "ts": at, "args": {"": value}}
+
+    one = trace_of(tmp_path, *kernels(1), sample(1, 130.5))
+    assert [(x.name, x.device, x.value.tolist()) for x in counters(one)] == [("Power (W)", 1, [130.5])]
+    two = trace_of(tmp_path, *kernels(0), *kernels(1), sample(0, 90), sample(1, 130))
+    found = [(x.name, x.device, x.value.tolist()) for x in counters(two)]
+    assert found == [("GPU 0 Power (W)", 0, [90]), ("GPU 1 Power (W)", 1, [130])]

@@ -103,10 +103,13 @@ def counters(trace: Trace) -> list[Series]:
     """The trace's own counters, in the file's order."""
     table = trace.counters
     bounds = np.searchsorted(table.series, np.arange(len(table.series_names) + 1))
-    return [
-        series(name, table.start[a:b], table.value[a:b])
-        for name, a, b in zip(table.series_names, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    ]
+    devices = [trace.processes[p].device if p >= 0 else -1 for p in table.series_process]
+    several = len(set(devices)) > 1
+    found = []
+    for name, device, a, b in zip(table.series_names, devices, bounds, bounds[1:], strict=False):
+        shown = f"{trace.device_called(device)} {name}" if several and device >= 0 else name
+        found.append(series(shown, table.start[a:b], table.value[a:b], device=device))
+    return found
 
 
 def memory(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> list[Series]:

@@ -282,7 +282,8 @@ def _counters(store: Store, plan: Plan, zero: int) -> Counters:
     series, start, value = (store.counters.take(name) for name in ("series", "start", "value"))
     series = rank[series] if len(series) else series
     order = np.lexsort((start, series))
-    process = {p.pid: i for i, p in reversed(list(enumerate(plan.processes)))}
+    process = {f"GPU {p.device} Counters": i for i, p in enumerate(plan.processes)}  # as Cuspy writes it
+    process |= {p.pid: i for i, p in reversed(list(enumerate(plan.processes)))}
     return Counters(
         start[order] - zero,
         series[order],
