@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 from tests.formats.alike import WAYS, made
 from tests.kineto import Event, cpu, kernel, launch, trace_of
+from tests.recorded import ROOT, load
 
 from tracetui.analysis.calls.averages import averages
 from tracetui.analysis.calls.flow import device_events
@@ -381,3 +384,47 @@ def test_counters_belong_to_their_gpu(tmp_path: Path) -> None:
     two = trace_of(tmp_path, *kernels(0), *kernels(1), sample(0, 90), sample(1, 130))
     found = [(x.name, x.device, x.value.tolist()) for x in counters(two)]
     assert found == [("GPU 0 Power (W)", 0, [90]), ("GPU 1 Power (W)", 1, [130])]
+
+
+RECORDED = [
+    *("sample_traces/train_ddp", "sample_traces/train_memory", "tests/data/pairs/train_item"),
+    *(
+        f"tests/data/two_gpus/{name}"
+        for name in ("data_parallel_training", "pipeline_training", "two_threads")
+    ),
+    "tests/data/ranks/ddp_batch_straggler/rank1",
+]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recording_of_kineto_with_cuspys_numbers_is_read_as_before(tmp_path: Path, name: str) -> None:
+    """Without the ids of ops on calls and work, and with each thread's calls but the main one's on a lane
+    without a name: those of autograd's threads go back, the watchdog's stay where they are."""
+    path = ROOT / f"{name}.json.gz"
+    trace, content = load(path), json.loads(gzip.decompress(path.read_bytes()))
+    ops = {(e["pid"], e["tid"]) for e in content["traceEvents"] if e.get("cat") == "cpu_op"}
+    handles: dict[Any, int] = {}
+    for e in content["traceEvents"]:
+        thread, args = (e.get("pid"), e.get("tid")), e.get("args", {})
+        if e.get("cat") in ("cuda_runtime", "cuda_driver", "kernel", "gpu_memcpy", "gpu_memset"):
+            args.pop("External id", None)
+            if e["cat"].startswith("cuda") and thread[0] != thread[1]:
+                e["tid"] = handles.setdefault(thread, 1_500_000_000 + len(handles))
+        elif e.get("name") == "thread_name" and thread not in ops and thread[0]:
+            args["name"] = f"thread {thread[1]}"
+    assert handles
+    (tmp_path / "t.json").write_text(json.dumps(content))
+    assert linked(load(tmp_path / "t.json")) == linked(trace)
+
+
+def linked(trace: Trace) -> list[tuple[object, ...]]:
+    """What each call and each piece of device work belongs to."""
+    kinds = (Kind.RUNTIME, Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
+    threads = {int(lane) for lane in set(trace.lane[trace.kind == Kind.CPU_OP].tolist())}
+    found = []
+    for i in np.flatnonzero(np.isin(trace.kind, kinds)).tolist():
+        op, parent, lane = int(trace.op[i]), int(trace.parent[i]), int(trace.lane[i])
+        about = [(trace.name_of(j), int(trace.start[j])) if j >= 0 else () for j in (op, parent)]
+        where = trace.lanes[lane].tid if lane in threads else ""
+        found.append((int(trace.correlation[i]), int(trace.start[i]), where, *about))
+    return sorted(found, key=repr)
