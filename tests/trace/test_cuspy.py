@@ -335,22 +335,23 @@ def test_annotations_on_the_gpu_find_theirs_by_their_work(tmp_path: Path) -> Non
         return op(name, start, duration, number) | {"cat": "user_annotation"}
 
     def shadow(name: str, start: float, duration: float, number: int, stream: int = 7) -> Event:
-        args = {"External id": number}
+        args = {"External id": number} if number else {}
         return kernel(start, duration, 0, stream, name, cat="gpu_user_annotation", args=args)
 
     trace = trace_of(
         tmp_path,
-        note("forward", 0, 50, 101), note("forward", 200, 50, 102),
+        note("forward", 0, 50, 101), note("forward", 200, 50, 102), note("without", 0, 20, 103),
         note("other", 0, 300, 7), note("x", 1, 2, 8),
         call(10, 1), work(100, 1), call(210, 2), work(250, 2), work(280, 77),
         shadow("forward", 99.999, 3.002, 7), shadow("forward", 249.999, 3.002, 8),
         shadow("forward", 279.999, 3.002, 9), shadow("x", 99.999, 3.002, 12), shadow("other", 99, 200, 7, 9),
+        shadow("without", 99.999, 3.002, 0),
     )  # fmt: skip
     shadows = np.flatnonzero(trace.kind == Kind.GPU_ANNOTATION)
     found = {(trace.name_of(int(i)), int(trace.start[i])): int(trace.external_id[i]) for i in shadows}
     assert found == {
         ("forward", 99_999): 101, ("forward", 249_999): 102, ("forward", 279_999): NO_ID,
-        ("x", 99_999): NO_ID, ("other", 99_000): 7,
+        ("x", 99_999): NO_ID, ("other", 99_000): 7, ("without", 99_999): 103,
     }  # fmt: skip
     assert launch_times(trace, shadows[trace.external_id[shadows] == 102]).tolist() == [200_000]
 

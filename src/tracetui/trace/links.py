@@ -195,13 +195,13 @@ def settle_annotations(
     stream_of: I32,
     firsts: Sequence[int],
 ) -> None:
-    """Give GPU annotations the ids of their annotations where they have others, as Cuspy's do: the one of its
-    name during which the first work in it was launched. NO_ID if there is none. Changes `external` in place.
+    """Give GPU annotations the ids of their annotations where they have others, as Cuspy's do, or none: the
+    one of its name during which the first work in it was launched. NO_ID if there is none. Changes `external`
+    in place.
 
     `stream_of`: see `stream_lanes`; `firsts`: the first slice of each lane, and the number of slices.
     """
     shadows = _indices(_kinds(kind, Kind.GPU_ANNOTATION))
-    shadows = shadows[external[shadows] != NO_ID]
     if not len(shadows):
         return
     annotations = _indices(_kinds(kind, Kind.ANNOTATION) & (external != NO_ID))
@@ -222,15 +222,16 @@ def settle_annotations(
         begun = work[first[there]]
         during = start[begun] < start[mine[there]] + duration[mine[there]]
         moment[some[there[during]]] = start[launch[begun[during]]]
-    by_name = np.lexsort((start[annotations], name[annotations]))
-    annotations = annotations[by_name]
     external[shadows] = NO_ID
-    low = np.searchsorted(name[annotations], name[shadows])
-    high = np.searchsorted(name[annotations], name[shadows], side="right")
-    for at, first, last in zip(range(len(shadows)), low.tolist(), high.tolist(), strict=True):
-        here = first + int(np.searchsorted(start[annotations[first:last]], moment[at], side="right")) - 1
-        if here >= first and start[(i := annotations[here])] + duration[i] >= moment[at]:
-            external[shadows[at]] = external[i]
+    # By name and time, annotations before shadows: the last annotation before each shadow is its own.
+    both = np.concatenate([annotations, shadows])
+    time = np.concatenate([start[annotations], moment])
+    order = np.lexsort((np.arange(len(both)), time, name[both]))
+    of_shadow = order >= len(annotations)
+    last = np.maximum.accumulate(np.where(of_shadow, -1, np.arange(len(order))))[of_shadow]
+    found, shadow, then = both[order[last]], both[order[of_shadow]], time[order[of_shadow]]
+    during = (last >= 0) & (name[found] == name[shadow]) & (start[found] + duration[found] >= then)
+    external[shadow[during]] = external[found[during]]
 
 
 def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | None = None) -> I32:
