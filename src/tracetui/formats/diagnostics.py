@@ -64,6 +64,12 @@ KINDS: dict[str, tuple[str, str]] = {
     ),
     "stray": ("odd", "an event far away in time from all others: left out of the averages"),
     "before_launch": ("odd", "a GPU event that starts before its launch"),
+    "foreign_ids": ("odd", "a call whose id is not that of an op: it belongs to the op around it, if any"),
+    "other_op": ("odd", "a call with the id of an op that it is not in: it belongs to the op around it"),
+    "whose_calls": (
+        "odd",
+        "a call on a lane without a name that more than one thread may have made: it stays there",
+    ),
 }
 """Every kind of notice. "repaired" lost nothing, "lost" did, "odd" is kept unchanged."""
 
