@@ -1,0 +1,56 @@
+"""Tells a trace of packets from other bytes."""
+
+from __future__ import annotations
+
+from tracetui.formats.foreign import is_xplane
+from tracetui.formats.pftrace.wire import Malformed, fields, varint
+
+_ENOUGH = 3
+"""Packets that make sure."""
+_LEAST = 1 << 12
+"""Bytes of a packet that is not whole that make sure."""
+_KNOWN = {(n, 0) for n in (3, 8, 10, 13, 58, 79, 87)} | {
+    (n, 2) for n in (1, 2, 6, 7, 9, 11, 12, 33, 35, 36, 43, 44, 45, 50, 51, 52, 53, 59, 60, 69, 89, 133)
+}
+"""Fields that packets have, and their wire types: one of them is in nearly every packet."""
+
+
+def sniff(head: bytes, name: str) -> bool:
+    """Whether the text is a series of packets, none of them of another format that looks alike."""
+    return packets_at(head, 0) and not is_xplane(head, name)
+
+
+def packets_at(data: bytes, at: int) -> bool:
+    """Whether packets follow each other from `at` on, to the end of `data` or as many as make sure. The last
+    one may be cut off."""
+    for number in range(_ENOUGH):
+        if at >= len(data):
+            return number > 0
+        if data[at] != 0x0A:
+            return False
+        try:
+            length, begin = varint(data, at + 1, len(data))
+        except Malformed:
+            return number > 0 and len(data) - at < 11
+        if begin + length > len(data):
+            return number > 0 or _begins(data, begin)
+        if not _is_packet(data, begin, begin + length):
+            return False
+        at = begin + length
+    return True
+
+
+def _is_packet(data: bytes, begin: int, end: int) -> bool:
+    try:
+        return not _KNOWN.isdisjoint({(number, kind) for number, kind, _ in fields(data, begin, end)})
+    except Malformed:
+        return False
+
+
+def _begins(data: bytes, begin: int) -> bool:
+    """Whether the first packet, which is larger than `data`, begins as packets do."""
+    try:
+        key, _ = varint(data, begin, len(data))
+    except Malformed:
+        return False
+    return len(data) - begin >= _LEAST and (key >> 3, key & 7) in _KNOWN
