@@ -100,10 +100,10 @@ class _Counters(Struct):
 
 
 class Decoder:
-    """Decodes packets one after the other; what they refer to is numbered in `known`."""
+    """Decodes packets one after the other."""
 
     def __init__(self) -> None:
-        self.known = Numbers()
+        self._known = Numbers()
         self._sequences: dict[int, _Sequence] = {}
         self._clocks: dict[int, _Clock] = {}
         self._annotations: dict[tuple[int, int], bytes] = {}
@@ -154,12 +154,22 @@ class Decoder:
         }
         return Decoded(at, state, columns, self._specials, self._times)
 
+    def numbered(self) -> int:
+        """How many things have a number."""
+        known = self._known
+        tables = (known.refs, known.tracks, known.heads, known.series, known.clocks, known.epochs)
+        return len(known.strings) + sum(map(len, tables))
+
+    def known(self) -> Numbers:
+        """What the events refer to."""
+        return self._known
+
     def _note(self, kind: str, at: int, count: int = 1) -> None:
-        entry = self.known.found.setdefault(kind, [0, self._offset + at])
+        entry = self._known.found.setdefault(kind, [0, self._offset + at])
         entry[0] += count
 
     def _skip(self, number: int, at: int) -> None:
-        entry = self.known.skipped.setdefault(number, [0, self._offset + at])
+        entry = self._known.skipped.setdefault(number, [0, self._offset + at])
         entry[0] += 1
 
     # -- packets
@@ -195,7 +205,7 @@ class Decoder:
                 skipped.append(number)
         known = self._sequences.get(sequence)
         fresh = known is None or flags != 0
-        epoch = len(self.known.epochs) if known is None or flags else known.epoch
+        epoch = len(self._known.epochs) if known is None or flags else known.epoch
         if s.INTERNED in parts:
             self._names(epoch, *parts[s.INTERNED])
         event = self._event(epoch, *parts[s.TRACK_EVENT]) if s.TRACK_EVENT in parts else None
@@ -204,15 +214,19 @@ class Decoder:
         defaults = self._defaults(*parts[s.DEFAULTS]) if s.DEFAULTS in parts else None
         clocks = self._snapshot(*parts[s.CLOCKS]) if s.CLOCKS in parts else None
         # The packet is sound: from here on it is taken.
-        for number in skipped:
+        for number in skipped[: s.MOST_SKIPPED]:
             self._skip(min(number, s.OTHER_FIELD), at)
+        for _ in skipped[s.MOST_SKIPPED :]:
+            self._skip(s.OTHER_FIELD, at)
         if known is not None and dropped:
             self._note("dropped", at)
         if known is None or fresh:
-            known = self._sequences[sequence] = _Sequence(self.known.epochs[key(sequence, self._offset + at)])
+            known = self._sequences[sequence] = _Sequence(
+                self._known.epochs[key(sequence, self._offset + at)]
+            )
         if defaults is not None:
             known.track, known.clock = defaults
-        for found in clocks or ():
+        for found in (clocks or ())[: s.MOST_NUMBERS]:
             self._set_clock(sequence, *found)
         if clocks is not None:
             self._snapshots += 1
@@ -222,12 +236,14 @@ class Decoder:
                     continue
                 if number == s.GPU_STAGE and not (stage and stage.described):
                     continue
-                self._specials.append(Special(number, known.epoch, self._offset + first, self._offset + last))
+                self._specials.append(
+                    Special(number, known.epoch, sequence, self._offset + first, self._offset + last)
+                )
         if clock is None:
             clock = s.BOOTTIME if known.clock is None else known.clock
         which = -1
         if time is not None:
-            which = self.known.clocks[self._clock_key(clock, sequence)]
+            which = self._known.clocks[self._clock_key(clock, sequence)]
             time = self._time(which, time)
         if event is not None:
             self._add_event(at, event, sequence, known, which, time)
@@ -272,9 +288,11 @@ class Decoder:
         return found
 
     def _set_clock(self, sequence: int, clock: int, time: int, incremental: bool, multiplier: int) -> None:
-        which = self.known.clocks[self._clock_key(clock, sequence)]
-        if incremental or multiplier != 1 or which in self._clocks:
+        which = self._known.clocks[self._clock_key(clock, sequence)]
+        if clock in s.OF_A_SEQUENCE:
             self._clocks[which] = _Clock(multiplier, time if incremental else None)
+        else:
+            multiplier = 1
         self._times.append((self._snapshots, which, min(time * multiplier, TIME_LIMIT)))
 
     def _defaults(self, begin: int, end: int) -> tuple[int | None, int | None]:
@@ -305,11 +323,11 @@ class Decoder:
                 self._annotations[epoch, iid] = name
 
     def _string(self, span: tuple[int, int]) -> int:
-        refs, strings = self.known.refs, self.known.strings
+        refs, strings = self._known.refs, self._known.strings
         return refs[key(s.NAMED, strings[self._data[span[0] : span[1]]])]
 
     def _interned(self, epoch: int, number: int, iid: int) -> int:
-        return self.known.refs[key(s.INTERNED_NAME, epoch, number, signed(iid))]
+        return self._known.refs[key(s.INTERNED_NAME, epoch, number, signed(iid))]
 
     # -- track events
 
@@ -389,7 +407,7 @@ class Decoder:
         if time is None:
             self._note("no_time", at)
             return
-        numbers_ = self.known
+        numbers_ = self._known
         uuid = event.track if event.track is not None else known.track
         if uuid is None:
             track = numbers_.tracks[key(s.DEFAULT, sequence)]
@@ -434,11 +452,11 @@ class Decoder:
         self._add_flows(event, track, clock, time, place)
 
     def _both(self, one: int, other: int) -> int:
-        return other if one == s.NO_REF else self.known.refs[key(s.BOTH, one, other)]
+        return other if one == s.NO_REF else self._known.refs[key(s.BOTH, one, other)]
 
     def _add_flows(self, event: _Event, track: int, clock: int, time: int, place: int) -> None:
         for flow, last in event.flows[: s.MOST_NUMBERS]:
-            head = self.known.heads[key(ord("f" if last else "t"), s.NO_REF, track, clock)]
+            head = self._known.heads[key(ord("f" if last else "t"), s.NO_REF, track, clock)]
             self._rows["points"].append((head, s.NO_REF, time, NO_TIME, NO_ID, NO_ID, place, flow, True))
 
     # -- the GPU
@@ -492,7 +510,7 @@ class Decoder:
         if time is None:
             self._note("no_time", at)
             return
-        numbers_ = self.known
+        numbers_ = self._known
         if stage.kind is not None:
             of_stage = known.epoch, stage.kind, 1
         else:
@@ -555,5 +573,5 @@ class Decoder:
             return
         of = (0, 0) if counters.descriptor is None else (known.epoch, counters.descriptor)
         for counter, sample in counters.samples[: s.MOST_NUMBERS]:
-            series = self.known.series[key(s.OF_GPU, *of, counters.gpu, counter, clock)]
+            series = self._known.series[key(s.OF_GPU, *of, counters.gpu, counter, clock)]
             self._rows["counters"].append((series, time, sample))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.pftrace import schema as s
 from tracetui.formats.pftrace.clocks import Clocks, clocks_of
+from tracetui.formats.pftrace.decoder import decoder
 from tracetui.formats.pftrace.event_reader import ELSEWHERE, FARTHEST, SHORT_BITS, About, FileReader, More
-from tracetui.formats.pftrace.packets import Decoder
 from tracetui.formats.pftrace.pairing import pair
 from tracetui.formats.pftrace.resolve import Described, Resolver, describe
-from tracetui.formats.pftrace.schema import Key
+from tracetui.formats.pftrace.schema import Key, Numbers
 from tracetui.formats.pftrace.sniff import packets_at
 from tracetui.formats.pftrace.wire import varint
 from tracetui.formats.source import Source
@@ -87,7 +87,8 @@ class Intake:
 
     def __init__(self, source: Source) -> None:
         self.store = Store()
-        self.decoder = Decoder()
+        self.decoder = decoder()
+        self.known = Numbers()
         self.described = Described()
         self._columns = {name: Columns(kinds) for name, kinds in s.COLUMNS.items()}
         self._snapshots: list[tuple[int, int, int]] = []
@@ -97,16 +98,7 @@ class Intake:
     @property
     def memory(self) -> int:
         """About how many bytes the trace of what was read will take at most while it is built."""
-        known = self.decoder.known
-        tables: list[Sized] = [
-            known.strings,
-            known.refs,
-            known.tracks,
-            known.heads,
-            known.series,
-            known.epochs,
-        ]
-        return 112 * sum(map(len, self._columns.values())) + 256 * sum(map(len, tables))
+        return 112 * sum(map(len, self._columns.values())) + 256 * self.decoder.numbered()
 
     # -- decoding
 
@@ -141,8 +133,8 @@ class Intake:
             decoded = self.decoder.decode(text[at:], offset + at)
             for special in decoded.specials:
                 data = bytes(text[special.begin - offset : special.end - offset])
-                moved = s.Special(special.number, special.epoch, 0, len(data))
-                describe(self.described, self.decoder.known, data, moved)
+                moved = s.Special(special.number, special.epoch, special.sequence, 0, len(data))
+                describe(self.described, data, moved)
             self._snapshots += decoded.snapshots
             at += decoded.consumed
             # How many rows there will be: a guess from little text could be far too large.
@@ -195,7 +187,8 @@ class Intake:
 
     def contents(self, source: Source, size: int, part: bool = False) -> Contents:
         """The columns of all formats."""
-        store, known = self.store, self.decoder.known
+        self.known = self.decoder.known()
+        store, known = self.store, self.known
         columns = {name: {c: cols.take(c) for c in cols.kinds} for name, cols in self._columns.items()}
         resolver = Resolver(self.described)
         self._diagnose()
@@ -230,7 +223,7 @@ class Intake:
         return Contents(store, reader, size, real, devices, distributed, {})
 
     def _diagnose(self) -> None:
-        diagnostics, known = self.store.diagnostics, self.decoder.known
+        diagnostics, known = self.store.diagnostics, self.known
         for kind, (count, offset) in known.found.items():
             diagnostics.note(kind, offset, count)
         diagnostics.note("broken_event", count=self.described.broken)
@@ -242,13 +235,13 @@ class Intake:
 
     def _skipped(self) -> str:
         """What was not read, the most frequent first."""
-        skipped = sorted(self.decoder.known.skipped.items(), key=lambda one: -one[1][0])
+        skipped = sorted(self.known.skipped.items(), key=lambda one: -one[1][0])
         names = {s.OTHER_EVENT: "track events of other types", s.OTHER_FIELD: "unknown fields"} | s.PACKETS
         said = [f"{count:,} {names.get(n, f'field {n}')}" for n, (count, _) in skipped[:_MOST_NAMED]]
         return ", ".join(said) + (", ..." if len(skipped) > _MOST_NAMED else "")
 
     def _unread(self) -> str:
-        return f" (not read: {self._skipped()})" if self.decoder.known.skipped else ""
+        return f" (not read: {self._skipped()})" if self.known.skipped else ""
 
     def _to_one_clock(
         self, columns: dict[str, dict[str, Array]], keys: list[Key], clocks: Clocks
@@ -256,7 +249,7 @@ class Intake:
         """Bring all times to one clock: (which one, what was subtracted, what to add for clock time)."""
         of_head = np.array([one[3] for one in keys], dtype=np.int32)
         of_series = np.array(
-            [one[5] if one[0] == s.OF_GPU else one[2] for one in self.decoder.known.series], np.int32
+            [one[5] if one[0] == s.OF_GPU else one[2] for one in self.known.series], np.int32
         )
         used = sorted({*of_head.tolist(), *of_series.tolist()})
         main = clocks.main(used)
@@ -298,7 +291,7 @@ class Intake:
             start = np.concatenate((slices["start"][begins], ends["start"]))
             where = np.concatenate((place[begins], ends["source"]))
             is_end = np.repeat([False, True], [len(begins), len(ends["head"])])
-            partner, unopened = pair(track, start, where, is_end, len(self.decoder.known.tracks))
+            partner, unopened = pair(track, start, where, is_end, len(self.known.tracks))
             mine = partner[: len(begins)]
             paired = np.flatnonzero(mine >= 0)
             at = mine[paired]
@@ -341,7 +334,7 @@ class Intake:
         at = np.minimum(np.searchsorted(events, waits["event"]), len(events) - 1)
         there = np.flatnonzero(events[at] == waits["event"])
         rows = {"s": stages["row"][first[at[there]]], "f": waits["row"][there]}
-        heads = self.decoder.known.heads
+        heads = self.known.heads
         for phase, row in rows.items():
             mine = slices["head"][row]
             head = np.zeros(len(row), dtype=np.int32)
@@ -371,8 +364,8 @@ class Intake:
         if not len(rows["series"]):
             return
         series, value = rows["series"], rows["value"]
-        number = np.zeros(len(self.decoder.known.series), dtype=np.int32)
-        for which, key in enumerate(self.decoder.known.series):
+        number = np.zeros(len(self.known.series), dtype=np.int32)
+        for which, key in enumerate(self.known.series):
             name, multiplier, incremental = resolver.counter(key, tracks)
             number[which] = store.series.setdefault(name, len(store.series))
             if multiplier != 1 or incremental:

@@ -93,7 +93,7 @@ def _int32(value: Value | None) -> int:
     return ((_number(value) & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
 
 
-def describe(found: Described, known: Numbers, data: bytes, special: Special) -> None:
+def describe(found: Described, data: bytes, special: Special) -> None:
     """Add what a special field of a packet describes; `data` has its bytes between `begin` and `end`."""
     span = special.begin, special.end
     try:
@@ -112,8 +112,7 @@ def describe(found: Described, known: Numbers, data: bytes, special: Special) ->
         elif special.number == s.PROCESS_TREE:
             _process_tree(found, data, span)
         elif special.number in (s.THREAD, s.PROCESS):
-            sequence = list(known.epochs)[special.epoch][0]
-            of = found.sequences.setdefault(sequence, Track())
+            of = found.sequences.setdefault(special.sequence, Track())
             (_thread if special.number == s.THREAD else _process)(found, of, data, span)
         elif special.number == s.GPU_COUNTERS:
             about = flat(data, span)

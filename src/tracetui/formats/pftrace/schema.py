@@ -20,7 +20,9 @@ Key = tuple[int, int, int, int, int, int]
 LONGEST = 1 << 26
 """Bytes of a packet at most."""
 MOST_NUMBERS = 256
-"""How many flows or waits of one event are read."""
+"""How many flows, waits or samples of one event are read."""
+MOST_SKIPPED = 64
+"""How many fields of a packet that are not read are told apart."""
 
 # -- fields of TracePacket
 PROCESS_TREE, CLOCKS, TIME, SEQUENCE, TRACK_EVENT, INTERNED, FLAGS = 2, 6, 8, 10, 11, 12, 13
@@ -86,6 +88,7 @@ class Special(Struct, frozen=True):
 
     number: int
     epoch: int
+    sequence: int
     begin: int
     end: int
 
