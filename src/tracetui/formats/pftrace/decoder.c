@@ -49,9 +49,9 @@ typedef struct {
     int64_t room;
     int32_t *head, *name;
     int64_t *start, *duration, *correlation, *external, *source;
-    int32_t *end_head;
-    int64_t *end_start, *end_source;
-    uint8_t *end_filled;
+    int32_t *end_head, *end_row;
+    int64_t *end_start;
+    int64_t *filled_end, *filled_place;
     int32_t *point_head, *point_name;
     int64_t *point_start, *point_duration, *point_correlation, *point_external, *point_source, *point_flow;
     uint8_t *point_encloses;
@@ -61,7 +61,7 @@ typedef struct {
     int64_t *stage_event, *stage_row, *wait_event, *wait_row;
     int64_t *specials;  /* number, epoch, sequence, begin, end; five each */
     int64_t *snapshots; /* number, clock, time; three each */
-    int64_t slices, ends, points, counters, stages, waits, specials_found, snapshots_found, state;
+    int64_t slices, ends, filled, points, counters, stages, waits, specials_found, snapshots_found, state;
 } Batch;
 
 /* -- tables: open addressing, with a seed against prepared collisions */
@@ -84,7 +84,16 @@ typedef struct {
     uint32_t clock;
 } Sequence;
 
+/* What was looked up last: the same is looked up again and again. */
 typedef struct {
+    int64_t key[KEY];
+    int64_t number;
+} Recent;
+
+#define RECENT 1024
+
+typedef struct {
+    Recent recent[TABLES][RECENT];
     Table tables[TABLES], sequence_ids, annotations;
     uint8_t *bytes; /* of strings */
     uint64_t used, size;
@@ -92,9 +101,10 @@ typedef struct {
     uint64_t clock_room;
     Sequence *sequences;
     uint64_t sequence_room;
+    int64_t last_sequence, last_id; /* the sequence of the packet before, -1 for none */
     uint8_t *kinds; /* of annotations */
     uint64_t kind_room;
-    int64_t snapshots, slices;
+    int64_t snapshots, slices, ends;
     uint64_t seed;
     int failed; /* no memory */
     int64_t skipped[OTHER_EVENT + 1], skipped_first[OTHER_EVENT + 1];
@@ -189,7 +199,14 @@ static int64_t number_of(Decoder *d, Table *t, const int64_t *key, int *fresh) {
 static int64_t key_of(Decoder *d, int table, int64_t a, int64_t b, int64_t c, int64_t e, int64_t f, int64_t g) {
     int64_t key[KEY] = {a, b, c, e, f, g};
     int fresh;
-    return number_of(d, &d->tables[table], key, &fresh);
+    Recent *r = &d->recent[table][((uint64_t)b + 5 * (uint64_t)c + 7 * (uint64_t)e + 11 * (uint64_t)f) % RECENT];
+    if (r->number >= 0 && r->key[0] == a && r->key[1] == b && r->key[2] == c && r->key[3] == e && r->key[4] == f &&
+        r->key[5] == g)
+        return r->number;
+    int64_t number = number_of(d, &d->tables[table], key, &fresh);
+    memcpy(r->key, key, sizeof key);
+    r->number = d->failed ? -1 : number;
+    return number;
 }
 
 static int64_t string_of(Decoder *d, const uint8_t *p, uint64_t n) {
@@ -225,7 +242,9 @@ typedef struct {
     Span span;      /* kind 2 */
 } Field;
 
-static int varint(Span *s, uint64_t *value) {
+#define NO_FIELD {0, 0, 0, {NULL, NULL}}
+
+static inline int varint(Span *s, uint64_t *value) {
     const uint8_t *p = s->at;
     if (p < s->end && *p < 0x80) {
         *value = *p;
@@ -252,7 +271,7 @@ static uint64_t fixed(const uint8_t *p, int n) {
 }
 
 /* The next field of a message: 1, 0 at its end, -1 if it is malformed. */
-static int next(Span *s, Field *f) {
+static inline int next(Span *s, Field *f) {
     if (s->at >= s->end) return 0;
     uint64_t key, length;
     if (!varint(s, &key)) return -1;
@@ -283,11 +302,11 @@ static int next(Span *s, Field *f) {
     }
 }
 
-static int is(Span s, const char *text, size_t n) {
+static inline int is(Span s, const char *text, size_t n) {
     return (size_t)(s.end - s.at) == n && !memcmp(s.at, text, n);
 }
 
-static int kind_of(Span name) {
+static inline int kind_of(Span name) {
     switch (name.end - name.at) {
     case 9:
         return is(name, "device id", 9) ? DEVICE : is(name, "stream id", 9) ? STREAM_ID : NOTHING;
@@ -370,7 +389,7 @@ static void flow(Event *e, uint64_t id, int last) {
 }
 
 static int annotation(Decoder *d, Event *e, int64_t epoch, Span s) {
-    Field f;
+    Field f = NO_FIELD;
     int got, kind = NOTHING, has_number = 0;
     int64_t value = 0;
     while ((got = next(&s, &f)) > 0) {
@@ -398,7 +417,7 @@ static int annotation(Decoder *d, Event *e, int64_t epoch, Span s) {
 }
 
 static int legacy(Event *e, Span s) {
-    Field f;
+    Field f = NO_FIELD;
     int got;
     while ((got = next(&s, &f)) > 0) {
         if (f.kind != 0) continue;
@@ -416,7 +435,7 @@ static int legacy(Event *e, Span s) {
 }
 
 static int event_of(Decoder *d, Event *e, int64_t epoch, Span s) {
-    Field f;
+    Field f = NO_FIELD;
     int got;
     /* All but the large arrays. */
     e->type = e->name_iid = e->track = 0;
@@ -496,7 +515,7 @@ static int integer(Span s, int64_t *value) {
 
 static int extra(Stage *g, Span s) {
     static const uint8_t none[1];
-    Field f;
+    Field f = NO_FIELD;
     int got;
     int64_t value;
     Span name = {none, none}, said = {none, none};
@@ -520,7 +539,7 @@ static void wait_for(Stage *g, uint64_t id) {
 }
 
 static int stage_of(Stage *g, Span s) {
-    Field f;
+    Field f = NO_FIELD;
     int got;
     memset(g, 0, offsetof(Stage, waits));
     g->wait_count = 0;
@@ -561,7 +580,7 @@ static int stage_of(Stage *g, Span s) {
 }
 
 static int counters_of(Counters *c, Span s) {
-    Field f, g;
+    Field f = NO_FIELD, g = NO_FIELD;
     int got;
     c->has_descriptor = c->described = 0;
     c->gpu = c->descriptor = 0;
@@ -592,7 +611,7 @@ static int counters_of(Counters *c, Span s) {
 }
 
 static int snapshot_of(Snapshot *n, Span s) {
-    Field f, g;
+    Field f = NO_FIELD, g = NO_FIELD;
     int got;
     n->count = 0;
     while ((got = next(&s, &f)) > 0) {
@@ -616,7 +635,7 @@ static int snapshot_of(Snapshot *n, Span s) {
 }
 
 static int defaults_of(Sequence *q, Span s) {
-    Field f, g;
+    Field f = NO_FIELD, g = NO_FIELD;
     int got;
     q->has_track = q->has_clock = 0;
     while ((got = next(&s, &f)) > 0) {
@@ -636,7 +655,7 @@ static int defaults_of(Sequence *q, Span s) {
 /* Remember the names of annotations that matter here. */
 static int names_of(Decoder *d, int64_t epoch, Span s) {
     static const uint8_t none[1];
-    Field f, g;
+    Field f = NO_FIELD, g = NO_FIELD;
     int got;
     while ((got = next(&s, &f)) > 0) {
         if (f.number != 3 || f.kind != 2) continue;
@@ -754,8 +773,12 @@ static void add_event(Decoder *d, Batch *b, const Event *e, uint32_t sequence, c
         int64_t at = b->ends++;
         b->end_head[at] = (int32_t)key_of(d, HEADS, 'E', NO_REF, track, clock, 0, 0);
         b->end_start[at] = time;
-        b->end_source[at] = place;
-        b->end_filled[at] = e->filled;
+        b->end_row[at] = (int32_t)d->slices;
+        if (e->filled) {
+            b->filled_end[b->filled] = d->ends;
+            b->filled_place[b->filled++] = place;
+        }
+        d->ends++;
         add_flows(d, b, e, track, clock, time, place);
         return;
     }
@@ -859,7 +882,7 @@ static const uint32_t SPECIAL[] = {2, 12, 43, 44, 52, 53, 59, 60, 128};
 enum { TREE, INTERNED, PROCESS, THREAD, GPU_COUNTERS, GPU_STAGE, DEFAULTS, TRACK, GPU_INFO };
 
 static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, int64_t offset, int64_t place) {
-    Field f;
+    Field f = NO_FIELD;
     Span spans[SPECIAL_COUNT] = {{NULL, NULL}}, track_event = {NULL, NULL}, clocks = {NULL, NULL};
     uint32_t skipped[MOST_SKIPPED], clock = 0, sequence = 0;
     int64_t skipped_count = 0;
@@ -906,8 +929,13 @@ static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, i
     int64_t id[KEY] = {sequence, 0, 0, 0, 0, 0};
     int fresh;
     uint64_t before = d->sequence_ids.count;
-    int64_t which = number_of(d, &d->sequence_ids, id, &fresh);
-    if (d->failed) return 0;
+    int64_t which = d->last_sequence;
+    if (which < 0 || d->last_id != sequence) {
+        which = number_of(d, &d->sequence_ids, id, &fresh);
+        if (d->failed) return 0;
+        d->last_sequence = which;
+        d->last_id = sequence;
+    }
     Sequence *sequences = grown(d->sequences, &d->sequence_room, (uint64_t)which + 1, sizeof(Sequence));
     if (!sequences) return d->failed = 1, 0;
     d->sequences = sequences;
@@ -969,11 +997,164 @@ static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, i
     return 1;
 }
 
+/* -- pairs: see pairing.py */
+
+typedef struct {
+    const int64_t *start, *end_start;
+    const int32_t *end_row;
+    const uint32_t *begins, *ends; /* of one track */
+    uint64_t begin_count, end_count;
+} Side;
+
+/* Whether begin `i` of a track comes before its end `k` in the file. */
+static int is_first(const Side *t, uint64_t i, uint64_t k) {
+    if (i >= t->begin_count) return 0;
+    return k >= t->end_count || t->begins[i] < (uint32_t)t->end_row[t->ends[k]];
+}
+
+static int is_forward(const Side *t) {
+    if (t->begin_count != t->end_count) return 0;
+    for (uint64_t i = 0; i < t->begin_count; i++)
+        if (t->end_start[t->ends[i]] < t->start[t->begins[i]]) return 0;
+    return 1;
+}
+
+static int is_listed(const Side *t) {
+    if (!t->begin_count || !is_forward(t)) return 0;
+    int back = 0;
+    for (uint64_t i = 0, k = 0; i < t->begin_count;) {
+        uint64_t first = i, begun = k;
+        while (is_first(t, i, k)) i++;
+        uint64_t length = i - first;
+        if (!length) return 0;
+        for (; k < t->end_count && !is_first(t, i, k); k++)
+            if (k > begun && t->end_start[t->ends[k]] < t->end_start[t->ends[k - 1]]) back = 1;
+        if (k - begun != length) return 0;
+    }
+    return back;
+}
+
+#define IS_END 0x80000000u
+
+static int64_t moment(const Side *t, uint32_t item) {
+    return item & IS_END ? t->end_start[t->ends[item & ~IS_END]] : t->start[t->begins[item]];
+}
+
+/* Put items in order of time, those of one time as they are: runs that are in order are merged. */
+static uint32_t *in_order(const Side *t, uint32_t *items, uint32_t *other, uint64_t count) {
+    for (;;) {
+        uint64_t at = 0, runs = 0;
+        while (at < count) {
+            uint64_t a = at, b = at + 1;
+            while (b < count && moment(t, items[b]) >= moment(t, items[b - 1])) b++;
+            uint64_t c = b < count ? b + 1 : b;
+            while (c < count && moment(t, items[c]) >= moment(t, items[c - 1])) c++;
+            if (a == 0 && b == count) return items;
+            for (uint64_t i = a, k = b, to = a; to < c; to++)
+                other[to] = k >= c || (i < b && moment(t, items[i]) <= moment(t, items[k])) ? items[i++] : items[k++];
+            at = c;
+            runs++;
+        }
+        uint32_t *swap = items;
+        items = other;
+        other = swap;
+        if (runs <= 1) return items;
+    }
+}
+
+/* Give begins (of the duration NO_TIME) their durations; `end_row` becomes the slice of each end, -1 for none. How
+   many ends have none; -1 if there is no memory. */
+EXPORT int64_t decoder_pair(int64_t slices, const int32_t *head, const int64_t *start, int64_t *duration, int64_t ends,
+                            const int32_t *end_head, const int64_t *end_start, int32_t *end_row,
+                            const int32_t *track_of, int64_t tracks) {
+    uint64_t places = (uint64_t)tracks + 1;
+    uint64_t *begin_at = calloc(places, 8), *end_at = calloc(places, 8);
+    uint32_t *begins = malloc(((uint64_t)slices + 1) * 4), *ended = malloc(((uint64_t)ends + 1) * 4);
+    uint32_t *items = NULL, *other = NULL, *stack = NULL;
+    int64_t unopened = -1;
+    if (!begin_at || !end_at || !begins || !ended) goto done;
+    for (int64_t i = 0; i < slices; i++)
+        if (duration[i] == NO_TIME) begin_at[track_of[head[i]] + 1]++;
+    for (int64_t i = 0; i < ends; i++) end_at[track_of[end_head[i]] + 1]++;
+    uint64_t most = 0;
+    for (int64_t i = 0; i < tracks; i++) {
+        uint64_t both = begin_at[i + 1] + end_at[i + 1];
+        most = both > most ? both : most;
+        begin_at[i + 1] += begin_at[i];
+        end_at[i + 1] += end_at[i];
+    }
+    if (most >= IS_END) goto done;
+    /* Filled from the back, so that each place moves to where its track begins. */
+    for (int64_t i = slices - 1; i >= 0; i--)
+        if (duration[i] == NO_TIME) begins[--begin_at[track_of[head[i]] + 1]] = (uint32_t)i;
+    for (int64_t i = ends - 1; i >= 0; i--) ended[--end_at[track_of[end_head[i]] + 1]] = (uint32_t)i;
+    uint64_t begun = 0;
+    for (int64_t i = 0; i < slices; i++) begun += duration[i] == NO_TIME;
+    int listed = 0;
+    Side t = {start, end_start, end_row, NULL, NULL, 0, 0};
+#define SIDE(i)                                                                     \
+    t.begins = begins + begin_at[(i) + 1], t.ends = ended + end_at[(i) + 1],        \
+    t.begin_count = ((i) + 1 < tracks ? begin_at[(i) + 2] : begun) - begin_at[(i) + 1], \
+    t.end_count = ((i) + 1 < tracks ? end_at[(i) + 2] : (uint64_t)ends) - end_at[(i) + 1]
+    for (int64_t i = 0; i < tracks && !listed; i++) {
+        SIDE(i);
+        listed = is_listed(&t);
+    }
+    unopened = 0;
+    for (int64_t i = 0; i < tracks; i++) {
+        SIDE(i);
+        if (listed && is_forward(&t)) {
+            for (uint64_t k = 0; k < t.begin_count; k++) {
+                duration[t.begins[k]] = end_start[t.ends[k]] - start[t.begins[k]];
+                end_row[t.ends[k]] = (int32_t)t.begins[k];
+            }
+            continue;
+        }
+        if (!items) {
+            items = malloc(most * 4 + 4);
+            other = malloc(most * 4 + 4);
+            stack = malloc(most * 4 + 4);
+            if (!items || !other || !stack) {
+                unopened = -1;
+                goto done;
+            }
+        }
+        uint64_t count = t.begin_count + t.end_count, b = 0, e = 0, depth = 0;
+        for (uint64_t k = 0; k < count; k++)
+            items[k] = is_first(&t, b, e) ? (uint32_t)b++ : (uint32_t)e++ | IS_END;
+        const uint32_t *sorted = in_order(&t, items, other, count);
+        for (uint64_t k = 0; k < count; k++) {
+            if (!(sorted[k] & IS_END)) {
+                stack[depth++] = t.begins[sorted[k]];
+                continue;
+            }
+            uint32_t end = t.ends[sorted[k] & ~IS_END];
+            int32_t slice = depth ? (int32_t)stack[--depth] : -1;
+            end_row[end] = slice;
+            if (slice < 0) unopened++;
+            else duration[slice] = end_start[end] - start[slice];
+        }
+    }
+done:
+    free(begin_at);
+    free(end_at);
+    free(begins);
+    free(ended);
+    free(items);
+    free(other);
+    free(stack);
+    return unopened;
+}
+
 /* -- what is called from Python */
 
 EXPORT Decoder *decoder_new(uint64_t seed) {
     Decoder *d = calloc(1, sizeof(Decoder));
-    if (d) d->seed = seed;
+    if (!d) return NULL;
+    d->seed = seed;
+    d->last_sequence = -1;
+    for (int i = 0; i < TABLES; i++)
+        for (int k = 0; k < RECENT; k++) d->recent[i][k].number = -1;
     return d;
 }
 
@@ -998,7 +1179,7 @@ EXPORT void decoder_free(Decoder *d) {
 EXPORT int64_t decoder_decode(Decoder *d, const uint8_t *text, int64_t size, int64_t offset, Batch *b) {
     Parts *parts = malloc(sizeof(Parts));
     const uint8_t *at = text, *end = text + size;
-    b->slices = b->ends = b->points = b->counters = b->stages = b->waits = 0;
+    b->slices = b->ends = b->filled = b->points = b->counters = b->stages = b->waits = 0;
     b->specials_found = b->snapshots_found = 0;
     b->state = parts ? END_OF_TEXT : NO_MEMORY;
     int64_t room = b->room - MOST - SPECIALS;

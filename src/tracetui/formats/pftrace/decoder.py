@@ -12,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.core.columns import Array
+from tracetui.core.columns import I32, Array
 from tracetui.core.native import load_library
+from tracetui.formats.pftrace import pairing
 from tracetui.formats.pftrace import schema as s
 from tracetui.formats.pftrace.packets import Decoder
 from tracetui.formats.pftrace.schema import Decoded, Numbers, Special
 from tracetui.formats.store import Numbered
 
 _ROOM = 1 << 16
-_PREFIXES = {"slices": "", "ends": "end_", "points": "point_", "counters": "counter_"}
 _NAMES = {
     **{("slices", name): name for name in s.COLUMNS["slices"]},
     **{("ends", name): f"end_{name}" for name in s.COLUMNS["ends"]},
+    **{("filled", name): f"filled_{name}" for name in s.COLUMNS["filled"]},
     **{("points", name): f"point_{name}" for name in s.COLUMNS["points"]},
     ("counters", "series"): "series",
     ("counters", "start"): "counter_start",
@@ -61,6 +62,8 @@ def _load() -> ctypes.CDLL | None:
     library.decoder_decode.restype = number
     library.decoder_keys.argtypes = [address, ctypes.c_int, address, address]
     library.decoder_keys.restype = number
+    library.decoder_pair.argtypes = [number, *[address] * 3, number, *[address] * 4, number]
+    library.decoder_pair.restype = number
     library.decoder_count.argtypes = [address, ctypes.c_int, ctypes.c_int, address]
     library.decoder_count.restype = number
     return library
@@ -142,6 +145,21 @@ class NativeDecoder:
             one: Any = ctypes.string_at((strings or 0) + row[0], row[1]) if table == 0 else row
             found[one] = number
         return found
+
+
+def pair(slices: dict[str, Array], ends: dict[str, Array], track_of: I32, tracks: int) -> int:
+    """See `pairing.pair`."""
+    if LIBRARY is None:
+        return pairing.pair(slices, ends, track_of, tracks)
+    columns = [slices["head"], slices["start"], slices["duration"], ends["head"], ends["start"], ends["row"]]
+    addresses = [column.ctypes.data for column in columns]
+    track_of = np.ascontiguousarray(track_of, dtype=np.int32)
+    unopened = LIBRARY.decoder_pair(
+        len(slices["head"]), *addresses[:3], len(ends["head"]), *addresses[3:], track_of.ctypes.data, tracks
+    )
+    if unopened < 0:
+        raise MemoryError
+    return int(unopened)
 
 
 def decoder() -> Decoder | NativeDecoder:

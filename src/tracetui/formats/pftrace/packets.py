@@ -108,7 +108,7 @@ class Decoder:
         self._clocks: dict[int, _Clock] = {}
         self._annotations: dict[tuple[int, int], bytes] = {}
         """(epoch, iid) of the names of annotations that matter here."""
-        self._snapshots = self._slices = 0
+        self._snapshots = self._slices = self._ends = 0
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._specials: list[Special] = []
         self._times: list[tuple[int, int, int]] = []
@@ -423,7 +423,10 @@ class Decoder:
             return
         if type_ == s.END:
             head = numbers_.heads[key(ord("E"), s.NO_REF, track, clock)]
-            self._rows["ends"].append((head, time, place, event.filled))
+            self._rows["ends"].append((head, self._slices, time))
+            if event.filled:
+                self._rows["filled"].append((self._ends, place))
+            self._ends += 1
             self._add_flows(event, track, clock, time, place)
             return
         name = s.NO_REF

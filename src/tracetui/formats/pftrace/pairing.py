@@ -12,27 +12,38 @@ from itertools import pairwise
 
 import numpy as np
 
-from tracetui.core.columns import I32, I64, Bool
+from tracetui.core.columns import I32, I64, NO_TIME, Array, Bool
 
 
-def pair(track: I32, start: I64, place: I64, is_end: Bool, tracks: int) -> tuple[I64, int]:
-    """(for each event the index of its partner, -1 for none; how many ends have none).
+def pair(slices: dict[str, Array], ends: dict[str, Array], track_of: I32, tracks: int) -> int:
+    """Give the begins, which are the slices of the duration NO_TIME, their durations; `row` of an end becomes
+    its slice, -1 for none. How many ends have none.
 
-    Events of one kind are in order of `place`, which is where they are in the file.
+    `track_of`: by head. The rows of begins and ends are in the order of the file.
     """
-    partner = np.full(len(track), -1, dtype=np.int64)
+    begins = np.flatnonzero(slices["duration"] == NO_TIME)
+    count = len(begins)
+    track = track_of[np.concatenate((slices["head"][begins], ends["head"]))]
+    start = np.concatenate((slices["start"][begins], ends["start"]))
+    place = np.concatenate((2 * begins + 1, 2 * ends["row"].astype(np.int64)))
+    is_end = np.arange(len(place)) >= count
+    partner = np.full(len(place), -1, dtype=np.int64)
     order = np.lexsort((place, track))
     firsts = np.searchsorted(track[order], np.arange(tracks + 1))
     groups = [order[a:b] for a, b in pairwise(firsts.tolist()) if b > a]
     listed = any(_is_listed(start[some], is_end[some]) for some in groups)
     unopened = 0
     for some in groups:
-        begins, ends = some[~is_end[some]], some[is_end[some]]
-        if listed and len(begins) == len(ends) and (start[ends] >= start[begins]).all():
-            partner[begins], partner[ends] = ends, begins
+        first, last = some[~is_end[some]], some[is_end[some]]
+        if listed and len(first) == len(last) and (start[last] >= start[first]).all():
+            partner[first], partner[last] = last, first
             continue
         unopened += _pair_nested(some[np.argsort(start[some], kind="stable")], is_end, partner)
-    return partner, unopened
+    paired = np.flatnonzero(partner[:count] >= 0)
+    slices["duration"][begins[paired]] = start[partner[paired]] - start[paired]
+    mine = partner[count:]
+    ends["row"][:] = np.where(mine >= 0, begins[mine] if count else -1, -1)
+    return unopened
 
 
 def _is_listed(start: I64, is_end: Bool) -> bool:

@@ -7,22 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.core.columns import I64, NO_ID, NO_TIME, Array, Columns
+from tracetui.core.columns import I64, NO_ID, NO_TIME, Array, Columns, blocks
 from tracetui.core.errors import Report, TraceError
 from tracetui.core.threads import memory_for_events
 from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.pftrace import schema as s
 from tracetui.formats.pftrace.clocks import Clocks, clocks_of
-from tracetui.formats.pftrace.decoder import decoder
+from tracetui.formats.pftrace.decoder import decoder, pair
 from tracetui.formats.pftrace.event_reader import ELSEWHERE, FARTHEST, SHORT_BITS, About, FileReader, More
-from tracetui.formats.pftrace.pairing import pair
 from tracetui.formats.pftrace.resolve import Described, Resolver, describe
 from tracetui.formats.pftrace.schema import Key, Numbers
 from tracetui.formats.pftrace.sniff import packets_at
 from tracetui.formats.pftrace.wire import varint
 from tracetui.formats.source import Source
-from tracetui.formats.store import OTHER_IDS, SLICE_COLUMNS, Store
+from tracetui.formats.store import OTHER_IDS, Store
 from tracetui.formats.window import Window
 
 CHUNK = 1 << 22
@@ -91,6 +90,7 @@ class Intake:
         self.known = Numbers()
         self.described = Described()
         self._columns = {name: Columns(kinds) for name, kinds in s.COLUMNS.items()}
+        self._columns |= {"slices": self.store.slices, "points": self.store.points}
         self._snapshots: list[tuple[int, int, int]] = []
         self._searched = 0
         self._size = source.size if source.encoding.IN_PLACE else 0
@@ -187,32 +187,28 @@ class Intake:
 
     def contents(self, source: Source, size: int, part: bool = False) -> Contents:
         """The columns of all formats."""
-        self.known = self.decoder.known()
-        store, known = self.store, self.known
-        columns = {name: {c: cols.take(c) for c in cols.kinds} for name, cols in self._columns.items()}
-        resolver = Resolver(self.described)
+        known = self.known = self.decoder.known()
+        self.decoder = decoder()  # frees its memory
+        store, resolver = self.store, Resolver(self.described)
         self._diagnose()
         texts = resolver.texts(known)
-        tracks = list(known.tracks)
-        keys = list(known.heads)
+        tracks, keys = list(known.tracks), list(known.heads)
         clocks = clocks_of(list(known.clocks), self._snapshots)
-        main, base, real = self._to_one_clock(columns, keys, clocks)
-        slices, points = columns["slices"], columns["points"]
-        more = self._pair(columns, keys, clocks, part)
-        self._wait(columns, keys, points)
-        heads = [resolver.head(one, texts, tracks) for one in known.heads]
+        main, base, real = self._to_one_clock(keys, clocks)
+        more = self._pair(keys, clocks, part)
+        self._wait(keys)
         names = [*texts, ""]  # the last one for those without
         name_of = np.array([store.tables.names[name] for name in names], dtype=np.int32)
+        heads = [resolver.head(one, texts, tracks) for one in known.heads]
         head_of = np.array([store.tables.heads[head] for head in heads], dtype=np.int32)
-        for some in (slices, points):
-            if len(some["head"]):
-                some["name"] = name_of[some["name"]]
-                some["head"] = head_of[some["head"]]
-            store.count(some["head"])
-        points["flow"] = self._flow_ids(points["flow"])
-        store.slices.add(1.0, **{name: slices[name] for name in SLICE_COLUMNS})
-        store.points.add(1.0, **points)
-        self._add_counters(columns["counters"], resolver, tracks)
+        for columns in (store.slices, store.points):
+            for a, b in blocks(0, len(columns)):
+                for name, table in (("name", name_of), ("head", head_of)):
+                    part_of = columns.arrays[name][a:b]
+                    part_of[:] = table[part_of]
+                store.count(columns.arrays["head"][a:b])
+        self._number_flows()
+        self._add_counters(resolver, tracks)
         store.metadata += resolver.metadata(list(store.tables.heads))
         store.diagnostics.note("undescribed", count=resolver.unresolved)
         if store.is_empty and not len(store.counters):
@@ -221,6 +217,11 @@ class Intake:
         reader = FileReader(source, about, more)
         devices, distributed = about_devices(self.described), None
         return Contents(store, reader, size, real, devices, distributed, {})
+
+    def _rows(self, name: str) -> dict[str, Array]:
+        """The columns of one kind of rows; what is written to them is kept."""
+        columns = self._columns[name]
+        return {column: array[: len(columns)] for column, array in columns.arrays.items()}
 
     def _diagnose(self) -> None:
         diagnostics, known = self.store.diagnostics, self.known
@@ -243,91 +244,87 @@ class Intake:
     def _unread(self) -> str:
         return f" (not read: {self._skipped()})" if self.known.skipped else ""
 
-    def _to_one_clock(
-        self, columns: dict[str, dict[str, Array]], keys: list[Key], clocks: Clocks
-    ) -> tuple[int, int, int | None]:
+    def _to_one_clock(self, keys: list[Key], clocks: Clocks) -> tuple[int, int, int | None]:
         """Bring all times to one clock: (which one, what was subtracted, what to add for clock time)."""
         of_head = np.array([one[3] for one in keys], dtype=np.int32)
-        of_series = np.array(
-            [one[5] if one[0] == s.OF_GPU else one[2] for one in self.known.series], np.int32
-        )
+        series = self.known.series
+        of_series = np.array([one[5] if one[0] == s.OF_GPU else one[2] for one in series], dtype=np.int32)
         used = sorted({*of_head.tolist(), *of_series.tolist()})
         main = clocks.main(used)
-        tables = [(columns[n], of_head, "head") for n in ("slices", "ends", "points")]
-        tables.append((columns["counters"], of_series, "series"))
+        tables = [(self._rows(name), of_head, "head") for name in ("slices", "ends", "points")]
+        tables.append((self._rows("counters"), of_series, "series"))
         lost = 0
         for clock in used:
             way = clocks.path(clock, main)
-            if clock == main:
+            if clock == main or way == [clock]:
                 continue
-            for some, of, by in tables:
-                at = np.flatnonzero(of[some[by]] == clock) if len(some[by]) else np.zeros(0, np.int64)
+            for rows, of, by in tables:
+                at = np.flatnonzero(of[rows[by]] == clock) if len(of) else np.zeros(0, np.int64)
                 if way is None:
                     lost += len(at)
                 elif len(at):
-                    some["start"][at] = clocks.convert(some["start"][at], way)
+                    rows["start"][at] = clocks.convert(rows["start"][at], way)
         self.store.diagnostics.note("other_clock", count=lost)
-        first = next((int(some["start"][0]) for some, *_ in tables if len(some["start"])), 0)
+        first = next((int(rows["start"][0]) for rows, *_ in tables if len(rows["start"])), 0)
         real = clocks.real(main, first) if self._snapshots else None
         if real is None:
             return main, 0, None
         base = first - first % 1_000_000_000
-        for some, *_ in tables:
-            some["start"] -= base
+        for rows, *_ in tables:
+            rows["start"] -= base
         return main, base, real + base
 
-    def _pair(
-        self, columns: dict[str, dict[str, Array]], keys: list[Key], clocks: Clocks, part: bool
-    ) -> More:
+    def _pair(self, keys: list[Key], clocks: Clocks, part: bool) -> More:
         """Give the begins their durations, and all slices and points their `source`."""
-        slices, ends, points = columns["slices"], columns["ends"], columns["points"]
-        diagnostics = self.store.diagnostics
-        place = slices["source"]
-        end_place = np.full(len(place), -1, dtype=np.int64)
-        begins = np.flatnonzero(slices["duration"] == NO_TIME)
+        slices, ends, points = (self._rows(name) for name in ("slices", "ends", "points"))
+        diagnostics, filled = self.store.diagnostics, self._rows("filled")
         track_of = np.array([one[2] for one in keys], dtype=np.int32)
-        if len(begins) or len(ends["head"]):
-            track = np.concatenate((track_of[slices["head"][begins]], track_of[ends["head"]]))
-            start = np.concatenate((slices["start"][begins], ends["start"]))
-            where = np.concatenate((place[begins], ends["source"]))
-            is_end = np.repeat([False, True], [len(begins), len(ends["head"])])
-            partner, unopened = pair(track, start, where, is_end, len(self.known.tracks))
-            mine = partner[: len(begins)]
-            paired = np.flatnonzero(mine >= 0)
-            at = mine[paired]
-            slices["duration"][begins[paired]] = start[at] - start[paired]
-            filled = np.flatnonzero(ends["filled"][at - len(begins)])
-            end_place[begins[paired[filled]]] = where[at[filled]]
-            if not part:
-                diagnostics.note("unclosed", count=len(begins) - len(paired))
-                diagnostics.note("unopened", count=unopened)
+        unopened = pair(slices, ends, track_of, len(self.known.tracks))
+        of_end = ends["row"][filled["end"]]
+        paired = of_end >= 0
+        of_end, place_of_end = of_end[paired], filled["place"][paired]
+        for name in ("ends", "filled"):
+            self._columns[name] = Columns(s.COLUMNS[name])
+        relative = np.array([clocks.ids[one[3]] in s.OF_A_SEQUENCE for one in keys], dtype=np.bool_)
+        more: list[tuple[I64, I64, I64, I64]] = []
+        unclosed = 0
+        ended = np.zeros(len(slices["head"]) if len(of_end) else 0, dtype=np.bool_)
+        ended[of_end] = True
+        for a, b in blocks(0, len(slices["head"])):
+            place, start, duration = (slices[name][a:b] for name in ("source", "start", "duration"))
+            long = (duration < 0) | (duration >= ELSEWHERE) | relative[slices["head"][a:b]]
+            unclosed += int(np.count_nonzero(duration == NO_TIME))
+            if len(of_end):
+                long |= ended[a:b]
+            at = np.flatnonzero(long)
+            more.append((place[at], start[at], duration[at], np.full(len(at), -1)))
+            place[:] = place << SHORT_BITS | np.where(long, ELSEWHERE, duration)
         if part:
-            keep = np.flatnonzero(slices["duration"] != NO_TIME)
-            for name in slices:
-                slices[name] = slices[name][keep]
-            place, end_place = place[keep], end_place[keep]
-        relative = np.array(
-            [clocks.ids[one[3]] in s.OF_A_SEQUENCE if one[3] >= 0 else True for one in keys] or [False]
-        )
-        duration = slices["duration"]
-        long = (duration < 0) | (duration >= ELSEWHERE) | (end_place >= 0)
-        long |= relative[slices["head"]] if len(keys) else False
-        slices["source"] = place << SHORT_BITS | np.where(long, ELSEWHERE, duration)
-        more = np.flatnonzero(long)
-        also = np.flatnonzero(relative[points["head"]]) if len(points["head"]) else np.zeros(0, np.int64)
-        columns_of_more = [
-            np.concatenate((place[more], points["source"][also])),
-            np.concatenate((slices["start"][more], points["start"][also])),
-            np.concatenate((duration[more], np.full(len(also), NO_TIME))),
-            np.concatenate((end_place[more], np.full(len(also), -1))),
-        ]
-        points["source"] = points["source"] << SHORT_BITS
-        order = np.argsort(columns_of_more[0], kind="stable")
-        return More(*(column[order] for column in columns_of_more))
+            self._drop_open(slices)
+        else:
+            diagnostics.note("unclosed", count=unclosed)
+            diagnostics.note("unopened", count=unopened)
+        at = np.flatnonzero(relative[points["head"]]) if len(points["head"]) else np.zeros(0, np.int64)
+        none = np.full(len(at), NO_TIME)
+        more.append((points["source"][at], points["start"][at], none, np.full(len(at), -1)))
+        points["source"] <<= SHORT_BITS
+        columns = [np.concatenate(column) for column in zip(*more, strict=True)]
+        order = np.argsort(columns[0], kind="stable")
+        found = More(*(column[order] for column in columns))
+        if len(of_end) and not part:
+            found.end[np.searchsorted(found.place, slices["source"][of_end] >> SHORT_BITS)] = place_of_end
+        return found
 
-    def _wait(self, columns: dict[str, dict[str, Array]], keys: list[Key], points: dict[str, Array]) -> None:
+    def _drop_open(self, slices: dict[str, Array]) -> None:
+        """Leave out the slices whose ends are further on."""
+        keep = np.flatnonzero(slices["duration"] != NO_TIME)
+        self.store.slices.count = 0
+        self.store.slices.add(1.0, **{name: column[keep] for name, column in slices.items()})
+        self._columns["waits"] = Columns(s.COLUMNS["waits"])  # their rows have moved
+
+    def _wait(self, keys: list[Key]) -> None:
         """Add a flow for each wait of GPU work for other GPU work."""
-        waits, stages, slices = columns["waits"], columns["stages"], columns["slices"]
+        waits, stages, slices = (self._rows(name) for name in ("waits", "stages", "slices"))
         if not len(waits["row"]) or not len(stages["row"]):
             return
         events, first = np.unique(stages["event"], return_index=True)
@@ -336,31 +333,29 @@ class Intake:
         rows = {"s": stages["row"][first[at[there]]], "f": waits["row"][there]}
         heads = self.known.heads
         for phase, row in rows.items():
-            mine = slices["head"][row]
             head = np.zeros(len(row), dtype=np.int32)
-            for one in np.unique(mine).tolist():
+            which, mine = np.unique(slices["head"][row], return_inverse=True)
+            for number, one in enumerate(which.tolist()):
                 _, _, track, clock, *_ = keys[one]
-                head[mine == one] = heads[s.key(ord(phase), s.DEPENDENCY, track, clock)]
-            added: dict[str, Any] = {
-                "head": head, "name": np.full(len(row), s.NO_REF), "start": slices["start"][row],
-                "duration": np.full(len(row), NO_TIME), "correlation": np.full(len(row), NO_ID),
-                "external": np.full(len(row), NO_ID), "source": slices["source"][row],
-                "flow": np.arange(len(row)), "encloses": np.ones(len(row), dtype=np.bool_),
-            }  # fmt: skip
-            for name, column in added.items():
-                points[name] = np.concatenate((points[name], column.astype(points[name].dtype)))
+                head[mine == number] = heads[s.key(ord(phase), s.DEPENDENCY, track, clock)]
+            nothing = np.full(len(row), NO_ID)
+            self.store.points.add(
+                0.0, head=head, name=nothing, start=slices["start"][row], duration=np.full(len(row), NO_TIME),
+                correlation=nothing, external=nothing, source=slices["source"][row], flow=np.arange(len(row)),
+                encloses=np.ones(len(row), dtype=np.bool_),
+            )  # fmt: skip
 
-    def _flow_ids(self, flow: I64) -> I64:
+    def _number_flows(self) -> None:
         """Ids that are larger than those of other formats get numbers."""
+        flow = self._rows("points")["flow"]
         large = np.flatnonzero((flow != NO_TIME) & ((flow <= -OTHER_IDS) | (flow >= OTHER_IDS)))
         if len(large):
             values, which = np.unique(flow[large], return_inverse=True)
             ids = self.store.tables.ids
             flow[large] = np.array([OTHER_IDS + ids[value] for value in values.tolist()])[which]
-        return flow
 
-    def _add_counters(self, rows: dict[str, Array], resolver: Resolver, tracks: list[Key]) -> None:
-        store = self.store
+    def _add_counters(self, resolver: Resolver, tracks: list[Key]) -> None:
+        store, rows = self.store, self._rows("counters")
         if not len(rows["series"]):
             return
         series, value = rows["series"], rows["value"]

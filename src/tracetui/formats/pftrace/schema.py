@@ -69,18 +69,20 @@ OF_A_SEQUENCE = range(64, 128)
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 STAGE_COLUMNS = {"event": np.int64, "row": np.int64}
 WAIT_COLUMNS = {"event": np.int64, "row": np.int64}
-END_COLUMNS = {"head": np.int32, "start": np.int64, "source": np.int64, "filled": np.bool_}
+END_COLUMNS = {"head": np.int32, "row": np.int32, "start": np.int64}
+FILLED_COLUMNS = {"end": np.int64, "place": np.int64}
 COLUMNS: dict[str, dict[str, Any]] = {
     "slices": SLICE_COLUMNS,
     "ends": END_COLUMNS,
+    "filled": FILLED_COLUMNS,
     "points": POINT_COLUMNS,
     "counters": COUNTER_COLUMNS,
     "stages": STAGE_COLUMNS,
     "waits": WAIT_COLUMNS,
 }
 """`source` is the offset of the packet. Of a begin, the duration is NO_TIME. `ends` are those of slices, with
-whether they have arguments; `stages` and `waits` have the numbers of GPU events, and rows among the
-slices."""
+how many slices came before them; `filled` those with arguments, and where they are; `stages` and `waits` have
+the numbers of GPU events, and rows among the slices."""
 
 
 class Special(Struct, frozen=True):
