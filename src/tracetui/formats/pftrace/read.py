@@ -209,7 +209,7 @@ class Intake:
                 store.count(columns.arrays["head"][a:b])
         self._number_flows()
         self._add_counters(resolver, tracks)
-        store.metadata += resolver.metadata(list(store.tables.heads))
+        store.metadata += resolver.metadata(list(store.tables.heads), tracks)
         store.diagnostics.note("undescribed", count=resolver.unresolved)
         if store.is_empty and not len(store.counters):
             raise TraceError("is a Perfetto trace without events that can be shown" + self._unread())

@@ -280,7 +280,7 @@ class Resolver:
             gpu, epoch, queue, interned = of[:4]
             specifications = self.described.stages.get(epoch, {}) if interned else {}
             name = specifications[queue][0] if queue in specifications else self.described.queues.get(queue)
-            return gpu, name or f"queue {queue}"
+            return f"GPU {gpu}", name or f"queue {queue}"
         if kind == s.DEFAULT:
             thread = self.described.sequences.get(of[0], Track())
             return self._own(thread) or (ALONE, f"sequence {of[0]}")
@@ -341,12 +341,12 @@ class Resolver:
         unit = f" ({track.unit})" if track.unit else ""
         return (name + unit, "", str(pid)), track.multiplier, track.incremental
 
-    def metadata(self, heads: list[Head]) -> list[tuple[str, str, str, Any]]:
+    def metadata(self, heads: list[Head], tracks: list[Key]) -> list[tuple[str, str, str, Any]]:
         """What processes and threads are called, as Kineto writes it."""
         described, found = self.described, list[tuple[str, str, str, Any]]()
         pids = {pid for _, _, pid, _ in heads}
         kinds = {category for _, category, _, _ in heads}
-        gpus = {pid for _, category, pid, _ in heads if category in _OF_KINETO.values()}
+        gpus = {of[0] for kind, *of in tracks if kind == s.STREAM}
         programs = [pid for pid in described.processes if pid in pids and pid not in gpus and pid != OVERHEAD]
         for gpu in gpus if len(programs) == 1 else ():
             found.append(("process_name", str(gpu), "0", described.processes[programs[0]]))
@@ -363,9 +363,11 @@ class Resolver:
             own = self._own(Track(pid=pid, tid=tid))
             if own is not None:
                 found.append(("thread_name", str(own[0]), str(own[1]), name))
+        others = {f"GPU {of[0]}" for kind, *of in tracks if kind == s.QUEUE}
+        found += [("process_labels", gpu, "0", gpu) for gpu in sorted(others)]
         for gpu in gpus:
             found.append(("process_labels", str(gpu), "0", f"GPU {gpu}"))
-            found.append(("process_sort_index", str(gpu), "0", _SORTED_LAST + int(gpu)))
+            found.append(("process_sort_index", str(gpu), "0", _SORTED_LAST + gpu))
         if "cpu_op" in kinds:
             for pid in programs:
                 found.append(("process_labels", str(pid), "0", "CPU"))
