@@ -76,7 +76,7 @@ class Builder:
 
 
 def tracks() -> bytes:
-    """Slices on threads, processes, tracks of their own and tracks within those; instants, counters, flows."""
+    """Slices on threads, processes, tracks of their own and tracks within; instants, counters, flows."""
     b = Builder()
     b.clocks(c6=ZERO, c1=EPOCH, c3=ZERO - 777)
     process = b.track(10).process
