@@ -6,8 +6,19 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from tracetui.formats.pftrace.resolve import ANNOTATIONS, ARGUMENTS, STRING_VALUES, flat, parts
-from tracetui.formats.pftrace.wire import BYTES, FIXED64, VARINT, Value, fields, numbers, signed, text
+from tracetui.formats.pftrace.schema import ANNOTATIONS, ARGUMENTS, STRING_VALUES
+from tracetui.formats.pftrace.wire import (
+    BYTES,
+    FIXED64,
+    VARINT,
+    Value,
+    fields,
+    flat,
+    numbers,
+    parts,
+    signed,
+    text,
+)
 
 Interned = Callable[[int, int], str]
 """What was interned, by field of InternedData and iid."""

@@ -41,7 +41,8 @@ enum { BEGIN = 1, END, INSTANT, COUNTER };
 enum { END_OF_TEXT, ROOM, LOST, LONG, NO_MEMORY };
 enum { BROKEN, TIMELESS, WRONG, DROPPED, KINDS };
 enum { STRINGS, REFS, TRACKS, HEADS, SERIES, CLOCKS, EPOCHS, TABLES };
-enum { NOTHING, CORRELATION, EXTERNAL, SYNC_KIND, DEVICE, STREAM_ID };
+enum { NOTHING, CORRELATION, EXTERNAL, SYNC_KIND, GROUP, DEVICE, STREAM_ID };
+#define MOST_GROUPS 64
 
 /* -- columns: what comes before `slices` is the caller's, the rest is filled in */
 
@@ -104,7 +105,7 @@ typedef struct {
     int64_t last_sequence, last_id; /* the sequence of the packet before, -1 for none */
     uint8_t *kinds; /* of annotations */
     uint64_t kind_room;
-    int64_t snapshots, slices, ends;
+    int64_t snapshots, slices, ends, groups;
     uint64_t seed;
     int failed; /* no memory */
     int64_t skipped[OTHER_EVENT + 1], skipped_first[OTHER_EVENT + 1];
@@ -315,6 +316,8 @@ static inline int kind_of(Span name) {
         return is(name, "External id", 11) || is(name, "external id", 11) ? EXTERNAL : NOTHING;
     case 14:
         return is(name, "cuda_sync_kind", 14) ? SYNC_KIND : NOTHING;
+    case 18:
+        return is(name, "Process Group Name", 18) ? GROUP : NOTHING;
     default:
         return NOTHING;
     }
@@ -326,7 +329,7 @@ static int64_t as32(uint64_t value) { return (int32_t)(uint32_t)value; }
 
 typedef struct {
     uint64_t type, name_iid, track;
-    uint8_t has_name, has_iid, has_track, has_value, sync, filled, phase, has_duration;
+    uint8_t has_name, has_iid, has_track, has_value, sync, group, filled, phase, has_duration;
     Span name;
     uint64_t categories[MOST];
     Span texts[MOST];
@@ -411,6 +414,7 @@ static int annotation(Decoder *d, Event *e, int64_t epoch, Span s) {
     }
     if (got < 0) return 0;
     if (kind == SYNC_KIND) e->sync = 1;
+    else if (kind == GROUP) e->group = 1;
     else if (kind == CORRELATION && has_number) e->correlation = value;
     else if (kind == EXTERNAL && has_number) e->external = value;
     return 1;
@@ -439,7 +443,7 @@ static int event_of(Decoder *d, Event *e, int64_t epoch, Span s) {
     int got;
     /* All but the large arrays. */
     e->type = e->name_iid = e->track = 0;
-    e->has_name = e->has_iid = e->has_track = e->has_value = e->sync = e->filled = e->phase = e->has_duration = 0;
+    e->has_name = e->has_iid = e->has_track = e->has_value = e->sync = e->group = e->filled = e->phase = e->has_duration = 0;
     e->category_count = e->text_count = e->flow_count = 0;
     e->correlation = e->external = NO_ID;
     e->duration = 0;
@@ -526,7 +530,7 @@ static int extra(Stage *g, Span s) {
     }
     if (got < 0) return 0;
     int kind = kind_of(name);
-    if (kind == NOTHING || kind == SYNC_KIND || !integer(said, &value)) return 1;
+    if (kind == NOTHING || kind == SYNC_KIND || kind == GROUP || !integer(said, &value)) return 1;
     if (kind == CORRELATION) g->correlation = value;
     else if (kind == EXTERNAL) g->external = value;
     else if (kind == DEVICE) g->device = value, g->has_device = 1;
@@ -668,7 +672,7 @@ static int names_of(Decoder *d, int64_t epoch, Span s) {
         }
         if (more < 0) return 0;
         int kind = kind_of(name), fresh;
-        if (kind != CORRELATION && kind != EXTERNAL && kind != SYNC_KIND) continue;
+        if (kind == NOTHING || kind >= DEVICE) continue;
         int64_t key[KEY] = {epoch, (int64_t)iid, 0, 0, 0, 0};
         int64_t at = number_of(d, &d->annotations, key, &fresh);
         uint8_t *kinds = grown(d->kinds, &d->kind_room, (uint64_t)at + 1, 1);
@@ -881,6 +885,15 @@ static const uint32_t SPECIAL[] = {2, 12, 43, 44, 52, 53, 59, 60, 128};
 #define SPECIAL_COUNT 9
 enum { TREE, INTERNED, PROCESS, THREAD, GPU_COUNTERS, GPU_STAGE, DEFAULTS, TRACK, GPU_INFO };
 
+static void describe(Batch *b, int64_t number, int64_t epoch, int64_t sequence, int64_t begin, int64_t end) {
+    int64_t *row = b->specials + 5 * b->specials_found++;
+    row[0] = number;
+    row[1] = epoch;
+    row[2] = sequence;
+    row[3] = begin;
+    row[4] = end;
+}
+
 static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, int64_t offset, int64_t place) {
     Field f = NO_FIELD;
     Span spans[SPECIAL_COUNT] = {{NULL, NULL}}, track_event = {NULL, NULL}, clocks = {NULL, NULL};
@@ -974,15 +987,12 @@ static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, i
         }
         d->snapshots++;
     }
-    for (int i = 0; i < SPECIAL_COUNT; i++) {
-        if (!spans[i].at || (i == GPU_COUNTERS && !p->counters.described) || (i == GPU_STAGE && !p->stage.described))
-            continue;
-        int64_t *row = b->specials + 5 * b->specials_found++;
-        row[0] = SPECIAL[i];
-        row[1] = q->epoch;
-        row[2] = sequence;
-        row[3] = offset + (spans[i].at - text);
-        row[4] = offset + (spans[i].end - text);
+    for (int i = 0; i < SPECIAL_COUNT; i++)
+        if (spans[i].at && (i != GPU_COUNTERS || p->counters.described) && (i != GPU_STAGE || p->stage.described))
+            describe(b, SPECIAL[i], q->epoch, sequence, offset + (spans[i].at - text), offset + (spans[i].end - text));
+    if (track_event.at && p->event.group && d->groups < MOST_GROUPS) {
+        d->groups++;
+        describe(b, 11, q->epoch, sequence, offset + (track_event.at - text), offset + (track_event.end - text));
     }
     if (!has_clock) clock = q->has_clock ? q->clock : 6;
     int64_t of = -1, moment = 0;
@@ -992,7 +1002,10 @@ static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, i
         moment = time_of(d, of, time);
     }
     if (track_event.at) add_event(d, b, &p->event, sequence, q, of, has_time, moment, place);
+    uint64_t tracks = d->tables[TRACKS].count;
     if (spans[GPU_STAGE].at) add_stage(d, b, &p->stage, q, of, has_time, moment, place);
+    if (d->tables[TRACKS].count > tracks)
+        describe(b, 53, q->epoch, sequence, offset + (spans[GPU_STAGE].at - text), offset + (spans[GPU_STAGE].end - text));
     if (spans[GPU_COUNTERS].at) add_counters(d, b, &p->counters, q, of, has_time, moment, place);
     return 1;
 }

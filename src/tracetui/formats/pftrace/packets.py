@@ -28,6 +28,7 @@ _INTEGER = re.compile(rb"-?[0-9]{1,18}")
 _IDS = {b"correlation": "correlation", b"External id": "external", b"external id": "external"}
 _EXTRAS = {**_IDS, b"device id": "device", b"stream id": "stream"}
 _SYNC = b"cuda_sync_kind"
+_GROUP = b"Process Group Name"
 _PARTS = frozenset({s.TRACK_EVENT, s.GPU_STAGE, s.GPU_COUNTERS, s.CLOCKS})
 _LEGACY = {ord("B"): s.BEGIN, ord("X"): s.BEGIN, ord("E"): s.END, ord("i"): s.INSTANT, ord("I"): s.INSTANT}
 """The types of events that have only a phase, as Chrome's older ones."""
@@ -63,6 +64,7 @@ class _Event(Struct):
     correlation: int = NO_ID
     external: int = NO_ID
     sync: bool = False
+    group: bool = False
     filled: bool = False
     flows: list[tuple[int, bool]] = field(default_factory=list)
     value: float | None = None
@@ -108,7 +110,7 @@ class Decoder:
         self._clocks: dict[int, _Clock] = {}
         self._annotations: dict[tuple[int, int], bytes] = {}
         """(epoch, iid) of the names of annotations that matter here."""
-        self._snapshots = self._slices = self._ends = 0
+        self._snapshots = self._slices = self._ends = self._groups = 0
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._specials: list[Special] = []
         self._times: list[tuple[int, int, int]] = []
@@ -230,15 +232,17 @@ class Decoder:
             self._set_clock(sequence, *found)
         if clocks is not None:
             self._snapshots += 1
-        for number, (first, last) in sorted(parts.items()):
-            if number in s.SPECIAL or number in (s.GPU_COUNTERS, s.GPU_STAGE):
-                if number == s.GPU_COUNTERS and not (counters and counters.described):
-                    continue
-                if number == s.GPU_STAGE and not (stage and stage.described):
-                    continue
-                self._specials.append(
-                    Special(number, known.epoch, sequence, self._offset + first, self._offset + last)
-                )
+        described = set(s.SPECIAL)
+        if counters is not None and counters.described:
+            described.add(s.GPU_COUNTERS)
+        if stage is not None and stage.described:
+            described.add(s.GPU_STAGE)
+        for number, span in sorted(parts.items()):
+            if number in described:
+                self._describe(number, known.epoch, sequence, span)
+        if event is not None and event.group and self._groups < s.MOST_GROUPS:
+            self._groups += 1
+            self._describe(s.TRACK_EVENT, known.epoch, sequence, parts[s.TRACK_EVENT])
         if clock is None:
             clock = s.BOOTTIME if known.clock is None else known.clock
         which = -1
@@ -247,10 +251,17 @@ class Decoder:
             time = self._time(which, time)
         if event is not None:
             self._add_event(at, event, sequence, known, which, time)
+        tracks = len(self._known.tracks)
         if stage is not None:
             self._add_stage(at, stage, known, which, time)
+            if len(self._known.tracks) > tracks:
+                self._describe(s.GPU_STAGE, known.epoch, sequence, parts[s.GPU_STAGE])
         if counters is not None:
             self._add_counters(at, counters, known, which, time)
+
+    def _describe(self, number: int, epoch: int, sequence: int, span: tuple[int, int]) -> None:
+        first, last = span
+        self._specials.append(Special(number, epoch, sequence, self._offset + first, self._offset + last))
 
     # -- clocks
 
@@ -319,7 +330,7 @@ class Decoder:
                     iid = what
                 elif part == 2 and isinstance(what, tuple):
                     name = self._data[what[0] : what[1]]
-            if name in _IDS or name == _SYNC:
+            if name in _IDS or name in (_SYNC, _GROUP):
                 self._annotations[epoch, iid] = name
 
     def _string(self, span: tuple[int, int]) -> int:
@@ -383,6 +394,8 @@ class Decoder:
                 number = signed(value)
         if name == _SYNC:
             event.sync = True
+        elif name == _GROUP:
+            event.group = True
         elif name in _IDS and number is not None:
             setattr(event, _IDS[name], number)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from tracetui.formats.pftrace import schema as s
 from tracetui.formats.pftrace.clocks import Clocks, clocks_of
 from tracetui.formats.pftrace.decoder import decoder, pair
 from tracetui.formats.pftrace.event_reader import ELSEWHERE, FARTHEST, SHORT_BITS, About, FileReader, More
-from tracetui.formats.pftrace.resolve import Described, Resolver, describe
+from tracetui.formats.pftrace.resolve import Described, Resolver, describe, devices, distributed
 from tracetui.formats.pftrace.schema import Key, Numbers
 from tracetui.formats.pftrace.sniff import packets_at
 from tracetui.formats.pftrace.wire import varint
@@ -215,8 +214,7 @@ class Intake:
             raise TraceError("is a Perfetto trace without events that can be shown" + self._unread())
         about = About(self.described, list(known.epochs), clocks, main, base, [])
         reader = FileReader(source, about, more)
-        devices, distributed = about_devices(self.described), None
-        return Contents(store, reader, size, real, devices, distributed, {})
+        return Contents(store, reader, size, real, devices(self.described), distributed(self.described), {})
 
     def _rows(self, name: str) -> dict[str, Array]:
         """The columns of one kind of rows; what is written to them is kept."""
@@ -371,7 +369,3 @@ class Intake:
         store.counters.add(1.0, series=number[series[sound]], start=rows["start"][sound], value=value[sound])
         head = store.tables.heads["C", "", "", ""]
         store.count(np.full(len(value), head, dtype=np.int32))
-
-
-def about_devices(described: Described) -> tuple[dict[str, Any], ...]:
-    return tuple(described.gpus)

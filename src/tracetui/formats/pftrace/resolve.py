@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct, field
 
 from tracetui.formats.pftrace import schema as s
+from tracetui.formats.pftrace.arguments import of_event, of_stage
 from tracetui.formats.pftrace.schema import Key, Numbers, Special
-from tracetui.formats.pftrace.wire import Malformed, Value, fields, signed, text
+from tracetui.formats.pftrace.wire import Malformed, Value, fields, flat, parts, signed, text
 from tracetui.formats.store import Head
 
 OVERHEAD = 2147483647
@@ -24,11 +26,18 @@ _OF_KINETO = {
 }  # fmt: skip
 """Cuspy's kinds of GPU work, and the categories that it writes in JSON."""
 _COMPUTE = 2
+_ARCHITECTURE = re.compile(r"sm_(\d{1,2})(\d)[a-z]?")
 _UNITS = {1: "ns", 2: "count", 3: "bytes"}
 _SORTED_LAST = 5_000_000
 """Kineto's `process_sort_index` of device 0."""
-CONTEXTS, STRING_VALUES, DESCRIPTORS, KERNELS, ARGUMENTS, ANNOTATIONS = 23, 29, 47, 1000, 1001, 3
-_NAME_FIELD = {s.CATEGORIES: 2, s.EVENT_NAMES: 2, ANNOTATIONS: 2, STRING_VALUES: 2, KERNELS: 3, ARGUMENTS: 2}
+_NAME_FIELD = {
+    s.CATEGORIES: 2,
+    s.EVENT_NAMES: 2,
+    s.ANNOTATIONS: 2,
+    s.STRING_VALUES: 2,
+    s.KERNELS: 3,
+    s.ARGUMENTS: 2,
+}
 """Which field has the name, by the field of InternedData."""
 
 
@@ -65,24 +74,15 @@ class Described(Struct):
     defaults: dict[int, tuple[int | None, int | None]] = field(default_factory=dict)
     """The track and the clock of what names none, by epoch."""
     gpus: list[dict[str, Any]] = field(default_factory=list)
+    architectures: dict[int, str] = field(default_factory=dict)
+    """Of devices: "sm_90"."""
+    groups: list[dict[str, Any]] = field(default_factory=list)
+    """The arguments of the first collectives."""
     threads: dict[str, str] = field(default_factory=dict)
     """Names of threads, by process and thread."""
     twice: int = 0
     """Numbers that were given to a second text."""
     broken: int = 0
-
-
-def parts(data: bytes, span: Value, number: int) -> Iterator[tuple[int, int]]:
-    """The messages of a repeated field of a message. Raises Malformed."""
-    if isinstance(span, tuple):
-        for one, _, value in fields(data, *span):
-            if one == number and isinstance(value, tuple):
-                yield value
-
-
-def flat(data: bytes, span: Value) -> dict[int, Value]:
-    """The last value of each field of a message. Raises Malformed."""
-    return {number: value for number, _, value in fields(data, *span)} if isinstance(span, tuple) else {}
 
 
 def _number(value: Value | None, default: int = 0) -> int:
@@ -121,6 +121,13 @@ def describe(found: Described, data: bytes, special: Special) -> None:
         elif special.number == s.GPU_STAGE:
             for one in parts(data, span, 7):
                 _legacy_specifications(found, data, one)
+            args = of_stage(data, span, lambda number, iid: "")
+            gpu = args.get("device", _int32(flat(data, span).get(11)))
+            if isinstance(gpu, int) and args.get("arch"):
+                found.architectures.setdefault(gpu, str(args["arch"]))
+        elif special.number == s.TRACK_EVENT:
+            names = found.interned.get(special.epoch, {})
+            found.groups.append(of_event(data, span, lambda number, iid: names.get(number, {}).get(iid, "")))
         elif special.number == s.GPU_INFO:
             for one in parts(data, span, 1):
                 about = flat(data, one)
@@ -135,7 +142,11 @@ def _interned(found: Described, data: bytes, span: tuple[int, int], epoch: int) 
     for number, _, value in fields(data, *span):
         if not isinstance(value, tuple):
             continue
-        about = flat(data, value) if number in _NAME_FIELD or number in (24, CONTEXTS, DESCRIPTORS) else {}
+        about = (
+            flat(data, value)
+            if number in _NAME_FIELD or number in (s.SPECIFICATIONS, s.CONTEXTS, s.DESCRIPTORS)
+            else {}
+        )
         iid = _number(about.get(1))
         if number in _NAME_FIELD:
             name = text(data, about.get(_NAME_FIELD[number], 0))
@@ -145,9 +156,9 @@ def _interned(found: Described, data: bytes, span: tuple[int, int], epoch: int) 
             stage = text(data, about.get(2, 0)), _number(about.get(4))
             if found.stages.setdefault(epoch, {}).setdefault(iid, stage) != stage:
                 found.twice += 1
-        elif number == CONTEXTS:
+        elif number == s.CONTEXTS:
             tables.setdefault(number, {}).setdefault(iid, str(_int32(about.get(2))))
-        elif number == DESCRIPTORS:
+        elif number == s.DESCRIPTORS:
             _descriptor(found, data, about.get(2, 0), f"{epoch} {iid}")
 
 
@@ -373,3 +384,30 @@ class Resolver:
                 found.append(("process_labels", str(pid), "0", "CPU"))
                 found.append(("process_sort_index", str(pid), "0", pid))
         return found
+
+
+def devices(described: Described) -> tuple[dict[str, Any], ...]:
+    """The properties of devices as Kineto names them, as far as the file says them."""
+    found: dict[int, dict[str, Any]] = {}
+    for gpu, arch in sorted(described.architectures.items()):
+        found[gpu] = {"id": gpu, "name": arch}
+        if number := _ARCHITECTURE.fullmatch(arch):
+            found[gpu] |= {"computeMajor": int(number[1]), "computeMinor": int(number[2])}
+    for one in described.gpus:
+        found.setdefault(one["id"], {}).update(one)
+    return tuple(found.values())
+
+
+def distributed(described: Described) -> dict[str, Any] | None:
+    """The rank that collectives name, and of how many, as Kineto names them."""
+    found: dict[str, Any] = {}
+    for args in described.groups:
+        rank, size, ranks = (args.get(key) for key in ("Rank", "Group size", "Process Group Ranks"))
+        if not isinstance(rank, int) or not isinstance(ranks, str):
+            continue
+        if ranks == "[]":  # the group of all
+            return {"rank": rank, **({"world_size": size} if isinstance(size, int) else {})}
+        numbers = re.findall(r"\d{1,9}", ranks)
+        if 0 <= rank < len(numbers):
+            found = {"rank": int(numbers[rank])}
+    return found or None

@@ -29,7 +29,8 @@ PROCESS_TREE, CLOCKS, TIME, SEQUENCE, TRACK_EVENT, INTERNED, FLAGS = 2, 6, 8, 10
 CLEARED, DROPPED, PROCESS, THREAD, DEFLATED, GPU_COUNTERS, GPU_STAGE = 41, 42, 43, 44, 50, 52, 53
 CLOCK, DEFAULTS, TRACK, GPU_INFO, ZSTD = 58, 59, 60, 128, 133
 SPECIAL = frozenset({PROCESS_TREE, INTERNED, PROCESS, THREAD, DEFAULTS, TRACK, GPU_INFO})
-"""Packets that describe something: `resolve.py` reads them."""
+"""Packets that describe something: `resolve.py` reads them. So it does the first GPU work of each track and
+the first collectives: they name the device and the rank."""
 SILENT = frozenset({
     3, 33, 34, 35, 36, 45, 46, 47, 48, 51, 67, 69, 72, 78, 79, 87, 89, 90, 98, 107, 109, 113, 123, 124, 126,
     138,
@@ -44,6 +45,8 @@ PACKETS = {
     135: "stack_sample",
 }  # fmt: skip
 """What kinds of packets that are not read are called."""
+MOST_GROUPS = 64
+"""How many collectives are looked at for the rank."""
 OTHER_FIELD = 1024
 """Stands for all larger numbers of fields."""
 OTHER_EVENT = 1025
@@ -58,7 +61,9 @@ UUID, STREAM, QUEUE, DEFAULT = range(4)
 (sequence)."""
 OF_TRACK, OF_GPU = range(2)
 """Of counters: (track, clock), (epoch, iid of the descriptor, device, counter, clock)."""
-EVENT_NAMES, CATEGORIES, SPECIFICATIONS = 2, 1, 24
+CATEGORIES, EVENT_NAMES, ANNOTATIONS, CONTEXTS, SPECIFICATIONS, STRING_VALUES = 1, 2, 3, 23, 24, 29
+DESCRIPTORS, KERNELS, ARGUMENTS = 47, 1000, 1001
+"""Fields of InternedData."""
 NO_REF = -1
 DEPENDENCY = -2
 """The category of flows between GPU work."""

@@ -81,3 +81,16 @@ def numbers(data: bytes, kind: int, value: Value, fixed: bool = False) -> list[i
 def text(data: bytes, value: Value) -> str:
     """The text of a field; bytes that are not UTF-8 are replaced."""
     return data[value[0] : value[1]].decode("utf-8", "replace") if isinstance(value, tuple) else ""
+
+
+def parts(data: bytes, span: Value, number: int) -> Iterator[tuple[int, int]]:
+    """The messages of a repeated field of a message. Raises Malformed."""
+    if isinstance(span, tuple):
+        for one, _, value in fields(data, *span):
+            if one == number and isinstance(value, tuple):
+                yield value
+
+
+def flat(data: bytes, span: Value) -> dict[int, Value]:
+    """The last value of each field of a message. Raises Malformed."""
+    return {number: value for number, _, value in fields(data, *span)} if isinstance(span, tuple) else {}
