@@ -130,12 +130,12 @@ class Decoder:
                 break
             try:
                 number, begin = varint(data, at, size)
+                if number != 0x0A:
+                    state = "lost"
+                    break
                 length, begin = varint(data, begin, size)
             except Malformed:
                 state = "end" if size - at < 20 else "lost"
-                break
-            if number != 0x0A:
-                state = "lost"
                 break
             if length > s.LONGEST:
                 state = "long"
