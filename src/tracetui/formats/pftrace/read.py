@@ -15,7 +15,7 @@ from tracetui.formats.pftrace import schema as s
 from tracetui.formats.pftrace.clocks import Clocks, clocks_of
 from tracetui.formats.pftrace.decoder import decoder, pair
 from tracetui.formats.pftrace.event_reader import ELSEWHERE, FARTHEST, SHORT_BITS, About, FileReader, More
-from tracetui.formats.pftrace.resolve import Described, Resolver, describe, devices, distributed
+from tracetui.formats.pftrace.resolve import Described, Place, Resolver, describe, devices, distributed
 from tracetui.formats.pftrace.schema import Key, Numbers
 from tracetui.formats.pftrace.sniff import packets_at
 from tracetui.formats.pftrace.wire import varint
@@ -198,7 +198,8 @@ class Intake:
         self._wait(keys)
         names = [*texts, ""]  # the last one for those without
         name_of = np.array([store.tables.names[name] for name in names], dtype=np.int32)
-        heads = [resolver.head(one, texts, tracks) for one in known.heads]
+        places = [resolver.place(track) for track in tracks]
+        heads = [resolver.head(one, texts, places) for one in known.heads]
         head_of = np.array([store.tables.heads[head] for head in heads], dtype=np.int32)
         for columns in (store.slices, store.points):
             for a, b in blocks(0, len(columns)):
@@ -207,7 +208,7 @@ class Intake:
                     part_of[:] = table[part_of]
                 store.count(columns.arrays["head"][a:b])
         self._number_flows()
-        self._add_counters(resolver, tracks)
+        self._add_counters(resolver, tracks, places)
         store.metadata += resolver.metadata(list(store.tables.heads), tracks)
         store.diagnostics.note("undescribed", count=resolver.unresolved)
         if store.is_empty and not len(store.counters):
@@ -352,14 +353,14 @@ class Intake:
             ids = self.store.tables.ids
             flow[large] = np.array([OTHER_IDS + ids[value] for value in values.tolist()])[which]
 
-    def _add_counters(self, resolver: Resolver, tracks: list[Key]) -> None:
+    def _add_counters(self, resolver: Resolver, tracks: list[Key], places: list[Place]) -> None:
         store, rows = self.store, self._rows("counters")
         if not len(rows["series"]):
             return
         series, value = rows["series"], rows["value"]
         number = np.zeros(len(self.known.series), dtype=np.int32)
         for which, key in enumerate(self.known.series):
-            name, multiplier, incremental = resolver.counter(key, tracks)
+            name, multiplier, incremental = resolver.counter(key, tracks, places)
             number[which] = store.series.setdefault(name, len(store.series))
             if multiplier != 1 or incremental:
                 at = np.flatnonzero(series == which)

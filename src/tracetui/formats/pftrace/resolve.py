@@ -25,6 +25,7 @@ _OF_KINETO = {
     "EventRecord": "graph_event_node", "HostNode": "graph_host_node",
 }  # fmt: skip
 """Cuspy's kinds of GPU work, and the categories that it writes in JSON."""
+_OF_CPU = frozenset({"cpu_op", "user_annotation", "cuda_runtime", "cuda_driver"})
 _COMPUTE = 2
 _ARCHITECTURE = re.compile(r"sm_(\d{1,2})(\d)[a-z]?")
 _UNITS = {1: "ns", 2: "count", 3: "bytes"}
@@ -39,6 +40,10 @@ _NAME_FIELD = {
     s.ARGUMENTS: 2,
 }
 """Which field has the name, by the field of InternedData."""
+
+
+Place = tuple[int | str, int | str]
+"""(pid, tid)."""
 
 
 class Track(Struct):
@@ -282,8 +287,8 @@ class Resolver:
         """The category of a kind of GPU work."""
         return _OF_KINETO.get(name) or ("kernel" if category == _COMPUTE else name)
 
-    def place(self, track: Key) -> tuple[int | str, int | str]:
-        """(pid, tid) of a track."""
+    def place(self, track: Key) -> Place:
+        """Where a track is."""
         kind, *of = track
         if kind == s.STREAM:
             return of[0], of[1]
@@ -298,13 +303,13 @@ class Resolver:
         return self._of_uuid(of[0])
 
     @staticmethod
-    def _own(track: Track) -> tuple[int | str, int | str] | None:
+    def _own(track: Track) -> Place | None:
         if track.tid is not None and track.pid is not None:
             pid = -1 if track.pid == OVERHEAD else track.pid
             return pid, -1 if track.tid == OVERHEAD else track.tid
         return None if track.pid is None else (track.pid, track.name or "process")
 
-    def _of_uuid(self, uuid: int) -> tuple[int | str, int | str]:
+    def _of_uuid(self, uuid: int) -> Place:
         path: list[str] = []
         at: int | None = uuid
         for _ in range(_DEEPEST):
@@ -325,10 +330,11 @@ class Resolver:
             at = track.parent
         return ALONE, " / ".join(reversed(path))
 
-    def head(self, key: Key, texts: list[str], tracks: list[Key]) -> Head:
+    @staticmethod
+    def head(key: Key, texts: list[str], places: list[Place]) -> Head:
         """The head of events: see `Numbers.heads`."""
         phase, category, track, *_ = key
-        pid, tid = self.place(tracks[track])
+        pid, tid = places[track]
         name = texts[category] if category >= 0 else ""
         if chr(phase) in "stf":
             name = "graph_dependency" if category == s.DEPENDENCY else "flow"
@@ -336,7 +342,9 @@ class Resolver:
             name = "overhead"
         return chr(phase), name, pid, tid
 
-    def counter(self, key: Key, tracks: list[Key]) -> tuple[tuple[str, str, str], int, bool]:
+    def counter(
+        self, key: Key, tracks: list[Key], places: list[Place]
+    ) -> tuple[tuple[str, str, str], int, bool]:
         """((name, "", pid) of a counter, what to multiply its values with, whether they are differences)."""
         if key[0] == s.OF_GPU:
             _, epoch, descriptor, gpu, counter, _ = key
@@ -345,7 +353,7 @@ class Resolver:
             return (name, "", f"GPU {gpu} Counters"), 1, False
         kind, uuid, *_ = tracks[key[1]]
         track = self.described.tracks.get(uuid) if kind == s.UUID else None
-        pid, tid = self.place(tracks[key[1]])
+        pid, tid = places[key[1]]
         if track is None:
             return (str(tid), "", str(pid)), 1, False
         name = str(tid) if track.pid is None else track.name or "counter"
@@ -379,7 +387,7 @@ class Resolver:
         for gpu in gpus:
             found.append(("process_labels", str(gpu), "0", f"GPU {gpu}"))
             found.append(("process_sort_index", str(gpu), "0", _SORTED_LAST + gpu))
-        if "cpu_op" in kinds:
+        if gpus and not _OF_CPU.isdisjoint(kinds):
             for pid in programs:
                 found.append(("process_labels", str(pid), "0", "CPU"))
                 found.append(("process_sort_index", str(pid), "0", pid))
