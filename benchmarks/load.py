@@ -9,8 +9,8 @@ interpreter, and the ratio to the bare loop: a loop that decodes chunks of 1 MB 
 typed `args` of two fields, and throws them away. Times are medians; a line each for one process and for all
 cores.
 
-With OUT.pftrace beside OUT.json, the same recording multiplied by `benchmarks/multiply.py`, both are measured;
-MB/s and "x file" are of the JSON.
+With OUT.pftrace beside OUT.json, the same recording multiplied by `benchmarks/multiply.py`, both are
+measured; MB/s and "x file" are of the JSON.
 
 For a machine with little memory, make a trace with --events 85000000 (29 GB, 58 million slices), and open it
 with
@@ -114,7 +114,8 @@ def _chunks(path: str, size: int = 1 << 20) -> Iterator[bytes]:
         text = file.read(1 << 16)
         begin = text.index(b"{", text.index(b'"traceEvents"'))
         line = text.startswith(b'{ "ph"', begin) or b"\n" not in text[begin : begin + 200]
-        separator = b'}, {"ph"' if line else b"\n  },\n  {"
+        tight = b'},{"ph"'  # as Cuspy writes it
+        separator = (tight if tight in text else b'}, {"ph"') if line else b"\n  },\n  {"
         text = text[begin:]
         while block := file.read(size):
             text += block

@@ -4,7 +4,8 @@ and again, end to end in time, with ids of their own.
     python benchmarks/multiply.py RECORDING.json.gz OUT.json [--slices 1000000]
     python benchmarks/multiply.py RECORDING.pftrace.gz OUT.pftrace [--slices 1000000]
 
-A name that ends in .gz is compressed, as PyTorch does it (level 1). `benchmarks/load.py run OUT.json` measures both.
+A name that ends in .gz is compressed, as PyTorch does it (level 1). `benchmarks/load.py run OUT.json`
+measures both.
 """
 
 from __future__ import annotations
