@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from tests.formats.test_fuzz import assemble, mutate
 
 from tracetui.formats.pftrace import decoder, read
 from tracetui.formats.pftrace import packets as reference
-from tracetui.formats.pftrace.schema import Decoded, Numbers
+from tracetui.formats.pftrace.schema import Decoded, Numbers, Table, tables
 from tracetui.formats.pftrace.wire import varint
 from tracetui.formats.registry import FORMATS
 from tracetui.formats.source import open_source
@@ -81,18 +82,14 @@ def _key(number: int, kind: int) -> list[int]:
     return _number(number << 3 | kind)
 
 
-def everything(
-    made: reference.Decoder | decoder.NativeDecoder, text: bytes, cut: int
-) -> tuple[list[Decoded], Numbers]:
+def everything(of: Any, text: bytes, cut: int) -> tuple[list[Decoded], Numbers, Table]:
     """All that a decoder says of a text, `cut` bytes of which it gets at a time."""
-    at, found = 0, []
+    table = tables()
+    made, at, found = of(table), 0, []
     while at < len(text):
         size = cut
         while True:
             decoded = made.decode(text[at : at + size], at)
-            for columns in decoded.columns.values():
-                for name, column in columns.items():
-                    columns[name] = column.copy()
             if decoded.consumed or decoded.state in ("lost", "long") or at + size >= len(text):
                 break
             size *= 2
@@ -100,25 +97,22 @@ def everything(
         at += decoded.consumed
         if decoded.state in ("lost", "long") or not decoded.consumed:
             break
-    return found, made.known()
+    return found, made.known(), table
 
 
 def same(text: bytes, cut: int) -> None:
-    mine, known = everything(decoder.NativeDecoder(), text, cut)
-    theirs, wanted = everything(reference.Decoder(), text, cut)
+    mine, known, table = everything(decoder.NativeDecoder, text, cut)
+    theirs, wanted, other = everything(reference.Decoder, text, cut)
     assert known == wanted
-    assert [list(getattr(known, name)) for name in ("strings", "refs", "tracks", "heads", "series")] == [
-        list(getattr(wanted, name)) for name in ("strings", "refs", "tracks", "heads", "series")
-    ]
-    assert len(mine) == len(theirs)
-    for one, other in zip(mine, theirs, strict=True):
-        assert (one.consumed, one.state) == (other.consumed, other.state)
-        assert (one.specials, one.snapshots) == (other.specials, other.snapshots)
-        for table, columns in one.columns.items():
-            for name, column in columns.items():
-                expected = other.columns[table][name]
-                assert column.dtype == expected.dtype
-                assert np.array_equal(column, expected, equal_nan=column.dtype.kind == "f"), (table, name)
+    for name in ("strings", "refs", "tracks", "heads", "series"):
+        assert list(getattr(known, name)) == list(getattr(wanted, name)), name
+    assert mine == theirs
+    for name, columns in table.items():
+        assert len(columns) == len(other[name]), name
+        for column, array in columns.arrays.items():
+            one, two = array[: len(columns)], other[name].arrays[column][: len(columns)]
+            assert one.dtype == two.dtype
+            assert np.array_equal(one, two, equal_nan=one.dtype.kind == "f"), (name, column)
 
 
 @native

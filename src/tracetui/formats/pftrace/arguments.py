@@ -11,6 +11,7 @@ from tracetui.formats.pftrace.wire import (
     BYTES,
     FIXED64,
     VARINT,
+    Malformed,
     Value,
     fields,
     flat,
@@ -34,7 +35,14 @@ _OMITTED = {"graph id": "graph node id", "channel_type": "channel", "registers p
 
 def of_event(data: bytes, span: tuple[int, int], interned: Interned) -> dict[str, Any]:
     """The debug annotations of a track event. Raises Malformed."""
-    return dict(_annotation(data, one, interned, 0) for one in parts(data, span, 4))
+    found: dict[str, Any] = {}
+    for one in parts(data, span, 4):
+        try:
+            name, value = _annotation(data, one, interned, 0)
+        except Malformed:
+            name, value = "?", "malformed"
+        found[name] = value
+    return found
 
 
 def _annotation(data: bytes, span: tuple[int, int], interned: Interned, depth: int) -> tuple[str, Any]:

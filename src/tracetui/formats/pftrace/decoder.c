@@ -398,6 +398,7 @@ static int annotation(Decoder *d, Event *e, int64_t epoch, Span s) {
     while ((got = next(&s, &f)) > 0) {
         if (f.number == 10 && f.kind == 2) {
             kind = kind_of(f.span);
+            if (kind == NOTHING || kind >= DEVICE) return 1; /* most are of no matter here, and some are long */
         } else if (f.number == 1 && f.kind == 0) {
             int64_t key[KEY] = {epoch, (int64_t)f.value, 0, 0, 0, 0};
             Table *t = &d->annotations;
@@ -407,6 +408,7 @@ static int annotation(Decoder *d, Event *e, int64_t epoch, Span s) {
                     kind = d->kinds[t->slots[at] - 1];
                     break;
                 }
+            if (kind == NOTHING) return 1;
         } else if ((f.number == 3 || f.number == 4) && f.kind == 0) {
             value = (int64_t)f.value;
             has_number = 1;

@@ -76,14 +76,13 @@ LIBRARY = _load()
 class NativeDecoder:
     """See `packets.Decoder`."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: s.Table) -> None:
         assert LIBRARY is not None
-        self._arrays: dict[str, Array] = {
-            place: np.empty(_ROOM, dtype=s.COLUMNS[table][name]) for (table, name), place in _NAMES.items()
-        }
-        self._arrays["specials"] = np.empty((_ROOM, 5), dtype=np.int64)
-        self._arrays["snapshots"] = np.empty((_ROOM, 3), dtype=np.int64)
-        self._batch = _Batch(room=_ROOM, **{name: array.ctypes.data for name, array in self._arrays.items()})
+        self._columns = table
+        self._specials = np.empty((_ROOM, 5), dtype=np.int64)
+        self._snapshots = np.empty((_ROOM, 3), dtype=np.int64)
+        specials, snapshots = self._specials.ctypes.data, self._snapshots.ctypes.data
+        self._batch = _Batch(room=_ROOM, specials=specials, snapshots=snapshots)
         self._free = LIBRARY.decoder_free
         self._handle: int | None = LIBRARY.decoder_new(int.from_bytes(os.urandom(8), "little"))
         if self._handle is None:
@@ -93,21 +92,25 @@ class NativeDecoder:
         if getattr(self, "_handle", None) is not None:
             self._free(self._handle)
 
-    def decode(self, data: bytes | memoryview, offset: int) -> Decoded:
-        """Decode a text that begins at `offset`. The columns are overwritten by the next call."""
+    def decode(self, data: bytes | memoryview, offset: int, share: float = 0.0) -> Decoded:
+        """See `packets.Decoder.decode`."""
         assert LIBRARY is not None
-        batch = self._batch
+        batch, table = self._batch, self._columns
+        for columns in table.values():
+            columns.make_room(len(columns) + _ROOM, share)
+        for (name, column), place in _NAMES.items():
+            array = table[name].arrays[column]
+            setattr(batch, place, array.ctypes.data + len(table[name]) * array.itemsize)
         address = np.frombuffer(data, np.uint8).__array_interface__["data"][0] if len(data) else None
         end = LIBRARY.decoder_decode(self._handle, address, len(data), offset, ctypes.byref(batch))
         state = _STATES[batch.state]
         if state == "memory":
             raise MemoryError
-        columns: dict[str, dict[str, Array]] = {name: {} for name in s.COLUMNS}
-        for (table, name), place in _NAMES.items():
-            columns[table][name] = self._arrays[place][: getattr(batch, f"{table}_count")]
-        specials = [Special(*row) for row in self._arrays["specials"][: batch.specials_count].tolist()]
-        snapshots = [tuple(row) for row in self._arrays["snapshots"][: batch.snapshots_count].tolist()]
-        return Decoded(end, state, columns, specials, snapshots)
+        for name, columns in table.items():
+            columns.count += getattr(batch, f"{name}_count")
+        specials = [Special(*row) for row in self._specials[: batch.specials_count].tolist()]
+        snapshots = [tuple(row) for row in self._snapshots[: batch.snapshots_count].tolist()]
+        return Decoded(end, state, specials, snapshots)
 
     def numbered(self) -> int:
         """How many things have a number."""
@@ -162,6 +165,6 @@ def pair(slices: dict[str, Array], ends: dict[str, Array], track_of: I32, tracks
     return int(unopened)
 
 
-def decoder() -> Decoder | NativeDecoder:
-    """The fastest decoder there is."""
-    return Decoder() if LIBRARY is None else NativeDecoder()
+def decoder(table: s.Table) -> Decoder | NativeDecoder:
+    """The fastest decoder there is; it adds rows to `table`."""
+    return Decoder(table) if LIBRARY is None else NativeDecoder(table)

@@ -29,6 +29,7 @@ _IDS = {b"correlation": "correlation", b"External id": "external", b"external id
 _EXTRAS = {**_IDS, b"device id": "device", b"stream id": "stream"}
 _SYNC = b"cuda_sync_kind"
 _GROUP = b"Process Group Name"
+_NOTED = frozenset({*_IDS, _SYNC, _GROUP})
 _PARTS = frozenset({s.TRACK_EVENT, s.GPU_STAGE, s.GPU_COUNTERS, s.CLOCKS})
 _LEGACY = {ord("B"): s.BEGIN, ord("X"): s.BEGIN, ord("E"): s.END, ord("i"): s.INSTANT, ord("I"): s.INSTANT}
 """The types of events that have only a phase, as Chrome's older ones."""
@@ -104,7 +105,8 @@ class _Counters(Struct):
 class Decoder:
     """Decodes packets one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: s.Table) -> None:
+        self._table = table
         self._known = Numbers()
         self._sequences: dict[int, _Sequence] = {}
         self._clocks: dict[int, _Clock] = {}
@@ -118,14 +120,14 @@ class Decoder:
         self._offset = 0
         """Of the text, in the file."""
 
-    def decode(self, data: bytes | memoryview, offset: int, room: int = ROOM) -> Decoded:
-        """Decode a text that begins at `offset`, at most `room` rows of each kind (and a packet more)."""
+    def decode(self, data: bytes | memoryview, offset: int, share: float = 0.0) -> Decoded:
+        """Decode a text that begins at `offset`, and add its rows. `share`: see `Columns.add`."""
         self._data = data = bytes(data)
         self._offset, at, size, state = offset, 0, len(data), "end"
         self._rows = {name: [] for name in s.COLUMNS}
         self._specials, self._times = [], []
         while at < size:
-            if any(len(rows) + s.MOST_NUMBERS >= room for rows in self._rows.values()):
+            if any(len(rows) >= ROOM for rows in self._rows.values()):
                 state = "room"
                 break
             try:
@@ -147,14 +149,12 @@ class Decoder:
             except Malformed:
                 self._note("broken_event", at)
             at = begin + length
-        columns = {
-            name: {
-                column: np.array([row[i] for row in self._rows[name]], dtype=kind)
-                for i, (column, kind) in enumerate(kinds.items())
-            }
-            for name, kinds in s.COLUMNS.items()
-        }
-        return Decoded(at, state, columns, self._specials, self._times)
+        for name, rows in self._rows.items():
+            if rows:
+                kinds = s.COLUMNS[name].items()
+                columns = zip(kinds, zip(*rows, strict=True), strict=True)
+                self._table[name].add(share, **{n: np.array(c, dtype=kind) for (n, kind), c in columns})
+        return Decoded(at, state, self._specials, self._times)
 
     def numbered(self) -> int:
         """How many things have a number."""
@@ -330,7 +330,7 @@ class Decoder:
                     iid = what
                 elif part == 2 and isinstance(what, tuple):
                     name = self._data[what[0] : what[1]]
-            if name in _IDS or name in (_SYNC, _GROUP):
+            if name in _NOTED:
                 self._annotations[epoch, iid] = name
 
     def _string(self, span: tuple[int, int]) -> int:
@@ -388,8 +388,12 @@ class Decoder:
         for part, kind, value in fields(self._data, begin, end):
             if part == 10 and isinstance(value, tuple):
                 name = self._data[value[0] : value[1]]
+                if name not in _NOTED:
+                    return  # most are of no matter here, and some are long
             elif part == 1 and kind == VARINT and isinstance(value, int):
                 name = self._annotations.get((epoch, value))
+                if name is None:
+                    return
             elif part in (3, 4) and kind == VARINT and isinstance(value, int):
                 number = signed(value)
         if name == _SYNC:

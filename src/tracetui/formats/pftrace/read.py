@@ -50,7 +50,10 @@ def read(
     def advance(offset: int) -> None:
         if intake.memory > room:
             raise TraceError(f"has more events than fit in memory: one trace may use {room / 1e9:.3g} GB")
-        report(min(source.size, stream.progress(offset)), source.size)
+        done = min(source.size, stream.progress(offset))
+        if not source.encoding.IN_PLACE:
+            intake.extent = offset * source.size // max(1, done)
+        report(done, source.size)
 
     try:
         intake.read(Window(stream.readinto, 0), advance, size)
@@ -85,14 +88,14 @@ class Intake:
 
     def __init__(self, source: Source) -> None:
         self.store = Store()
-        self.decoder = decoder()
         self.known = Numbers()
         self.described = Described()
-        self._columns = {name: Columns(kinds) for name, kinds in s.COLUMNS.items()}
-        self._columns |= {"slices": self.store.slices, "points": self.store.points}
+        self._columns = s.tables() | {"slices": self.store.slices, "points": self.store.points}
+        self.decoder = decoder(self._columns)
         self._snapshots: list[tuple[int, int, int]] = []
         self._searched = 0
-        self._size = source.size if source.encoding.IN_PLACE else 0
+        self.extent = source.size if source.encoding.IN_PLACE else 0
+        """About how long the text is, 0 if that is not known."""
 
     @property
     def memory(self) -> int:
@@ -129,18 +132,15 @@ class Intake:
         """(bytes that were decoded, why no more were)."""
         at = 0
         while True:
-            decoded = self.decoder.decode(text[at:], offset + at)
+            # How many rows there will be: a guess from little text could be far too large.
+            share = (offset + at) / self.extent if self.extent and offset + at > _LOOK else 0.0
+            decoded = self.decoder.decode(text[at:], offset + at, share)
             for special in decoded.specials:
                 data = bytes(text[special.begin - offset : special.end - offset])
                 moved = s.Special(special.number, special.epoch, special.sequence, 0, len(data))
                 describe(self.described, data, moved)
             self._snapshots += decoded.snapshots
             at += decoded.consumed
-            # How many rows there will be: a guess from little text could be far too large.
-            share = (offset + at) / self._size if self._size and offset + at > _LOOK else 0.0
-            for name, columns in decoded.columns.items():
-                if len(next(iter(columns.values()))):
-                    self._columns[name].add(share, **columns)
             if decoded.state != "room":
                 return at, decoded.state
 
@@ -187,7 +187,7 @@ class Intake:
     def contents(self, source: Source, size: int, part: bool = False) -> Contents:
         """The columns of all formats."""
         known = self.known = self.decoder.known()
-        self.decoder = decoder()  # frees its memory
+        del self.decoder  # frees its memory
         store, resolver = self.store, Resolver(self.described)
         self._diagnose()
         texts = resolver.texts(known)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
-from tracetui.core.columns import Array
+from tracetui.core.columns import Columns
 from tracetui.formats.store import COUNTER_COLUMNS, POINT_COLUMNS, SLICE_COLUMNS, Numbered
 
 Key = tuple[int, int, int, int, int, int]
@@ -90,6 +90,14 @@ how many slices came before them; `filled` those with arguments, and where they 
 the numbers of GPU events, and rows among the slices."""
 
 
+Table = dict[str, Columns]
+
+
+def tables() -> Table:
+    """Empty columns of every kind, by the names in `COLUMNS`."""
+    return {name: Columns(kinds) for name, kinds in COLUMNS.items()}
+
+
 class Special(Struct, frozen=True):
     """A field of a packet that describes something."""
 
@@ -108,7 +116,6 @@ class Decoded(Struct):
     state: str
     """Why there are no more: "room" (call again), "end" (of the text: the last packet is not whole, or there
     is none), "lost" (no packet begins here), "long" (the packet is larger than `LONGEST`)."""
-    columns: dict[str, dict[str, Array]]
     specials: list[Special]
     snapshots: list[tuple[int, int, int]]
     """(number of the snapshot, clock, its time in ns)."""
