@@ -29,6 +29,8 @@ _HEADER = 11
 """Bytes before a packet at most."""
 _SEARCHED = 1 << 26
 """Bytes in which the next packet is looked for, all in all, where the file is damaged."""
+_FIELD, _EACH = 16, 1 << 12
+"""How many of them each field counts for that is looked at, and each search."""
 _LOOK = 1 << 16
 _KINDS = {"broken_event", "no_time", "wrong_type", "dropped"}
 _MOST_NAMED = 4
@@ -93,14 +95,15 @@ class Intake:
         self._columns = s.tables() | {"slices": self.store.slices, "points": self.store.points}
         self.decoder = decoder(self._columns)
         self._snapshots: list[tuple[int, int, int]] = []
-        self._searched = 0
+        self._searched = self._lost = 0
         self.extent = source.size if source.encoding.IN_PLACE else 0
         """About how long the text is, 0 if that is not known."""
 
     @property
     def memory(self) -> int:
         """About how many bytes the trace of what was read will take at most while it is built."""
-        return 112 * sum(map(len, self._columns.values())) + 256 * self.decoder.numbered()
+        rows, numbers = sum(map(len, self._columns.values())), self.decoder.numbered() + len(self._snapshots)
+        return 112 * rows + 256 * numbers + self.described.held
 
     # -- decoding
 
@@ -115,7 +118,8 @@ class Intake:
             advance(window.offset)
             wanted = size
             if state == "lost":
-                self._find_packet(window)
+                self._lose(window.offset, window.size)
+                window.skip(window.size)
             elif state == "long":
                 found.note("too_long", window.offset)
                 self._pass_over(window)
@@ -141,31 +145,34 @@ class Intake:
                 describe(self.described, data, moved)
             self._snapshots += decoded.snapshots
             at += decoded.consumed
-            if decoded.state != "room":
+            if decoded.state == "lost" and (found := self._search(text, at + 1)) >= 0:
+                self._lose(offset + at, found - at)
+                at = found
+            elif decoded.state != "room":
                 return at, decoded.state
 
-    def _find_packet(self, window: Window) -> None:
-        """Skip to the next place where packets begin, and count what lies before it as lost."""
-        first, step = window.offset, 1
-        while self._searched < _SEARCHED:
-            window.fill(_LOOK)
-            text = window.text()
-            at = text.find(b"\n", step)
-            while at >= 0 and not packets_at(text[at : at + _LOOK], 0):
-                self._searched += 64
-                at = text.find(b"\n", at + 1)
-            self._searched += len(text)
-            if at >= 0 or (window.ended and not len(text)):
-                window.skip(max(at, 0))
-                break
-            window.skip(len(text))
-            step = 0
-        else:
-            while window.size or not window.ended:
-                window.skip(window.size)
-                window.fill(_LOOK)
-        count = window.offset - first
-        self.store.diagnostics.note("broken_event", first, detail=f"{count:,} bytes are no packets")
+    def _search(self, text: memoryview, begin: int) -> int:
+        """Where packets begin again from `begin` on, -1 if that is nowhere in the text."""
+        self._searched += _EACH
+        for first in range(begin, len(text), _LOOK):
+            part = bytes(text[first : first + 2 * _LOOK])  # a packet may begin at the end of the first half
+            at = part.find(b"\n", 0, _LOOK)
+            while at >= 0:
+                if self._searched > _SEARCHED:
+                    return -1
+                found, looked = packets_at(part, at)
+                self._searched += _FIELD * (looked + 1)
+                if found:
+                    return first + at
+                at = part.find(b"\n", at + 1, _LOOK)
+        return -1
+
+    def _lose(self, offset: int, size: int) -> None:
+        """Count a stretch of the text that is no packet."""
+        self._lost += size
+        detail = f"{self._lost:,} bytes are no packets"
+        self.store.diagnostics.note("broken_event", offset)
+        self.store.diagnostics.details["broken_event"] = detail
 
     @staticmethod
     def _pass_over(window: Window) -> None:
@@ -199,7 +206,8 @@ class Intake:
         names = [*texts, ""]  # the last one for those without
         name_of = np.array([store.tables.names[name] for name in names], dtype=np.int32)
         places = [resolver.place(track) for track in tracks]
-        heads = [resolver.head(one, texts, places) for one in known.heads]
+        refs = list(known.refs)
+        heads = [resolver.head(one, refs, texts, places) for one in known.heads]
         head_of = np.array([store.tables.heads[head] for head in heads], dtype=np.int32)
         for columns in (store.slices, store.points):
             for a, b in blocks(0, len(columns)):

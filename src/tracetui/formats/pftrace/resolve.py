@@ -19,7 +19,9 @@ OVERHEAD = 2147483647
 ALONE = "Tracks"
 """The process of the tracks that belong to none."""
 _NONE = -1
+_MOST_CATEGORIES = 16
 _DEEPEST = 64
+_EACH = 512
 _OF_KINETO = {
     "Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset", "Annotation": "gpu_user_annotation",
     "EventRecord": "graph_event_node", "HostNode": "graph_host_node",
@@ -85,6 +87,8 @@ class Described(Struct):
     """The arguments of the first collectives."""
     threads: dict[str, str] = field(default_factory=dict)
     """Names of threads, by process and thread."""
+    held: int = 0
+    """About how many bytes all this takes."""
     twice: int = 0
     """Numbers that were given to a second text."""
     broken: int = 0
@@ -101,6 +105,7 @@ def _int32(value: Value | None) -> int:
 def describe(found: Described, data: bytes, special: Special) -> None:
     """Add what a special field of a packet describes; `data` has its bytes between `begin` and `end`."""
     span = special.begin, special.end
+    found.held += _EACH + 4 * (special.end - special.begin)
     try:
         if special.number == s.INTERNED:
             _interned(found, data, span, special.epoch)
@@ -267,8 +272,8 @@ class Resolver:
                 found.append(strings[one].decode("utf-8", "replace"))
             elif kind == s.INTERNED_NAME:
                 found.append(self.interned(one, two, three))
-            elif kind == s.BOTH:  # limited, as each may be twice as long as the one before
-                found.append(f"{found[one]},{found[two]}"[:4096])
+            elif kind == s.BOTH:
+                found.append("")  # see `category_of`
             elif kind == s.SYNC:
                 found.append("cuda_sync")
             else:
@@ -331,11 +336,20 @@ class Resolver:
         return ALONE, " / ".join(reversed(path))
 
     @staticmethod
-    def head(key: Key, texts: list[str], places: list[Place]) -> Head:
+    def category_of(ref: int, refs: list[Key], texts: list[str]) -> str:
+        """The text of a category, or of several."""
+        parts: list[str] = []
+        while ref >= 0 and refs[ref][0] == s.BOTH and len(parts) < _MOST_CATEGORIES:
+            _, ref, other, *_ = refs[ref]
+            parts.append(texts[other])
+        return ",".join([texts[ref] if ref >= 0 else "", *reversed(parts)])
+
+    @classmethod
+    def head(cls, key: Key, refs: list[Key], texts: list[str], places: list[Place]) -> Head:
         """The head of events: see `Numbers.heads`."""
         phase, category, track, *_ = key
         pid, tid = places[track]
-        name = texts[category] if category >= 0 else ""
+        name = cls.category_of(category, refs, texts)
         if chr(phase) in "stf":
             name = "graph_dependency" if category == s.DEPENDENCY else "flow"
         elif not name and pid == -1:

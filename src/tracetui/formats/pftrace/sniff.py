@@ -17,34 +17,41 @@ _KNOWN = {(n, 0) for n in (3, 8, 10, 13, 58, 79, 87)} | {
 
 def sniff(head: bytes, name: str) -> bool:
     """Whether the text is a series of packets, none of them of another format that looks alike."""
-    return packets_at(head, 0) and not is_xplane(head, name)
+    return packets_at(head, 0)[0] and not is_xplane(head, name)
 
 
-def packets_at(data: bytes, at: int) -> bool:
-    """Whether packets follow each other from `at` on, to the end of `data` or as many as make sure. The last
-    one may be cut off."""
+def packets_at(data: bytes, at: int) -> tuple[bool, int]:
+    """(whether packets follow each other from `at` on, to the end of `data` or as many as make sure; how many
+    fields were looked at). The last one may be cut off."""
+    looked = 0
     for number in range(_ENOUGH):
         if at >= len(data):
-            return number > 0
+            return number > 0, looked
         if data[at] != 0x0A:
-            return False
+            return False, looked
         try:
             length, begin = varint(data, at + 1, len(data))
         except Malformed:
-            return number > 0 and len(data) - at < 11
+            return number > 0 and len(data) - at < 11, looked
         if begin + length > len(data):
-            return number > 0 or _begins(data, begin)
-        if not _is_packet(data, begin, begin + length):
-            return False
+            return number > 0 or _begins(data, begin), looked
+        known, count = _is_packet(data, begin, begin + length)
+        looked += count
+        if not known:
+            return False, looked
         at = begin + length
-    return True
+    return True, looked
 
 
-def _is_packet(data: bytes, begin: int, end: int) -> bool:
+def _is_packet(data: bytes, begin: int, end: int) -> tuple[bool, int]:
+    """Whether it is one, and how many fields were looked at."""
+    known, count = False, 0
     try:
-        return not _KNOWN.isdisjoint({(number, kind) for number, kind, _ in fields(data, begin, end)})
+        for count, (number, kind, _) in enumerate(fields(data, begin, end), 1):  # noqa: B007
+            known = known or (number, kind) in _KNOWN
     except Malformed:
-        return False
+        known = False
+    return known, count
 
 
 def _begins(data: bytes, begin: int) -> bool:
