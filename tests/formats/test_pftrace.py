@@ -253,6 +253,12 @@ def test_the_rank_and_the_device_are_said(tmp_path: Path) -> None:
     assert load(path).info.distributed == {"rank": 5, "world_size": 8}
 
 
+def load_of(data: bytes, tmp_path: Path) -> Trace:
+    path = tmp_path / "whole.pftrace"
+    path.write_bytes(data)
+    return load(path)
+
+
 def test_what_is_wrong_is_one_line_or_a_notice(tmp_path: Path) -> None:
     path = tmp_path / "a.pftrace"
     whole = packets.tracks()
@@ -267,6 +273,11 @@ def test_what_is_wrong_is_one_line_or_a_notice(tmp_path: Path) -> None:
     assert "broken_event" in kinds(middle + b"\xff" * 50 + whole)
     assert kinds(whole + packets.tracks()[:0] + b"\x0a\x04\x08\x01\x0b\x0b")["broken_event"] == 1
     assert kinds(whole + b"\x0a\x03\xe0\x3e\x01") == {"not_read": 1}
+    for length in (b"\xff\xff\x0f", b"\xff\xff\xff\xff\x0f"):  # longer than the rest, and than any packet
+        damaged = kinds(middle + b"\x0a" + length + whole)
+        assert damaged["broken_event"] >= 1
+        assert "truncated" not in damaged
+        assert len(load(path)) > len(load_of(whole, tmp_path)), "what follows is read"
     b = packets.Builder()
     b.thread(1, 1, 1)
     b.slice(0, 5, 1, "known")

@@ -18,7 +18,6 @@ from tracetui.formats.pftrace.event_reader import ELSEWHERE, FARTHEST, SHORT_BIT
 from tracetui.formats.pftrace.resolve import Described, Place, Resolver, describe, devices, distributed
 from tracetui.formats.pftrace.schema import Key, Numbers
 from tracetui.formats.pftrace.sniff import packets_at
-from tracetui.formats.pftrace.wire import varint
 from tracetui.formats.source import Source
 from tracetui.formats.store import OTHER_IDS, Store
 from tracetui.formats.window import Window
@@ -117,16 +116,19 @@ class Intake:
             window.skip(done)
             advance(window.offset)
             wanted = size
-            if state == "lost":
+            if state in ("lost", "long"):
                 self._lose(window.offset, window.size)
                 window.skip(window.size)
-            elif state == "long":
-                found.note("too_long", window.offset)
-                self._pass_over(window)
             elif window.ended:
-                if window.size:
-                    found.note("truncated", window.offset)
-                return
+                # The last packet is not whole, or its length is wrong, and others lie within.
+                with memoryview(window.buffer) as view:
+                    at = self._search(view[1 : window.size + 1], 1) if window.size else -1
+                if at < 0:
+                    if window.size:
+                        found.note("truncated", window.offset)
+                    return
+                self._lose(window.offset, at)
+                window.skip(at)
             elif not done:
                 wanted = min(max(2 * window.size, size), s.LONGEST + _HEADER)
             if window.offset > FARTHEST:
@@ -145,7 +147,10 @@ class Intake:
                 describe(self.described, data, moved)
             self._snapshots += decoded.snapshots
             at += decoded.consumed
-            if decoded.state == "lost" and (found := self._search(text, at + 1)) >= 0:
+            lost = decoded.state in ("lost", "long")
+            if decoded.state == "long":
+                self.store.diagnostics.note("too_long", offset + at)
+            if lost and (found := self._search(text, at + 1)) >= 0:
                 self._lose(offset + at, found - at)
                 at = found
             elif decoded.state != "room":
@@ -173,21 +178,6 @@ class Intake:
         detail = f"{self._lost:,} bytes are no packets"
         self.store.diagnostics.note("broken_event", offset)
         self.store.diagnostics.details["broken_event"] = detail
-
-    @staticmethod
-    def _pass_over(window: Window) -> None:
-        """Skip a packet that is too long."""
-        window.fill(_HEADER)
-        with memoryview(window.buffer) as view:
-            length, at = varint(bytes(view[1 : window.size + 1]), 1, window.size)
-        left = at + length
-        while left > 0:
-            window.fill(min(left, CHUNK))
-            if not window.size:
-                return
-            count = min(left, window.size)
-            window.skip(count)
-            left -= count
 
     # -- what it becomes
 
