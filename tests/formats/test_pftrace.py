@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.formats import packets
 from tests.formats import perfetto_oracle as oracle
 
+from tracetui.session.folder import traces_in
 from tracetui.trace import Trace, TraceError, load
 from tracetui.views.write_json import write_json
 
@@ -307,3 +309,10 @@ def test_absurd_times_are_kept_within_bounds(tmp_path: Path) -> None:
     trace = load(path)
     assert int(trace.start[[trace.name_of(i) for i in range(len(trace))].index("sound")]) == 0
     assert trace.implausible.any()
+
+
+def test_traces_of_a_folder_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.pftrace").write_bytes(packets.tracks())
+    (tmp_path / "b.pftrace").write_bytes(b"something else")
+    (tmp_path / "c.pftrace.gz").write_bytes(gzip.compress(packets.gpu()))
+    assert sorted(found.path.name for found in traces_in(tmp_path)) == ["a.pftrace", "c.pftrace.gz"]
