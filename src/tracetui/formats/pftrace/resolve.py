@@ -351,7 +351,7 @@ class Resolver:
         pid, tid = places[track]
         name = cls.category_of(category, refs, texts)
         if chr(phase) in "stf":
-            name = "graph_dependency" if category == s.DEPENDENCY else "flow"
+            name = "graph dependency" if category == s.DEPENDENCY else "flow"
         elif not name and pid == -1:
             name = "overhead"
         return chr(phase), name, pid, tid
