@@ -241,4 +241,17 @@ def arguments() -> bytes:
     return b.bytes()
 
 
-ALL = {"tracks": tracks, "sequences": sequences, "gpu": gpu, "arguments": arguments}
+def many() -> bytes:
+    """More of everything than one event may have."""
+    b = Builder()
+    b.thread(1, 1, 1)
+    b.slice(0, 5, 1, "busy", flow_ids=list(range(1, 300)), category_iids=list(range(300)))
+    stage = b.packet(7).gpu_render_stage_event
+    stage.event_wait_ids.extend(range(300))
+    counters = b.packet(8).gpu_counter_event
+    for number in range(300):
+        counters.counters.add(counter_id=number, int_value=number)
+    return b.bytes()
+
+
+ALL = {"tracks": tracks, "sequences": sequences, "gpu": gpu, "arguments": arguments, "many": many}

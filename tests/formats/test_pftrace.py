@@ -291,6 +291,11 @@ def test_what_is_wrong_is_one_line_or_a_notice(tmp_path: Path) -> None:
     packet.track_event.type = packets.INSTANT
     for name in ("x", "y"):
         b.packet().interned_data.event_names.add(iid=1, name=name)
+    assert kinds(packets.tracks().replace(b"inner", b"in\xffer")) == {"bad_utf8": 1}
+    many = packets.Builder()
+    many.thread(1, 1, 1)
+    many.slice(0, 5, 1, "busy", flow_ids=list(range(1, 300)))
+    assert kinds(many.bytes()) == {"not_read": 1}
     assert kinds(b.bytes()) == {"no_time": 1, "undescribed": 2, "unopened": 1, "defined_twice": 1}
     path.write_bytes(packets.Builder().bytes() or b"\x0a\x02\x50\x01")
     with pytest.raises(TraceError, match=r"a\.pftrace: is a Perfetto trace without events"):

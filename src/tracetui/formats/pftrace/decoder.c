@@ -31,6 +31,7 @@ EXPORT uint32_t source_checksum(void) { return SOURCE; }
 #define MOST_SKIPPED 64
 #define OTHER_FIELD 1024
 #define OTHER_EVENT 1025
+#define OTHER_NUMBERS 1026
 #define KEY 6
 #define SPECIALS 16 /* special fields of one packet at most */
 
@@ -108,7 +109,7 @@ typedef struct {
     int64_t snapshots, slices, ends, groups;
     uint64_t seed;
     int failed; /* no memory */
-    int64_t skipped[OTHER_EVENT + 1], skipped_first[OTHER_EVENT + 1];
+    int64_t skipped[OTHER_NUMBERS + 1], skipped_first[OTHER_NUMBERS + 1];
     int64_t found[KINDS], found_first[KINDS];
 } Decoder;
 
@@ -329,7 +330,7 @@ static int64_t as32(uint64_t value) { return (int32_t)(uint32_t)value; }
 
 typedef struct {
     uint64_t type, name_iid, track;
-    uint8_t has_name, has_iid, has_track, has_value, sync, group, filled, phase, has_duration;
+    uint8_t has_name, has_iid, has_track, has_value, sync, group, filled, phase, has_duration, over;
     Span name;
     uint64_t categories[MOST];
     Span texts[MOST];
@@ -342,7 +343,7 @@ typedef struct {
 
 typedef struct {
     uint8_t has_event, has_name, has_iid, has_kind, has_legacy_kind, has_queue, has_legacy_queue, has_device,
-        has_stream, described;
+        has_stream, described, over;
     int64_t event, duration, kind, legacy_kind, queue, legacy_queue, gpu, device, stream, correlation, external;
     uint64_t name_iid;
     Span name;
@@ -351,7 +352,7 @@ typedef struct {
 } Stage;
 
 typedef struct {
-    uint8_t has_descriptor, described;
+    uint8_t has_descriptor, described, over;
     int64_t gpu, descriptor;
     int64_t ids[MOST];
     double samples[MOST];
@@ -386,7 +387,10 @@ static void skip(Decoder *d, uint32_t number, int64_t place) {
 }
 
 static void flow(Event *e, uint64_t id, int last) {
-    if (e->flow_count >= MOST) return;
+    if (e->flow_count >= MOST) {
+        e->over = 1;
+        return;
+    }
     e->flows[e->flow_count] = (int64_t)id;
     e->last[e->flow_count++] = (uint8_t)last;
 }
@@ -445,7 +449,7 @@ static int event_of(Decoder *d, Event *e, int64_t epoch, Span s) {
     int got;
     /* All but the large arrays. */
     e->type = e->name_iid = e->track = 0;
-    e->has_name = e->has_iid = e->has_track = e->has_value = e->sync = e->group = e->filled = e->phase = e->has_duration = 0;
+    e->has_name = e->has_iid = e->has_track = e->over = e->has_value = e->sync = e->group = e->filled = e->phase = e->has_duration = 0;
     e->category_count = e->text_count = e->flow_count = 0;
     e->correlation = e->external = NO_ID;
     e->duration = 0;
@@ -457,6 +461,7 @@ static int event_of(Decoder *d, Event *e, int64_t epoch, Span s) {
             case 11: e->track = f.value; e->has_track = 1; break;
             case 3:
                 if (e->category_count < MOST) e->categories[e->category_count++] = f.value;
+                else e->over = 1;
                 break;
             case 30: e->value = (double)(int64_t)f.value; e->has_value = 1; break;
             case 36: case 42: flow(e, f.value, f.number == 42); break;
@@ -478,11 +483,13 @@ static int event_of(Decoder *d, Event *e, int64_t epoch, Span s) {
             case 23: e->name = f.span; e->has_name = 1; break;
             case 22:
                 if (e->text_count < MOST) e->texts[e->text_count++] = f.span;
+                else e->over = 1;
                 break;
             case 3:
                 while (f.span.at < f.span.end) {
                     if (!varint(&f.span, &one)) return 0;
                     if (e->category_count < MOST) e->categories[e->category_count++] = one;
+                    else e->over = 1;
                 }
                 break;
             case 36: case 42:
@@ -542,6 +549,7 @@ static int extra(Stage *g, Span s) {
 
 static void wait_for(Stage *g, uint64_t id) {
     if (g->wait_count < MOST) g->waits[g->wait_count++] = (int64_t)id;
+    else g->over = 1;
 }
 
 static int stage_of(Stage *g, Span s) {
@@ -588,7 +596,7 @@ static int stage_of(Stage *g, Span s) {
 static int counters_of(Counters *c, Span s) {
     Field f = NO_FIELD, g = NO_FIELD;
     int got;
-    c->has_descriptor = c->described = 0;
+    c->has_descriptor = c->described = c->over = 0;
     c->gpu = c->descriptor = 0;
     c->count = 0;
     while ((got = next(&s, &f)) > 0) {
@@ -610,6 +618,8 @@ static int counters_of(Counters *c, Span s) {
             if (c->count < MOST) {
                 c->ids[c->count] = id;
                 c->samples[c->count++] = sample;
+            } else {
+                c->over = 1;
             }
         }
     }
@@ -966,6 +976,9 @@ static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, i
     if (clocks.at && !snapshot_of(&p->snapshot, clocks)) return 0;
     /* The packet is sound: from here on it is taken. */
     for (int64_t i = 0; i < skipped_count; i++) skip(d, i < MOST_SKIPPED ? skipped[i] : OTHER_FIELD, place);
+    if ((track_event.at && p->event.over) || (spans[GPU_STAGE].at && p->stage.over) ||
+        (spans[GPU_COUNTERS].at && p->counters.over))
+        skip(d, OTHER_NUMBERS, place);
     if (known && dropped) note(d, DROPPED, place);
     if (begins) *q = (Sequence){(int32_t)key_of(d, EPOCHS, sequence, place, 0, 0, 0, 0), 0, 0, 0, 0};
     if (spans[DEFAULTS].at) {
@@ -1245,7 +1258,7 @@ EXPORT int64_t decoder_keys(Decoder *d, int table, const int64_t **keys, const u
 
 /* How often a field was skipped (`kind` 0) or something was wrong (1), and where first. */
 EXPORT int64_t decoder_count(Decoder *d, int kind, int number, int64_t *first) {
-    if (number < 0 || number >= (kind ? KINDS : OTHER_EVENT + 1)) return 0;
+    if (number < 0 || number >= (kind ? KINDS : OTHER_NUMBERS + 1)) return 0;
     *first = kind ? d->found_first[number] : d->skipped_first[number];
     return kind ? d->found[number] : d->skipped[number];
 }

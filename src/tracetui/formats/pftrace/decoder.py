@@ -123,7 +123,7 @@ class NativeDecoder:
         for number, name in enumerate(_TABLES):
             setattr(found, name, self._table(number))
         first = ctypes.c_int64()
-        for number in range(s.OTHER_EVENT + 1):
+        for number in range(s.OTHER_NUMBERS + 1):
             if count := LIBRARY.decoder_count(self._handle, 0, number, ctypes.byref(first)):
                 found.skipped[number] = [count, first.value]
         for number, kind in enumerate(_WRONG):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,15 @@ class Decoder:
             self._skip(min(number, s.OTHER_FIELD), at)
         for _ in skipped[s.MOST_SKIPPED :]:
             self._skip(s.OTHER_FIELD, at)
+        lists: list[Sized] = []
+        if event is not None:
+            lists += [event.flows, event.categories, event.texts]
+        if stage is not None:
+            lists.append(stage.waits)
+        if counters is not None:
+            lists.append(counters.samples)
+        if any(len(some) > s.MOST_NUMBERS for some in lists):
+            self._skip(s.OTHER_NUMBERS, at)
         if known is not None and dropped:
             self._note("dropped", at)
         if known is None or fresh:

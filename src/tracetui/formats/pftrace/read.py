@@ -226,6 +226,8 @@ class Intake:
             diagnostics.note(kind, offset, count)
         diagnostics.note("broken_event", count=self.described.broken)
         diagnostics.note("defined_twice", count=self.described.twice)
+        bad = sum(not _is_text(one) for one in known.strings)
+        diagnostics.note("bad_utf8", count=self.described.bad_texts + bad)
         if known.skipped:
             count = sum(count for count, _ in known.skipped.values())
             first = min(offset for _, offset in known.skipped.values())
@@ -234,7 +236,12 @@ class Intake:
     def _skipped(self) -> str:
         """What was not read, the most frequent first."""
         skipped = sorted(self.known.skipped.items(), key=lambda one: -one[1][0])
-        names = {s.OTHER_EVENT: "track events of other types", s.OTHER_FIELD: "unknown fields"} | s.PACKETS
+        names = {
+            **s.PACKETS,
+            s.OTHER_FIELD: "unknown fields",
+            s.OTHER_EVENT: "track events of other types",
+            s.OTHER_NUMBERS: f"events with more than {s.MOST_NUMBERS} flows or the like",
+        }
         said = [f"{count:,} {names.get(n, f'field {n}')}" for n, (count, _) in skipped[:_MOST_NAMED]]
         return ", ".join(said) + (", ..." if len(skipped) > _MOST_NAMED else "")
 
@@ -368,3 +375,10 @@ class Intake:
         store.counters.add(1.0, series=number[series[sound]], start=rows["start"][sound], value=value[sound])
         head = store.tables.heads["C", "", "", ""]
         store.count(np.full(len(value), head, dtype=np.int32))
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False

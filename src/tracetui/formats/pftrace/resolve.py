@@ -89,6 +89,8 @@ class Described(Struct):
     """Names of threads, by process and thread."""
     held: int = 0
     """About how many bytes all this takes."""
+    bad_texts: int = 0
+    """Texts that are not UTF-8."""
     twice: int = 0
     """Numbers that were given to a second text."""
     broken: int = 0
@@ -160,6 +162,7 @@ def _interned(found: Described, data: bytes, span: tuple[int, int], epoch: int) 
         iid = _number(about.get(1))
         if number in _NAME_FIELD:
             name = text(data, about.get(_NAME_FIELD[number], 0))
+            found.bad_texts += "\ufffd" in name
             if tables.setdefault(number, {}).setdefault(iid, name) != name:
                 found.twice += 1
         elif number == s.SPECIFICATIONS:

@@ -51,6 +51,8 @@ OTHER_FIELD = 1024
 """Stands for all larger numbers of fields."""
 OTHER_EVENT = 1025
 """Stands for a track event of a type that is not read."""
+OTHER_NUMBERS = 1026
+"""Stands for what one event has beyond `MOST_NUMBERS`."""
 
 # -- kinds of keys, each the first number of one
 NAMED, INTERNED_NAME, BOTH, STAGE_NAME, OF_STAGE, SYNC = range(6)
