@@ -192,7 +192,10 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
     achieved = _rate(trace, longest[:MOST_READ])
     which = "The longest run" if len(at) > MOST_READ else "They run"
     reached = f"{which} at {achieved.text}. " if achieved.text else ""
-    ways = sorted({" ".join(results.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()})
+    ways = sorted(
+        {" ".join(results.decoded(int(i)).short.split()[1:]) for i in longest[:1000].tolist()} - {""}
+    )
+    said = f" ({', '.join(ways)})" if ways else ""  # Cuspy's .pftrace does not say which way a copy went
     saved = saves_on_host(results)
     gpu = "the GPU" if len(results.gaps().devices) < 2 else "their GPU"
     computing = verdict.parts[PARTS.index("compute")]
@@ -233,7 +236,7 @@ def exposed_copies(results: Results) -> Iterator[Finding]:
         "exposed_copies",
         "high" if part > 0.5 else "medium" if part > 0.2 else "low",
         f"Copies while nothing computes take {share(part)} {verdict.of()}",
-        f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
+        f"{plural(len(at), 'copy', 'copies')}{said} {verb(len(at), 'run')} for "
         f"{duration(time)} while no kernel runs on {gpu}, the longest for {duration(spent.max())}. "
         f"{reached}{engines}",
         advice,
