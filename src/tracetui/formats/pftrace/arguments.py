@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from tracetui.formats.pftrace.schema import ANNOTATIONS, ARGUMENTS, STRING_VALUES
@@ -24,6 +24,9 @@ from tracetui.formats.pftrace.wire import (
 Interned = Callable[[int, int], str]
 """What was interned, by field of InternedData and iid."""
 _DEEPEST = 32
+_KNOWN: dict[bytes, tuple[str, Any]] = {}
+_MOST_KNOWN, _SHORT = 1 << 12, 1 << 10
+"""Annotations that are remembered at most, and bytes of one."""
 _KINETO = {
     "device id": "device", "context id": "context", "stream id": "stream",
     "registers_per_thread": "registers per thread", "shared_mem_dynamic": "shared memory",
@@ -35,13 +38,33 @@ _OMITTED = {"graph id": "graph node id", "channel_type": "channel", "registers p
 
 def of_event(data: bytes, span: tuple[int, int], interned: Interned) -> dict[str, Any]:
     """The debug annotations of a track event. Raises Malformed."""
-    found: dict[str, Any] = {}
-    for one in parts(data, span, 4):
-        try:
-            name, value = _annotation(data, one, interned, 0)
-        except Malformed:
-            name, value = "?", "malformed"
-        found[name] = value
+    return of_notes(data, list(parts(data, span, 4)), interned)
+
+
+def of_notes(data: bytes, spans: Sequence[tuple[int, int]], interned: Interned) -> dict[str, Any]:
+    """The same, of annotations that have been found."""
+    return dict(_known(data[a:b], interned) for a, b in spans)
+
+
+def _known(data: bytes, interned: Interned) -> tuple[str, Any]:
+    """The name and the value of an annotation. Many are alike, such as the types of an operator's inputs."""
+    if (known := _KNOWN.get(data)) is not None:
+        return known
+    asked = False
+
+    def ask(number: int, iid: int) -> str:
+        nonlocal asked
+        asked = True
+        return interned(number, iid)
+
+    try:
+        found = _annotation(data, (0, len(data)), ask, 0)
+    except Malformed:
+        return "?", "malformed"
+    if not asked and len(data) <= _SHORT:  # else it may mean something else elsewhere
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[data] = found
     return found
 
 

@@ -14,6 +14,19 @@ from tracetui.formats.pftrace.schema import BOOTTIME, Key
 _REALTIME = 1
 
 
+Step = tuple[I64, I64]
+"""Times of a clock, in order, and what to add from each of them on to get those of another."""
+
+
+def convert(times: I64, steps: Sequence[Step]) -> I64:
+    """Times of one clock on another."""
+    for mine, added in steps:
+        at = np.maximum(np.searchsorted(mine, times, side="right") - 1, 0)
+        moved = np.clip(times + added[at], -TIME_LIMIT, TIME_LIMIT)
+        times = np.where(times != NO_TIME, moved, times)
+    return times
+
+
 class Clocks(Struct):
     """The clocks of a file and their snapshots."""
 
@@ -46,15 +59,10 @@ class Clocks(Struct):
             way.append(before[way[-1]])
         return way[::-1]
 
-    def convert(self, times: I64, way: Sequence[int]) -> I64:
-        """Times of the first clock of `way` on the last one."""
-        for one, other in pairwise(way):
-            mine, theirs = self._pairs(one, other)
-            at = np.maximum(np.searchsorted(mine, times, side="right") - 1, 0)
-            known = times != NO_TIME
-            moved = times + (theirs - mine)[at]
-            times = np.where(known, np.clip(moved, -TIME_LIMIT, TIME_LIMIT), times)
-        return times
+    def steps(self, way: Sequence[int]) -> list[Step]:
+        """How to get from the first clock of `way` to the last one."""
+        pairs = [self._pairs(one, other) for one, other in pairwise(way)]
+        return [(mine, theirs - mine) for mine, theirs in pairs]
 
     def _pairs(self, one: int, other: int) -> tuple[I64, I64]:
         """The times of two clocks in the snapshots that have both, in order of the first."""
@@ -76,7 +84,7 @@ class Clocks(Struct):
         way = None if real is None else self.path(main, real)
         if way is None:
             return None
-        return int(self.convert(np.array([time]), way)[0]) - time
+        return int(convert(np.array([time]), self.steps(way))[0]) - time
 
 
 def clocks_of(keys: Sequence[Key], snapshots: list[tuple[int, int, int]]) -> Clocks:

@@ -19,10 +19,11 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.core.columns import I64, NO_TIME, TIME_LIMIT
+from tracetui.core.copying import replace
 from tracetui.formats.pftrace import schema as s
-from tracetui.formats.pftrace.arguments import of_event, of_stage
-from tracetui.formats.pftrace.clocks import Clocks
-from tracetui.formats.pftrace.resolve import Described, Resolver
+from tracetui.formats.pftrace.arguments import of_event, of_notes, of_stage
+from tracetui.formats.pftrace.clocks import Clocks, Step, convert
+from tracetui.formats.pftrace.resolve import Described, Place, Resolver
 from tracetui.formats.pftrace.schema import Key, key
 from tracetui.formats.pftrace.wire import Malformed, fields, signed, text, varint
 from tracetui.formats.source import Source
@@ -34,6 +35,8 @@ FARTHEST = 1 << (62 - SHORT_BITS)
 """Text beyond is not read."""
 _BLOCK = 1 << 18
 _KEPT = 12
+_FIRST = 512
+"""Bytes of a packet that are read at first: most are shorter."""
 
 
 class More(Struct, frozen=True):
@@ -75,6 +78,8 @@ class FileReader:
         self._parts = source.parts()
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
         self._lock = threading.Lock()
+        self._steps: dict[int, list[Step]] = {}
+        self._places: dict[Key, Place] = {}
         self._of_sequence: dict[int, tuple[list[int], list[int]]] = {}
         for number, (sequence, offset, *_) in enumerate(about.epochs):
             offsets, epochs = self._of_sequence.setdefault(sequence, ([], []))
@@ -84,10 +89,8 @@ class FileReader:
     def pack(self) -> bytes:
         """JSON from which `unpack` makes the reader again."""
         columns = (self._more.place, self._more.start, self._more.duration, self._more.end)
-        self._about.more = [base64.b64encode(column.astype("<i8").tobytes()).decode() for column in columns]
-        packed = msgspec.json.encode(self._about)
-        self._about.more = []
-        return packed
+        more = [base64.b64encode(column.astype("<i8").tobytes()).decode() for column in columns]
+        return msgspec.json.encode(replace(self._about, more=more))
 
     @classmethod
     def unpack(cls, source: Source, packed: bytes | msgspec.Raw, size: int) -> FileReader:
@@ -136,22 +139,25 @@ class FileReader:
 
     def _packet(self, place: int) -> bytes:
         """The packet at an offset; b"" if it is not there."""
-        head = self._read(place, 12)
-        if not head or head[0] != 0x0A or self.source.changed:
+        head = self._read(place, _FIRST)
+        if not head or head[0] != 0x0A:
             return b""
         length, at = varint(head, 1, len(head))
+        if at + length <= len(head):
+            return head[at : at + length]
         data = self._read(place + at, length) if length <= s.LONGEST else b""
         return data if len(data) == length else b""
 
     def _read(self, offset: int, length: int) -> bytes:
         if length > _BLOCK:
-            return self._parts.read(offset, length)
+            return b"" if self.source.changed else self._parts.read(offset, length)
         found = b""
         while len(found) < length:
             number, at = divmod(offset + len(found), _BLOCK)
             block = self._blocks.get(number)
             if block is None:
-                block = self._blocks[number] = self._parts.read(number * _BLOCK, _BLOCK)
+                block = b"" if self.source.changed else self._parts.read(number * _BLOCK, _BLOCK)
+                self._blocks[number] = block
                 if len(self._blocks) > _KEPT:
                     self._blocks.popitem(last=False)
             else:
@@ -189,14 +195,21 @@ class FileReader:
         at = bisect_right(offsets, place) - 1
         return epochs[at] if at >= 0 else -1
 
+    def _place(self, track: Key) -> Place:
+        if (place := self._places.get(track)) is None:
+            place = self._places[track] = self._resolver.place(track)
+        return place
+
     def _defaults(self, epoch: int) -> tuple[int | None, int | None]:
         return self._about.described.defaults.get(epoch, (None, None))
 
     def _time(self, clock: int, value: int) -> int:
-        clocks = self._about.clocks
-        which = clocks.ids.index(clock) if clock in clocks.ids else self._about.main
-        way = clocks.path(which, self._about.main) or [which]
-        return int(clocks.convert(np.array([min(value, TIME_LIMIT)]), way)[0]) - self._about.base
+        clocks, main = self._about.clocks, self._about.main
+        if (steps := self._steps.get(clock)) is None:
+            which = clocks.ids.index(clock) if clock in clocks.ids else main
+            steps = self._steps[clock] = clocks.steps(clocks.path(which, main) or [which])
+        time = min(value, TIME_LIMIT)
+        return (int(convert(np.array([time]), steps)[0]) if steps else time) - self._about.base
 
     def _stage(self, data: bytes, span: tuple[int, int], epoch: int) -> dict[str, Any]:
         resolver = self._resolver
@@ -225,7 +238,7 @@ class FileReader:
             track = key(s.QUEUE, device, epoch, queue_iid, 1)
         else:
             track = key(s.QUEUE, device, 0, queue or 0, 0)
-        pid, tid = resolver.place(track)
+        pid, tid = self._place(track)
         name = called if name is None else name
         category_name = resolver.category(called, category)
         return {"ph": "X", "cat": category_name, "name": name, "pid": pid, "tid": tid, "args": args}
@@ -237,16 +250,19 @@ class FileReader:
         def interned(number: int, iid: int) -> str:
             return resolver.interned(epoch, number, signed(iid))
 
-        args = of_event(data, span, interned)
+        notes: list[tuple[int, int]] = []
         name, of_iid, track = "", "", key(s.DEFAULT, sequence) if default is None else key(s.UUID, default)
         categories, texts = list[str](), list[str]()
         kind = 0
         for number, _, value in fields(data, *span):
-            if number == 23:
-                name = text(data, value)
-            elif number == 22:
-                texts.append(text(data, value))
-            elif isinstance(value, int):
+            if isinstance(value, tuple):
+                if number == 4:
+                    notes.append(value)
+                elif number == 23:
+                    name = text(data, value)
+                elif number == 22:
+                    texts.append(text(data, value))
+            else:
                 if number == 10:
                     of_iid = interned(s.EVENT_NAMES, value)
                 elif number == 3:
@@ -255,7 +271,8 @@ class FileReader:
                     track = key(s.UUID, signed(value))
                 elif number == 9:
                     kind = value
-        pid, tid = resolver.place(track)
+        args = of_notes(data, notes, interned)
+        pid, tid = self._place(track)
         category = ",".join(categories + texts) or ("cuda_sync" if "cuda_sync_kind" in args else "")
         if not category and pid == -1:
             category = "overhead"

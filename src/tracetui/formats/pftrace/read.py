@@ -12,7 +12,7 @@ from tracetui.core.threads import memory_for_events
 from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.pftrace import schema as s
-from tracetui.formats.pftrace.clocks import Clocks, clocks_of
+from tracetui.formats.pftrace.clocks import Clocks, clocks_of, convert
 from tracetui.formats.pftrace.decoder import decoder, pair
 from tracetui.formats.pftrace.event_reader import ELSEWHERE, FARTHEST, SHORT_BITS, About, FileReader, More
 from tracetui.formats.pftrace.resolve import Described, Place, Resolver, describe, devices, distributed
@@ -267,7 +267,7 @@ class Intake:
                 if way is None:
                     lost += len(at)
                 elif len(at):
-                    rows["start"][at] = clocks.convert(rows["start"][at], way)
+                    rows["start"][at] = convert(rows["start"][at], clocks.steps(way))
         self.store.diagnostics.note("other_clock", count=lost)
         first = next((int(rows["start"][0]) for rows, *_ in tables if len(rows["start"])), 0)
         real = clocks.real(main, first) if self._snapshots else None

@@ -34,6 +34,17 @@ def fields(data: bytes, begin: int, end: int) -> Iterator[tuple[int, int, Value]
     """(number, wire type, value) of each field of the message between the two. Raises Malformed."""
     at = begin
     while at < end:
+        if at + 1 < end and 8 <= (key := data[at]) < 0x80 and (short := data[at + 1]) < 0x80:
+            # Most keys, lengths and numbers take a byte each: without calls, this takes a third of the time.
+            kind, stop = key & 7, at + 2 + short
+            if kind == VARINT:
+                at += 2
+                yield key >> 3, VARINT, short
+                continue
+            if kind == BYTES and stop <= end:
+                yield key >> 3, BYTES, (at + 2, stop)
+                at = stop
+                continue
         key, at = varint(data, at, end)
         number, kind = key >> 3, key & 7
         if not 0 < number < 1 << 29:
