@@ -42,7 +42,7 @@ def check_command(trace: str, out: str | None) -> None:
     from tracetui.analysis.unrecorded import notes
     from tracetui.core.safe_text import plain
     from tracetui.core.units import plural
-    from tracetui.formats.chrome_json.clean import write_clean
+    from tracetui.views.write_json import write_json
 
     found = load_or_exit(trace)
     counts = f"{plural(found.events, 'event')}, {plural(len(found), 'slice')}"
@@ -59,10 +59,10 @@ def check_command(trace: str, out: str | None) -> None:
     if out is not None:
         try:
             with stop_signals():
-                write_clean(found.reader, found.events, out)
+                events = write_json(found, out)
         except Stopped as stop:
             sys.exit(128 + stop.signal)
-        lines.append(f"{plain(out)}: {found.events:,} events written")
+        lines.append(f"{plain(out)}: {events:,} events written")
     if out is not None and is_standard_output(out):  # the copy alone belongs there
         write(sys.stderr, "\n".join(lines) + "\n")
     else:
