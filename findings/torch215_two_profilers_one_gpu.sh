@@ -5,8 +5,8 @@
 # Behavior: the first one keeps the GPU until the process ends. Kineto after Cuspy records nothing of the GPU and says
 # nothing: a trace of CPU work alone, as if the program had not used the GPU. Cuspy after Kineto runs, but its
 # export_chrome_trace writes no file, with a Python warning. A warm-up or a library that profiles once is enough.
-# Output seen: Cuspy, then Kineto: 20 kernels, then 0, warnings: none
-#              Kineto, then Cuspy: 20 kernels, then no file, warnings: Cuspy observer unavailable; skipping chrome trace export
+# Output seen: Cuspy, then Kineto: 40 kernels, then 0, warnings: none
+#              Kineto, then Cuspy: 40 kernels, then no file, warnings: Cuspy observer unavailable; skipping chrome trace export
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -32,7 +32,7 @@ GPU = {"Kineto": profiler.ProfilerActivity.CUDA, "Cuspy": {profiler.ProfilerActi
 
 
 def recorded(name):
-    """The number of kernels in a trace of 20 products."""
+    """The number of kernels in a trace of 20 products, of two kernels each."""
     with profiler.profile(activities=[profiler.ProfilerActivity.CPU, GPU[name]]) as prof:
         for _ in range(20):
             x @ x
@@ -55,8 +55,9 @@ texts = sorted({str(one.message) for one in said if "uspy" in str(one.message) o
 print(f"{first} kernels, then {second}, warnings: {'; '.join(texts) or 'none'}")
 END
 one=$("$PYTHON" two.py Cuspy Kineto 2> /dev/null | tail -1)
+rm -f ./*.json*
 other=$("$PYTHON" two.py Kineto Cuspy 2> /dev/null | tail -1)
 echo "Cuspy, then Kineto: $one"
 echo "Kineto, then Cuspy: $other"
-[ "$one" = "20 kernels, then 0, warnings: none" ]
-[[ $other == "20 kernels, then no file, warnings: "*"skipping chrome trace export"* ]]
+[ "$one" = "40 kernels, then 0, warnings: none" ]
+[[ $other == "40 kernels, then no file, warnings: "*"skipping chrome trace export"* ]]
