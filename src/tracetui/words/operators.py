@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 from tracetui.words.texts import patterns, sections
 
@@ -76,7 +76,7 @@ def backend(name: str) -> str | None:
     return "math" if name.startswith("aten::_scaled_dot_product_attention_math") else None
 
 
-@cache
+@lru_cache(maxsize=16)
 def _known() -> dict[str, str]:
     """The operators of aten, without that prefix."""
     groups = sections("operators").values()

@@ -11,7 +11,7 @@ name, or a pattern of names
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 from importlib import resources
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ def text_of(file: str) -> str:
     return resources.files(__package__).joinpath(f"{file}.md").read_text(encoding="utf-8")
 
 
-@cache
+@lru_cache(maxsize=16)
 def sections(file: str) -> dict[str, Section]:
     """The sections of `file`.md, by title."""
     found: dict[str, Section] = {}
@@ -38,7 +38,7 @@ def sections(file: str) -> dict[str, Section]:
     return found
 
 
-@cache
+@lru_cache(maxsize=16)
 def patterns(file: str, section: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     """The patterns of a section, with their texts, in the order of the file."""
     return tuple((re.compile(name), text) for name, text in sections(file)[section].texts.items())
