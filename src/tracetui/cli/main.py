@@ -22,6 +22,7 @@ from tracetui.cli.common import (
     open_closed_streams,
     output_failed,
 )
+from tracetui.views.registry import OURS
 
 COMMANDS = {
     # command: (module of tracetui.cli with the function COMMAND_command, one line for --help)
@@ -32,13 +33,14 @@ COMMANDS = {
     "attach": ("attach", "Record a process that is running."),
     "env": ("run", 'Print the variables that "run" sets.'),
     "serve": ("serve", "Show a trace in a browser."),
-    "table": ("tables", "Print the averages table, as PyTorch does."),
-    "gaps": ("tables", "Print the gaps: when a GPU was idle, and why."),
-    "summary": ("tables", "Print what is in a trace and where to look."),
-    "steps": ("tables", "Print one row per step."),
-    "findings": ("tables", "Print what to notice, and what to try."),
+    "table": ("tables", OURS["table"].title),
+    "gaps": ("tables", OURS["gaps"].title),
+    "summary": ("tables", OURS["summary"].title),
+    "steps": ("tables", OURS["steps"].title),
+    "findings": ("tables", OURS["findings"].title),
     "compare": ("compare", "Print what one trace does differently from another, and why."),
-    "efficiency": ("tables", "Print achieved TFLOP/s and GB/s as a share of the peak."),
+    "efficiency": ("tables", OURS["efficiency"].title),
+    "view": ("tables", "Print a view by its name, such as one of a plugin."),
     "check": ("check", "Report what is wrong with a file; write a clean copy."),
     "cache": ("cache", "Print or clear what is cached of large traces."),
     "completion": ("completion", "Print the script for Tab completion in bash, zsh or fish."),

@@ -61,12 +61,12 @@ scope_option = click.option(
 )
 
 
-def load_scope(path: str, text: str) -> Part:
-    """A trace file, or the scope that `text` names in it."""
+def load_scope(path: str, text: str, annotation: str | None = None) -> Part:
+    """A trace file, or the scope that `text` names in it. `annotation`: each call of it is a step."""
     trace = load_or_exit(path)
     from tracetui.analysis.part import Part
 
-    return Part(trace).within(parse_scope(trace, text))
+    return Part(trace).within(parse_scope(trace, text, annotation))
 
 
 def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope:

@@ -26,6 +26,7 @@ from tracetui.core.units import capital, duration, plural, share
 from tracetui.rules import find_findings
 from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.views import markdown
+from tracetui.views.answer import Answer
 from tracetui.views.findings import findings_json
 from tracetui.views.findings_text import LEVEL_STYLE, finding_titles, findings_markdown, unknown_events
 from tracetui.views.gap_words import words_of_all
@@ -357,3 +358,14 @@ def summary_markdown(summary: Summary) -> str:
         text += "\n" + markdown.heading("About the file", 3) + "\n"
         text += "".join(f"- {n.level}: {n.count:,} x {markdown.cell(n.text)}\n" for n in trace.notices)
     return text
+
+
+def summary_answer(part: Part) -> Answer:
+    """What is in a trace and where to look. Its one row is the whole of it: to put many traces in a table."""
+    summary = summarize(part)
+    return Answer(
+        "summary",
+        lambda: summary_json(summary),
+        lambda: summary_markdown(summary),
+        lambda width: summary_lines(summary, min(width, WIDEST)),
+    )
