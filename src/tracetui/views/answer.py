@@ -81,4 +81,6 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, (list, dict)):
         return f"({len(value)})"
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+    return str(value)
