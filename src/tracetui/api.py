@@ -135,7 +135,9 @@ class Trace(Part):
 
         It is called `part` because that is what it returns: nothing is computed yet. Raises LookupError if
         there is no such step, ValueError for any other text."""
-        return Part(facts.Part(self.columns, scope_named(self.columns, scope), self._part))
+        found = scope_named(self.columns, scope)
+        whole = found.kind == "whole"
+        return Part(self._part if whole else facts.Part(self.columns, found, self._part))
 
     @property
     def path(self) -> Path:
@@ -163,10 +165,13 @@ def load(path: str | PathLike[str], *, cache: bool = True) -> Trace:
     `cache`: a large file that has been read before is not read again (see `tracetui cache`). Raises
     `TraceError`, with a message of one line.
     """
-    columns = _read(str(path), cache=cache)
+    try:
+        columns = _read(str(path), cache=cache)
+    finally:
+        _warned(None)
     if cache:
         keep(columns)
-    return _warned(Trace(columns))
+    return Trace(columns)
 
 
 def compare(a: Part, b: Part) -> Answer:

@@ -21,6 +21,7 @@ from tracetui.cli.common import (
     near_file,
     open_closed_streams,
     output_failed,
+    warn_of_plugins,
 )
 from tracetui.views.registry import OURS
 
@@ -74,8 +75,11 @@ class LazyGroup(click.Group):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with harmless_errors():
-            return super().invoke(ctx)
+        try:
+            with harmless_errors():
+                return super().invoke(ctx)
+        finally:  # after the viewer, which has the terminal for itself
+            warn_of_plugins()
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         if sys.warnoptions:  # PYTHONWARNINGS and PYTHONDEVMODE are meant for a program that is captured
@@ -127,13 +131,37 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
+def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from tracetui.core.plugins import installed, loaded
+
+    click.echo(f"tracetui, version {__version__}")
+    works = {plugin for plugin in installed() if any(one == plugin for one, _ in loaded(plugin.kind))}
+    packages: dict[str, list[str]] = {}
+    for plugin in installed():
+        left_out = "" if plugin in works else " (left out)"
+        packages.setdefault(plugin.package, []).append(f"{plugin.sort} {plugin.name}{left_out}")
+    for package, adds in packages.items():
+        click.echo(f"plugin {package}: {', '.join(adds)}")
+    warn_of_plugins()
+    ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     subcommand_metavar="[COMMAND | TRACE [TRACE] | FOLDER] [ARGS]...",
 )
-@click.version_option(__version__, prog_name="tracetui")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version and the plugins, and exit.",
+)
 @cache_option
 @looks
 @click.pass_context

@@ -278,7 +278,7 @@ def view_command(name: str | None, trace: str | None, scope: str) -> None:
     tracetui gaps TRACE is tracetui view gaps TRACE, with options of its own.
     """
     if name is None:
-        emit("\n".join(f"{view.name:<12} {view.title}" for view in VIEWS.values()))
+        emit(repr(VIEWS))
         return
     if name not in VIEWS:
         expected = did_you_mean(name, VIEWS) or f": expected one of {', '.join(VIEWS)}"

@@ -10,13 +10,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from tracetui.core.safe_text import plain
 
-KINDS = ("rules", "formats", "kernels", "views")
-"""An entry point's group is `tracetui.` and one of these."""
+KINDS = {"rules": "rule", "formats": "format", "kernels": "kernel family", "views": "view"}
+"""An entry point's group is `tracetui.` and one of these; what one of it is called."""
 _LONGEST = 200
 """Characters of what a plugin says about a failure."""
 _INFO = (".dist-info", ".egg-info")
@@ -36,7 +36,11 @@ class Plugin(NamedTuple):
     @property
     def what(self) -> str:
         """What it is called in a sentence."""
-        return f"{self.kind[:-1]} {self.name!r} of {self.package}"
+        return f"{self.sort} {self.name} of {self.package}"
+
+    @property
+    def sort(self) -> str:
+        return KINDS[self.kind]
 
 
 _problems: dict[str, None] = {}
@@ -66,7 +70,7 @@ def attempt(plugin: Plugin, make: Callable[[], T]) -> T | None:
         return None
 
 
-@cache
+@lru_cache(maxsize=1)
 def installed() -> tuple[Plugin, ...]:
     """All plugins, by kind and name; nothing of them is loaded."""
     if os.environ.get("TRACETUI_NO_PLUGINS") or not any(map(_names_plugins, sys.path)):
@@ -109,7 +113,7 @@ def loaded(kind: str) -> tuple[tuple[Plugin, Any], ...]:
         return _loaded(kind)
 
 
-@cache
+@lru_cache(maxsize=len(KINDS))
 def _loaded(kind: str) -> tuple[tuple[Plugin, Any], ...]:
     pairs = [(one, attempt(one, one.load)) for one in installed() if one.kind == kind]
     return tuple((one, thing) for one, thing in pairs if thing is not None)

@@ -6,7 +6,7 @@ What they read is not cached (`trace.saved`): it would outlive them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -62,7 +62,6 @@ class PluginReader:
         return attempt(self.plugin, partial(self.reader.read, sources)) or [{}] * len(sources)
 
 
-@cache
 def formats_of_plugins() -> tuple[PluginFormat, ...]:
     """Those that can be loaded."""
     return tuple(PluginFormat(plugin, module) for plugin, module in loaded("formats"))

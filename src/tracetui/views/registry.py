@@ -66,7 +66,8 @@ class Views(Mapping[str, View]):
         return len(OURS) + len(_of_plugins())
 
     def __repr__(self) -> str:
-        return "\n".join(f"{name:<12} {view.title}" for name, view in self.items())
+        width = max(map(len, self))
+        return "\n".join(f"{name:<{width}}  {view.title}" for name, view in self.items())
 
 
 OURS = {view.name: view for view in _OURS}
