@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -50,14 +51,17 @@ def test_it_has_these_names() -> None:
 def test_a_folder_of_the_same_name_does_not_hide_them(name: str) -> None:
     """Whichever is imported first."""
     used = {"capture": "run", "compare": "compare", "views": "lines"}[name]
-    for first, then in (
-        (f"from tracetui.{name} import {used}", "import tracetui"),
-        ("import tracetui", "pass"),
-    ):
-        code = f"{first}; {then}; import tracetui.{name}; print(type(tracetui.{name}).__name__)"
+    for first in (f"from tracetui.{name} import {used}", f"import tracetui; tracetui.{name}"):
+        code = f"{first}; import tracetui.{name}; print(type(tracetui.{name}).__name__)"
         assert python(code) == ("Views" if name == "views" else "function")
 
 
+def test_each_has_its_type() -> None:
+    stub = (ROOT / "src" / "tracetui" / "__init__.pyi").read_text()
+    assert set(re.findall(r"import (\w+) as \1$", stub, re.M)) == set(tt.__all__)
+
+
+@pytest.mark.long
 def test_the_types_that_a_users_script_sees(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     script = tmp_path / "script.py"

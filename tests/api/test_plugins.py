@@ -21,7 +21,7 @@ from tracetui.analysis.names.kernel_names import decode
 from tracetui.cli.main import main
 from tracetui.core import plugins
 from tracetui.rules import RULES
-from tracetui.trace import answers, saved
+from tracetui.trace import answers, load, saved
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plugin"
 Install = Callable[..., None]
@@ -246,7 +246,7 @@ def test_a_format_that_fails_is_an_error_of_one_line(
     path = tmp_path / "x"
     path.write_text("ACME")
     with pytest.raises(tt.TraceError, match=re.escape(f"x: {said}")) as error:
-        tt.load(path)
+        load(path)
     assert str(error.value).isprintable()
 
 
