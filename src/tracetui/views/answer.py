@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +64,8 @@ class Answer:
         return f"<{self.name}: {rows:,} {'row' if rows == 1 else 'rows'}>"
 
     def _repr_html_(self) -> str:
+        import html
+
         rows = self.rows
         fields = list(dict.fromkeys(name for row in rows[:SHOWN] for name in row))
 
