@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.capture.conftest import alive, wait_until
 
-from tracetui.capture import files, interpreter
+from tracetui.capture import files, interpreter, run
 from tracetui.capture.events import Cancelled, Done, Failed, Output, Phase, Progress
 from tracetui.capture.options import CaptureOptions
 from tracetui.capture.run import start
@@ -261,7 +261,7 @@ def test_a_killed_child(sleeper: str, options: Make, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("warm_start")
 @torch
 def test_a_crash(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.capture.run.TAIL_LINES", 60)  # the stack is longer in a fork
+    monkeypatch.setattr(run, "TAIL_LINES", 60)  # the stack is longer in a fork
     script = tmp_path / "crash.py"
     script.write_text("import ctypes\nprint('soon')\nctypes.string_at(0)\n")
     end = start(options(str(script))).wait()
