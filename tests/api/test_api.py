@@ -119,6 +119,9 @@ def test_a_part(train: tt.Trace) -> None:
 
 
 def test_wrong_names_of_views_and_files(train: tt.Trace, tmp_path: Path) -> None:
+    for options in ({"sort": "length"}, {"group": "length"}):
+        with pytest.raises(ValueError, match=r"unknown (column|group) 'length'"):
+            train.averages(**options)
     with pytest.raises(KeyError, match="no view 'gasp': expected one of table, gaps"):
         train.view("gasp")
     with pytest.raises(tt.TraceError, match="no such file"):

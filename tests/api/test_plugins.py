@@ -17,6 +17,7 @@ from tests.conftest import SAMPLES
 from tests.kineto import cpu, run, step
 
 import tracetui as tt
+from tracetui.analysis.names.communication import is_communication
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.cli.main import main
 from tracetui.core import plugins
@@ -203,6 +204,8 @@ def test_a_family_of_kernels(install: Install) -> None:
                 return name
             if name.startswith("acme_"):
                 return KernelName(name[:3], "acme", "a\\x1bb" + "c" * 99, "gemm", notes=("n\\n",))
+            if name.startswith("swap_"):
+                return KernelName(name, "acme", "swap", "collective")
     """
     ours = decode("nvjet_sm90_tst_64x64_64x13_2x1_v_bz_NNT")
     install(code, kernels="acme = acme_plugin:family")
@@ -211,6 +214,7 @@ def test_a_family_of_kernels(install: Install) -> None:
     assert found.short.startswith("a␛bc")
     assert len(found.short) == 40
     assert decode("nvjet_sm90_tst_64x64_64x13_2x1_v_bz_NNT") == ours
+    assert is_communication("swap_halos")
     assert not plugins.problems()
     assert decode("boom_kernel").family == "other"
     assert decode("odd_kernel").family == "other"

@@ -11,7 +11,8 @@ _NAME = re.compile(r"acme_(gemm|softmax)_(bf16|fp16|fp32)_(\d{1,4}x\d{1,4})")
 
 
 def decode_acme(name: str) -> KernelName | None:
-    """None for the kernels of others: then tracetui's own families are asked."""
+    """None for the kernels of others: then tracetui's own families are asked. The kinds are those of
+    `KernelName`; "collective" counts as communication."""
     match = _NAME.match(name)
     if match is None:
         return None

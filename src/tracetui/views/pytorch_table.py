@@ -214,7 +214,11 @@ def averages_answer(
     times = pytorch_times(part.trace, calls_of(part, python_functions), table)
     memory = memory_use_of(part, group, python_functions)
     by = "self_cuda_time_total" if table.total_self_device else "self_cpu_time_total"
-    order = sort_rows(table, times, sort or by, memory)
+    try:
+        order = sort_rows(table, times, sort or by, memory)
+    except KeyError:
+        known = ", ".join((*SORT_COLUMNS, *MEMORY_COLUMNS))
+        raise ValueError(f"unknown column {sort!r}: one of {known}") from None
     order = order[:limit] if limit else order
 
     def text(width: int) -> str:

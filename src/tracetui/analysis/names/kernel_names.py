@@ -8,8 +8,6 @@ distinct name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
 
 from tracetui.analysis.names import cxx
 from tracetui.analysis.names.aten import decode_aten
@@ -19,10 +17,9 @@ from tracetui.analysis.names.gemm import decode_gemm
 from tracetui.analysis.names.inductor import decode_triton
 from tracetui.analysis.names.model import KernelName
 from tracetui.analysis.names.others import decode_attention, decode_cub, decode_other, decode_transfer
+from tracetui.analysis.names.plugins import decode_by_plugin
 from tracetui.analysis.names.rocm import decode_rocm
 from tracetui.core.copying import replace
-from tracetui.core.plugins import attempt, loaded
-from tracetui.core.safe_text import plain
 from tracetui.trace.categories import CATEGORY_KINDS
 from tracetui.trace.model import DEVICE_WORK
 
@@ -47,7 +44,7 @@ def decode(name: str) -> KernelName:
     text = cxx.readable(name)
     function = cxx.parse(text)
     found = (
-        _of_plugins(text)
+        decode_by_plugin(text)
         or decode_transfer(text)
         or decode_communication(text, function)
         or decode_triton(text)
@@ -63,30 +60,6 @@ def decode(name: str) -> KernelName:
     if text is not name:
         found = replace(found, name=name)
     return found if len(found.short) <= LONGEST else replace(found, short=_fit(found.short))
-
-
-def _of_plugins(text: str) -> KernelName | None:
-    """The name of a family that another package knows. Those come first: they know what is their own."""
-    for plugin, family in loaded("kernels"):
-        if found := attempt(plugin, partial(_ask, family, text)):
-            return found
-    return None
-
-
-def _ask(family: Callable[[str], KernelName | None], text: str) -> KernelName | None:
-    """What a plugin says, safe to show. Raises where it is no `KernelName`."""
-    found = family(text[: cxx.LIMIT])
-    if found is None:
-        return None
-    return replace(
-        found,
-        name=text,
-        family=plain(found.family, LONGEST),
-        short=plain(found.short),
-        kind=plain(found.kind, LONGEST),
-        ops=tuple(plain(op, 200) for op in found.ops),
-        notes=tuple(plain(note, 200) for note in found.notes),
-    )
 
 
 def _fit(text: str) -> str:
