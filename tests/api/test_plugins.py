@@ -177,7 +177,7 @@ def test_a_broken_rule_costs_one_line(install: Install, trace: Path, code: str, 
     install(code, rules="loud = acme_plugin:rule")
     status, out, err = command("findings", trace)
     assert (status, out) == (0, before)
-    assert err.startswith(f"tracetui: note: plugin left out: rule loud of acme 1.2: {why}")
+    assert re.match(f"tracetui: note: plugin (left out|failed): rule loud of acme 1.2: {re.escape(why)}", err)
     assert err.count("\n") == 1
     if "def rule" not in code:
         assert "plugin acme 1.2: rule loud" in command("--version")[1]
@@ -218,10 +218,8 @@ def test_a_family_of_kernels(install: Install) -> None:
     assert not plugins.problems()
     assert decode("boom_kernel").family == "other"
     assert decode("odd_kernel").family == "other"
-    assert [line.partition("acme 1.2: ")[2][:14] for line in plugins.problems()] == [
-        "ValueError: bo",
-        "AttributeError",
-    ]
+    (line,) = plugins.problems()  # the first of each plugin
+    assert line == "plugin failed: kernel family acme of acme 1.2: ValueError: boom_kernel"
 
 
 # Formats

@@ -43,20 +43,24 @@ class Plugin(NamedTuple):
         return KINDS[self.kind]
 
 
-_problems: dict[str, None] = {}
+_problems: dict[tuple[str, str], str] = {}
+"""By kind and name: the first of each."""
 _lock = threading.RLock()
 
 
 def problems() -> list[str]:
     """What went wrong with plugins so far: a line for each, safe to show."""
-    return list(_problems)
+    return list(_problems.values())
 
 
 def failed(plugin: Plugin, error: BaseException | str) -> None:
-    """Note that a plugin, or what it returned, is left out."""
-    why = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    """Note that a plugin is left out (and why), or failed and is left out this time."""
+    what, why = "left out", error
+    if isinstance(error, BaseException):
+        what, why = "failed", f"{type(error).__name__}: {error}"
+    text = plain(" ".join(str(why).split()), _LONGEST)
     with _lock:
-        _problems[f"plugin left out: {plugin.what}: {plain(' '.join(why.split()), _LONGEST)}"] = None
+        _problems.setdefault((plugin.kind, plugin.name), f"plugin {what}: {plugin.what}: {text}")
 
 
 def attempt(plugin: Plugin, make: Callable[[], T]) -> T | None:
