@@ -216,7 +216,7 @@ def capture(target: str, *script_args: str, **options: Any) -> Trace:
     if isinstance(end, Cancelled):
         raise TraceError("the capture was canceled")
     if isinstance(end, Failed):
-        raise TraceError("\n".join((end.message, *end.tail)))
+        raise TraceError(": ".join((end.message, *end.tail[-1:])))  # what it printed last
     for note in end.result.notes:
         warnings.warn(plain(note.text), stacklevel=2)
     return load(end.result.trace)

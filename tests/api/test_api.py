@@ -17,6 +17,8 @@ from tests.kineto import cpu, run, step
 from tests.program import output
 
 import tracetui as tt
+from tracetui.capture import run as capture_run
+from tracetui.capture.events import Cancelled, Failed
 from tracetui.core import plugins
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -198,6 +200,42 @@ def test_a_capture(tmp_path: Path) -> None:
         tt.capture("mlp", width=3)
     with pytest.raises(ValueError, match="width: only built-in workloads"):
         tt.capture("train.py", width=3)
+
+
+class Running:
+    """A capture that ends so; or, for None, is interrupted until it is canceled."""
+
+    def __init__(self, end: Failed | None) -> None:
+        self.end, self.canceled = end, False
+
+    def wait(self) -> Failed | Cancelled:
+        if self.end is None and not self.canceled:
+            raise KeyboardInterrupt
+        return self.end or Cancelled(0)
+
+    def cancel(self) -> None:
+        self.canceled = True
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "said"),
+    [
+        (None, KeyboardInterrupt, ""),
+        (
+            Failed(0, "workload", "the script failed", ("ValueError: 3",)),
+            tt.TraceError,
+            "failed\nValueError: 3",
+        ),
+    ],
+)
+def test_a_capture_that_ends_otherwise(
+    monkeypatch: pytest.MonkeyPatch, end: Failed | None, error: type[BaseException], said: str
+) -> None:
+    running = Running(end)
+    monkeypatch.setattr(capture_run, "start", lambda options: running)
+    with pytest.raises(error, match=said):
+        tt.capture("mlp")
+    assert running.canceled == (end is None), "nothing is left running"
 
 
 def test_plugins_that_are_left_out_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -266,7 +266,11 @@ def efficiency_command(**options: Any) -> Record:
 
 
 @click.command("view")
-@click.argument("name", required=False)
+@click.argument(
+    "name",
+    required=False,
+    shell_complete=lambda ctx, param, typed: [name for name in VIEWS if name.startswith(typed)],
+)
 @click.argument("trace", required=False, type=click.Path(path_type=str, allow_dash=True))
 @cache_option
 @scope_option
