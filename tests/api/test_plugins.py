@@ -288,11 +288,20 @@ def test_what_a_view_says_is_safe(install: Install, trace: Path) -> None:
     assert tt.load(trace).view("acme").rows == [{"a": ["␛", 1]}]
 
 
-def test_a_view_that_fails_is_an_error_of_one_line(install: Install, trace: Path) -> None:
-    install(VIEW.format("raise KeyError('a')"), views="acme = acme_plugin:view")
-    code, out, err = command("view", "acme", trace)
-    assert (code, out) == (1, "")
-    assert err.splitlines()[0] == "tracetui: view acme of acme 1.2 failed: KeyError: 'a'"
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [("raise KeyError('a')", "KeyError: 'a'"), ("return 3", "AttributeError: 'int' object has no attribute")],
+)
+def test_a_view_that_fails_is_an_error_of_one_line(
+    install: Install, trace: Path, code: str, why: str
+) -> None:
+    install(VIEW.format(code), views="acme = acme_plugin:view")
+    status, out, err = command("view", "acme", trace)
+    assert (status, out) == (1, "")
+    assert err.splitlines()[0].startswith(f"tracetui: view acme of acme 1.2 failed: {why}")
+    with pytest.raises(tt.TraceError, match=re.escape(why)):
+        tt.load(trace).view("acme")
 
 
 @pytest.mark.parametrize("point", ["acme = acme_plugin:make", "gaps = acme_plugin:view"])

@@ -122,13 +122,17 @@ def _made(plugin: Plugin, make: Callable[..., Answer], part: Part, **options: An
             return _safe_lines(said)
         return [[(plain(text), style if style in STYLES else "") for text, style in line] for line in said]
 
-    answer: Answer = guarded(lambda: make(part, **options))
+    def made() -> Answer:
+        found = make(part, **options)
+        return replace(found, name=plugin.name, notes=tuple(map(plain, found.notes)))
+
+    answer: Answer = guarded(made)
     return replace(
         answer,
-        name=plugin.name,
         data=lambda: guarded(lambda: _safe(decode(dumps(answer.data())))),
         markdown=lambda: guarded(lambda: _safe_lines(answer.markdown())),
         lines=lambda width: guarded(lambda: lines(width)),
+        choose=lambda data: guarded(lambda: answer.choose(data)),
     )
 
 
