@@ -19,7 +19,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = tuple(
     f"src/tracetui/{name}.c"
-    for name in ("formats/chrome_json/scanner", "trace/nesting", "analysis/calls/calls")
+    for name in (
+        "formats/chrome_json/scanner",
+        "formats/pftrace/decoder",
+        "trace/nesting",
+        "analysis/calls/calls",
+    )
 )
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 PATIENCE = 100

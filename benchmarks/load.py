@@ -9,6 +9,9 @@ interpreter, and the ratio to the bare loop: a loop that decodes chunks of 1 MB 
 typed `args` of two fields, and throws them away. Times are medians; a line each for one process and for all
 cores.
 
+With OUT.pftrace beside OUT.json, the same recording multiplied by `benchmarks/multiply.py`, both are
+measured; MB/s and "x file" are of the JSON.
+
 For a machine with little memory, make a trace with --events 85000000 (29 GB, 58 million slices), and open it
 with
 `systemd-run --user --scope -p MemoryMax=16G tracetui open OUT.json`.
@@ -111,7 +114,8 @@ def _chunks(path: str, size: int = 1 << 20) -> Iterator[bytes]:
         text = file.read(1 << 16)
         begin = text.index(b"{", text.index(b'"traceEvents"'))
         line = text.startswith(b'{ "ph"', begin) or b"\n" not in text[begin : begin + 200]
-        separator = b'}, {"ph"' if line else b"\n  },\n  {"
+        tight = b'},{"ph"'  # as Cuspy writes it
+        separator = (tight if tight in text else b'}, {"ph"') if line else b"\n  },\n  {"
         text = text[begin:]
         while block := file.read(size):
             text += block
@@ -155,6 +159,8 @@ WAYS: dict[str, Callable[[str], int]] = {
     "tracetui, again": again,
     "tracetui, gz, 1 process": lambda path: ours(path, 1),
     "tracetui, gz, all cores": lambda path: ours(path, None),
+    "tracetui, pftrace": lambda path: ours(path, None),
+    "tracetui, pftrace, gz": lambda path: ours(path, None),
     "orjson, whole file": with_orjson,
     "json, whole file": standard,
 }
@@ -197,13 +203,21 @@ def measure_here(way: str, path: str) -> None:
     print(json.dumps({"wall": wall, "cpu": cpu, "peak": max(peak, anonymous()) - before, "events": count}))
 
 
+def file_of(way: str, path: str) -> str:
+    """The file that a way reads: `path`, the same as .pftrace, or one of them compressed."""
+    plain = str(Path(path).with_suffix(".pftrace")) if "pftrace" in way else path
+    return f"{plain}.gz" if "gz" in way else plain
+
+
 def run(path: str, repeat: int, whole_file: bool) -> None:
     size = os.path.getsize(path)
-    zipped = f"{path}.gz"
     print(f"{path}: {size / 1e6:.0f} MB, {os.cpu_count()} cores")
     ways = [w for w in WAYS if whole_file or "whole" not in w]
-    if any("gz" in w for w in ways) and not Path(zipped).exists():
-        subprocess.run(["gzip", "-k", "-6", path], check=True)
+    if not Path(file_of("pftrace", path)).exists():
+        ways = [w for w in ways if "pftrace" not in w]
+    for way in ways:
+        if "gz" in way and not Path(file_of(way, path)).exists():
+            subprocess.run(["gzip", "-k", "-6", file_of(way, path).removesuffix(".gz")], check=True)
     found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     kept = tempfile.TemporaryDirectory(dir=Path(path).parent)
     os.environ["TRACETUI_CACHE"] = kept.name
@@ -211,7 +225,7 @@ def run(path: str, repeat: int, whole_file: bool) -> None:
     subprocess.run([sys.executable, "-c", keep, path], check=True)
     for _ in range(repeat):
         for way in ways:  # side by side, so that a busy machine is busy for all
-            found[way].append(_measure(way, zipped if "gz" in way else path, memory=False))
+            found[way].append(_measure(way, file_of(way, path), memory=False))
     base_wall, base_cpu = (statistics.median(r[k] for r in found["bare loop"]) for k in ("wall", "cpu"))
     print(
         f"{'':26}{'wall s':>8}{'ratio':>7}{'CPU s':>8}{'ratio':>7}{'MB/s':>7}"
@@ -219,7 +233,7 @@ def run(path: str, repeat: int, whole_file: bool) -> None:
     )
     for way in ways:
         wall, cpu = (statistics.median(r[k] for r in found[way]) for k in ("wall", "cpu"))
-        peak = _measure(way, zipped if "gz" in way else path, memory=True)["peak"]
+        peak = _measure(way, file_of(way, path), memory=True)["peak"]
         print(
             f"{way:26}{wall:8.2f}{wall / base_wall:7.2f}{cpu:8.2f}{cpu / base_cpu:7.2f}"
             f"{size / wall / 1e6:7.0f}{peak / 1e6:9.0f}{peak / size:7.2f}{found[way][0]['events']:11,.0f}"

@@ -288,7 +288,7 @@ def test_links_from_an_op_and_back(tmp_path: Path) -> None:
     assert step_to(follow, "aten::view") == ("-", "nothing was launched inside this event")
     assert step_to(unfollow, "second") == ("cudaGraphLaunch", "GPU event → launch")
     assert step_to(unfollow, "cudaLaunchKernel") == ("aten::mm", "launch → op")
-    assert step_to(unfollow, "cudaGraphLaunch") == ("aten::mm", "to the parent")
+    assert step_to(unfollow, "cudaGraphLaunch") == ("aten::mm", "launch → op")
     assert step_to(unfollow, "aten::mm") == ("-", "no link leads here")
     assert step_to(unfollow, "lost") == ("-", "this GPU event has no launch in the trace")
     assert partner(trace, at["aten::mm"]) is None

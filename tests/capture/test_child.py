@@ -15,7 +15,7 @@ import pytest
 from tracetui.capture import child
 
 HERE = Path(child.__file__).parent.parent
-FILES = [*HERE.glob("child/*.py"), *HERE.glob("workloads/*.py"), HERE / "marked.py"]
+FILES = [*HERE.glob("child/*.py"), *HERE.glob("workloads/*.py"), HERE / "marked.py", HERE / "sources.py"]
 
 
 def imported(tree: ast.AST) -> set[str]:

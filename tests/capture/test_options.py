@@ -14,9 +14,10 @@ import pytest
 
 import tracetui.cli.capture as cli
 from tracetui.capture import options as capture_options
-from tracetui.capture.catalog import WORKLOADS, Option, Workload
+from tracetui.capture.catalog import WORKLOADS, Workload
 from tracetui.capture.files import scratch_of
 from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
+from tracetui.core.option import Option
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,41 @@ def test_a_sound_file() -> None:
     assert result.output == "243 events, 140 slices in 4 lanes\nnothing is wrong with this file\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "cuspy/ddp_late_rank1",
+            [
+                "missing         48  a launch without its device event (of 308 launches, at the end)",
+                "note            48  a GPU event that was launched before the recording",
+            ],
+        ),
+        (
+            "pairs/train_base",
+            [
+                "nothing is wrong with this file",
+                "note             2  a GPU event that was launched before the recording",
+            ],
+        ),
+    ],
+)
+def test_work_that_was_not_recorded(name: str, lines: list[str]) -> None:
+    result = run(DATA / f"{name}.json.gz")
+    assert result.exit_code == 0
+    assert result.output.splitlines()[1:] == lines
+
+
+def test_a_gpu_that_was_not_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    calls = [
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1} for _ in range(3)
+    ]
+    events = [call | {"ts": 10 * i, "dur": 4, "args": {"correlation": i}} for i, call in enumerate(calls)]
+    path.write_text(json.dumps({"traceEvents": events}))
+    assert "missing          3  a launch without its device event (all launches)" in run(path).output
+
+
 def test_a_damaged_file(damaged: Path) -> None:
     result = run(damaged)
     assert result.exit_code == 1

@@ -66,3 +66,15 @@ def test_recompiled_code_is_the_same_call(tmp_path):
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     assert len(found.calls.a) == 4
     assert found.same_program
+
+
+def test_a_call_is_the_same_with_the_version_of_its_interface(tmp_path):
+    """Cuspy writes it, Kineto does not."""
+    for name, version in (("a", ("", "")), ("b", ("_v3", "_v2"))):
+        events = [cpu("aten::mm", 0, 50), cpu("aten::add", 60, 5)]
+        for n, one in enumerate(("cudaStreamGetCaptureInfo", "cuMemAlloc")):
+            events.append(cpu(one + version[n], 10 * n, 5, "cuda_runtime"))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+    found = compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert len(found.calls.a) == 4
+    assert found.same_program

@@ -29,6 +29,16 @@ def test_a_gpu_that_is_not_recorded_is_not_gone(pair, name):
     assert found.metrics["cpu_op_ns"].change == 0
 
 
+def test_kernels_that_the_profiler_lost_are_told(pair):
+    def lossy(events):
+        gone = [e for e in events if e.get("cat") == "kernel"][40:50]
+        return [event for event in events if event not in gone]
+
+    found = pair("train", lossy)
+    assert "B lacks the device events of 10 launches that are compared" in found.notes
+    assert not any(note.startswith("A lacks") for note in found.notes)
+
+
 @pytest.mark.parametrize("name", ["train", "llm_decode", "mlp_eager"])
 def test_ops_that_are_not_recorded_are_not_gone(pair, name):
     def gpu_only(events):

@@ -11,6 +11,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 from tests.formats.test_fuzz import assemble, mutate, spans_of_lines
 
 from tracetui.formats.registry import FORMATS, Format, read_beginning
@@ -27,7 +28,38 @@ EVENTS = [
         [("cpu_op", "aten::mm", 1), ("cpu_op", "é ✓", 1), ("kernel", "k", 0)]
     )
 ]
-EXAMPLES: dict[str, bytes] = {"chrome_json": json.dumps({"traceEvents": EVENTS}, indent=1).encode()}
+TYPE_BEGIN, TYPE_END = 1, 2
+
+
+def packets() -> bytes:
+    """The same as packets: begins and ends, and GPU work."""
+    builder = TraceProtoBuilder()
+    track = builder.add_packet().track_descriptor
+    track.uuid = 5
+    track.thread.pid, track.thread.tid = 1, 7
+    for event in EVENTS:
+        start, duration = (round(1000 * event[key]) for key in ("ts", "dur"))  # type: ignore[operator]
+        for moment in (start, start + duration)[: 1 + (event["cat"] != "kernel")]:
+            packet = builder.add_packet()
+            packet.timestamp, packet.trusted_packet_sequence_id = moment, 1
+            if event["cat"] == "kernel":
+                packet.interned_data.gpu_specifications.add(iid=3, name="Kernel")
+                stage = packet.gpu_render_stage_event
+                stage.duration, stage.name, stage.stage_iid = duration, event["name"], 3
+                continue
+            begin = moment == start
+            packet.track_event.track_uuid = 5
+            packet.track_event.type = TYPE_BEGIN if begin else TYPE_END
+            if begin:
+                packet.track_event.name = event["name"]
+                packet.track_event.categories.append(event["cat"])
+    return builder.serialize()
+
+
+EXAMPLES: dict[str, bytes] = {
+    "chrome_json": json.dumps({"traceEvents": EVENTS}, indent=1).encode(),
+    "pftrace": packets(),
+}
 """By the module's name: a small file of the format, with a few slices."""
 
 both = pytest.mark.parametrize("name", EXAMPLES)

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import pytest
 
 from tracetui.formats.foreign import FOREIGN, advice
+from tracetui.formats.pftrace.sniff import sniff
 from tracetui.trace import TraceError, load
 
 if sys.version_info >= (3, 14):
@@ -81,7 +82,6 @@ SPEEDSCOPE = json.dumps(
     }
 ).encode()
 FILES = {
-    "a Perfetto protobuf trace": perfetto(),
     "an XPlane profile": b"\x0a\x0d\x08\x01\x12\x09/host:CPU" + b"\x0a\x0f\x08\x02\x12\x0b/device:GPU",
     "a PyTorch execution trace": b'{\n  "schema": "1.1.1-chakra.0.0.4", "pid": 9,\n  "nodes": []}',
     "numbers, perhaps from export_memory": b"[[1690000000123, 0, 512, 3], [1690000000124, 1, 512, 3]]",
@@ -179,7 +179,7 @@ def test_a_trace_in_strange_company_is_read(data: bytes, tmp_path: Path) -> None
 def test_only_certain_bytes_are_refused_unread() -> None:
     """Nothing that a damaged JSON file may begin with."""
     packets = perfetto()
-    assert advice(packets, "", certain=True)
+    assert sniff(packets, "")
     for head in (
         b"",
         b"\n",
@@ -195,22 +195,23 @@ def test_only_certain_bytes_are_refused_unread() -> None:
         b"<html>",
     ):
         assert advice(head, "a.md", certain=True) == ""
+        assert not sniff(head, "a.md")
     # The first packets of a longer trace.
-    assert advice(packets[: len(packets) - 3], "", certain=True)
+    assert sniff(packets[: len(packets) - 3], "")
     # What is read of it may end within the length of a packet.
-    assert advice(field(1, field(10, 1)) + b"\x0a\x80", "", certain=True)
+    assert sniff(field(1, field(10, 1)) + b"\x0a\x80", "")
 
 
 def test_packets_of_any_length_are_known() -> None:
     """Their lengths take one byte up to 127, two up to 16,383, three above."""
     for size in (1, 100, 127, 128, 300, 20_000):
         packets = field(1, field(10, 1) + field(11, b"x" * size)) * 3
-        assert advice(packets, "", certain=True), size
+        assert sniff(packets, ""), size
 
 
 def test_packets_with_numbers_of_fixed_size_are_known() -> None:
     """Of eight bytes, and of four."""
     for kind, size in ((1, 8), (5, 4)):
         number = varint(7 << 3 | kind) + b"\xff" * size
-        assert advice(field(1, field(10, 1) + number + field(8, 5)) * 3, "", certain=True)
-        assert not advice(field(1, field(10, 1) + number[:-1]) * 3, "", certain=True)
+        assert sniff(field(1, field(10, 1) + number + field(8, 5)) * 3, "")
+        assert not sniff(field(1, field(10, 1) + number[:-1]) * 3, "")

@@ -77,6 +77,7 @@ def flat(store: Store) -> dict[str, Any]:
         "types": [tuple(map(type, head)) for head in tables.heads],
         "names": list(tables.names),
         "ids": list(tables.ids),
+        "transfers": list(tables.transfers),
         "series": store.series,
         "metadata": store.metadata,
         "asyncs": store.asyncs,

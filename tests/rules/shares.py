@@ -34,7 +34,8 @@ OF_SCOPE = {
     "viewport": {"view"},
 }
 RATES = re.compile(
-    r"of (?:the peak for its type|the memory's bandwidth|what .* carries one way|the link to the host)"
+    r"of (?:the peak for its type|the SMs|the memory's bandwidth|what .* carries one way|the link to the"
+    r" host)"
 )
 """Shares of a rate, not of a time."""
 

@@ -270,7 +270,7 @@ def test_a_correlation_in_old_spelling(trace_of: Load, event: Make) -> None:
     )
     at = named(trace)
     assert trace.external_id[at["call"]] == trace.external_id[at["k"]] == 3
-    assert [int(trace.op[at[n]]) for n in ("call", "k", "other", "op")] == [at["op"], at["op"], -1, -1]
+    assert [int(trace.op[at[n]]) for n in ("call", "k", "other", "op")] == [*[at["op"]] * 3, -1]
     assert [int(trace.launch[at[n]]) for n in ("k", "call")] == [at["call"], -1]
 
 

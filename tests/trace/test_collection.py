@@ -26,6 +26,7 @@ LARGE = 1_000_000
 """Bytes: larger ones are for the long run."""
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "cuda_sync", "concurrent_kernel")
 RUNTIME = ("cuda_runtime", "cuda_driver", "runtime")
+OPS = ("cpu_op", "operator")
 
 # Of scope "module", so that the tests of one file come one after another and share what is read of it.
 each_file = pytest.mark.parametrize(
@@ -39,6 +40,9 @@ each_file = pytest.mark.parametrize(
 @lru_cache(maxsize=2)
 def loaded(path: Path) -> Trace:
     return load(path)
+
+
+Event = dict[str, Any]
 
 
 class Number(str):
@@ -93,6 +97,17 @@ def rows(path: Path) -> list[Row]:
     return [(names[name], start, duration) for name, start, duration in zip(*columns, strict=True)]
 
 
+def shown_name(event: Event) -> str:
+    """The event's name; for Cuspy's copies and memsets with their kinds."""
+    name: str = event.get("name", "")
+    args = event.get("args") or {}
+    if name == "Memcpy" and "copy kind" in args:
+        return f"Memcpy {args['copy kind']} ({args['src kind'].title()} -> {args['dst kind'].title()})"
+    if name == "Memset" and "memory kind" in args:
+        return f"Memset ({('', '', '', 'Device')[args['memory kind']]})"
+    return name
+
+
 def synchronous(trace: Trace) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Mask of the slices that are no asynchronous pairs."""
     return np.array([lane.kind != "async" for lane in trace.lanes], dtype=np.bool_)[trace.lane]
@@ -103,7 +118,7 @@ def test_no_slice_is_lost(path: Path) -> None:
     trace, events = loaded(path), read(path)
     assert trace.phases == Counter(e["ph"] for e in events)
     expected = Counter(
-        (e.get("name", ""), nanoseconds(e["ts"]), nanoseconds(e.get("dur", e.get("tdur", 0))))
+        (shown_name(e), nanoseconds(e["ts"]), nanoseconds(e.get("dur", e.get("tdur", 0))))
         for e in events
         if e["ph"] == "X"
     )
@@ -133,6 +148,37 @@ def test_pairs_end_where_a_stack_says(path: Path) -> None:
     assert sum(n.count for n in trace.notices if n.kind == "unclosed") == unclosed
 
 
+def ops_of_calls(slices: list[Event], calls: list[Event]) -> dict[int, Event]:
+    """The nearest op around each call, by `id` of the call: in the call's thread, or, if that has neither ops
+    nor a name, in the one thread that has ops and no calls."""
+    ops: dict[Any, list[Event]] = {}
+    mine: dict[Any, list[Event]] = {}
+    for e in slices:
+        if (e.get("cat") or "").lower() in OPS:
+            ops.setdefault((e["pid"], e["tid"]), []).append(e)
+    for e in calls:
+        mine.setdefault((e["pid"], e["tid"]), []).append(e)
+    found: dict[int, Event] = {}
+    for thread, own in mine.items():
+        silent = [other for other in ops if other not in mine and other[0] == thread[0]]
+        around = ops.get(thread) or (ops[silent[0]] if len(silent) == 1 else [])
+        open_ops: list[tuple[int, Event]] = []
+        both = [
+            (nanoseconds(e["ts"]), -nanoseconds(e.get("dur", 0)), of, n)
+            for of, some in enumerate((around, own))
+            for n, e in enumerate(some)
+        ]
+        for start, minus, of, n in sorted(both):
+            while open_ops and open_ops[-1][0] < start - minus:
+                open_ops.pop()
+            if of:
+                if open_ops:
+                    found[id(own[n])] = open_ops[-1][1]
+            else:
+                open_ops.append((start - minus, around[n]))
+    return found
+
+
 @each_file
 def test_launches_and_ops(path: Path) -> None:
     trace, events = loaded(path), read(path)
@@ -146,24 +192,33 @@ def test_launches_and_ops(path: Path) -> None:
     slices = [e for e in events if e["ph"] == "X"]
     kinds = [(e.get("cat") or "").lower() for e in slices]
     launched = {args(e).get("correlation") for e, k in zip(slices, kinds, strict=True) if k in RUNTIME}
-    ops = {external(e) for e, k in zip(slices, kinds, strict=True) if k in ("cpu_op", "operator")}
+    ops = {external(e): e for e, k in zip(slices, kinds, strict=True) if k in OPS and external(e) is not None}
+    slices_of_ops = [e for e, k in zip(slices, kinds, strict=True) if k in OPS]
     on_device = [e for e, k in zip(slices, kinds, strict=True) if k in DEVICE]
     assert int((trace.launch >= 0).sum()) == sum(
         args(e).get("correlation") in launched for e in on_device if "correlation" in args(e)
     )
-    linked = [
-        e for e, k in zip(slices, kinds, strict=True) if k in DEVICE + RUNTIME and external(e) is not None
-    ]
-    sync_to_itself = sum(
-        external(e) in ops
-        for e in on_device
-        if e["cat"] == "cuda_sync" and external(e) == args(e).get("correlation") is not None
-    )
-    assert int((trace.op >= 0).sum()) == sum(external(e) in ops for e in linked) - sync_to_itself
+    calls = [e for e, k in zip(slices, kinds, strict=True) if k in RUNTIME]
+    of_calls = ops_of_calls(slices, calls)
+    foreign = any(notice.kind == "foreign_ids" for notice in trace.notices)
+    for e in calls:
+        if not foreign and external(e) in ops:
+            of_calls.setdefault(id(e), ops[external(e)])
+    by_correlation = {args(e).get("correlation"): of_calls.get(id(e)) for e in calls}
+    expected = Counter(of_calls[id(e)]["name"] for e in calls if id(e) in of_calls)
+    for e in on_device:
+        own, number = (None if foreign else ops.get(external(e))), args(e).get("correlation")
+        if e["cat"] != "cuda_sync":
+            own = by_correlation.get(number) or own
+        elif external(e) == number is not None:
+            own = None
+        expected[own["name"] if own else ""] += 1
+    del expected[""]
+    assert Counter(trace.name_of(int(i)) for i in trace.op[trace.op >= 0]) == expected
     for column, target in ((trace.correlation, trace.launch), (trace.external_id, trace.op)):
         at = np.flatnonzero(target >= 0)
         assert (column[at] == column[target[at]]).all()
-        assert (column[at] != NO_ID).all()
+        assert (column[at] != NO_ID).all() or None in map(external, slices_of_ops)
     assert (trace.kind[trace.launch[trace.launch >= 0]] == Kind.RUNTIME).all()
 
 
@@ -212,7 +267,7 @@ def test_args_come_back(path: Path) -> None:
     events = [with_floats(event) for event in read(path) if float(event.get("ts", -1)) in at]
     for i, event in zip(wanted, found, strict=True):
         assert event in events
-        assert trace.name_of(int(i)) == event["name"]
+        assert trace.name_of(int(i)) == shown_name(event)
         assert abs(int(starts[i]) - round(float(event["ts"]) * 1000)) < 500
     assert trace.args_of(wanted) == [trace.args(int(i)) for i in wanted]
 

@@ -9,7 +9,8 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, run, trace_of
 
 from tracetui.trace import Trace
-from tracetui.trace.unknown import clock_offset, missing_kernels
+from tracetui.trace.unknown import clock_offset
+from tracetui.trace.unrecorded import missing_kernels
 
 
 def threads(trace: Trace) -> list[str]:

@@ -75,6 +75,17 @@ def test_choices_go_around_and_flags_turn() -> None:
     assert problem(with_mode) == ""
 
 
+def test_what_cuspy_alone_has_chooses_it_and_goes_with_it() -> None:
+    options = stepped(MLP, field(MLP, "counters"), 1)
+    options = stepped(options, field(options, "pftrace"), 1)
+    assert (options.profiler, options.counters, options.pftrace) == ("cuspy", "sm,dram,power", True)
+    assert not problem(options)
+    options = stepped(options, field(options, "profiler"), 1)
+    assert options == MLP
+    options = typed(options, field(options, "counters"), "l2", True)
+    assert "--counters takes sm, dram, power; got 'l2'" in problem(options)
+
+
 def test_digits_replace_then_append_and_backspace_rubs_out() -> None:
     batch = field(MLP, "batch")
     options = typed(MLP, batch, "1", True)

@@ -177,7 +177,7 @@ def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pyte
     with monkeypatch.context() as patch:
         for made in (
             "analysis.names.roles._has",
-            "trace.unknown.missing_kernels",
+            "trace.unrecorded.missing_kernels",
             "trace.unknown.clock_offset",
         ):
             patch.setattr(f"tracetui.{made}", None)

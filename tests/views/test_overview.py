@@ -75,6 +75,7 @@ def test_of_two_steps(two_steps: Part) -> None:
             ("add", "100 µs", "22%", "1 ×", ""),
             ("memcpy HtoD pinned", "50.0 µs", "11%", "1 ×", ""),
         ],
+        "counters": [],
         "devices": [],
         "steps": [("step 0", "1.00 ms", "45.0%", ""), ("step 1", "900 µs", "50.0%", "mixed")],
     }

@@ -84,11 +84,14 @@ class Part:
     def cached(self, key: object, make: Callable[[], T]) -> T:
         """The cached result under this key (a fact, or a tuple that begins with one), computed by `make` on
         the first call."""
+        found: T = self._cached.get(key, _NONE)
+        if found is not _NONE:
+            return found
         # One lock per key: a thread that wants the gaps does not wait for the averages.
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
-            found: T = self._cached.get(key, _NONE)
+            found = self._cached.get(key, _NONE)
             if found is _NONE:
                 machine.give_way()
                 found = self._cached[key] = make()

@@ -15,6 +15,7 @@ from tracetui.analysis.part import Part, fact, fact_of_trace
 from tracetui.analysis.select import plausible
 from tracetui.analysis.steps.scope import NEVER, launch_times, step_table_of, step_windows_of, window_of
 from tracetui.analysis.steps.steps import steps_of
+from tracetui.analysis.unrecorded import lost_text
 from tracetui.core.copying import replace
 from tracetui.core.units import duration
 from tracetui.trace.model import DEVICE_WORK, I64
@@ -34,6 +35,8 @@ def verdict_of(part: Part) -> Verdict:
     if (ahead := launches_of(part).ahead) and verdict.busy_share:
         said = f"Most GPU work starts before its launch, by {duration(ahead)}: the clocks of CPU and GPU"
         verdict = replace(verdict, reason=f"{verdict.reason} {said} differ, so causes are not reliable.")
+    if said := lost_text(part.trace, *part.span, part.is_whole):
+        verdict = replace(verdict, reason=f"{verdict.reason} {said}")
     return of_earlier_work(verdict, earlier_share_of(part))
 
 

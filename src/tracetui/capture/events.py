@@ -68,7 +68,7 @@ class Note:
     elapsed: float
     kind: str
     """A stable word: "python", "no_gpu", "no_kernels", "few_steps", "one_step", "stopped", "steps", "timed",
-    "limited", "large", "own_profiler", or "script_failed"."""
+    "limited", "large", "own_profiler", "kineto", "counters", or "script_failed"."""
     text: str
 
 
@@ -85,7 +85,7 @@ class CaptureResult:
     """The files of a finished capture. All of them exist and are complete."""
 
     trace: Path
-    """.json or .json.gz."""
+    """.json, .json.gz or .pftrace.gz."""
     table: Path | None
     """.txt: PyTorch's own table. None for a trace that a script recorded itself."""
     meta: Path | None

@@ -17,7 +17,8 @@ from tracetui.capture.events import CaptureResult, Note
 from tracetui.capture.options import CaptureOptions
 from tracetui.core.writing import check_writable, link_new, move, written
 
-SUFFIXES = (".json", ".json.gz", ".txt", ".averages.json", ".meta.json")
+TRACES = (".json", ".json.gz", ".pftrace.gz")
+SUFFIXES = (*TRACES, ".txt", ".averages.json", ".meta.json")
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def publish(
     stem = _numbered(made.stem, number)
     targets = {suffix: scratch.folder / (stem + suffix) for suffix in sources}
     return CaptureResult(
-        trace=targets[".json.gz" if ".json.gz" in targets else ".json"],
+        trace=next(targets[suffix] for suffix in TRACES if suffix in targets),
         table=targets.get(".txt"),
         meta=targets[".meta.json"],
         averages=targets.get(".averages.json"),

@@ -13,10 +13,14 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tracetui.capture.catalog import WORKLOADS, Option, Value
+from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.naming import program_stem
+from tracetui.core.option import Option, Value, flag_of
 
 DTYPES = ("auto", "bf16", "fp16", "fp32")
+COUNTERS = ("sm", "dram", "power")
+CUSPY = ("counters", "graph_dependencies", "pftrace")
+"""The options that Cuspy alone has."""
 MODES = ("default", "reduce-overhead", "max-autotune")
 PROGRAMS = ("script", "module")
 """The kinds of target that are a program of the user's own, with steps of its own."""
@@ -89,6 +93,32 @@ class CaptureOptions:
     profile_memory: bool = option(False, "record allocations and frees", "memory")
     with_stack: bool = option(False, "record Python frames", "stacks")
     with_flops: bool = option(False, "estimate the FLOPs of matrix multiplications", "flops")
+    profiler: str = option(
+        "kineto",
+        "cuspy, new in PyTorch 2.15, has counters and the dependencies in CUDA graphs",
+        "profiler",
+        "What records the GPU. cuspy is new in PyTorch 2.15, for NVIDIA's, and needs cupti-python and "
+        "libcupti 13.3. Where it is missing, kineto records.",
+        choices=("kineto", "cuspy"),
+    )
+    counters: str | None = option(
+        None,
+        "of the GPU, with cuspy: sm and dram (% in use), power (and clocks)",
+        "counters",
+        "With cuspy: counters of the GPU over time, sm and dram (% in use), power (and clocks, temperature).",
+        choices=("sm,dram,power", "sm", "dram", "power"),
+        free=True,
+        metavar="LIST",
+    )
+    graph_dependencies: bool = option(
+        False,
+        "what waits for what in a CUDA graph, with cuspy",
+        "graph deps",
+        "With cuspy: what waits for what in a CUDA graph.",
+    )
+    pftrace: bool = option(
+        False, "write .pftrace.gz, for Perfetto, with cuspy", "pftrace", "With cuspy: write .pftrace.gz."
+    )
     device: str = option(
         "auto",
         "auto, cuda, cuda:N, cpu or xpu; ← → change it",
@@ -202,15 +232,14 @@ class CaptureOptions:
                 "or give module:function or a script.py"
             )
         elif self.params:
-            flags = ", ".join("--" + name.replace("_", "-") for name in self.params)
+            flags = ", ".join(map(flag_of, self.params))
             raise OptionError(f"{flags}: only built-in workloads have this option")
         if self.kind == "module" and not _MODULE.fullmatch(self.target):
             raise OptionError(f"-m takes the name of a module; got {self.target!r}")
         program = self.kind in PROGRAMS
-        if program and self.compile:
-            raise OptionError("--compile does not apply to scripts: call torch.compile in the script")
-        if program and self.seed:
-            raise OptionError("--seed does not apply to scripts: call torch.manual_seed in the script")
+        for flag, given, call in (("compile", self.compile, "compile"), ("seed", self.seed, "manual_seed")):
+            if program and given:
+                raise OptionError(f"--{flag} does not apply to scripts: call torch.{call} in the script")
         if self.kind == "script" and not os.path.isfile(self.target):
             raise OptionError(f"no such script: {self.target}")
         if self.script_args and not program:
@@ -230,6 +259,11 @@ class CaptureOptions:
             if o.least is not None and value < o.least:
                 wrong = f"must be at least {o.least}" if o.least else "cannot be negative"
                 raise OptionError(f"{o.flag} {wrong}")
+        for name in CUSPY:
+            if getattr(self, name) and self.profiler != "cuspy":
+                raise OptionError(f"{flag_of(name)} needs --profiler cuspy")
+        if unknown := set(self.counters.split(",") if self.counters else ()) - set(COUNTERS):
+            raise OptionError(f"--counters takes {', '.join(COUNTERS)}; got {', '.join(sorted(unknown))!r}")
         if self.mode != "default" and not self.compile:
             raise OptionError(f"--mode {self.mode} needs --compile")
         if not re.fullmatch(r"auto|cpu|(cuda|xpu)(:\d+)?", self.device):
@@ -239,7 +273,7 @@ class CaptureOptions:
         workload = WORKLOADS[self.target]
         for name, value in self.params.items():
             param = workload.param(name)
-            flag = "--" + name.replace("_", "-")
+            flag = flag_of(name)
             if param is None:
                 flags = ", ".join(p.flag for p in workload.params)
                 raise OptionError(f"{self.target} has no option {flag}; it has {flags}")
@@ -255,7 +289,7 @@ class CaptureOptions:
         for whole, part in (("dim", "heads"), ("heads", "kv_heads")):
             a, b = values.get(whole), values.get(part)
             if isinstance(a, int) and isinstance(b, int) and a % b:
-                raise OptionError(f"--{whole} {a} is not divisible by --{part.replace('_', '-')} {b}")
+                raise OptionError(f"--{whole} {a} is not divisible by {flag_of(part)} {b}")
         dim, heads = values.get("dim"), values.get("heads")
         if isinstance(dim, int) and isinstance(heads, int) and dim // heads % 2:
             raise OptionError(f"--dim / --heads is {dim // heads}: rotary positions need an even number")
@@ -293,7 +327,7 @@ class CaptureOptions:
         argv = [self.target]
         for name, value in self.params.items():
             if value is not None and value != WORKLOADS[self.target].defaults().get(name):
-                argv += ["--" + name.replace("_", "-"), str(value)]
+                argv += [flag_of(name), str(value)]
         for o in OPTIONS:
             value = getattr(self, o.name)
             if value == o.default:

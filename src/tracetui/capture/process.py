@@ -90,13 +90,12 @@ class Child:
             # Not reaped yet: until then, nobody else can get its process id or group.
             ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             assert ended is not None
-            if kill(ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status):
-                self.kill()
-            return self.process.wait()
-        status = self.process.wait()
+            status = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        else:
+            status = self.process.wait()
         if kill(status):
             self.kill()
-        return status
+        return self.process.wait()
 
     def signal(self, number: int) -> None:
         """Send a signal to the child itself."""
@@ -108,11 +107,7 @@ class Child:
         if sys.platform == "win32":
             self.kill()
             return
-        if self.shares_terminal:
-            self.signal(signal.SIGTERM)
-            return
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGTERM)
+        self._signal_all(signal.SIGTERM)
 
     def kill(self) -> None:
         """Kill the child and everything that it started."""
@@ -120,11 +115,14 @@ class Child:
             subprocess.run(["taskkill", "/F", "/T", "/PID", str(self.pid)], capture_output=True, check=False)
             return
         kill_marked(self._mark)
+        self._signal_all(signal.SIGKILL)  # those that cleared their environment, too
+
+    def _signal_all(self, number: int) -> None:
         if self.shares_terminal:
-            self.signal(signal.SIGKILL)
+            self.signal(number)
             return
-        with suppress(ProcessLookupError, PermissionError):  # those that cleared their environment
-            os.killpg(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
 
 
 def _in_front() -> bool:

@@ -282,8 +282,7 @@ class Capture:
 
     def _publish(self, scratch: Scratch, message: dict[str, Any]) -> bool:
         """Move the child's files to their names, with the .meta.json as far as it is known."""
-        seconds = {phase.value: round(s, 3) for phase, s in phase_times(self.events, self._now())}
-        info = {**message["info"], "seconds": seconds}
+        info = {**message["info"], **self._seconds()}
         try:
             self._result = publish(self.options, scratch, message["files"], info, self._notes())
         except OSError as error:
@@ -291,6 +290,10 @@ class Capture:
             return False
         scratch.remove()  # the program may run on for hours, and nobody may be there at its end
         return True
+
+    def _seconds(self) -> dict[str, Any]:
+        times = phase_times(self.events, self._now())
+        return {"seconds": {phase.value: round(s, 3) for phase, s in times}}
 
     def _notes(self) -> tuple[Note, ...]:
         return tuple(event for event in self.events if isinstance(event, Note))
@@ -309,17 +312,17 @@ class Capture:
         # A program that we ended, by whatever it took, ends well.
         if "ending" in self._said and (status < 0 or status == 128 + signal.SIGINT):
             status = 0
+        code = (status if status > 0 else 128 - status) if program and status else None
         if self._result is not None:
-            if status and program:
+            if code:
                 how = _how_it_left(self._said, status)
                 text = f"{self.options.target} {how}; what it did until then is recorded"
                 if "ending" in self._said:  # unittest takes a SystemExit for an error
                     text = f"{self.options.target} {how} when it was stopped (--run-to-end lets it finish)"
                 self._emit(Note(self._now(), "script_failed", _safe(text)))
-            seconds = {phase.value: round(s, 3) for phase, s in phase_times(self.events, self._now())}
-            info: dict[str, Any] = {"seconds": seconds}
-            if status and program:
-                info["exit_status"] = status if status > 0 else 128 - status
+            info = self._seconds()
+            if code:
+                info["exit_status"] = code
             with suppress(OSError):  # what was written before stands
                 return Done(self._now(), amend(self._result, info, self._notes()))
             return Done(self._now(), self._result)
@@ -328,8 +331,7 @@ class Capture:
         if self._publishing is not None:
             return Failed(self._now(), "disk", _disk_message(self.options.output, self._publishing))
         if "theirs" in self._said:
-            return self._theirs(self._said["theirs"]["traces"], status)
-        code = (status if status > 0 else 128 - status) if program and status else None
+            return self._theirs(self._said["theirs"]["traces"], code)
         if "failed" in self._said and not (code and self._said["failed"]["kind"] == "nothing"):
             last = self._said["failed"]
             kind = str(last["kind"])
@@ -348,10 +350,9 @@ class Capture:
         text = f"{self.options.target if program else 'the capture process'} {_how_it_ended(status)}"
         return Failed(self._now(), "killed", _safe(text), self._safe_tail(), code)
 
-    def _theirs(self, traces: list[str], status: int) -> Done | Failed:
+    def _theirs(self, traces: list[str], code: int | None) -> Done | Failed:
         """What the program's own profilers recorded."""
         there = [Path(trace) for trace in traces if os.path.isfile(trace)]
-        code = (status if status > 0 else 128 - status) if status else None
         if not there:
             text = "the script profiles itself and wrote no trace, and nothing else was recorded "
             text += "(--ours switches its profilers off)"

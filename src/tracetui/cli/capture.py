@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from tracetui.capture.catalog import WORKLOADS, Option, Workload
+from tracetui.capture.catalog import WORKLOADS, Workload
 from tracetui.capture.events import (
     Cancelled,
     CaptureEvent,
@@ -43,6 +43,7 @@ from tracetui.cli.common import (
     warn,
 )
 from tracetui.cli.completion import words_or_files
+from tracetui.core.option import Option
 from tracetui.core.safe_text import plain
 
 REPORT = "TRACETUI_REPORT"

@@ -171,7 +171,7 @@ def main(ctx: click.Context, theme: str | None, ascii: bool) -> None:
     tracetui TRACE opens a trace, tracetui TRACE TRACE compares two, tracetui FOLDER lists the traces in a
     folder. Without arguments: open a recent trace, capture one, or look at a sample.
 
-    TRACE is a file as torch.profiler writes it (.json, .json.gz, .json.zst), or - for standard input.
+    TRACE is a file as torch.profiler writes it (.json or .pftrace; .gz, .zst), or - for standard input.
     """
     if ctx.invoked_subcommand is None:
         from tracetui.cli.open import start_screen

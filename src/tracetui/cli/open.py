@@ -195,8 +195,8 @@ def print_summary(path: str, ascii: bool = False, other: str | None = None) -> N
 @command_errors
 @click.pass_context
 def open_command(ctx: click.Context, traces: tuple[str, ...], theme: str | None, ascii: bool) -> None:
-    """Open TRACE (.json, .json.gz, .json.zst, or - for standard input) in the viewer; without one, choose it
-    there.
+    """Open TRACE (.json, .json.gz, .json.zst, .pftrace, .pftrace.gz, .pftrace.zst, or - for standard input)
+    in the viewer; without one, choose it there.
 
     With a second trace, OTHER, the two are compared: one above the other, on one time axis. If TRACE is a
     folder, the traces in it are listed. If standard output is not a terminal, a summary of the trace is

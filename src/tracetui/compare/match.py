@@ -26,6 +26,7 @@ SMALL = 256
 ALIKE = 8
 """Two events whose times differ by more than this factor are not the same work."""
 COMPILED = re.compile(r"^(Torch-Compiled Region: \d{1,9}/|## Call CompiledFxGraph ).{1,80}$")
+_VERSION = re.compile(r"^(cu(?:da)?[A-Z]\w+?)(?:_v\d+)+$")
 _ODD = np.int64(0x5851F42D4C957F2D)
 
 
@@ -86,6 +87,8 @@ class Vocabulary:
         # A number in the name counts calls, iterations or recompilations: the call is the same. A graph's
         # hash identifies its contents, which the names of its kernels show too.
         name = COMPILED.sub(r"\1", name)
+        # Cuspy writes the version of a call that Kineto leaves out: cudaStreamGetCaptureInfo_v3.
+        name = _VERSION.sub(r"\1", name) if name.startswith("cu") and len(name) < 100 else name
         head, mark, number = name.rpartition("#")
         name = f"{head}#" if mark and number.isdigit() and number.isascii() else name
         return self._numbers.setdefault(name, len(self._numbers))

@@ -16,7 +16,7 @@ from tracetui.compare.naming import listed
 from tracetui.compare.sides import Side, device_name
 from tracetui.compare.unrecorded import nothing, unrecorded_cpu, unrecorded_ops, unrecorded_work
 from tracetui.core.units import duration, plural, share
-from tracetui.trace.unknown import missing_kernels
+from tracetui.trace.unrecorded import missing_kernels
 
 STRANGE = 0.05
 """If two programs have less than this in common, B is not a changed version of A."""
@@ -97,6 +97,10 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
         elif lost := missing_kernels(side.trace):
             found.append(
                 f"{letter} lost the kernels of {plural(lost, 'launch', 'launches')}: only calls are compared"
+            )
+        elif (lost := side.lost) and len(side.work):
+            found.append(
+                f"{letter} lacks the device events of {plural(lost, 'launch', 'launches')} that are compared"
             )
     if not links_of(a, b) and not a.no_calls:
         which = "A" if linked(b.trace) else "B"

@@ -64,6 +64,11 @@ class Side:
         return max(1, len(self.steps))
 
     @cached_property
+    def lost(self) -> int:
+        """How many of its launches have no device event in the file."""
+        return sum(row.lost for row in self.rows)
+
+    @cached_property
     def rows(self) -> tuple[StepRow, ...]:
         """The step table's row for each round."""
         steps = steps_of(self.part)

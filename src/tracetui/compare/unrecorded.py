@@ -10,7 +10,7 @@ from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side, side_of
 from tracetui.core.copying import replace
 from tracetui.trace.model import DEVICE_WORK, I64, Kind
-from tracetui.trace.unknown import missing_kernels
+from tracetui.trace.unrecorded import missing_kernels
 
 SAMPLED = 256
 """The most ops whose arguments are read."""

@@ -118,6 +118,17 @@ class Columns:
         """Append one array per column, or these rows of them. `share`: the fraction of the file read so far,
         this piece included, from which the final size is estimated; 0 if unknown."""
         total = self.count + len(next(iter(piece.values())) if rows is None else rows)
+        self.make_room(total, share)
+        for name, array in piece.items():
+            place = self.arrays[name][self.count : total]
+            if rows is None:
+                place[:] = array
+            else:
+                array.take(rows, out=place, mode="clip")
+        self.count = total
+
+    def make_room(self, total: int, share: float = 0.0) -> None:
+        """Make room for `total` rows; `share`: see `add`."""
         if total > self._room:
             self._room = max(2 * total, 1024)
             if share > 0:
@@ -126,13 +137,6 @@ class Columns:
                 larger = np.empty(self._room, dtype=self.kinds[name])
                 larger[: self.count] = column[: self.count]
                 self.arrays[name] = larger
-        for name, array in piece.items():
-            place = self.arrays[name][self.count : total]
-            if rows is None:
-                place[:] = array
-            else:
-                array.take(rows, out=place, mode="clip")
-        self.count = total
 
     def take(self, name: str) -> Array:
         """Remove a column and return it."""

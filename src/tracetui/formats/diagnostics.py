@@ -37,6 +37,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "too_long": ("lost", "more than 64 MB without the end of an event: skipped to the next one"),
     "not_an_event": ("lost", "an array element that is not an object"),
     "truncated": ("lost", "the file is cut off"),
+    "not_read": ("lost", "a part of the file of a kind that is not read"),
+    "dropped": ("lost", "packets that the recorder lost before this one: its buffer was full"),
     "no_time": ("lost", "an event without a readable time"),
     "bad_gzip": ("lost", "the compressed data is damaged: the rest cannot be read"),
     "bad_zstd": ("lost", "the compressed data is damaged: the rest cannot be read"),
@@ -46,6 +48,9 @@ KINDS: dict[str, tuple[str, str]] = {
         "odd",
         "another baseTimeNanoseconds than that of the event array before: its times are not moved",
     ),
+    "undescribed": ("odd", "a name or a track that the file does not describe"),
+    "defined_twice": ("odd", "a number that stands for two texts: the first one is taken"),
+    "other_clock": ("odd", "a time of a clock that the file does not relate to the others: taken as it is"),
     "wrong_type": ("odd", "an event with a field of the wrong type: the field is ignored"),
     "unclosed": ("odd", "a start event without an end: drawn to the end of the trace"),
     "unopened": ("odd", "an end event without a start: ignored"),
@@ -64,6 +69,12 @@ KINDS: dict[str, tuple[str, str]] = {
     ),
     "stray": ("odd", "an event far away in time from all others: left out of the averages"),
     "before_launch": ("odd", "a GPU event that starts before its launch"),
+    "foreign_ids": ("odd", "a call whose id is not that of an op: it belongs to the op around it, if any"),
+    "other_op": ("odd", "a call with the id of an op that it is not in: it belongs to the op around it"),
+    "whose_calls": (
+        "odd",
+        "a call on a lane without a name that more than one thread may have made: it stays there",
+    ),
 }
 """Every kind of notice. "repaired" lost nothing, "lost" did, "odd" is kept unchanged."""
 

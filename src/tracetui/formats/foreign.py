@@ -6,10 +6,6 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-_COMPRESSED = b"\x92\x03"
-"""The key of `compressed_packets` in a Perfetto packet; those can be larger than the sniffed head."""
-
-
 _EXECUTION = rb'\s*\{\s*"schema":\s*"(?:[^"]*chakra|\d+\.\d+\.\d+",\s*"pid")'
 """The beginning of an execution trace; before it followed Chakra, only its version was there."""
 
@@ -51,54 +47,9 @@ def _is_snapshot(head: bytes, name: str) -> bool:
     return head[:1] == b"\x80" and any(key in head[:64] for key in (b"segments", b"device_traces"))
 
 
-def _is_xplane(head: bytes, name: str) -> bool:
+def is_xplane(head: bytes, name: str) -> bool:
     """Whether it is a series of messages as Perfetto's are, of planes such as `/host:CPU`."""
     return head[:1] == b"\x0a" and re.search(rb"\x12[\x05-\x7f]/(?:host|device):", head[:256]) is not None
-
-
-def _is_perfetto(head: bytes, name: str) -> bool:
-    """Whether `head` is a series of fields numbered 1, each a message itself (a TracePacket)."""
-    at = packets = 0
-    while at < len(head) and packets < 8:
-        if head[at] != 0x0A:
-            return False
-        length, at = _varint(head, at + 1)
-        if at + length > len(head):
-            return packets > 0 or head.startswith(_COMPRESSED, at)
-        if not _is_message(head[at : at + length]):
-            return False
-        at += length
-        packets += 1
-    return packets > 0
-
-
-def _is_message(data: bytes) -> bool:
-    """Whether `data` is a series of protobuf fields."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        if not key >> 3 or key & 7 not in (0, 1, 2, 5):
-            return False
-        if key & 7 == 0:
-            at = _varint(data, at)[1]
-        elif key & 7 == 2:
-            length, at = _varint(data, at)
-            at += length
-        else:
-            at += 8 if key & 7 == 1 else 4
-    return at == len(data) > 0
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """(value, end position); a position past the end of `data` if it is cut off."""
-    value = shift = 0
-    while at < len(data) and shift < 64:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-        if byte < 0x80:
-            return value, at
-    return value, len(data) + 1
 
 
 FOREIGN = (
@@ -118,12 +69,7 @@ FOREIGN = (
     Foreign(_is_report, "is an NVIDIA Nsight report: open it in Nsight"),
     Foreign(_is_snapshot, "is a PyTorch memory snapshot: open it at pytorch.org/memory_viz", True),
     Foreign(
-        _is_xplane, "is an XPlane profile from JAX or TensorFlow: open it with xprof or TensorBoard", True
-    ),
-    Foreign(
-        _is_perfetto,
-        "is a Perfetto protobuf trace: open it at ui.perfetto.dev, or convert it (traceconv json)",
-        True,
+        is_xplane, "is an XPlane profile from JAX or TensorFlow: open it with xprof or TensorBoard", True
     ),
     Foreign(_starts(b"PK\x03\x04"), "is a zip archive: unzip it first, then open the trace inside"),
     Foreign(

@@ -25,7 +25,14 @@ Head = tuple[str, str, "int | str", "int | str"]
 OTHER_IDS = 1 << 62
 """Flow ids that are not 62-bit integers are numbered from here."""
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
-"""Flows from a launch to its device event, redundant with `correlation`."""
+"""Flows from a launch to its device event, redundant with `correlation`, but for those between the nodes of
+a CUDA graph."""
+GRAPH_FLOWS = 1 << 40
+"""The ids of flows from a node of a CUDA graph to one that waits for it begin here: no correlation is as
+large."""
+
+TRANSFERS = 1 << 30
+"""The names of slices that are numbers in `Tables.transfers` begin here."""
 
 SLICE_COLUMNS = {
     "head": np.int32,
@@ -56,6 +63,8 @@ class Tables(Struct):
     heads: Numbered[Head] = field(default_factory=Numbered)
     names: Numbered[str] = field(default_factory=Numbered)
     ids: Numbered[Any] = field(default_factory=Numbered)
+    transfers: Numbered[str] = field(default_factory=Numbered)
+    """The names of copies and memsets whose own name does not say what they copy or set."""
 
     def flow_ids(self, values: list[Any]) -> I64:
         """Ids of any type as int64; NO_TIME for none."""
@@ -144,7 +153,8 @@ class Store(Struct):
         slices = self.slices
         copy = Columns(SLICE_COLUMNS)
         copy.add(1.0, **{name: array[: len(slices)] for name, array in slices.arrays.items()})
-        tables = Tables(Numbered(self.tables.heads), Numbered(self.tables.names))
+        of = self.tables
+        tables = Tables(Numbered(of.heads), Numbered(of.names), transfers=Numbered(of.transfers))
         return Store(tables, copy, metadata=self.metadata[:], _counts=self._counts.copy())
 
     def pack(self) -> tuple[tuple[Any, ...], list[Array]]:
@@ -152,7 +162,8 @@ class Store(Struct):
         arrays: list[Array] = [self._counts[: len(self.tables.heads)]]
         for columns in (self.slices, self.points, self.counters):
             arrays += [columns.take(name) for name in columns.kinds]
-        tables = (list(self.tables.heads), list(self.tables.names), list(self.tables.ids))
+        of = self.tables
+        tables = (list(of.heads), list(of.names), list(of.ids), list(of.transfers))
         return (*tables, self.series, self.metadata, self.asyncs, self.diagnostics), arrays
 
     def absorb(self, plain: Sequence[Any], arrays: list[Array], share: float, base: int) -> None:
@@ -160,10 +171,11 @@ class Store(Struct):
 
         `share`: the fraction of the text read so far, this included. `base` is added to each `source`.
         """
-        heads, names, ids, series, metadata, asyncs, diagnostics = plain
+        heads, names, ids, transfers, series, metadata, asyncs, diagnostics = plain
         counts, *arrays = arrays
         head_map = np.array([self.tables.heads[h] for h in heads], dtype=np.int32)
         name_map = np.array([self.tables.names[n] for n in names], dtype=np.int32)
+        transfer_map = np.array([TRANSFERS + self.tables.transfers[n] for n in transfers], dtype=np.int32)
         id_map = np.array([OTHER_IDS + self.tables.ids[i] for i in ids], dtype=np.int64)
         series_map = np.array([self.series.setdefault(s, len(self.series)) for s in series], dtype=np.int32)
         self._make_room(len(self.tables.heads))
@@ -175,7 +187,11 @@ class Store(Struct):
             if not len(next(iter(piece.values()))):
                 continue
             for name, array in piece.items():
-                if name in maps:
+                if name == "name" and len(transfer_map):
+                    piece[name] = moved = name_map[np.where(array < TRANSFERS, array, 0)]
+                    large = array >= TRANSFERS
+                    moved[large] = transfer_map[array[large] - TRANSFERS]
+                elif name in maps:
                     piece[name] = maps[name][array]
                 elif name == "source":
                     piece[name] = array + base

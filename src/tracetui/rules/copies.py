@@ -174,7 +174,8 @@ def exposed_copies(part: Part) -> Iterator[Finding]:
     achieved = _rate(longest[:MOST_READ])
     which = "The longest run" if len(at) > MOST_READ else "They run"
     reached = f"{which} at {achieved.text}. " if achieved.text else ""
-    ways = sorted({" ".join(decoded_name(part, i).short.split()[1:]) for i in longest[:1000]})
+    ways = sorted({" ".join(decoded_name(part, i).short.split()[1:]) for i in longest[:1000]} - {""})
+    told = f" ({', '.join(ways)})" if ways else ""  # Cuspy's .pftrace does not say which way a copy went
     saved = saves_on_host(part)
     gpu = "the GPU" if len(gaps_of(part).devices) < 2 else "their GPU"
     computing = verdict.parts[PARTS.index("compute")]
@@ -212,7 +213,7 @@ def exposed_copies(part: Part) -> Iterator[Finding]:
         "exposed_copies",
         "high" if fraction > 0.5 else "medium" if fraction > 0.2 else "low",
         f"Copies while nothing computes take {share(fraction)} {verdict.of()}",
-        f"{plural(len(at), 'copy', 'copies')} ({', '.join(ways)}) {verb(len(at), 'run')} for "
+        f"{plural(len(at), 'copy', 'copies')}{told} {verb(len(at), 'run')} for "
         f"{duration(time)} while no kernel runs on {gpu}, the longest for {duration(spent.max())}. "
         f"{reached}{engines}",
         advice,

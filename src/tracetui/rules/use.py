@@ -43,7 +43,7 @@ from tracetui.rules.model import (
 )
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind
-from tracetui.trace.unknown import launches_by_time
+from tracetui.trace.unrecorded import launches_by_time
 from tracetui.words.cause_words import cause_sentences
 
 LITTLE_USE = 0.5

@@ -27,7 +27,7 @@ from tracetui.session.state import make_folder, readable_state, saved_time, stat
 
 INDEX = "baseline.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-KEPT = re.compile(r"[A-Za-z0-9._-]{1,60}-[0-9a-f]{8}\.(json|json\.gz|json\.zst|meta\.json)", re.ASCII)
+KEPT = re.compile(r"[A-Za-z0-9._-]{1,60}-[0-9a-f]{8}\.((json|pftrace)(\.gz|\.zst)?|meta\.json)", re.ASCII)
 """The names of the saved files."""
 MOST = 100
 """Baselines by name."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracetui.core.errors import TraceError
+from tracetui.formats import pftrace
 from tracetui.formats.source import open_source
 from tracetui.session.paths import may_be_trace
 
@@ -20,7 +21,7 @@ LEVELS = 3
 MOST = 500
 """At most this many files are looked into, newest first."""
 MARKS = (b'"traceEvents"', b'"deviceProperties"', b'"ph"')
-"""Every trace has one of these near its beginning; hardly any other JSON file has."""
+"""Every trace in JSON has one of these near its beginning; hardly any other JSON file has."""
 SCANNED = 20_000
 """The most entries of a folder that are looked at."""
 MOST_BESIDE = 20
@@ -47,10 +48,10 @@ def found_at(path: Path) -> Found:
 def traces_in(folder: str | Path) -> list[Found]:
     """The traces in a folder and two levels below it, newest first. Raises OSError if it cannot be read.
 
-    Of more than `MOST` JSON files only the newest are looked into.
+    Of more than `MOST` files only the newest are looked into.
     """
     os.scandir(folder).close()
-    newest = nlargest(MOST, _json_files(folder), key=lambda found: found.changed)
+    newest = nlargest(MOST, _files(folder), key=lambda found: found.changed)
     return [found for found in newest if _is_trace(found.path)]
 
 
@@ -66,7 +67,7 @@ def traces_beside(path: str) -> list[Found]:
     return nlargest(MOST_BESIDE, found, key=lambda one: one.changed)
 
 
-def _json_files(folder: str | Path) -> Iterator[Found]:
+def _files(folder: str | Path) -> Iterator[Found]:
     top = len(Path(folder).parts)
     for here, folders, names in os.walk(folder):
         folders[:] = [f for f in folders if f[0] != "."] if len(Path(here).parts) - top < LEVELS - 1 else []
@@ -85,4 +86,4 @@ def _is_trace(path: Path) -> bool:
             head = source.parts().read(0, HEAD)
     except (TraceError, OSError):
         return False
-    return any(mark in head for mark in MARKS)
+    return any(mark in head for mark in MARKS) or pftrace.sniff(head, path.name)

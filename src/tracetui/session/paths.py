@@ -11,7 +11,7 @@ def typed_path(text: str) -> Path:
     return Path(os.path.expanduser(text.strip()))
 
 
-PLAIN_ENDINGS = (".json",)
+PLAIN_ENDINGS = (".json", ".pftrace")
 COMPRESSED = (".gz", ".zst")
 TRACE_ENDINGS = tuple(name + packed for name in PLAIN_ENDINGS for packed in ("", *COMPRESSED))
 """Endings of the file names of traces."""

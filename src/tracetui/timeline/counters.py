@@ -24,7 +24,7 @@ def paint_counters(local: Local, lines: Iterable[tuple[int, Line]], field: Canva
             continue
         one, height = series[line.ref], int(local.layout.shown[line.track])
         if line.ref not in tops:
-            share = (one.peaks(borders) - one.low) / ((one.high - one.low) or 1.0)
+            share = (one.peaks(borders) - one.low) / ((one.top - one.low) or 1.0)
             tops[line.ref] = np.ceil(np.nan_to_num(share, nan=0.0) * 8 * height).astype(np.int64)
         eighths = np.clip(tops[line.ref] - 8 * (height - 1 - line.depth), 0, 8)
         field.glyph[y] = (ASCII_SHARES if theme.ascii else FROM_BELOW)[eighths]
@@ -46,7 +46,12 @@ def values_at(source: Source, series: int, time_ns: int) -> tuple[str, str, str]
     if value != value:
         return most(one), f"most {brief_of(one.high, one.unit)}", ""
     now, high = text_of(value, one.unit), text_of(one.high, one.unit)
+    brief = brief_of(value, one.unit)
+    if one.unit in ("%", "W", "C"):
+        brief = brief.removesuffix(one.unit)
+    briefly = f"{brief}/{brief_of(one.high, one.unit)}"
+    if one.unit == "%":  # 13 % of 40 % would be a product
+        return f"{now}, most {high}", briefly, now
     number, _, unit = now.partition(" ")
     full = f"{number} of {high}" if unit == high.partition(" ")[2] else f"{now} of {high}"
-    brief = brief_of(value, one.unit)
-    return full, f"{brief}/{brief_of(one.high, one.unit)}", brief
+    return full, briefly, brief_of(value, one.unit)

@@ -10,10 +10,18 @@ from msgspec import Struct, field
 
 from tracetui.core.columns import counted, earliest
 from tracetui.core.units import duration, memory_size
+from tracetui.trace.counters import counters_of
 from tracetui.trace.intervals import union
 from tracetui.trace.memory import HOST, memory_records
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Trace
 
+_FIRST = {
+    name: place
+    for place, name in enumerate(
+        ("SM Active", "DRAM BW", "SM Clock", "Power", "Temperature", "Memory Clock", "Cycles")
+    )
+}
+"""The order of a device's counters."""
 BLOCK = 256
 """Samples per block of the coarse maxima."""
 
@@ -26,7 +34,7 @@ class Series(Struct, frozen=True, eq=False):
     start: I64
     value: F64
     unit: str = ""
-    """"bytes", "ns", "count" or "": how a value is written."""
+    """"bytes", "ns", "count" or "": how a value is written; or a unit that stands behind it, such as "W"."""
     low: float = 0.0
     high: float = 1.0
     """The range of the area."""
@@ -34,6 +42,11 @@ class Series(Struct, frozen=True, eq=False):
     """Maximum of each block of BLOCK samples."""
     device: int = -1
     """The device that it is about, -1 for none."""
+
+    @property
+    def top(self) -> float:
+        """The value at the upper edge of the area."""
+        return max(self.high, 100.0) if self.unit == "%" else self.high
 
     def at(self, times: I64) -> F64:
         """The value at some times: that of the last sample at or before each, NaN before the first one."""
@@ -100,13 +113,20 @@ def series_of(trace: Trace, stopped: Callable[[], bool]) -> Iterator[list[Series
 
 
 def counters(trace: Trace) -> list[Series]:
-    """The trace's own counters, in the file's order."""
-    table = trace.counters
-    bounds = np.searchsorted(table.series, np.arange(len(table.series_names) + 1))
-    return [
-        series(name, table.start[a:b], table.value[a:b])
-        for name, a, b in zip(table.series_names, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    ]
+    """The trace's own counters: those of devices with what says most first, others in the file's order."""
+    found = counters_of(trace)
+    devices = {lane.device for lane in trace.lanes} | {one.device for one in found}
+    several = len(devices - {-1}) > 1
+    made = []
+    for one in sorted(found, key=lambda one: (one.device, _FIRST.get(one.name, len(_FIRST)))):
+        of = f"{trace.device_called(one.device)} " if several and one.device >= 0 else ""
+        # Where no sample holds, there is no value.
+        last = one.unit == "%" or one.name == "Cycles"
+        over = one.end[np.append(one.end[:-1] < one.start[1:], last)[: len(one.end)]]
+        times, values = np.concatenate([one.start, over]), np.append(one.value, np.full(len(over), np.nan))
+        order = np.argsort(times, kind="stable")
+        made.append(stepped(of + one.name, times[order], values[order], one.unit, one.device))
+    return made
 
 
 def memory(trace: Trace, going_on: Callable[[], bool] = lambda: True) -> list[Series]:
@@ -169,7 +189,10 @@ def text_of(value: float, unit: str) -> str:
         return duration(round(value))
     if unit == "bytes":
         return memory_size(value)
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+    if unit == "%":
+        return f"{value:.3g}%"
+    number = f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+    return f"{number} {unit}" if unit not in ("", "count") else number
 
 
 def brief_of(value: float, unit: str) -> str:
@@ -181,6 +204,8 @@ def brief_of(value: float, unit: str) -> str:
         return duration(round(value), 2).replace(" ", "")
     if unit == "bytes":
         return memory_size(value).removesuffix("iB").replace(" ", "")
+    if unit in ("%", "W", "C"):
+        return f"{value:.3g}{unit}"
     for least, size, sign in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if abs(value) >= least:
             return f"{value / size:.0f}{sign}"

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.core.columns import I32, I64, NO_TIME, Array, Bool, blocks, looked_up, repeated
+from tracetui.core.columns import I32, I64, NO_TIME, Array, Bool, blocks, counted, looked_up, repeated
 from tracetui.core.copying import replace
+from tracetui.core.patterns import pattern
 from tracetui.core.safe_text import plain
 from tracetui.core.threads import PART, THREADS, give_back, in_blocks, together
 from tracetui.core.units import exact
 from tracetui.formats.contents import Contents
 from tracetui.formats.store import LAUNCH_FLOWS, Store
+from tracetui.trace.callers import with_threads
 from tracetui.trace.flows import FlowEnds, link_flows, pair_flows
 from tracetui.trace.implausible import first_view, mark_implausible
 from tracetui.trace.lanes import Plan, plan_lanes, read_labels
@@ -24,13 +26,18 @@ from tracetui.trace.links import (
     guess_ranks,
     link_launches,
     link_ops,
-    ops_around,
+    settle_annotations,
+    settle_ops,
+    stream_lanes,
 )
-from tracetui.trace.model import Counters, Instants, Lane, Trace, TraceInfo
+from tracetui.trace.model import GRAPH_DEPENDENCY, Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.pairs import pair_async, pair_threads
+from tracetui.trace.transfers import name_transfers
 
 _OF_LANE = "process", "device"
+_OF_DEVICE = pattern(r"GPU (\d{1,4}) Counters")
+"""The process of a device's counters, as PyTorch's Cuspy writes it."""
 _LINKING = 2
 """Threads that look for links: each of them needs memory at a moment when memory use is at its peak."""
 
@@ -53,12 +60,18 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     columns: dict[str, Any] = {name: store.slices.take(name) for name in store.slices.kinds}
     columns["external_id"] = columns.pop("external")
     head, start, duration = (columns[name] for name in ("head", "start", "duration"))
-    plan = plan_lanes(heads, _used(head, len(heads)), read_labels(store.metadata))
+    used, labels = _used(head, len(heads)), read_labels(store.metadata)
+    plan = plan_lanes(heads, used, labels)
     category_of_head, categories = _categories(heads)
 
     _close_open(start, duration)
     lane, kind = (looked_up(table, head) for table in (plan.lane_of_head, plan.kind_of_head))
+    settled = with_threads(heads, used, plan, (kind, lane, start, duration), diagnostics)
+    if settled is not heads:
+        heads, plan = settled, plan_lanes(settled, used, labels)
+        lane = looked_up(plan.lane_of_head, head)
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
+    name_transfers(kind, columns["name"], columns["source"], tables, contents.reader)
     implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)
@@ -77,7 +90,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     start, duration = columns["start"], columns["duration"]
     start -= zero
     correlation, external = columns["correlation"], columns["external_id"]
-    borrowed = borrow_ids(kind, correlation, external)
+    borrow_ids(kind, correlation, external)
     implausible, clipped = columns["implausible"], columns.pop("clipped")
     programs = {x.process for x in plan.lanes if x.kind == "thread"}
     if len(programs) > 1 and not plan.rank_of_lane.any():
@@ -106,8 +119,10 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     done = together(tasks, _LINKING if len(start) > PART else 1)
     (op, view), (ends, sources, targets, flow_kinds), (depth, parent, rows), (launch, (early, lead)) = done
     del tasks, done
-    if borrowed:
-        ops_around(kind, launch, parent, external, op)
+    wrong, foreign = settle_ops(kind, start, duration, launch, parent, external, op)
+    diagnostics.note("foreign_ids" if foreign else "other_op", count=wrong)
+    stream_of = stream_lanes(plan.lanes)
+    settle_annotations(kind, start, duration, columns["name"], launch, external, lane, stream_of, firsts)
     flows = link_flows(ends, sources, targets, start, duration, parent, firsts)
     flow_from, flow_to, flow_category = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
@@ -207,11 +222,18 @@ def _paired_flows(
     kinds: dict[str, int] = {}
     phase_of = np.full(max(1, len(heads)), -1, dtype=np.int8)
     kind_of = np.zeros(max(1, len(heads)), dtype=np.int32)
-    for i, head in enumerate(heads):
-        if head[0] in ("s", "t", "f") and head[1] not in LAUNCH_FLOWS:
-            phase_of[i] = "stf".index(head[0])
+    used = np.flatnonzero(counted(points["head"], len(heads))).tolist()
+    for i in used:
+        phase, category = heads[i][:2]
+        lane = int(plan.lane_of_head[i])
+        if category in LAUNCH_FLOWS:
+            if lane < 0 or plan.lanes[lane].device < 0:
+                continue
+            category = GRAPH_DEPENDENCY
+        if phase in ("s", "t", "f"):
+            phase_of[i] = "stf".index(phase)
             # At most 127 kinds of flows: all others share the last one.
-            kind_of[i] = kinds.setdefault(head[1], min(len(kinds), 126))
+            kind_of[i] = kinds.setdefault(category, min(len(kinds), 126))
     at = np.flatnonzero((looked_up(phase_of, points["head"]) >= 0) & (points["flow"] != NO_TIME))
     head = points["head"][at]
     lanes = plan.lane_of_head[head] if len(heads) else head
@@ -263,11 +285,13 @@ def _counters(store: Store, plan: Plan, zero: int) -> Counters:
     series, start, value = (store.counters.take(name) for name in ("series", "start", "value"))
     series = rank[series] if len(series) else series
     order = np.lexsort((start, series))
-    process = {p.pid: i for i, p in reversed(list(enumerate(plan.processes)))}
+    process = {f"GPU {p.device} Counters": i for i, p in enumerate(plan.processes)}  # as Cuspy writes it
+    process |= {p.pid: i for i, p in reversed(list(enumerate(plan.processes)))}
     return Counters(
         start[order] - zero,
         series[order],
         value[order],
         tuple(plain(f"{name} {key}" if key not in ("", "value") else name) for name, key, _ in names),
         tuple(process.get(plain(pid), -1) for _, _, pid in names),
+        tuple(int(of[1]) if (of := _OF_DEVICE.fullmatch(pid)) else -1 for _, _, pid in names),
     )

@@ -35,6 +35,9 @@ _ASYNC = ("b", "n")
 """The phases of asynchronous slices and instants: see `pair_async`."""
 _PROFILERS = "-1"
 """The pid that Kineto reserves for the profiler's own work; on XPU, threads' waits have it too."""
+_NO_STREAM = ("-1", "2147483647")
+_NO_STREAM_NAME = "stream -1"
+"""Cuspy's waits for no particular stream have this name, and in JSON the tid 1, as if it were a stream."""
 _LABEL_LIMIT = 300
 _RANK = re.compile(r"\[([^\[\]]{1,60})\]|(rank[ _-]?\d{1,6})(?!\d)", re.IGNORECASE)
 """The prefix that tools which merge the files of several ranks put before the pid (SGLang: "[TP00-DP01] 7")
@@ -88,7 +91,9 @@ def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labe
         elif name == "process_sort_index":
             entry.sort_index = number
         elif name == "thread_name":
-            entry.threads[tid] = text
+            # Cuspy names the main thread twice: "thread 7 (python)", then "thread 7".
+            if not entry.threads.get(tid, "").startswith(f"{text} ("):
+                entry.threads[tid] = text
         elif name == "thread_sort_index":
             entry.order[tid] = number
     return found
@@ -160,7 +165,8 @@ def plan_lanes(heads: Sequence[Head], used: Sequence[bool], labels: dict[str, La
         pid, tid, kind = key
         entry = labels.get(pid, nothing)
         if kind in _DEVICE_LANES:
-            return (2, index[pid], _number(tid), _DEVICE_LANES.index(kind))
+            place = _number("2147483647" if _has_no_stream(tid, kind, entry.threads.get(tid, "")) else tid)
+            return (2, index[pid], place, _DEVICE_LANES.index(kind))
         last = kind in ("overhead", "span") or pid == _PROFILERS
         process = (last, pid in devices, entry.sort_index, _number(pid))
         return (*process, kind, tid != pid, entry.order.get(tid, 0), _number(tid))
@@ -227,13 +233,20 @@ def _process(pid: str, entry: Labels, device: int, rank: str) -> Process:
     return Process(plain(pid, _LABEL_LIMIT), name, labels, entry.sort_index, device, rank)
 
 
+def _has_no_stream(tid: str, kind: str, given: str) -> bool:
+    return kind == "sync" and (tid in _NO_STREAM or given.strip() == _NO_STREAM_NAME)
+
+
 def _lane_name(tid: str, kind: str, given: str) -> str:
     tid, given = plain(tid, _LABEL_LIMIT).strip(), plain(given, _LABEL_LIMIT).strip()
     if kind in ("overhead", "span"):
         return "profiler overhead" if kind == "overhead" else "spans"
     if kind == "async":
         return f"async {tid}".strip()
+    if _has_no_stream(tid, kind, given):
+        return "sync without a stream"
     word = "thread" if kind == "thread" else "stream"
+    given = "" if given == _NO_STREAM_NAME else given
     if given and (tid in given or given.startswith(word)):
         name = given
     elif tid.startswith(word) or (tid and not tid.removeprefix("-").isdecimal()):

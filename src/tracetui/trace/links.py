@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from tracetui.core.columns import blocks, extremes, looked_up, unique
+from tracetui.core.columns import NO_TIME, blocks, extremes, looked_up, unique
 from tracetui.core.threads import in_blocks
-from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind
+from tracetui.trace.indices import places
+from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind, Lane
 
 _PAGE, _SPARSE = 10, 4
 """A table with more than this many places per id takes more memory than sorting."""
@@ -103,19 +105,133 @@ def borrow_ids(kind: I8, correlation: I64, external: I64) -> bool:
     return True
 
 
-def ops_around(kind: I8, launch: I32, parent: I32, external: I64, op: I32) -> None:
-    """Set the ops of launches, and of what they launched, to the ops that they ran in: for use after
-    `borrow_ids`."""
-    device = np.flatnonzero(launch >= 0)
-    around = parent[launch[device]]
+def settle_ops(
+    kind: I8, start: I64, duration: I64, launch: I32, parent: I32, external: I64, op: I32
+) -> tuple[int, bool]:
+    """Make each call part of an op that contains it, and device work part of its launch's op: in many files
+    the ids say so; Cuspy writes none, and from 2022 to 2023 PyTorch wrote the correlation as the id. Changes
+    `external` and `op`, which is the result of `link_ops`, in place.
+
+    The id of an op (or annotation) that contains the call in time decides, on whatever thread that is; then
+    the nearest op around the call; then the id of an op that began before it. If more ids are contradicted
+    by the op around the call than name what contains it, they are not those of ops, and none is used.
+    Returns (how many calls' ids are contradicted, whether the ids are not those of ops).
+    """
+
+    def contains(ops: I32, calls: I32) -> Bool:
+        began = start[ops] <= start[calls]
+        return (ops >= 0) & began & (start[calls] + duration[calls] <= start[ops] + duration[ops])
+
+    calls = _indices(_kinds(kind, Kind.RUNTIME))
+    there = np.zeros(len(calls), dtype=np.bool_)
+
+    def look(part: slice) -> None:
+        given = op[calls[part]]
+        there[part] = (given >= 0) & (given == parent[calls[part]])
+
+    in_blocks(len(calls), look)
+    odd = calls[~there]
+    around = _op_around(kind, parent, odd)
+    given = op[odd]
+    right = contains(given, odd)
+    other = np.flatnonzero((given < 0) & (external[odd] != NO_ID))
+    if len(other):
+        annotations = _indices(_kinds(kind, Kind.ANNOTATION) & (external != NO_ID))
+        right[other] = contains(_match(external, start, annotations, odd[other]), odd[other])
+    wrong = ~right & (around >= 0) & (external[odd] != NO_ID)
+    foreign = int(np.count_nonzero(wrong)) > len(calls) - len(odd) + int(np.count_nonzero(right))
+    if foreign:
+        found = around
+    else:
+        wrong &= given >= 0
+        before = (given >= 0) & (start[given] <= start[odd])
+        found = np.where(right, given, np.where(around >= 0, around, np.where(before, given, -1)))
+    changed = (found != given) | (foreign & (found < 0))
+    _set_ops(odd[changed], found[changed], external, op)
+
+    work = _indices(_kinds(kind, *DEVICE_WORK))
+    by, given = launch[work], op[work]
+    own = np.where(by >= 0, op[by], -1)
+    other = np.flatnonzero((given != own) | foreign)
+    work, by, given, own = work[other], by[other], given[other], own[other]
+    before = (own < 0) & ((by < 0) | (start[given] <= start[by]))
+    keep = (given >= 0) & (before | contains(given, by)) & (not foreign)
+    _set_ops(work[~keep], own[~keep], external, op)
+    return int(np.count_nonzero(wrong)), bool(foreign)
+
+
+def _op_around(kind: I8, parent: I32, calls: I32) -> I32:
+    """The nearest op around each call, -1 for none."""
+    around = parent[calls]
     left = np.flatnonzero(around >= 0)
     while len(left):
         left = left[kind[around[left]] != Kind.CPU_OP]
         around[left] = parent[around[left]]
         left = left[around[left] >= 0]
-    for some in (device, launch[device]):
-        op[some] = around
-        external[some] = np.where(around >= 0, external[around], NO_ID)
+    return around
+
+
+def _set_ops(at: I32, ops: I32, external: I64, op: I32) -> None:
+    """Change `external` and `op` in place."""
+    op[at] = ops
+    external[at] = np.where(ops >= 0, external[ops], NO_ID)
+
+
+def stream_lanes(lanes: Sequence[Lane]) -> I32:
+    """For each lane of GPU annotations that of its stream, -1 for none and for all other lanes."""
+    streams = {(one.device, one.tid): n for n, one in enumerate(lanes) if one.kind == "stream"}
+    found = [streams.get((x.device, x.tid), -1) if x.kind == "gpu_annotation" else -1 for x in lanes]
+    return np.array(found, dtype=np.int32)
+
+
+def settle_annotations(
+    kind: I8,
+    start: I64,
+    duration: I64,
+    name: I32,
+    launch: I32,
+    external: I64,
+    lane: I32,
+    stream_of: I32,
+    firsts: Sequence[int],
+) -> None:
+    """Give GPU annotations the ids of their annotations where they have others, as Cuspy's do, or none: the
+    one of its name during which the first work in it was launched. NO_ID if there is none. Changes `external`
+    in place.
+
+    `stream_of`: see `stream_lanes`; `firsts`: the first slice of each lane, and the number of slices.
+    """
+    shadows = _indices(_kinds(kind, Kind.GPU_ANNOTATION))
+    if not len(shadows):
+        return
+    annotations = _indices(_kinds(kind, Kind.ANNOTATION) & (external != NO_ID))
+    own = _match(external, start, annotations, shadows)
+    shadows = shadows[(own < 0) | (name[own] != name[shadows])]
+    if not len(shadows):
+        return
+    moment = np.full(len(shadows), NO_TIME)
+    for one, some in places(lane[shadows], len(stream_of)):
+        stream = int(stream_of[one])
+        if stream < 0:
+            continue
+        work = np.arange(firsts[stream], firsts[stream + 1], dtype=np.int32)
+        work = work[_kinds(kind[work], *DEVICE_WORK) & (launch[work] >= 0)]
+        mine = shadows[some]
+        first = np.searchsorted(start[work], start[mine])
+        there = np.flatnonzero(first < len(work))
+        begun = work[first[there]]
+        during = start[begun] < start[mine[there]] + duration[mine[there]]
+        moment[some[there[during]]] = start[launch[begun[during]]]
+    external[shadows] = NO_ID
+    # By name and time, annotations before shadows: the last annotation before each shadow is its own.
+    both = np.concatenate([annotations, shadows])
+    time = np.concatenate([start[annotations], moment])
+    order = np.lexsort((np.arange(len(both)), time, name[both]))
+    of_shadow = order >= len(annotations)
+    last = np.maximum.accumulate(np.where(of_shadow, -1, np.arange(len(order))))[of_shadow]
+    found, shadow, then = both[order[last]], both[order[of_shadow]], time[order[of_shadow]]
+    during = (last >= 0) & (name[found] == name[shadow]) & (start[found] + duration[found] >= then)
+    external[shadow[during]] = external[found[during]]
 
 
 def link_ops(kind: I8, start: I64, correlation: I64, external: I64, rank: I32 | None = None) -> I32:

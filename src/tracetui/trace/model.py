@@ -52,6 +52,8 @@ DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 _DEVICE_WORD = pattern(r"\b(?:GPU|XPU|MTIA|HPU|NPU|TPU|MLU)\b")
 _CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
 """Notices of a file whose end is missing."""
+GRAPH_DEPENDENCY = "graph dependency"
+"""The category of flows from a node of a CUDA graph to one that waits for it."""
 AT_ONCE = 64
 """Events whose arguments are decoded in one batch: meanwhile nobody else can read the file."""
 
@@ -111,6 +113,8 @@ class Counters(Struct, frozen=True):
     value: F64
     series_names: tuple[str, ...] = ()
     series_process: tuple[int, ...] = ()
+    series_device: tuple[int, ...] = ()
+    """The device that each series is about, -1 if its process does not say."""
 
 
 class TraceInfo(Struct, frozen=True):
@@ -192,9 +196,10 @@ class Trace:
 
     flow_from: I32
     flow_to: I32
-    """Flows between slices other than launch -> device event: forward -> backward, and unknown kinds."""
+    """Flows between slices other than launch -> device event: forward -> backward, from node to node of a
+    graph, and unknown kinds."""
     flow_kind: tuple[str, ...]
-    """The category of flow i is `flow_kind[flow_category[i]]`, e.g. "fwdbwd"."""
+    """The category of flow i is `flow_kind[flow_category[i]]`, e.g. "fwdbwd", or `GRAPH_DEPENDENCY`."""
     flow_category: I8
 
     instants: Instants

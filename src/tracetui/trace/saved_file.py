@@ -105,6 +105,7 @@ class Header(About):
     flow_kind: tuple[str, ...]
     series_names: tuple[str, ...]
     series_process: tuple[int, ...]
+    series_device: tuple[int, ...]
     notices: tuple[Notice, ...]
     phases: dict[str, int]
     first_view: tuple[int, int]
@@ -204,6 +205,7 @@ def _taken_apart(trace: Trace, key: Key) -> tuple[Header, Columns]:
         flow_kind=trace.flow_kind,
         series_names=trace.counters.series_names,
         series_process=trace.counters.series_process,
+        series_device=trace.counters.series_device,
         notices=trace.notices,
         phases=dict(trace.phases),
         first_view=trace.first_view,
@@ -262,7 +264,10 @@ def read(file: IO[bytes], key: Key | None, source: Source, there: Callable[[], o
         flow_kind=header.flow_kind,
         instants=Instants(**columns["instants"]),
         counters=Counters(
-            **columns["counters"], series_names=header.series_names, series_process=header.series_process
+            **columns["counters"],
+            series_names=header.series_names,
+            series_process=header.series_process,
+            series_device=header.series_device,
         ),
         notices=header.notices,
         phases=header.phases,
@@ -369,7 +374,7 @@ def _is_sound(header: Header, columns: Columns) -> bool:
         and -(1 << 63) <= header.first_view[0] <= header.first_view[1] < 1 << 63
         and all(notice.count > 0 for notice in header.notices)
         and all(-1 <= process < processes for process in header.series_process)
-        and len(header.series_process) == len(header.series_names)
+        and len(header.series_process) == len(header.series_names) == len(header.series_device)
         and _within(flows["flow_from"], 0, n)
         and _within(flows["flow_to"], 0, n)
         and _within(flows["flow_category"], 0, len(header.flow_kind))

@@ -1,5 +1,5 @@
-"""Where a trace does not show when its devices did what: events of unknown categories, missing kernels,
-clocks that differ."""
+"""Where a trace does not show when its devices did what: events of unknown categories, most kernels missing,
+clocks that differ. What else is missing is in `unrecorded`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tracetui.core.columns import looked_up
 from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
-from tracetui.trace.model import DEVICE_WORK, I64, Bool, Kind, Trace, kept_by_trace
+from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, kept_by_trace
+from tracetui.trace.unrecorded import calls_named, has_name, linked_work, missing_kernels
 
 IDLE_SHARE, SPAN_SHARE = 0.1, 0.01
 """If events of unknown categories fill at least these shares of a device's idle time, and of the time between
@@ -21,11 +22,6 @@ CLOCKS_NS = 50_000
 are not known."""
 SAMPLES = 10_000
 """The most launches whose delays are used to compare the clocks."""
-MISSING_SHARE = 0.5
-"""If more than this share of the kernel launches have no kernel, the kernels are missing, not just late."""
-MISSING_FIRST = 10
-"""If at least this many launches come before the first one with work in the trace, the devices were recorded
-later."""
 
 
 def unknown_events(trace: Trace) -> I64:
@@ -56,62 +52,21 @@ def idle_known(trace: Trace) -> bool:
     """Whether the trace shows when its devices were idle, and what ran on the CPU meanwhile: its end and its
     kernels are not missing, the clocks agree, and events of unknown kinds do not fill the time between
     kernels, copies and memsets."""
-    _linked(trace)  # both tests below need it
+    linked_work(trace)  # both tests below need it
     tests: list[Callable[[], bool]] = [
         lambda: missing_kernels(trace) > 0,
         lambda: abs(clock_offset(trace)) >= CLOCKS_NS,
         lambda: _fills(trace, unknown_events(trace)),
     ]
     known = not (trace.cut_off or any(together(tests, threads_for(len(trace)))))
-    trace.derived.pop(_linked.__name__, None)  # 16 bytes per event
+    trace.derived.pop(linked_work.__name__, None)  # 16 bytes per event
     return known
-
-
-def missing_kernels(trace: Trace) -> int:
-    """How many kernel launches have no kernel, if that is most of them; only launches before the last one
-    with work count. 0 if a graph is captured: what is launched during a capture does not run."""
-    if len(captures(trace)):
-        return 0
-    calls = _calls(trace, "LaunchKernel")
-    linked = _linked(trace)[1]
-    if not len(calls) or not len(linked):
-        return 0
-    ran = np.zeros(len(trace), dtype=np.bool_)
-    ran[linked] = True
-    calls = calls[trace.start[calls] <= trace.start[linked].max()]
-    missing = int(np.count_nonzero(~ran[calls]))
-    return missing if missing > MISSING_SHARE * len(calls) else 0
-
-
-def captures(trace: Trace) -> I64:
-    """When captures of graphs begin: what is launched during a capture does not run. Sorted."""
-    return np.sort(trace.start[_calls(trace, "StreamBeginCapture")])
-
-
-def launches_by_time(trace: Trace) -> tuple[I64, Bool]:
-    """(when the calls that launch work start, sorted; whether the work of each is in the trace)."""
-    calls = _calls(trace, "Launch")
-    calls = calls[~_named(trace, "LaunchHostFunc")[trace.name[calls]]]
-    calls = calls[np.argsort(trace.start[calls], kind="stable")]
-    ran = np.zeros(len(trace), dtype=np.bool_)
-    ran[_linked(trace)[1]] = True
-    trace.derived.pop(_linked.__name__, None)  # large, and seldom needed again
-    return trace.start[calls], ran[calls]
-
-
-@kept_by_trace
-def launched_unrecorded(trace: Trace) -> int:
-    """How many launches at the beginning led to nothing, as if the devices were recorded only later; 0 if
-    fewer than `MISSING_FIRST`, or if a graph is captured."""
-    start, ran = launches_by_time(trace)
-    first = int(np.argmax(ran)) if ran.any() else 0
-    return 0 if first < MISSING_FIRST or (captures(trace) < start[first]).any() else first
 
 
 def clock_offset(trace: Trace) -> int:
     """The least difference between the clocks of the CPU and of the devices, ns. Below 0: most work starts
     before its launch. Above: most calls that wait for work return before it ends."""
-    work, launch = _linked(trace)
+    work, launch = linked_work(trace)
     if not len(work):
         return 0
     some = slice(None, None, len(work) // SAMPLES + 1)
@@ -125,7 +80,7 @@ def clock_offset(trace: Trace) -> int:
 def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
     """For each wait for a device: how long after the wait's end the work launched before it ends, ns. If
     there are several devices, the wait is for one of them: the one with the smallest number."""
-    wait = _calls(trace, "DeviceSynchronize")
+    wait = calls_named(trace, "DeviceSynchronize")
     if not len(wait):
         return wait
     least = np.full(len(wait), np.iinfo(np.int64).max)
@@ -153,44 +108,13 @@ def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
     """The same for copies to pageable memory, whose calls return when the copy has ended. If the next call
     waits for that (it has to if the device reads such memory itself), the time when that call returns is
     used."""
-    copy = _named(trace, "Device -> Pageable")[trace.name[work]]
+    copy = has_name(trace, "Device -> Pageable")[trace.name[work]]
     work, launch = work[copy], launch[copy]
     after = np.minimum(launch + 1, len(trace) - 1)
-    waits = np.isin(after, _calls(trace, "Synchronize")) & (trace.lane[after] == trace.lane[launch])
+    waits = np.isin(after, calls_named(trace, "Synchronize")) & (trace.lane[after] == trace.lane[launch])
     call = np.where(waits, after, launch)
     found: I64 = trace.start[work] + trace.duration[work] - trace.start[call] - trace.duration[call]
     return found
-
-
-@kept_by_trace
-def _linked(trace: Trace) -> tuple[I64, I64]:
-    """The plausible device work whose launch is in the trace, and the launches."""
-
-    def look(part: slice) -> tuple[I64, I64]:
-        launch, kind = trace.launch[part], trace.kind[part]
-        work = np.logical_or.reduce([kind == int(one) for one in DEVICE_WORK])
-        at: I64 = np.flatnonzero(work & (launch >= 0) & ~trace.implausible[part])
-        return at + part.start, launch[at].astype(np.int64)
-
-    none = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    work, launch = zip(none, *in_blocks(len(trace), look), strict=True)
-    return np.concatenate(work), np.concatenate(launch)
-
-
-def _named(trace: Trace, part: str) -> Bool:
-    return np.array([part in name for name in trace.names], dtype=np.bool_)
-
-
-def _calls(trace: Trace, part: str) -> I64:
-    """The plausible runtime calls with this text in their name."""
-    wanted = _named(trace, part)
-
-    def look(rows: slice) -> I64:
-        at: I64 = np.flatnonzero((trace.kind[rows] == int(Kind.RUNTIME)) & ~trace.implausible[rows])
-        calls: I64 = at[wanted[trace.name[rows][at]]] + rows.start
-        return calls
-
-    return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
 
 
 def _fills(trace: Trace, at: I64) -> bool:

@@ -22,7 +22,8 @@ from tracetui.views.writers import Record, aligned, cells, markdown_table, recor
 SCREEN = "name what calls duration tflops compute_share compute_bar gbps memory_share memory_bar"
 TEXT = "label calls duration flops tflops compute_share gbps memory_share"
 MARKDOWN = "name shape calls duration flops tflops compute_share gbps memory_share"
-JSON = "name label shape kind calls duration flops bytes tflops gbps compute_share memory_share kernel"
+JSON = """name label shape kind calls duration flops bytes tflops gbps compute_share memory_share kernel
+    sm_active"""
 
 BAR = 6
 """Cells of a bar on the screen."""
@@ -68,6 +69,16 @@ def efficiency_columns(
     def peak_bar(key: str, part: str) -> Column:
         return Column(key, "", lambda r: bar(getattr(rows[r], part) or 0.0, BAR), None, BAR, False, drop=4)
 
+    def active(key: str, title: str) -> Column:
+        """A share that samples give."""
+
+        def cell(r: int) -> str:
+            part = getattr(rows[r], key)
+            return "-" if part is None else share(part)
+
+        shown = Column(key, title, cell, lambda: values(key), 10, drop=1)
+        return shown.said(title, cell).filed(**{f"{key}_share": value(key)})
+
     def name(r: int) -> str:
         return f"{rows[r].short}  {rows[r].shape}".rstrip()
 
@@ -107,6 +118,7 @@ def efficiency_columns(
         peak_share("memory_share", "memory"),
         peak_bar("memory_bar", "memory_share"),
         Column("kernel").filed(kernel=of("kernel")),
+        active("sm_active", "SMs active"),
     )
 
 
@@ -115,7 +127,7 @@ def efficiency_table(found: EfficiencyTable) -> Table:
     rows = (*found.kernels, *found.ops)
     columns = efficiency_columns(rows, kernels=len(found.kernels))
     return Table(
-        pick(columns, SCREEN),
+        pick(columns, SCREEN + _sampled(rows)),
         len(rows),
         lambda r: f"{columns['name'].text(r)} {rows[r].name}",
         empty="no rates here"
@@ -123,6 +135,11 @@ def efficiency_table(found: EfficiencyTable) -> Table:
         else "no shapes were recorded: capture with record_shapes=True",
         records=lambda order: records(pick(columns, JSON), order),
     )
+
+
+def _sampled(rows: Sequence[EfficiencyRow]) -> str:
+    """The column of what was sampled, if anything was."""
+    return " sm_active" if any(row.sm_active is not None for row in rows) else ""
 
 
 def _number(value: float | None) -> str:
@@ -144,9 +161,10 @@ def rates_json(rows: Sequence[EfficiencyRow]) -> list[Record]:
 
 def rates_text(rows: Sequence[EfficiencyRow], width: int) -> list[Line]:
     """Rows as lines of at most `width` cells."""
-    shown = pick(efficiency_columns(rows, width=width), TEXT, () if width >= WIDE else ("flops",))
+    left_out = () if width >= WIDE else ("flops",)
+    shown = pick(efficiency_columns(rows, width=width), TEXT + _sampled(rows), left_out)
     return aligned(shown, cells(shown, range(len(rows))))
 
 
 def rates_markdown(rows: Sequence[EfficiencyRow], what: str) -> str:
-    return markdown_table(pick(efficiency_columns(rows, what), MARKDOWN), range(len(rows)))
+    return markdown_table(pick(efficiency_columns(rows, what), MARKDOWN + _sampled(rows)), range(len(rows)))

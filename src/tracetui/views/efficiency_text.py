@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tracetui.analysis.part import Part
+from tracetui.analysis.rates.counters import DeviceCounters, device_counters
 from tracetui.analysis.rates.efficiency import EfficiencyTable, efficiency_of
 from tracetui.core.safe_text import plain
 from tracetui.views import markdown
 from tracetui.views.answer import Answer
+from tracetui.views.device_counters import counters_json, counters_said
 from tracetui.views.efficiency import rates_json, rates_markdown, rates_text
 from tracetui.views.lines import Line, paragraph
 
@@ -17,7 +20,7 @@ CACHED = "A bandwidth share above 100% means that some of the data was still in 
 SAMPLED = "There are very many operators, so an even sample was read: calls and times are part of the total."
 
 
-def efficiency_json(table: EfficiencyTable) -> dict[str, Any]:
+def efficiency_json(table: EfficiencyTable, counters: Sequence[DeviceCounters] = ()) -> dict[str, Any]:
     """The device with its peak, and the rates of operators and kernels."""
     peak = table.peak
     return {
@@ -34,6 +37,7 @@ def efficiency_json(table: EfficiencyTable) -> dict[str, Any]:
         },
         "ops": rates_json(table.ops),
         "kernels": rates_json(table.kernels),
+        "counters": [counters_json(one) for one in counters],
     }
 
 
@@ -44,13 +48,18 @@ def _about(table: EfficiencyTable) -> str:
     return f"Shares are of the {table.peak.label}'s peak: {table.peak.source}."
 
 
-def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> list[Line]:
-    """Operators by shape, then kernels, longest first; `limit`: rows of each, 0 for all."""
-    if not table.recorded:
-        return [[(NO_SHAPES, "")]]
-    if not table.ops:
-        return [[("No operator whose work can be counted.", "")]]
+def efficiency_lines(
+    table: EfficiencyTable, width: int, limit: int = 20, counters: Sequence[DeviceCounters] = ()
+) -> list[Line]:
+    """What the `counters` of the devices say; then operators by shape, then kernels, longest first. `limit`:
+    rows of each, 0 for all."""
     lines: list[Line] = []
+    for text in counters_said(counters):
+        lines += paragraph(text, min(width, 100))
+    if not table.recorded:
+        return [*lines, [(NO_SHAPES, "")]]
+    if not table.ops:
+        return [*lines, [("No operator whose work can be counted.", "")]]
     for title, rows in (("Operators", table.ops), ("Kernels", table.kernels)):
         if not rows:
             continue
@@ -65,10 +74,12 @@ def efficiency_lines(table: EfficiencyTable, width: int, limit: int = 20) -> lis
     return lines
 
 
-def efficiency_markdown(table: EfficiencyTable, limit: int = 20) -> str:
+def efficiency_markdown(
+    table: EfficiencyTable, limit: int = 20, counters: Sequence[DeviceCounters] = ()
+) -> str:
+    text = "".join(f"{markdown.cell(said)}\n\n" for said in counters_said(counters))
     if not table.recorded:
-        return NO_SHAPES + "\n"
-    text = ""
+        return text + NO_SHAPES + "\n"
     for title, rows in (("Operators", table.ops), ("Kernels", table.kernels)):
         if rows:
             text += markdown.heading(title) + "\n"
@@ -78,11 +89,11 @@ def efficiency_markdown(table: EfficiencyTable, limit: int = 20) -> str:
 
 def efficiency_answer(part: Part, limit: int = 20) -> Answer:
     """Achieved rates of operators by shape and of kernels. `limit`: rows of each in a text; 0 for all."""
-    table = efficiency_of(part)
+    table, counters = efficiency_of(part), device_counters(part)
     return Answer(
         "efficiency",
-        lambda: efficiency_json(table),
-        lambda: efficiency_markdown(table, limit),
-        lambda width: efficiency_lines(table, width, limit),
+        lambda: efficiency_json(table, counters),
+        lambda: efficiency_markdown(table, limit, counters),
+        lambda width: efficiency_lines(table, width, limit, counters),
         lambda data: [{"of": kind[:-1], **row} for kind in ("ops", "kernels") for row in data[kind]],
     )

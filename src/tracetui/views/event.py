@@ -21,7 +21,8 @@ from tracetui.analysis.select import plausible
 from tracetui.analysis.steps.scope import find_steps, launch_times, step_of
 from tracetui.core.cells import wrap
 from tracetui.core.safe_text import plain
-from tracetui.core.units import exact, fixed, instant, memory_size, plural, share_of, size
+from tracetui.core.units import exact, fixed, instant, memory_size, plural, share, share_of, size
+from tracetui.trace.counters import cycles_of, mean_within
 from tracetui.trace.indices import having
 from tracetui.trace.memory import Records, moment
 from tracetui.trace.model import DEVICE_WORK, I32, I64, Kind, Trace
@@ -62,7 +63,7 @@ def event_facts(
     # Where shapes were recorded; the arguments themselves follow below, as they are in the file.
     inputs = [Fact(label, plain(told, 200)) for label, told in input_facts(args or {})]
     facts = [Fact("name", short_form), *_itself(trace, i, own), *inputs]
-    facts += [Fact(*fact) for fact in launched]
+    facts += [Fact(*fact) for fact in (*launched, *_counted(trace, i))]
     facts += [*_memory(trace, i, memory), *_links(trace, i), *_place(trace, i), *_kin(trace, i)]
     if args is None:
         facts.append(Fact("args", "reading …"))
@@ -77,6 +78,16 @@ def _properties(trace: Trace, i: int) -> Mapping[str, Any] | None:
     """What the file says about the device that slice i ran on."""
     device = int(device_of(trace)[trace.lane[i]])
     return next((found for found in trace.info.devices if found.get("id") == device), None)
+
+
+def _counted(trace: Trace, i: int) -> list[tuple[str, str]]:
+    """What the counters of its device say of a kernel."""
+    facts = []
+    if (cycles := cycles_of(trace, i)) is not None and trace.duration[i] > 0:
+        mhz = 1000 * cycles / int(trace.duration[i])
+        facts.append(("SM clock", f"{mhz:,.0f} MHz ({cycles:,.0f} cycles)"))
+    active = mean_within(trace, np.array([i]), "SM Active") if trace.kind[i] == Kind.KERNEL else None
+    return facts + ([("SM active", share(active))] if active is not None else [])
 
 
 def _itself(trace: Trace, i: int, own_time: I64 | None) -> list[Fact]:

@@ -22,7 +22,7 @@ from tracetui.views.findings import findings_json
 from tracetui.views.lines import INDENT, Line, paragraph
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
-LEVEL_STYLE = {"lost": "bad", "odd": "warn", "repaired": "dim"}
+LEVEL_STYLE = {"lost": "bad", "missing": "warn", "odd": "warn", "repaired": "dim"}
 """Of what is said of the file."""
 SHOWN = 3
 """Pieces of evidence shown in text; JSON has all of them."""

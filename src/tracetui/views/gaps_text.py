@@ -20,7 +20,7 @@ from tracetui.core.safe_text import plain
 from tracetui.core.units import duration, plural, share
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
-from tracetui.trace.unknown import launched_unrecorded
+from tracetui.trace.unrecorded import launched_unrecorded
 from tracetui.views import markdown
 from tracetui.views.answer import Answer
 from tracetui.views.gap_words import words_of

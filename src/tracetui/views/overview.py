@@ -16,6 +16,7 @@ from tracetui.analysis.idle.verdict import OF_STEPS, busy_text
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import told_apart
 from tracetui.analysis.part import Part
+from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
@@ -26,6 +27,7 @@ from tracetui.core.units import duration, plural, share
 from tracetui.rules import Finding, find_findings
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind
 from tracetui.views.averages import instances
+from tracetui.views.file_notes import file_notes
 from tracetui.views.findings_text import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
 from tracetui.views.gap_words import words_of_all
 from tracetui.views.gaps_text import device_names
@@ -96,7 +98,12 @@ def overviews(part: Part) -> Iterator[Overview]:
     """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
     verdict = verdict_of(part)
     reason = unknown_events(part) or verdict.reason
-    found = Overview(reason, "", (_time(part), _notices(part)), (_devices(part), _steps(part)))
+    found = Overview(
+        reason,
+        "",
+        (_time(part), _notices(part)),
+        (_counters(part), _devices(part), _steps(part)),
+    )
     yield found
     time, notices = found.left
     costs = _costs(part)
@@ -260,8 +267,30 @@ def _notices(part: Part) -> Block:
         often = f"{count:,} × " if count > 1 else ""
         return Entry(level, (), None, LEVEL_STYLE.get(level, ""), f"{often}{text}", Target("details"))
 
-    notices = part.trace.notices if part.is_whole else ()
-    return Block("file", "About the file", "", tuple(entry(n.level, n.text, n.count) for n in notices))
+    notes = file_notes(part.trace) if part.is_whole else []
+    return Block("file", "About the file", "", tuple(entry(level, text, n) for level, n, text in notes))
+
+
+def _counters(part: Part) -> Block:
+    """What the counters of the devices say of the time in which they worked."""
+    entries, found = [], device_counters(part)
+    for one in found:
+        of = f"{part.trace.device_called(one.device)} " if len(found) > 1 else ""
+        shares = (
+            ("SM active", one.sm_active, "of the SMs, while kernels ran"),
+            ("DRAM", one.dram, "of the peak, while busy"),
+        )
+        entries += [
+            Entry(of + name, (share(value),), value, "compute", text, Target("efficiency"))
+            for name, value, text in shares
+            if value is not None
+        ]
+        if one.clock is not None:
+            clock = (f"{one.clock:,.0f} MHz",)
+            entries.append(
+                Entry(f"{of}SM clock", clock, None, "", "mean while kernels ran", Target("efficiency"))
+            )
+    return Block("counters", "Counters", "while it worked", tuple(entries))
 
 
 def _top(

@@ -30,9 +30,10 @@ from tracetui.views.writers import Record, aligned, cells, markdown_table, recor
 
 SCREEN = """label window_length duration busy_share launches kernels copies exposed_communication window_idle
     compute communication transfers verdict causes"""
-TEXT = "label window_length busy_share window_idle mostly compute communication copy launches kernels unusual"
+TEXT = """label window_length busy_share window_idle mostly compute communication copy launches kernels
+    lost unusual"""
 JSON = """label start duration window_start window_length busy idle busy_share mostly compute communication
-    exposed_communication copy exposed_copy set launches kernels copies verdict unusual window_idle parts
+    exposed_communication copy exposed_copy set launches kernels copies verdict unusual lost window_idle parts
     cpu"""
 CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
 """What stands in the place of the others in a trace of the CPU alone."""
@@ -48,6 +49,7 @@ LEFT_OUT = {
     "initialisation": "initialisation",
     "profiler": "the profiler",
     "in flight": "work in flight",
+    "not recorded": "what was not recorded",
 }
 
 Value = str | Callable[[StepRow], Any]
@@ -182,6 +184,15 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         of_cpu("cpu_loading", "data", "data_loading"),
         of_cpu("cpu_communication", "comm", "exposed_communication"),
         of_cpu("cpu_outside", "rest", "outside"),
+        Column(
+            "lost",
+            "Lost",
+            lambda r: f"{rows[r].lost:,}" if rows[r].lost else "-",
+            lambda: np.array([r.lost for r in rows]),
+            6,
+        )
+        .said("", lambda r: (f"{rows[r].lost:,} lost", "warn") if rows[r].lost else "")
+        .filed(launches_not_recorded=each("lost")),
         Column("unusual", right=False)
         .said("", lambda r: ("unusual", "warn") if rows[r].unusual else "")
         .filed(unusual=each("unusual")),
@@ -208,8 +219,9 @@ def steps_table(steps: Steps) -> Table:
     rows = table_rows(steps)
     columns = step_columns(rows)
     device = any(r.busy + r.window_idle for r in rows)
+    lost = " lost" if any(r.lost for r in rows) else ""
     return Table(
-        pick(columns, SCREEN if device else f"label window_length duration {_of_cpu(rows)}"),
+        pick(columns, SCREEN + lost if device else f"label window_length duration {_of_cpu(rows)}"),
         len(rows),
         lambda r: rows[r].label,
         dim=lambda r: rows[r].event < 0,
@@ -238,10 +250,11 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
     if left_out and any(row.communication for row in steps.rows):
         left_out = left_out - {"communication"} | {"kernels"}
     if steps.whole.busy == 0:  # a trace of the CPU alone
-        left_out = set(TEXT.split()) - {"label", "window_length", "unusual"}
+        left_out = set(TEXT.split()) - {"label", "window_length", "lost", "unusual"}
     rows = _text_rows(steps, limit)
+    left_out |= set() if any(row.lost for row in rows) else {"lost"}
     of_cpu = _of_cpu(rows)
-    columns = f"label window_length {of_cpu} unusual" if of_cpu else TEXT
+    columns = f"label window_length {of_cpu} lost unusual" if of_cpu else TEXT
     shown = pick(step_columns(rows), columns, left_out)
     body = cells(shown, range(len(rows)))
     lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
@@ -277,6 +290,8 @@ def _what_counts(rows: Sequence[StepRow], shown: Sequence[Column]) -> list[str]:
     names = [column.heading for column in shown if column.key in LAUNCHED_IN]
     if names and any(row.compute + row.exposed_communication > row.window_length > 0 for row in steps):
         notes.append(f"{_listed(names)}: of what the step launched, whenever it ran")
+    if any(row.lost for row in rows):
+        notes.append("lost: launches whose device events are not in the file")
     return notes
 
 
@@ -307,7 +322,8 @@ def steps_markdown(steps: Steps, limit: int = 0) -> str:
     rows = _text_rows(steps, limit)
     about = (source_text(steps.table.source), _unrecorded(steps.table)) if steps.rows else ()
     of_cpu = _of_cpu(rows)
-    columns = pick(step_columns(rows), f"label window_length {of_cpu} unusual" if of_cpu else TEXT)
+    none = set() if any(row.lost for row in rows) else {"lost"}
+    columns = pick(step_columns(rows), f"label window_length {of_cpu} lost unusual" if of_cpu else TEXT, none)
     table = markdown_table(columns, range(len(rows)))
     notes = [markdown.cell(note) for note in (*_what_counts(rows, columns), *about) if note]
     return "\n".join([table, *(f"{note}\n" for note in notes)])

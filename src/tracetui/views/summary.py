@@ -18,6 +18,7 @@ from tracetui.analysis.idle.verdict import busy_shares, busy_text, judge
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import told_apart
 from tracetui.analysis.part import Part
+from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.steps.steps import Steps, steps_of
 from tracetui.analysis.verdicts import earlier_share_of, judged_times_of, verdict_of
 from tracetui.core.cells import fit, wrap
@@ -25,8 +26,11 @@ from tracetui.core.threads import threads_for, together
 from tracetui.core.units import capital, duration, plural, share
 from tracetui.rules import find_findings
 from tracetui.trace.model import DEVICE_WORK, Trace
+from tracetui.trace.unrecorded import unrecorded
 from tracetui.views import markdown
 from tracetui.views.answer import Answer
+from tracetui.views.device_counters import counters_json, counters_text
+from tracetui.views.file_notes import file_notes
 from tracetui.views.findings import findings_json
 from tracetui.views.findings_text import LEVEL_STYLE, finding_titles, findings_markdown, unknown_events
 from tracetui.views.gap_words import words_of_all
@@ -156,6 +160,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     trace, table, steps = summary.part.trace, summary.table, summary.steps
     low, high = trace.span
     *rows, outside, whole = steps_json((*steps.rows, steps.outside, steps.whole))
+    counters = {one.device: counters_json(one) for one in device_counters(summary.part)}
     return {
         "file": summary.file,
         "scope": summary.part.scope.label,
@@ -170,6 +175,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "warnings": [
             {"kind": n.kind, "level": n.level, "count": n.count, "text": n.text} for n in trace.notices
         ],
+        "not_recorded": _unrecorded_json(trace),
         **verdict_json(verdict_of(summary.part)),
         "earlier_share": json_share(earlier_share_of(summary.part)),
         "idle_by_cause": causes_json(summary.idle_by_cause),
@@ -184,6 +190,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
                 "span_ns": r.gaps.span,
                 "lead_in_ns": r.gaps.lead_in,
                 "gaps": len(r.gaps),
+                "counters": counters.get(r.gaps.device),
             }
             for r in summary.gaps
         ],
@@ -203,6 +210,18 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "self_device_us": us(table.total_self_device),
         "findings": findings_json(trace, find_findings(summary.part)),
         "short_kernels": {"events": summary.short.events, "of": summary.short.of},
+    }
+
+
+def _unrecorded_json(trace: Trace) -> dict[str, int]:
+    found = unrecorded(trace)
+    return {
+        "launches": len(found.launches),
+        "of_launches": found.of,
+        "at_the_beginning": found.before,
+        "at_the_end": found.after,
+        "events_without_launch": len(found.work),
+        "launched_before": found.earlier,
     }
 
 
@@ -242,6 +261,8 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
     ]
     for report in summary.gaps:
         lines += [[], *head_lines(report, width)]
+        for said in _counters(part, report):
+            lines += paragraph(said, width, "", INDENT)
         if len(summary.gaps) > 1:
             lines += cause_lines(report, width)
     if findings := find_findings(part):
@@ -249,12 +270,17 @@ def summary_lines(summary: Summary, width: int) -> list[Line]:
     if summary.steps.rows:
         lines += [[], [("Steps", "head")], *steps_lines(summary.steps, width, STEPS_SHOWN)]
     lines += _top_lines(summary, width)
-    if trace.notices:
+    if about := file_notes(trace):
         lines += [[], [("About the file", "head")]]
-        for notice in trace.notices:
-            head = [(f"  {notice.level:<8}  ", LEVEL_STYLE.get(notice.level, ""))]
-            lines += paragraph(f"{notice.count:,} x {notice.text}", width, head=head)
+        for level, count, text in about:
+            head = [(f"  {level:<8}  ", LEVEL_STYLE.get(level, ""))]
+            lines += paragraph(f"{count:,} x {text}", width, head=head)
     return lines
+
+
+def _counters(part: Part, report: GapReport) -> list[str]:
+    """What the counters of a device say, if it has any."""
+    return [counters_text(one) for one in device_counters(part) if one.device == report.gaps.device]
 
 
 def _beside(first: Span, second: Span, apart: int, width: int) -> list[Line]:
@@ -341,6 +367,7 @@ def summary_markdown(summary: Summary) -> str:
         lead_in = lead_in_line(report)
         text += "\n" + markdown.heading(headline(report), 3)
         text += f"\n{markdown.cell(lead_in)}\n" if lead_in else ""
+        text += "".join(f"\n{markdown.cell(said)}\n" for said in _counters(part, report))
         text += "\n" + causes_markdown(report)
     if summary.steps.rows:
         text += "\n" + markdown.heading("Steps", 3) + "\n" + steps_markdown(summary.steps, STEPS_SHOWN)
@@ -354,9 +381,9 @@ def summary_markdown(summary: Summary) -> str:
         text += markdown.table(["Share", "Time", "Calls", "Name"], rows, ">>><")
     if find_findings(part):
         text += "\n" + markdown.heading("Findings", 3) + "\n" + findings_markdown(part)
-    if trace.notices:
+    if about := file_notes(trace):
         text += "\n" + markdown.heading("About the file", 3) + "\n"
-        text += "".join(f"- {n.level}: {n.count:,} x {markdown.cell(n.text)}\n" for n in trace.notices)
+        text += "".join(f"- {level}: {count:,} x {markdown.cell(said)}\n" for level, count, said in about)
     return text
 
 

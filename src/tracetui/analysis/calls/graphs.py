@@ -49,7 +49,8 @@ def graph_events(trace: Trace) -> I64:
 def module_of(args: Mapping[str, Any]) -> str:
     """The module, or the region, that a kernel is annotated with; "" for none. Safe to show."""
     module = args.get("module_fqn")
-    if not isinstance(module, str) and args.get("graph node id"):
+    # Cuspy's first node has the id 0; without a graph, both are 0 or missing.
+    if not isinstance(module, str) and (args.get("graph node id") or args.get("graph id")):
         module = args.get("name", args.get("str"))
     if not isinstance(module, str) or not module:
         return ""

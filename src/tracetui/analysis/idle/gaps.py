@@ -26,9 +26,9 @@ from tracetui.trace.unknown import (
     clock_offset,
     elsewhere,
     idle_known,
-    missing_kernels,
     unknown_events,
 )
+from tracetui.trace.unrecorded import missing_kernels
 
 _OF_CPU = np.isin(
     np.arange(len(Kind)), (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)

@@ -84,7 +84,7 @@ def _record(trace: Trace, records: tuple[I64, I64], args: dict[str, Any]) -> int
 
 def _stream(value: object) -> int:
     """A stream's number from `7`, `"7"` or `"stream 7"`; -1 for anything else."""
-    digits = re.search(r"\d{1,9}$", str(value)[:40])
+    digits = re.search(r"(?<![-\d])\d{1,9}$", str(value)[:40])  # -1 is no stream
     return int(digits[0]) if digits else -1
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
-from tracetui.analysis.idle.split import BUSY, BUSY_PARTS, COLUMNS, IN_FLIGHT
+from tracetui.analysis.idle.split import BUSY, BUSY_PARTS, COLUMNS, IN_FLIGHT, NOT_RECORDED
 from tracetui.core.copying import replace
 from tracetui.core.units import duration, percent
 from tracetui.trace.model import F64, I64
@@ -111,7 +111,7 @@ class Verdict:
     causes: tuple[int, ...] = ()
     """The idle time in it by `CAUSES`, ns. Initialisation and the profiler have 0."""
     left_out: tuple[tuple[str, int], ...] = ()
-    """What was taken out: ("lead-in", "in flight" or a cause, ns)."""
+    """What was taken out: ("lead-in", "in flight", "not recorded" or a cause, ns)."""
     earlier_share: float = 0.0
     """The share of the busy time, 0 to 1, in which work runs that was launched before the recording."""
     cpu: CpuTime | None = None
@@ -189,7 +189,7 @@ def judge(
     lead = (
         dict.fromkeys(COLUMNS, 0) if lead_in is None else dict(zip(COLUMNS, map(int, lead_in), strict=True))
     )
-    known = (IN_FLIGHT, *NOT_THE_PROGRAMS)  # also of the lead-in
+    known = (IN_FLIGHT, NOT_RECORDED, *NOT_THE_PROGRAMS)  # also of the lead-in
     out = [("lead-in", sum(lead.values()) - sum(lead[cause] for cause in known))]
     out += [(cause, values[cause] + lead[cause]) for cause in known]
     left_out = tuple((what, length) for what, length in out if length)
@@ -222,7 +222,7 @@ def judge(
 
 def busy_shares(time: I64) -> F64:
     """The `busy_share` that `judge` finds for each row of times by `COLUMNS`, 0 to 1."""
-    left_out = [COLUMNS.index(cause) for cause in (IN_FLIGHT, *NOT_THE_PROGRAMS)]
+    left_out = [COLUMNS.index(cause) for cause in (IN_FLIGHT, NOT_RECORDED, *NOT_THE_PROGRAMS)]
     busy, judged = time[:, BUSY].sum(1), time.sum(1) - time[:, left_out].sum(1)
     return np.where(busy > 0, busy / np.maximum(judged, 1), 0.0)
 
@@ -310,6 +310,7 @@ _MOST = {
 _LEFT_OUT = {
     "lead-in": "before the first GPU event of the first step",
     IN_FLIGHT: "at the beginning, with work queued and nothing recorded running",
+    NOT_RECORDED: "in which work may have run that is not in the file",
     "initialisation": "of initialisation",
     "profiler": "of the profiler's own work",
 }

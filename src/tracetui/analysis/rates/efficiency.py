@@ -23,6 +23,7 @@ from tracetui.analysis.rates.peaks import Peak, find_peak
 from tracetui.analysis.select import named
 from tracetui.core.columns import repeated
 from tracetui.trace import Kind, Trace
+from tracetui.trace.counters import mean_within
 from tracetui.trace.model import I64, Bool
 
 LIMIT = 50_000
@@ -55,6 +56,8 @@ class EfficiencyRow:
         memory_share: achieved over peak bandwidth, or None. Above 1 the data was in a cache.
         kernel: short name of the kernel that took most of the time; "" in a row of a kernel.
         slices: the operators or kernels, by time.
+        sm_active: of a kernel, the share of the SMs that had work, by samples within its calls; None if
+            there are too few.
     """
 
     name: str
@@ -72,6 +75,7 @@ class EfficiencyRow:
     memory_share: float | None
     kernel: str
     slices: I64
+    sm_active: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +224,7 @@ def _rows(
 def _row(trace: Trace, one: _Sum, peak: Peak | None, kernels: bool) -> EfficiencyRow:
     work, kernel = one.work, one.kernel
     seconds = one.duration / 1e9
-    name = trace.name_of(one.slices[0])
+    name, slices = trace.name_of(one.slices[0]), np.sort(np.array(one.slices, dtype=np.int64))
     arithmetic = work.kind in _MATRIX
     tflops = one.flops / seconds / 1e12 if seconds and arithmetic else None
     gbps = one.bytes / seconds / 1e9 if seconds and one.bytes is not None else None
@@ -240,7 +244,8 @@ def _row(trace: Trace, one: _Sum, peak: Peak | None, kernels: bool) -> Efficienc
         compute_share=tflops / limit if tflops is not None and limit else None,
         memory_share=gbps / peak.bandwidth if peak and gbps is not None else None,
         kernel="" if kernels or kernel is None else kernel.short,
-        slices=np.sort(np.array(one.slices, dtype=np.int64)),
+        slices=slices,
+        sm_active=mean_within(trace, slices, "SM Active") if kernels else None,
     )
 
 

@@ -25,7 +25,8 @@ from tracetui.core.units import instant, parse_duration
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool, kept_by_trace
 from tracetui.trace.slices import Slices
-from tracetui.trace.unknown import captures, idle_known, launched_unrecorded, launches_by_time
+from tracetui.trace.unknown import idle_known
+from tracetui.trace.unrecorded import captures, first_launched, launched_unrecorded, launches_by_time
 
 if TYPE_CHECKING:
     from tracetui.analysis.steps.step_sources import Found
@@ -216,20 +217,9 @@ def launch_times(trace: Trace, at: I64) -> I64:
     time = np.where(cause >= 0, trace.start[cause], trace.start[at])
     unlinked = np.flatnonzero(cause < 0)
     unlinked = unlinked[_IS_WORK[trace.kind[at[unlinked]]]]
-    early = trace.start[at[unlinked]] < _first_launched(trace)[trace.lane[at[unlinked]]]
+    early = trace.start[at[unlinked]] < first_launched(trace)[trace.lane[at[unlinked]]]
     time[unlinked[early]] = NEVER
     return time
-
-
-@kept_by_trace
-def _first_launched(trace: Trace) -> I64:
-    """Per lane, the start of its first event with a launch; `NEVER` if it has none."""
-    first = np.full(len(trace.lanes), NEVER, dtype=np.int64)
-    for i, lane in enumerate(trace.lanes):
-        linked = trace.launch[lane.first : lane.last] >= 0
-        if linked.any():
-            first[i] = trace.start[lane.first + int(np.argmax(linked))]
-    return first
 
 
 def _annotation_with_id(trace: Trace, ids: I64) -> I64:

@@ -27,12 +27,19 @@ from tracetui.analysis.idle.kinds import TimeByKind, time_by_kind, time_by_kind_
 from tracetui.analysis.idle.split import BUSY, COLUMNS, IDLE, Split, split_of
 from tracetui.analysis.idle.verdict import OF_RECORDING, OF_STEP, CpuTime, Verdict, judge
 from tracetui.analysis.part import NO_STEP, Part, fact_of_trace
-from tracetui.analysis.steps.scope import StepTable, find_steps, step_windows, step_windows_of
+from tracetui.analysis.steps.scope import (
+    StepTable,
+    count_in,
+    find_steps,
+    step_windows,
+    step_windows_of,
+)
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
 from tracetui.core.threads import no_collections, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
+from tracetui.trace.unrecorded import unrecorded
 
 OF_KINDS = (
     "compute", "communication", "exposed_communication", "copy", "exposed_copy", "set",
@@ -95,6 +102,8 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
     """Whether the step takes much longer or shorter on the CPU than the other steps."""
     judged: I64
     """The time that the verdict is about, over all devices (`split.COLUMNS`, ns): all except the lead-in."""
+    lost: int = 0
+    """Launches whose device events are not in the file."""
     own_share: float | None = None
     """For `whole`: the busy share of the recording, if the verdict is about the steps."""
     own_cpu: Verdict | None = None
@@ -177,6 +186,9 @@ def summarize_steps(
 
     unusual = unusual_lengths(table.end - table.start)
 
+    launches = trace.start[unrecorded(trace).launches]
+    lost = count_in(table, launches).tolist()
+
     # Everything outside the steps: the whole minus all steps.
     every, judged, idle, gaps = (
         np.insert(of, count, of[-1] - of[:-1].sum(0), axis=0) for of in (every, judged, idle, gaps)
@@ -205,6 +217,7 @@ def summarize_steps(
         map(partial, repeat(partial(judge, devices=len(split.gaps))), of_judged, delays, bases, left_out),
         [*unusual.tolist(), False, False],
         judged,
+        [*lost, len(launches) - sum(lost), len(launches)],
     ]
     with no_collections(stay=count >= MANY):
         made = starmap(StepRow, zip(*columns, strict=True))

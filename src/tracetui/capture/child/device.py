@@ -135,18 +135,6 @@ def machine(device: torch.device) -> dict[str, Any]:
     """What the .meta.json says about PyTorch, Python and the device."""
     import torch
 
-    return {
-        "torch": str(torch.__version__),
-        "python": sys.version.split()[0],
-        "executable": sys.executable,
-        "device": describe(device),
-    }
-
-
-def describe(device: torch.device) -> dict[str, Any]:
-    """What the .meta.json says about the machine."""
-    import torch
-
     info: dict[str, Any] = {"type": device.type, "index": device.index, "name": name(device)}
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
@@ -157,7 +145,8 @@ def describe(device: torch.device) -> dict[str, Any]:
         info["driver"] = _driver_version()
     else:
         info["threads"] = torch.get_num_threads()
-    return info
+    version, python = str(torch.__version__), sys.version.split()[0]
+    return {"torch": version, "python": python, "executable": sys.executable, "device": info}
 
 
 def _cpu_name() -> str:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from time import sleep
 from typing import Any
 
@@ -34,15 +35,11 @@ class Ender:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._raised = 0
-        self._begun = False
+        self.begun = False
         self.main_ended = False
         """Whether the main thread has ended the program: to interrupt it would only disturb its exit."""
         self.exit = os._exit
         """What ends the process at once."""
-
-    @property
-    def begun(self) -> bool:
-        return self._begun
 
     def raise_here(self) -> None:
         """Called between two steps, in the thread that trains: raises `recorded`.
@@ -65,8 +62,8 @@ class Ender:
         self._begin(0.0)
 
     def _begin(self, seconds: float) -> None:
-        if not self._begun:
-            self._begun = True
+        if not self.begun:
+            self.begun = True
             self._channel.send("ending")
             aside(self._insist, seconds)
 
@@ -101,6 +98,28 @@ class Ender:
 def stop_timer() -> tuple[float, float]:
     """Stop the program's timer, as of `signal.alarm`; returns the seconds left, and its interval."""
     return signal.setitimer(signal.ITIMER_REAL, 0) if hasattr(signal, "setitimer") else (0.0, 0.0)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl+C does not lose what there is: the program gets it afterwards.
+
+    Nor does the program's timer go on: what we take here is no part of the step that it guards.
+    """
+    if threading.get_ident() != threading.main_thread().ident:
+        yield  # only the main one is interrupted
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    left = stop_timer()
+    try:
+        yield
+    finally:
+        if any(left):
+            signal.setitimer(signal.ITIMER_REAL, *left)
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _say_nothing_of_it(loops: Any) -> None:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 LARGE = 128 << 20
 """Bytes of a trace, about 450,000 events: for PyTorch's table of so many, Python takes half a minute, in
 which the program waits, and 1.5 GB of memory."""
+STEP = re.compile(rb'"(ProfilerStep#\d+)"|([\x0e-\x1f])(ProfilerStep#\d+(?=\D))')
+"""In JSON a name ends with a quote. In a .pftrace its length comes before it."""
+GPU = re.compile(rb'"cat": ?"(?:kernel|gpu_memcpy|gpu_memset)"|\x06(?:Kernel|Memcpy|Memset)')
+"""Work of a GPU, in JSON and as the kind of a stage in a .pftrace."""
 NAME_WIDTH = 200
 """Longest name in the table: kernels of one template differ far to the right."""
 
@@ -42,13 +46,21 @@ def write_files(prof: torch.profiler.profile, job: dict[str, Any], kind: str, ch
     """
     stem = job["stem"]
     try:
-        channel.phase("exporting", f"{stem}.json")
-        files = {".json": _write_trace(prof, job["directory"], stem)}
-        size = os.path.getsize(files[".json"])
-        steps_in_file = _steps_in(files[".json"])
-        if job["gzip"]:
-            channel.phase("exporting", f"{stem}.json.gz")
-            files = {".json.gz": _compress(files[".json"])}
+        suffix = ".pftrace" if job["pftrace"] else ".json"
+        channel.phase("exporting", stem + suffix)
+        path = os.path.join(job["directory"], stem + suffix)
+        prof.export_chrome_trace(path)
+        if job["profiler"] == "cuspy" and kind == "cuda":
+            _unpack(path)
+        if not job["pftrace"]:
+            _mend_end(path)
+        size = os.path.getsize(path)
+        steps_in_file, gpu = _steps_in(path)
+        if job["gzip"] or job["pftrace"]:
+            suffix += ".gz"
+            channel.phase("exporting", stem + suffix)
+            path = _compress(path)
+        files = {suffix: path}
         if size > LARGE and not job["averages_json"]:
             text = "the recording is large: PyTorch's own table would take it minutes and is left out"
             channel.note("large", f"{text} (tracetui table has the same numbers)")
@@ -56,13 +68,10 @@ def write_files(prof: torch.profiler.profile, job: dict[str, Any], kind: str, ch
         channel.phase("exporting", f"{stem}.txt")
         averages = prof.key_averages()
         steps = [row for row in averages if row.key.startswith("ProfilerStep")]
-        if (
-            len(steps) < len(averages)
-            and kind != "cpu"
-            and not any(r.self_device_time_total for r in averages)
-        ):
+        timed = any(row.self_device_time_total for row in averages)  # not those of Cuspy
+        if len(steps) < len(averages) and kind != "cpu" and not timed and not gpu:
             channel.note("no_kernels", "no GPU work was recorded: the trace has no GPU lane")
-        order = "self_cpu_time_total" if kind == "cpu" else "self_device_time_total"
+        order = "self_device_time_total" if timed else "self_cpu_time_total"
         table = averages.table(sort_by=order, row_limit=-1, max_name_column_width=NAME_WIDTH)
         files[".txt"] = _write_text(job["directory"], stem + ".txt", table)
         if job["averages_json"]:
@@ -73,16 +82,19 @@ def write_files(prof: torch.profiler.profile, job: dict[str, Any], kind: str, ch
     return Written(files, steps_in_file, len(averages) - len(steps))
 
 
-def _steps_in(path: str) -> int:
-    """How many `ProfilerStep`s a trace has."""
+def _steps_in(path: str) -> tuple[int, bool]:
+    """How many `ProfilerStep`s a trace has, and whether there is work of a GPU."""
     found: set[bytes] = set()
+    gpu = False
     with open(path, "rb") as file:
         rest = b""
         while chunk := file.read(1 << 20):
             rest += chunk
-            found.update(re.findall(rb'"ProfilerStep#(\d+)"', rest))
+            for quoted, length, name in STEP.findall(rest):
+                found.add(quoted or name[: length[0]])
+            gpu = gpu or GPU.search(rest) is not None
             rest = rest[-40:]
-    return len(found)
+    return len(found), gpu
 
 
 def failed_reading(error: BaseException) -> bool:
@@ -93,23 +105,34 @@ def failed_reading(error: BaseException) -> bool:
     return isinstance(error, UnicodeDecodeError) and ours
 
 
-def _write_trace(prof: torch.profiler.profile, directory: str, stem: str) -> str:
-    path = os.path.join(directory, stem + ".json")
-    prof.export_chrome_trace(path)
+def _unpack(path: str) -> None:
+    """Cuspy packs what it writes, at the lowest level, and adds `.gz` to the name."""
+    try:
+        with gzip.open(path + ".gz") as packed, open(path, "wb") as file:
+            shutil.copyfileobj(packed, file, 1 << 20)
+    except FileNotFoundError:
+        text = "Cuspy wrote no trace: it could not record the GPU (without --profiler cuspy, Kineto does)"
+        raise Failure("torch", text) from None
+    os.remove(path + ".gz")
+
+
+def _mend_end(path: str) -> None:
     # Kineto does not report failed writes, so check the end of the file. It also writes the given path there,
     # with no regard to JSON: only the name is to stay.
+    directory, name = os.path.split(path)
     try:
         with open(path, "r+b") as file:
             begin = max(0, os.path.getsize(path) - 4096 - 2 * len(os.fsencode(path)))
             file.seek(begin)
             tail = file.read()
             if tail.rstrip().endswith(b"}") and b'"traceName"' in tail:
-                given = os.fsencode(path).join([b'"traceName": "', b'"'])
-                named = b'"traceName": ' + dumps(stem + ".json").encode("ascii")
+                kineto = b'"traceName": "' + re.escape(os.fsencode(path)) + b'"'
+                named = b'"traceName": ' + dumps(name).encode("ascii")
+                tail = re.sub(kineto + rb'|"traceName":"(?:[^"\\]|\\.)*"', lambda _: named, tail)
                 file.seek(begin)
-                file.write(tail.replace(given, named))
+                file.write(tail)
                 file.truncate()
-                return path
+                return
     except FileNotFoundError:
         pass
     raise Failure("disk", f"the trace could not be written in full: is the disk with {directory} full?")

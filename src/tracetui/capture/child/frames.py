@@ -1,4 +1,4 @@
-"""Tracebacks as they would be without us: no frame of this package, nothing of how a program is run."""
+"""Errors, and tracebacks as they would be without us: no frame of ours, nothing of how a program is run."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ def clean(error: BaseException) -> None:
             before = before.__context__
         error.__context__ = before
         error = error.__cause__ or before  # type: ignore[assignment]
+
+
+def in_a_line(error: BaseException) -> str:
+    """The error's name and the first line of its text."""
+    lines = str(error).strip().splitlines()
+    return type(error).__name__ + (f": {lines[0]}" if lines else "")
 
 
 def print_error(error: BaseException) -> None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..sources import CUSPY, KINETO, source
 from .frames import OWN_CODE
 
 
@@ -31,15 +32,22 @@ class Nothing:
             json.dump({"traceEvents": []}, file)
 
 
+class _Calls(threading.local):
+    """Of one thread: whether it is starting or stopping ours, and whether it is in an export of a trace."""
+
+    ours = inside = False
+
+
 class OwnProfilers:
     """Watches the two functions in which every profiler of PyTorch begins.
 
-    `before` is called when one of the program's own is about to; with `off` it records nothing instead.
+    `before` is called when one of the program's own is about to, with the name of it that is to record a GPU,
+    or none; with `off` it records nothing instead.
     """
 
-    def __init__(self, before: Callable[[], object], off: bool) -> None:
+    def __init__(self, before: Callable[[str], object], off: bool) -> None:
         self._before, self._off = before, off
-        self._calls = threading.local()
+        self._calls = _Calls()
         self._pid = os.getpid()
         self.seen = False
         """Whether one has begun."""
@@ -49,15 +57,14 @@ class OwnProfilers:
     @contextlib.contextmanager
     def ours(self) -> Iterator[None]:
         """What this thread starts and stops in here is our own profiler."""
-        before, self._calls.ours = self._ours, True
+        before, self._calls.ours = self._calls.ours, True
         try:
             yield
         finally:
             self._calls.ours = before
 
-    @property
-    def _ours(self) -> bool:
-        return getattr(self._calls, "ours", False)
+    def _theirs(self) -> bool:
+        return not self._calls.ours and os.getpid() == self._pid
 
     def install(self) -> None:
         """Begin to watch. PyTorch has been imported."""
@@ -84,20 +91,28 @@ class OwnProfilers:
         """
         if self._off or not hasattr(sys.modules["torch.profiler"], "CuspyConfig"):
             return False
-        others = (os.path.dirname(sys.modules["torch"].__file__ or ""), OWN_CODE)
-        files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
-        theirs = [name for name in files if name.endswith(".py") and not name.startswith(others)]
-        self.seen = self.seen or any(map(_names_cuspy, theirs))
+        self.seen = self.seen or any(CUSPY.search(text) for text in map(source, _loaded()))
         return self.seen
+
+    def takes_kineto(self) -> bool:
+        """Whether it seems to use Kineto, which cannot record a GPU either where Cuspy has.
+
+        Judging by its own files alone: many libraries could, and do not.
+        """
+        library = os.path.dirname(os.__file__)
+        own = [name for name in _loaded() if "-packages" not in name and not name.startswith(library)]
+        return not self._off and any(
+            KINETO.search(text) and not CUSPY.search(text) for text in map(source, own)
+        )
 
     def _begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def begin(*args: Any, **kwargs: Any) -> Any:
-            if not self._ours and os.getpid() == self._pid:
+            if self._theirs():
                 self.seen = True
                 if self._off:
                     return None
-                self._before()
+                self._before("Kineto" if "CUDA" in repr(args) else "")
             return original(*args, **kwargs)
 
         return begin
@@ -105,7 +120,7 @@ class OwnProfilers:
     def _end(self, original: Callable[[], Any]) -> Callable[[], Any]:
         @functools.wraps(original)
         def end() -> Any:
-            return original() if self._ours or os.getpid() != self._pid else Nothing()
+            return Nothing() if self._theirs() else original()
 
         return end
 
@@ -113,7 +128,7 @@ class OwnProfilers:
         @functools.wraps(original)
         def init(profiler: Any, *args: Any, **kwargs: Any) -> None:
             original(profiler, *args, **kwargs)
-            if self._ours or os.getpid() != self._pid:
+            if not self._theirs():
                 return
             cuspy = getattr(profiler, "_use_cuspy", False)
             if self._off:
@@ -121,7 +136,7 @@ class OwnProfilers:
                 profiler._use_cuspy, profiler._cuspy_config = False, None
             elif cuspy:
                 self.seen = True
-                self._before()
+                self._before("Cuspy")
 
         return init
 
@@ -129,23 +144,27 @@ class OwnProfilers:
         @functools.wraps(original)
         def export(profiler: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
             target = os.path.abspath(path)
-            if self._ours or getattr(self._calls, "inside", False):
+            if self._calls.ours or self._calls.inside:
                 return original(profiler, path, *args, **kwargs)
             self._calls.inside = True
             try:
                 result = original(profiler, path, *args, **kwargs)
             finally:
                 self._calls.inside = False
-            if not self._off and os.getpid() == self._pid and os.path.isfile(target):
-                self.traces = [*(path for path in self.traces if path != target), target]
+            if not self._off and os.getpid() == self._pid:
+                # Cuspy packs what it writes, whatever the name, and may do so later.
+                cuspy = getattr(profiler, "_use_cuspy", False)
+                if cuspy and not target.endswith(".gz"):
+                    target += ".gz"
+                if cuspy or os.path.isfile(target):
+                    self.traces = [*(path for path in self.traces if path != target), target]
             return result
 
         return export
 
 
-def _names_cuspy(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return b"CuspyConfig" in file.read(1 << 20)
-    except OSError:
-        return False
+def _loaded() -> list[str]:
+    """The files of the modules that the program has imported, without PyTorch's and ours."""
+    others = (os.path.dirname(sys.modules["torch"].__file__ or ""), OWN_CODE)
+    files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+    return [name for name in files if name.endswith(".py") and not name.startswith(others)]

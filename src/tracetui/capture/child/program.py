@@ -73,7 +73,7 @@ def run_program(job: Job, channel: Channel) -> None:
         hide_ours()
         if isinstance(error, KeyboardInterrupt) and recorder.ender.begun:
             return  # we asked it to end
-        recorder.failed(error)
+        recorder.tell.left(error)
         raise
     finally:
         recorder.ender.main_ended = True

@@ -62,3 +62,10 @@ class OpenRanges:
         if all_threads and set(sys._current_frames()) - OURS - {threading.get_ident()}:
             torch._C._autograd._clear_callbacks()
             sleep(NOTING if last else IN_FLIGHT)
+
+
+def in_backward() -> bool:
+    """Whether a backward pass is running, in which an annotation of autograd's is open."""
+    import torch
+
+    return bool(torch._C._current_graph_task_id() != -1)

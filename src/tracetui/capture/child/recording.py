@@ -12,13 +12,17 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import cuspy
 from . import device as devices
 from .channel import STEP_INTERVAL, Channel, flush
+from .frames import in_a_line
 
 if TYPE_CHECKING:
     import torch
 
 Job = dict[str, Any]
+OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops")
+"""The options of a capture that are those of `torch.profiler.profile`."""
 NOISE = re.compile(
     rb"USDT:|ERROR: External init callback|ERROR:.* DeviceProperties\.cpp:"
     rb"|\[W\d+ [^]]* (?:collection|record_function)\.cpp:"
@@ -66,26 +70,44 @@ def make_profiler(
     """
     from torch.profiler import ProfilerActivity, profile, schedule
 
+    plan = None if steps is None else schedule(wait=steps[0], warmup=steps[1], active=steps[2], repeat=1)
+    options: dict[str, Any] = {name: job[name] for name in OPTIONS} | {"schedule": plan}
+    if all_threads:
+        from torch._C._profiler import _ExperimentalConfig
+
+        options["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
+    if kind == "cuda" and job["profiler"] == "cuspy":
+        made: profile = cuspy.profiler(job, **options)
+        return made
     activities = [ProfilerActivity.CPU]
     if kind == "cuda":
         activities.append(ProfilerActivity.CUDA)
     elif kind == "xpu":
         activities.append(ProfilerActivity.XPU)
-    more: dict[str, Any] = {}
-    if all_threads:
-        from torch._C._profiler import _ExperimentalConfig
+    return profile(activities=activities, **options)
 
-        more["experimental_config"] = _ExperimentalConfig(profile_all_threads=True)
-    plan = None if steps is None else schedule(wait=steps[0], warmup=steps[1], active=steps[2], repeat=1)
-    return profile(
-        activities=activities,
-        schedule=plan,
-        record_shapes=job["record_shapes"],
-        profile_memory=job["profile_memory"],
-        with_stack=job["with_stack"],
-        with_flops=job["with_flops"],
-        **more,
-    )
+
+def start_profiler(
+    job: Job, kind: str, steps: tuple[int, int, int] | None, channel: Channel, all_threads: bool = False
+) -> torch.profiler.profile:
+    """A profiler, started. Where Cuspy is wanted and does not start, it is Kineto, and `job` says so."""
+    by_cuspy = kind == "cuda" and job["profiler"] == "cuspy"
+    why = ""
+    try:
+        prof = make_profiler(job, kind, steps, all_threads)
+        prof.start()
+        why = cuspy.why_not(prof) if by_cuspy else ""
+        if why:
+            prof.stop()
+    except Exception as error:  # one that lies in the way of Cuspy's modules
+        if not by_cuspy:
+            raise
+        why = in_a_line(error)
+    if why:
+        cuspy.fall_back(job, channel, why)
+        prof = make_profiler(job, kind, steps, all_threads)
+        prof.start()
+    return prof
 
 
 class Quiet:
@@ -205,8 +227,12 @@ def record_steps(
     # Stacks are recorded for all threads: the reporter would be in the trace.
     stacks = job["with_stack"]
     with quiet:
-        prof = make_profiler(job, device.type, (wait, warmup, active), users and can_all_threads(job))
-        prof.start()
+        if job["profiler"] == "cuspy":  # with steps to skip, it would show too late whether it starts
+            trial = start_profiler(job, device.type, None, channel)
+            trial.stop()
+            cuspy.release(trial)
+        all_threads = users and can_all_threads(job)
+        prof = start_profiler(job, device.type, (wait, warmup, active), channel, all_threads)
     with contextlib.nullcontext() if stacks else reporter:
         for i in range(total):
             reporter.done = i

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import device as devices
 from .channel import Channel, Failure, flush
+from .cuspy import choose
 from .export import failed_reading, write_files
-from .frames import print_error
+from .frames import in_a_line, print_error
 from .program import load_callable, run_program
 from .recording import Job, record_steps
+from .telling import of_the_profiler
 
 if TYPE_CHECKING:
     import torch
@@ -74,11 +76,13 @@ def capture(job: Job, channel: Channel) -> None:
     channel.phase("device", name if device.type == "cpu" else f"{device}, {name}")
     torch.manual_seed(job["seed"])
     step = _build(job, device)
+    choose(job, device.type, channel)
     compiled = job["mode"] if job["compile"] else None
     prof = record_steps(job, device, step, channel, compiled)
     written = write_files(prof, job, device.type, channel)
     flush()
-    channel.publish(devices.machine(device) | {"steps": written.steps}, written.files)
+    info = {"profiler": job["profiler"], "steps": written.steps}
+    channel.publish(devices.machine(device) | info, written.files)
 
 
 def _build(job: Job, device: torch.device) -> Callable[[], object]:
@@ -136,14 +140,12 @@ def explain(error: BaseException, job: Job) -> tuple[str, str]:
     """The kind and the one line for an error that the workload or the user's code raised."""
     torch = sys.modules.get("torch")
     out_of_memory: type | None = getattr(torch, "OutOfMemoryError", None)
-    lines = str(error).strip().splitlines()
-    line = type(error).__name__ + (f": {lines[0]}" if lines else "")
+    line = in_a_line(error)
     if isinstance(error, KeyboardInterrupt):
         return "killed", "interrupted"
     if out_of_memory is not None and isinstance(error, out_of_memory):
         # torch goes on with advice on its allocator; how much was wanted and how much there is comes first.
         return "out_of_memory", f"{job['target']}: {line.partition(' Including non-PyTorch')[0]}"
     if failed_reading(error):
-        # torch 2.13 with stacks, about one time in forty: an event's name is not the text it was.
-        return "torch", "PyTorch could not read the names in its own recording (it happens): capture again"
+        return "torch", of_the_profiler(error)
     return "workload", f"{job['target']} failed: {line}"

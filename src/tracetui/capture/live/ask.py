@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracetui.capture.files import move_free
-from tracetui.capture.live import listener, procfs
+from tracetui.capture.live import cuspy, listener, procfs
 from tracetui.capture.live.dynolog import ask_daemon
 from tracetui.capture.live.listener import Knock, Listener, foreign, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
@@ -127,6 +127,7 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
     later. Raises AttachError.
     """
     sweep(output, PARTS)
+    notes = _of_cuspy(targets)
     missed = 0
     for attempt in range(TRIES):
         once = None
@@ -144,7 +145,7 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
             if once is not None:
                 once.close()
         if paths:
-            yield Recorded(tuple(paths), tuple(once.notes))
+            yield Recorded(tuple(paths), (*once.notes, *notes))
             return
         why = f"process {late[0]} missed the common start" if again else "nothing ran in that time"
         yield News(Stage.ASKING, f"{why}: once more")
@@ -156,6 +157,18 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
                 "cannot be recorded; processes that it spawns can"
             )
     raise AttachError(f"{nothing}the process is waiting, or busy outside PyTorch; try a longer --duration")
+
+
+def _of_cuspy(targets: Sequence[Process]) -> list[str]:
+    """What to say of processes that may use Cuspy later. Raises AttachError for those that have begun."""
+    for one in targets:
+        if cuspy.used_by(one.pid):
+            raise AttachError(cuspy.refusal(one.pid))
+    named = [one for one in targets if cuspy.named_in(one.command, f"/proc/{one.pid}/cwd")]
+    return [
+        f"process {one.pid} seems to use Cuspy at some time: it will record no GPU then, and write no trace"
+        for one in named
+    ]
 
 
 def _length(wanted: Wanted) -> str:

@@ -82,9 +82,7 @@ def _call(request: Mapping[str, Any], port: int) -> dict[str, Any]:
         with socket.create_connection(("localhost", port), SECONDS) as connection:
             connection.sendall(_HEADER.pack(len(message)) + message)
             (length,) = _HEADER.unpack(_exactly(connection, _HEADER.size, end))
-            if not 0 < length <= MAX_REPLY:
-                raise AttachError(f"what listens at port {port} is not a dynolog daemon")
-            reply = json.loads(_exactly(connection, length, end))
+            reply = json.loads(_exactly(connection, length, end) if 0 < length <= MAX_REPLY else b"")
     except TimeoutError:
         raise AttachError(f"the dynolog daemon at port {port} does not answer: is it stopped?") from None
     except ConnectionRefusedError:
@@ -100,7 +98,7 @@ def _call(request: Mapping[str, Any], port: int) -> dict[str, Any]:
         reason = os.strerror(error.errno) if error.errno else "it cannot be reached"
         raise AttachError(f"the dynolog daemon at port {port}: {reason}") from None
     except (ValueError, RecursionError):  # no JSON, or no text
-        raise AttachError(f"what listens at port {port} is not a dynolog daemon") from None
+        reply = None
     if not isinstance(reply, dict):
         raise AttachError(f"what listens at port {port} is not a dynolog daemon")
     if "activityProfilersTriggered" not in reply:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tracetui.capture.live import procfs
+from tracetui.capture.live import cuspy, procfs
 from tracetui.capture.live.files import keep, reason
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
 from tracetui.capture.live.places import new_recording, recording_root
@@ -173,6 +173,8 @@ def _check(pid: int) -> None:
             f"process {pid} was started with remote debugging disabled (PYTHON_DISABLE_REMOTE_DEBUG or "
             f"-X disable_remote_debug): {_NEXT_TIME}"
         )
+    if cuspy.used_by(pid):
+        raise AttachError(cuspy.refusal(pid))
     if not has_torch:
         raise AttachError(f"process {pid} has not imported PyTorch, at least not yet")
 

@@ -119,8 +119,8 @@ class Listener:
             message, ancillary, _, address = self._socket.recvmsg(LONGEST, room)
         except OSError:
             return None
-        facts = {kind: data for _, kind, data in ancillary}
-        sender, when = facts.get(socket.SCM_CREDENTIALS, b""), facts.get(_SO_TIMESTAMPNS, b"")
+        said = {kind: data for _, kind, data in ancillary}
+        sender, when = said.get(socket.SCM_CREDENTIALS, b""), said.get(_SO_TIMESTAMPNS, b"")
         if len(sender) != _CREDENTIALS.size or len(message) < _HEADER.size or not address:
             return None
         sent = time.time()
@@ -165,11 +165,21 @@ class Listener:
 def started(pid: int) -> int | None:
     """When a process started, in clock ticks since the machine did; None if there is none (or only a
     zombie)."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
+    fields = facts(pid)
     return None if len(fields) < 20 or fields[0] in "ZX" else int(fields[19])
+
+
+def facts(pid: int) -> list[str]:
+    """What `/proc/PID/stat` says after the name: state, parent, ...; nothing if there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal or a debugger has stopped it."""
+    return facts(pid)[:1] in (["T"], ["t"])
 
 
 def foreign(folder: str) -> bool:
@@ -208,9 +218,8 @@ def stopped(folder: str) -> bool:
     """Whether the process that has the lock of a folder is stopped: then nobody waits for it."""
     try:
         with open(f"{folder}/{LOCK}", encoding="ascii") as file:
-            pid = int(file.read(20))
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] in "Tt"
-    except (OSError, ValueError, IndexError):
+            return is_stopped(int(file.read(20)))
+    except (OSError, ValueError):
         return False
 
 

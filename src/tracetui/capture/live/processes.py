@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tracetui.capture.live import procfs
 from tracetui.capture.live.launch import INTERVAL, STARTED
-from tracetui.capture.live.listener import started
+from tracetui.capture.live.listener import is_stopped, started
 from tracetui.core.copying import replace
 
 KINETO_SECONDS = 5
@@ -70,7 +70,8 @@ class Process:
     @property
     def since(self) -> float:
         """When it started, in seconds since the epoch."""
-        return _boot_time() + self.ticks / os.sysconf("SC_CLK_TCK")
+        boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        return boot + self.ticks / os.sysconf("SC_CLK_TCK")
 
     @property
     def name(self) -> str:
@@ -89,10 +90,6 @@ class Job:
     @property
     def first(self) -> Process:
         return self.processes[0]
-
-
-def _boot_time() -> float:
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _number(text: str | None) -> int | None:
@@ -177,7 +174,7 @@ def forked_by(pid: int) -> list[int]:
 def hindrance(process: Process) -> str:
     """Why a process that could be asked cannot record now, or any more; "" if nothing shows."""
     pid = process.pid
-    if procfs.is_stopped(pid):
+    if is_stopped(pid):
         return "is stopped (SIGSTOP): it cannot record until it goes on"
     try:
         if procfs.owner(pid) != os.getuid():

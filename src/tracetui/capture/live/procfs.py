@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from tracetui.capture.live.listener import facts
 from tracetui.capture.live.listener import started as started
 
 PROC = Path("/proc")
@@ -41,19 +42,14 @@ def is_python(pid: int) -> bool:
     return re.fullmatch(r"python[\d.]*[td]*", name) is not None
 
 
-def is_stopped(pid: int) -> bool:
-    """Whether a signal or a debugger has stopped it."""
-    try:
-        stat = (PROC / str(pid) / "stat").read_text(errors="replace")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] in "Tt"
-
-
 def has_torch(pid: int) -> bool:
     """Whether PyTorch's library is loaded. Raises OSError."""
-    maps = (PROC / str(pid) / "maps").read_text(errors="replace")
-    return re.search(r"/libtorch\w*\.so", maps) is not None
+    return maps(pid, r"/libtorch\w*\.so")
+
+
+def maps(pid: int, library: str) -> bool:
+    """Whether a library whose path has this pattern is loaded. Raises OSError."""
+    return re.search(library, (PROC / str(pid) / "maps").read_text(errors="replace")) is not None
 
 
 def sees_our_files(pid: int) -> bool:
@@ -74,10 +70,7 @@ def with_ancestors(pid: int) -> list[int]:
     line: list[int] = []
     while pid > 1 and pid not in line and len(line) < MAX_ANCESTORS:
         line.append(pid)
-        try:
-            pid = int((PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            break
+        pid = int((facts(pid) or "00")[1])
     return line
 
 

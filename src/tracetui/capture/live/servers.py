@@ -8,13 +8,12 @@ command line or its environment names. What a server answers, and what lies in a
 from __future__ import annotations
 
 import os
-import queue
 import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TypeVar
 
@@ -171,19 +170,11 @@ class _Recording:
         """
         if not self._running:
             return True
-        ended: queue.SimpleQueue[bool] = queue.SimpleQueue()
-
-        def stop() -> None:
-            try:
-                self.server.ask("POST", "/stop_profile", seconds=STOP_SECONDS)
-                ended.put(True)
-            except AttachError as error:
-                ended.put(isinstance(error, Gone))
-
-        threading.Thread(target=stop, name="stop profile", daemon=True).start()
+        answer = _aside(lambda: self.server.ask("POST", "/stop_profile", seconds=STOP_SECONDS))
         has_ended = False
-        with suppress(queue.Empty):
-            has_ended = ended.get(timeout=CLOSE_SECONDS)
+        if wait([answer], CLOSE_SECONDS).done:
+            error = answer.exception()
+            has_ended = error is None or isinstance(error, Gone)
         return has_ended or self.plan.place is None or not self.plan.place.ours
 
     def _post(self, path: str, news: News, seconds: float) -> Generator[News, None, Reply]:
@@ -211,28 +202,24 @@ def _wait(seconds: float, news: News) -> Generator[News, None, None]:
 
 def _meanwhile(news: News, call: Callable[[], _T], seconds: float) -> Generator[News, None, _T]:
     """The result of `call`, which runs in a thread; if this is closed, the thread is left alone."""
-    part: queue.SimpleQueue[Callable[[], _T]] = queue.SimpleQueue()
+    answer = _aside(call)
+    end = time.monotonic() + seconds + TICK
+    while time.monotonic() < end:
+        if wait([answer], TICK).done:
+            return answer.result()
+        yield news
+    raise AttachError(f"the server does not answer within {seconds:g} s")
+
+
+def _aside(call: Callable[[], _T]) -> Future[_T]:
+    """What `call` will return or raise, in a thread that nobody waits for at the end."""
+    answer: Future[_T] = Future()
 
     def work() -> None:
         try:
-            value = call()
+            answer.set_result(call())
         except BaseException as error:
-            failure = error
-
-            def fail() -> _T:
-                raise failure
-
-            part.put(fail)
-        else:
-            part.put(lambda: value)
+            answer.set_exception(error)
 
     threading.Thread(target=work, name="ask server", daemon=True).start()
-    end = time.monotonic() + seconds + TICK
-    while time.monotonic() < end:
-        try:
-            result = part.get(timeout=TICK)
-        except queue.Empty:
-            yield news
-        else:
-            return result()
-    raise AttachError(f"the server does not answer within {seconds:g} s")
+    return answer

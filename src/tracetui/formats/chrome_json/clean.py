@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,22 +24,34 @@ def write_clean(reader: EventReader, events: int, out: str | Path) -> None:
     """
     if not isinstance(reader, FileReader):
         raise TraceError(f"{shown(str(out))}: only Chrome traces can be repaired")
+    write_texts(out, reader.top, reader.chunks(), events, reader.path)
+
+
+def write_texts(
+    out: str | Path,
+    top: Mapping[str, Any],
+    chunks: Iterable[Sequence[bytes | msgspec.Raw]],
+    events: int,
+    path: str,
+) -> None:
+    """Write a trace with these top-level keys and the texts of events, of the file at `path`: see
+    `write_clean`."""
     encoding = next(e for e in ENCODINGS if Path(out).name.endswith(e.SUFFIX))
     try:
-        head = msgspec.json.encode({"schemaVersion": 1, **reader.top})[:-1]
+        head = msgspec.json.encode({"schemaVersion": 1, **top})[:-1]
     except (msgspec.EncodeError, RecursionError):
         head = b'{"schemaVersion":1'
     try:
         with written(out) as made, encoding.writer(made) as file:
             file.write(head + b',"traceEvents":[')
             count = 0
-            for texts in reader.chunks():
+            for texts in chunks:
                 if texts:
                     file.write((b",\n" if count else b"\n") + b",\n".join(texts))
                     count += len(texts)
             file.write(b"\n]}\n")
             if count != events:
-                raise TraceError(f"{shown(reader.path)}: changed after it was read")
+                raise TraceError(f"{shown(path)}: changed after it was read")
     except OSError as error:
         reason = (error.strerror or "cannot be written").lower()
         raise TraceError(f"{shown(str(out))}: {reason}") from None

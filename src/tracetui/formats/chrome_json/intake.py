@@ -11,13 +11,22 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from tracetui.core.columns import NO_ID, NO_TIME, Array
+from tracetui.core.columns import I32, NO_ID, NO_TIME, Array
 from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.chrome_json.rows import Rows
 from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.chrome_json.scanner import LIBRARY, Scanned, Scanner, Whole
 from tracetui.formats.chrome_json.times import exact
-from tracetui.formats.store import LAUNCH_FLOWS, SLICE_COLUMNS, AsyncEvent, Store
+from tracetui.formats.store import (
+    GRAPH_FLOWS,
+    LAUNCH_FLOWS,
+    OTHER_IDS,
+    SLICE_COLUMNS,
+    TRANSFERS,
+    AsyncEvent,
+    Store,
+)
+from tracetui.formats.transfers import BARE, full_name
 
 SOURCE_BITS = 28
 """`source` = number of the chunk << SOURCE_BITS | number of the event in the chunk."""
@@ -25,8 +34,9 @@ _METADATA = ("process_name", "process_labels", "process_sort_index", "thread_nam
 
 OTHERS = "others"
 
-SLICE, POINT, WHOLE, COUNTED = range(4)
-"""What an event becomes: a slice, a point, decoded whole, or only counted."""
+SLICE, POINT, WHOLE, COUNTED, LAUNCH = range(5)
+"""What an event becomes: a slice, a point, decoded whole, or only counted; `LAUNCH`: a point between the
+nodes of a graph, otherwise only counted."""
 _CLASSES = dict.fromkeys("BEiIRstf", POINT) | dict.fromkeys("MCbneSTF", WHOLE) | {"X": SLICE}
 
 
@@ -77,8 +87,14 @@ class Intake(Struct):
         if len(rows.wrong):
             store.diagnostics.note("wrong_type", offset_of(rows.wrong[0]), len(rows.wrong))
         classes = self._class_table[rows.head]
+        launches = np.flatnonzero(classes == LAUNCH)
+        if len(launches):
+            ids, _ = rows.pick_flow(launches)
+            between_nodes = [type(i) is int and GRAPH_FLOWS <= i < OTHER_IDS for i in ids]
+            classes[launches] = np.where(between_nodes, POINT, COUNTED)
         missing = rows.duration == NO_TIME
-        whole = np.flatnonzero((classes == WHOLE) | (missing & (classes == SLICE)))
+        bare = np.isin(rows.name, self._bare()) & (classes == SLICE)
+        whole = np.flatnonzero((classes == WHOLE) | (missing & (classes == SLICE)) | bare)
         if len(whole):
             all_texts = texts()
             events = [
@@ -88,7 +104,10 @@ class Intake(Struct):
                 )
                 for at in whole.tolist()
             ]
-            for event, duration in self._add_whole(events, lambda event: offset_of(event.source - source)):
+            for at in np.flatnonzero(bare).tolist():
+                self._name_transfer(rows.name, at, all_texts[at])
+            odd = [one for one in events if not bare[at := one[0].source - source] or missing[at]]
+            for event, duration in self._add_whole(odd, lambda event: offset_of(event.source - source)):
                 rows.duration[event.source - source] = duration
         timeless = np.flatnonzero((rows.start == NO_TIME) & (classes <= POINT))
         if len(timeless):
@@ -104,7 +123,8 @@ class Intake(Struct):
         if len(points):
             ids, encloses = rows.pick_flow(points)
             columns = {name: column[points] for name, column in columns.items()}
-            store.points.add(share, **columns, flow=ids, encloses=np.array(encloses, dtype=np.bool_))
+            flow = store.tables.flow_ids(ids)
+            store.points.add(share, **columns, flow=flow, encloses=np.array(encloses, dtype=np.bool_))
 
     def scan(self, chunk: Chunk, text: bytes | memoryview) -> bool:
         """Add the events in `text`, a JSON list in UTF-8; False if that is left to `add`."""
@@ -138,10 +158,18 @@ class Intake(Struct):
         share = self._share(self.chunks[-1].offset + self.chunks[-1].length)
         store.count(found.heads)
         if found.whole:
-            events = ((whole, text[whole.begin : whole.end]) for whole in found.whole)
+            odd, name, duration_of = [], found.slices["name"], found.slices["duration"]
+            bare = self._bare()
+            for whole in found.whole:
+                is_bare = whole.slice >= 0 and int(name[whole.slice]) in bare
+                if is_bare:
+                    self._name_transfer(name, whole.slice, text[whole.begin : whole.end])
+                if not is_bare or duration_of[whole.slice] == NO_TIME:
+                    odd.append(whole)
+            events = ((whole, text[whole.begin : whole.end]) for whole in odd)
             for event, duration in self._add_whole(events, lambda event: offset + event.begin):
                 if event.slice >= 0:
-                    found.slices["duration"][event.slice] = duration
+                    duration_of[event.slice] = duration
         store.slices.add(share, **found.slices)
         if found.points:
             store.points.add(share, **found.points)
@@ -159,9 +187,21 @@ class Intake(Struct):
         for number, (phase, category, _, _) in zip(range(total - 1, known - 1, -1), fresh, strict=True):
             kind = _CLASSES.get(phase, COUNTED)
             if phase in ("s", "t", "f") and category in LAUNCH_FLOWS:
-                kind = COUNTED
+                kind = LAUNCH
             self._class_table[number] = kind
         self._classified = total
+
+    def _bare(self) -> list[int]:
+        """The numbers of the names that say of a copy or a memset only that it is one."""
+        names = self.store.tables.names
+        return [names[name] for name in BARE if name in names]
+
+    def _name_transfer(self, names: I32, at: int, text: bytes | msgspec.Raw | memoryview) -> None:
+        """Give the copy or memset in this row its full name, if its text says what it is."""
+        tables = self.store.tables
+        bare = next(name for name in BARE if tables.names.get(name) == names[at])
+        if (full := full_name(bare, lenient(text).get("args"))) != bare:
+            names[at] = TRANSFERS + tables.transfers[full]
 
     def _add_whole(
         self,

@@ -38,8 +38,8 @@ class Rows(Struct):
     duration: I64
     correlation: I64
     external: I64
-    pick_flow: Callable[[I64], tuple[I64, list[bool]]]
-    """For row indices: the flow ids, and whether each binds to the enclosing slice."""
+    pick_flow: Callable[[I64], tuple[list[Any], list[bool]]]
+    """For row indices: the flow ids, for `Tables.flow_ids`, and whether each binds to the enclosing slice."""
     pick_lower: Callable[[I64], list[int]]
     """For row indices: the `external id` (in lower case), or NO_ID."""
     wrong: Sequence[int] = ()
@@ -90,9 +90,9 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
     number = tables.heads.__getitem__
     head = np.fromiter(map(number, [(e.ph, e.cat, e.pid, e.tid) for e in events]), np.int32, count)
 
-    def pick_flow(indices: I64) -> tuple[I64, list[bool]]:
+    def pick_flow(indices: I64) -> tuple[list[Any], list[bool]]:
         picked = [events[i] for i in indices.tolist()]
-        return tables.flow_ids([e.id for e in picked]), [e.bp == "e" or e.ph != "f" for e in picked]
+        return [e.id for e in picked], [e.bp == "e" or e.ph != "f" for e in picked]
 
     def pick_lower(indices: I64) -> list[int]:
         return [events[i].args.lower for i in indices.tolist()]
@@ -200,9 +200,9 @@ def patient_rows(texts: Sequence[bytes | msgspec.Raw], tables: Tables) -> Rows:
         numbers[:, at] = head, tables.names[_text(name)], start, duration, *known
         flows.append((None if flow is _UNREADABLE else flow, _decoded(fields, "bp") == "e" or phase != "f"))
 
-    def pick_flow(indices: I64) -> tuple[I64, list[bool]]:
+    def pick_flow(indices: I64) -> tuple[list[Any], list[bool]]:
         picked = [flows[i] for i in indices.tolist()]
-        return tables.flow_ids([i for i, _ in picked]), [b for _, b in picked]
+        return [i for i, _ in picked], [b for _, b in picked]
 
     def pick_lower(indices: I64) -> list[int]:
         lower: list[int] = numbers[6][indices].tolist()

@@ -41,7 +41,8 @@
 EXPORT uint32_t source_checksum(void) { return SOURCE; }
 
 enum { READ, DECLINED, FULL };
-enum { SLICE, POINT, WHOLE, COUNTED };
+enum { SLICE, POINT, WHOLE, COUNTED, LAUNCH };
+#define GRAPH_FLOWS (1LL << 40)
 
 /* The columns of some chunks. What comes before `events` is the caller's; the rest is filled in. */
 typedef struct {
@@ -611,6 +612,11 @@ static int is_event(const Event *e) {
     return e->ph.from && (e->start != NO_TIME || e->pid.from || e->name.from);
 }
 
+/* Whether it is one of Cuspy's copies or memsets, which says in args what it copies or sets. */
+static int is_transfer(Token name) {
+    return name.to - name.from == 8 && (is_text(name, "Memcpy") || is_text(name, "Memset"));
+}
+
 /* What an event becomes: see intake.py. */
 static uint8_t class_of(const Event *e) {
     if (!e->ph.from || e->ph.to - e->ph.from != 3) return COUNTED;
@@ -620,7 +626,7 @@ static uint8_t class_of(const Event *e) {
     case 's': case 't': case 'f':
         if (!e->cat.from) return POINT;
         return is_text(e->cat, "ac2g") || is_text(e->cat, "async_cpu_to_gpu") || is_text(e->cat, "async_gpu") ||
-                       is_text(e->cat, "async") ? COUNTED : POINT;
+                       is_text(e->cat, "async") ? LAUNCH : POINT;
     case 'M': case 'C': case 'b': case 'n': case 'e': case 'S': case 'T': case 'F': return WHOLE;
     default: return COUNTED;
     }
@@ -684,6 +690,7 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
         uint8_t class = COUNTED;
         int32_t name = name_number(s, out, e.name, text), head = head_number(s, out, &e, text, &class);
         if (name < 0 || head < 0) return FULL;
+        if (class == LAUNCH) class = e.flow >= GRAPH_FLOWS ? POINT : COUNTED;
         int64_t slice = -1;
         out->heads[out->events++] = head;
         uint8_t kept = class;
@@ -716,7 +723,7 @@ static int scan(Scanner *s, At text, int64_t begin, int64_t size, Chunks *out) {
             out->strings += e.id.from != NULL;
             out->encloses[at] = e.encloses || e.ph.from[1] != 'f';
         }
-        if (class == WHOLE || (kept == SLICE && e.duration == NO_TIME)) {
+        if (class == WHOLE || (kept == SLICE && (e.duration == NO_TIME || is_transfer(e.name)))) {
             int64_t row[] = {source, head, name, e.start, first - text, p - text, slice};
             memcpy(out->whole + 7 * out->wholes++, row, sizeof row);
         }

@@ -17,6 +17,7 @@ _PHASES = ("X", "B", "E", "i", "I", "C", "s", "t", "f", "M", "b", "n", "e", "S",
 _CATEGORIES = (
     *("cpu_op", "user_annotation", "python_function", "cuda_runtime", "cuda_driver", "overhead", "kernel"),
     *("gpu_memcpy", "gpu_memset", "gpu_user_annotation", "cuda_sync", "cuda_event", "cpu_instant_event"),
+    *("graph_event_node",),
     *("ac2g", "fwdbwd", "Trace", "async_cpu_to_gpu", "async"),
     *("Operator", "Kernel", "Memcpy", "Memset", "Runtime", "hip_runtime", "xpu_runtime", ""),
 )

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from tracetui.capture.catalog import WORKLOADS, Option
-from tracetui.capture.options import OPTIONS, PROGRAMS, CaptureOptions, OptionError
+from tracetui.capture.catalog import WORKLOADS
+from tracetui.capture.options import CUSPY, OPTIONS, PROGRAMS, CaptureOptions, OptionError
 from tracetui.core.copying import replace
+from tracetui.core.option import Option
 from tracetui.session.paths import meta_file
 
 CHOOSE = "← → choose one; or type module:function or script.py"
@@ -97,8 +98,12 @@ def with_value(options: CaptureOptions, field: Option, value: Any) -> CaptureOpt
     if is_own(options, field):
         return replace(options, params={**options.params, field.name: value})
     changed = replace(options, **{field.name: value})
-    # A mode means nothing without compile.
-    return replace(changed, mode="default") if not changed.compile else changed
+    if field.name in CUSPY and value:
+        changed = replace(changed, profiler="cuspy")
+    # A mode means nothing without compile, nor do others without Cuspy.
+    unused = [] if changed.profiler == "cuspy" else list(CUSPY)
+    unused += [] if changed.compile else ["mode"]
+    return replace(changed, **{name: getattr(CaptureOptions, name) for name in unused})
 
 
 def stepped(options: CaptureOptions, field: Option, step: int) -> CaptureOptions:

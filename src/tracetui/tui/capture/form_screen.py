@@ -7,9 +7,10 @@ from textual import events
 from textual.app import ComposeResult
 from textual.strip import Strip
 
-from tracetui.capture.catalog import WORKLOADS, Option
+from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.options import CaptureOptions
 from tracetui.core.cells import cell, fits, middle, wrap
+from tracetui.core.option import Option
 from tracetui.core.safe_text import plain
 from tracetui.tui.bindings import bind
 from tracetui.tui.capture.form import (

@@ -7,11 +7,13 @@ from functools import partial
 
 from textual.message import Message
 
+from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.rates.efficiency import EfficiencyRow, EfficiencyTable, efficiency_of
 from tracetui.core.units import plural
 from tracetui.session.session import Session
 from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
+from tracetui.views.device_counters import counters_said
 from tracetui.views.efficiency import efficiency_table
 
 
@@ -24,17 +26,18 @@ class EfficiencyPane(ScopedPane):
         self.waiting = "reading shapes …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        found = efficiency_of(self.whole.within(self.scope))
-        yield partial(self.show_rates, found, within(self.scope))
+        part = self.whole.within(self.scope)
+        found, said = efficiency_of(part), counters_said(device_counters(part))
+        yield partial(self.show_rates, found, said, within(self.scope))
 
-    def show_rates(self, found: EfficiencyTable, where: str) -> None:
+    def show_rates(self, found: EfficiencyTable, said: list[str], where: str) -> None:
         self.rows = (*found.kernels, *found.ops)
         self.set_table(efficiency_table(found), "duration")
         peak = (
             f"of the peak of {found.peak.label}" if found.peak is not None else "the GPU's peak is not known"
         )
         note = f"{peak}; from a sample of the calls" if found.sampled else peak
-        self.set_note(note if self.rows else "", where)
+        self.set_note("; ".join([*said, *([note] if self.rows else [])]), where)
 
     def leads_to(self, row: int, again: int = 0) -> Message | None:
         calls = self.rows[row].slices
