@@ -43,6 +43,8 @@ if (
 # No test uses what is kept of traces, unless it asks for it (the fixture `cache`), and none uses the user's.
 os.environ["TRACETUI_NO_CACHE"] = "1"
 os.environ["TRACETUI_CACHE"] = os.devnull
+# Nor do plugins that are installed here change what tracetui says.
+os.environ["TRACETUI_NO_PLUGINS"] = "1"
 
 # The tests' own reading of large files makes millions of objects, among which there is no garbage.
 gc.set_threshold(100_000, 20, 50)

@@ -28,7 +28,7 @@ def parameters(command: str) -> set[str | None]:
     return {parameter.name for parameter in found.params}
 
 
-READING = [command for command in COMMANDS if {"trace", "json"} <= parameters(command)]
+READING = [c for c in COMMANDS if {"trace", "json"} <= parameters(c) and "name" not in parameters(c)]
 """The commands that print what is in one trace, as text, Markdown and JSON."""
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tracetui import capture
+from tracetui.capture import child
 
-HERE = Path(capture.__file__).parent
+HERE = Path(child.__file__).parent.parent
 FILES = [*HERE.glob("child/*.py"), *HERE.glob("workloads/*.py"), HERE / "marked.py", HERE / "sources.py"]
 
 

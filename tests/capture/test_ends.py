@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.capture.conftest import alive, wait_until
 
+from tracetui.capture import files, interpreter, run
 from tracetui.capture.events import Cancelled, Done, Failed, Output, Phase, Progress
 from tracetui.capture.options import CaptureOptions
 from tracetui.capture.run import start
@@ -174,7 +175,7 @@ def test_a_trace_comes_after_all_that_belongs_to_it(options: Make, monkeypatch: 
         linked.append("".join(target.suffixes[-2:]))
         link_new(source, target)
 
-    monkeypatch.setattr("tracetui.capture.files.link_new", link)
+    monkeypatch.setattr(files, "link_new", link)
     assert isinstance(start(options(averages_json=True)).wait(), Done)
     assert linked == [".meta.json", ".averages.json", ".txt", ".json"]
 
@@ -260,7 +261,7 @@ def test_a_killed_child(sleeper: str, options: Make, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("warm_start")
 @torch
 def test_a_crash(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.capture.run.TAIL_LINES", 60)  # the stack is longer in a fork
+    monkeypatch.setattr(run, "TAIL_LINES", 60)  # the stack is longer in a fork
     script = tmp_path / "crash.py"
     script.write_text("import ctypes\nprint('soon')\nctypes.string_at(0)\n")
     end = start(options(str(script))).wait()
@@ -356,8 +357,8 @@ def test_no_torch(options: Make, tmp_path: Path, wrapped_python: Callable[[str],
 
 
 def test_no_torch_here(options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.capture.interpreter.find_spec", lambda name: None)
-    monkeypatch.setattr("tracetui.capture.interpreter.active_pythons", lambda: iter(()))
+    monkeypatch.setattr(interpreter, "find_spec", lambda name: None)
+    monkeypatch.setattr(interpreter, "active_pythons", lambda: iter(()))
     end = start(options()).wait()
     assert isinstance(end, Failed)
     assert end.kind == "no_torch"

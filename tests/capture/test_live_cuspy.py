@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.capture.live import cuspy, procfs
+from tracetui.capture.live import cuspy, inject, procfs
 from tracetui.capture.live.ask import record
 from tracetui.capture.live.inject import record_injected
 from tracetui.capture.live.model import AttachError, Wanted
@@ -63,7 +63,7 @@ def test_attach_refuses_a_process_that_has_begun(tmp_path: Path, monkeypatch: py
 
 def test_inject_refuses_it_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cuspy, "used_by", lambda pid: True)
-    monkeypatch.setattr("tracetui.capture.live.inject._run", _says_3_14)
+    monkeypatch.setattr(inject, "_run", _says_3_14)
     asleep = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         with pytest.raises(AttachError, match="uses Cuspy"):

@@ -13,6 +13,7 @@ import click
 import pytest
 
 import tracetui.cli.capture as cli
+from tracetui.capture import options as capture_options
 from tracetui.capture.catalog import WORKLOADS, Workload
 from tracetui.capture.files import scratch_of
 from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
@@ -162,7 +163,7 @@ def test_a_name_that_two_workloads_share_takes_the_words_of_both(monkeypatch: py
     monkeypatch.setattr(cli, "WORKLOADS", both)
     (option,) = cli.workload_options()
     assert list(option.type.choices) == ["x", "y", "z"]  # type: ignore[attr-defined]
-    monkeypatch.setattr("tracetui.capture.options.WORKLOADS", both)
+    monkeypatch.setattr(capture_options, "WORKLOADS", both)
     with pytest.raises(OptionError, match="--kind of b must be one of y, z; got 'x'"):
         CaptureOptions("b", {"kind": "x"}).check()
 

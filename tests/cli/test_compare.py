@@ -19,6 +19,7 @@ from tracetui.cli.main import main
 from tracetui.formats.encodings import zstd
 from tracetui.session.baselines import LARGEST_META
 from tracetui.session.paths import meta_file
+from tracetui.views import terminal
 from tracetui.views.limits import METRICS
 
 PAIRS = Path(__file__).parent.parent / "data" / "pairs"
@@ -191,7 +192,7 @@ def test_recordings_of_other_kinds(tmp_path: Path) -> None:
 def test_lines_fit_the_terminal(pair: tuple[str, str], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.cells import cell_len
 
-    monkeypatch.setattr("tracetui.views.terminal.terminal_width", lambda: width)
+    monkeypatch.setattr(terminal, "terminal_width", lambda: width)
     out = run(*pair, "--averages", "4", "--fail-over", "step=5%", "--fail-over", "cpu-op=1us").stdout
     assert max(map(cell_len, out.splitlines())) <= width
     for words in ("step time", "launches", "B  "):

@@ -12,6 +12,7 @@ from tests.compare.test_some_steps import OPS, recording
 from tests.kineto import cpu, kernel, launch, memcpy, step, trace_of
 
 from tracetui.analysis.part import Part
+from tracetui.compare import align as aligning
 from tracetui.compare.align import FEW, WINDOW, align
 from tracetui.compare.compare import compare, compare_steps
 from tracetui.compare.metrics import _metric, busy_is_noise, linked
@@ -134,14 +135,14 @@ def test_what_two_sequences_have_in_common():
 
 def test_of_very_many_that_are_alike_each_is_matched_once(monkeypatch):
     """Window by window, also where a window begins as the one before it ended."""
-    monkeypatch.setattr("tracetui.compare.align.WINDOW", 64)
+    monkeypatch.setattr(aligning, "WINDOW", 64)
     some = alike([-1, *[0] * 300, -2], [-3, *([0] * 36 + [9]) * 8, -4])
     assert len({i for i, _ in some}) == len({j for _, j in some}) == len(some) == 36 * 8
 
 
 def test_what_follows_a_long_stretch_that_is_new_on_both_sides(monkeypatch):
-    monkeypatch.setattr("tracetui.compare.align.WINDOW", 64)
-    monkeypatch.setattr("tracetui.compare.align.LARGEST", 64)
+    monkeypatch.setattr(aligning, "WINDOW", 64)
+    monkeypatch.setattr(aligning, "LARGEST", 64)
     same = list(range(300))
     a, b = ([end, *range(base, base + 200), *same, end] for end, base in ((-1, 1_000), (-2, 2_000)))
     assert alike(a, b) == [(n + 201, n + 201) for n in same]

@@ -17,6 +17,7 @@ from tracetui.analysis.part import WHOLE, Part
 from tracetui.analysis.steps.scope import find_steps, step_scope
 from tracetui.cli.main import main
 from tracetui.rules import find_findings
+from tracetui.views import terminal
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 DATA = Path(__file__).parent.parent / "data"
@@ -152,10 +153,10 @@ def test_the_table_on_terminals(
     name: str, golden: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which columns give way where the terminal is narrow."""
-    monkeypatch.setattr("tracetui.views.terminal.is_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
     lines = []
     for width in range(40, 260, 10):
-        monkeypatch.setattr("tracetui.views.terminal.terminal_width", lambda width=width: width)
+        monkeypatch.setattr(terminal, "terminal_width", lambda width=width: width)
         result = CliRunner().invoke(main, ["table", str(SAMPLES / f"{name}.json.gz"), "--limit", "1"])
         lines += [f"{width}:", *result.stdout.splitlines()[1:4:2]]
     golden("terminals", name, "\n".join(lines))

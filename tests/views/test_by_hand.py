@@ -20,6 +20,7 @@ from tracetui.analysis.steps.scope import step_table_of
 from tracetui.analysis.steps.steps import steps_of, summarize_steps
 from tracetui.cli.main import main
 from tracetui.trace.memory import memory_records
+from tracetui.views import terminal
 from tracetui.views.event import event_facts
 from tracetui.views.findings_text import findings_lines
 from tracetui.views.gaps_text import gaps_lines
@@ -101,7 +102,7 @@ def test_without_types_the_kernel_s_name_tells(tmp_path: Path) -> None:
 def test_screens_of_any_width(
     samples: Path, monkeypatch: pytest.MonkeyPatch, report: str, width: int
 ) -> None:
-    monkeypatch.setattr("tracetui.views.terminal.terminal_width", lambda: width)
+    monkeypatch.setattr(terminal, "terminal_width", lambda: width)
     path = str(samples / "attention_naive.json.gz")
     lines = CliRunner().invoke(main, [report, path]).stdout.splitlines()
     assert max(map(len, lines)) <= width

@@ -28,7 +28,7 @@ from tracetui.formats.source import open_source
 from tracetui.session.recording import Prepared, Recording
 from tracetui.trace import answers, load, saved
 from tracetui.trace.unknown import idle_known
-from tracetui.views import kept, kept_summary
+from tracetui.views import kept, kept_summary, summary
 from tracetui.views.overview import overviews
 from tracetui.views.summary import every_form, summarize
 
@@ -110,7 +110,7 @@ def test_the_second_summary_is_the_first_one(
 
 
 def test_json_of_very_many_steps_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.views.summary.STEPS_KEPT", 0)
+    monkeypatch.setattr(summary, "STEPS_KEPT", 0)
     first = said(path, "--json")
     forms = kept_summary.kept_forms(str(path))
     assert forms is not None

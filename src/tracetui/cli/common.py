@@ -54,6 +54,14 @@ def warn(text: str) -> None:
     write(sys.stderr, f"tracetui: note: {plain(text, LONGEST_MESSAGE)}\n")
 
 
+def warn_of_plugins() -> None:
+    """A line for each plugin that was left out by now. None is looked for."""
+    plugins = sys.modules.get("tracetui.core.plugins")
+    with contextlib.suppress(OSError, ValueError):
+        for line in plugins.problems() if plugins else ():
+            warn(line)
+
+
 def did_you_mean(typed: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
     """`; did you mean X?` with the known word closest to `typed`, written by `shown`; "" if none is close."""
     from difflib import get_close_matches

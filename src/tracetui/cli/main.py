@@ -21,7 +21,9 @@ from tracetui.cli.common import (
     near_file,
     open_closed_streams,
     output_failed,
+    warn_of_plugins,
 )
+from tracetui.views.registry import OURS
 
 COMMANDS = {
     # command: (module of tracetui.cli with the function COMMAND_command, one line for --help)
@@ -32,13 +34,14 @@ COMMANDS = {
     "attach": ("attach", "Record a process that is running."),
     "env": ("run", 'Print the variables that "run" sets.'),
     "serve": ("serve", "Show a trace in a browser."),
-    "table": ("tables", "Print the averages table, as PyTorch does."),
-    "gaps": ("tables", "Print the gaps: when a GPU was idle, and why."),
-    "summary": ("tables", "Print what is in a trace and where to look."),
-    "steps": ("tables", "Print one row per step."),
-    "findings": ("tables", "Print what to notice, and what to try."),
+    "table": ("tables", OURS["table"].title),
+    "gaps": ("tables", OURS["gaps"].title),
+    "summary": ("tables", OURS["summary"].title),
+    "steps": ("tables", OURS["steps"].title),
+    "findings": ("tables", OURS["findings"].title),
     "compare": ("compare", "Print what one trace does differently from another, and why."),
-    "efficiency": ("tables", "Print achieved TFLOP/s and GB/s as a share of the peak."),
+    "efficiency": ("tables", OURS["efficiency"].title),
+    "view": ("tables", "Print a view by its name, such as one of a plugin."),
     "check": ("check", "Report what is wrong with a file; write a clean copy."),
     "cache": ("cache", "Print or clear what is cached of large traces."),
     "completion": ("completion", "Print the script for Tab completion in bash, zsh or fish."),
@@ -72,8 +75,11 @@ class LazyGroup(click.Group):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with harmless_errors():
-            return super().invoke(ctx)
+        try:
+            with harmless_errors():
+                return super().invoke(ctx)
+        finally:  # after the viewer, which has the terminal for itself
+            warn_of_plugins()
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         if sys.warnoptions:  # PYTHONWARNINGS and PYTHONDEVMODE are meant for a program that is captured
@@ -125,13 +131,37 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
+def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from tracetui.core.plugins import installed, loaded
+
+    click.echo(f"tracetui, version {__version__}")
+    works = {plugin for plugin in installed() if any(one == plugin for one, _ in loaded(plugin.kind))}
+    packages: dict[str, list[str]] = {}
+    for plugin in installed():
+        left_out = "" if plugin in works else " (left out)"
+        packages.setdefault(plugin.package, []).append(f"{plugin.sort} {plugin.name}{left_out}")
+    for package, adds in packages.items():
+        click.echo(f"plugin {package}: {', '.join(adds)}")
+    warn_of_plugins()
+    ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     subcommand_metavar="[COMMAND | TRACE [TRACE] | FOLDER] [ARGS]...",
 )
-@click.version_option(__version__, prog_name="tracetui")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version and the plugins, and exit.",
+)
 @cache_option
 @looks
 @click.pass_context

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import click
 
 from tracetui.cli.common import load_or_exit
-from tracetui.core.units import parse_time
+from tracetui.core.units import parse_duration
 
 if TYPE_CHECKING:
     from tracetui.analysis.part import Part, Scope
     from tracetui.trace import Trace
-
-
-def parse_duration(text: str) -> int:
-    """A time such as `5us` or `1.5ms` in ns; microseconds if it has no unit. Raises ValueError."""
-    try:
-        if (time := parse_time(text)) >= 0:
-            return int(time)
-    except ValueError:
-        pass
-    raise ValueError(f"expected a time, for example 5us, 1.5ms or 2s; got {text[:40]!r}")
 
 
 def duration_callback(ctx: click.Context, param: click.Parameter, value: str) -> int:
@@ -61,29 +50,19 @@ scope_option = click.option(
 )
 
 
-def load_scope(path: str, text: str) -> Part:
-    """A trace file, or the scope that `text` names in it."""
+def load_scope(path: str, text: str, annotation: str | None = None) -> Part:
+    """A trace file, or the scope that `text` names in it. `annotation`: each call of it is a step."""
     trace = load_or_exit(path)
     from tracetui.analysis.part import Part
 
-    return Part(trace).within(parse_scope(trace, text))
+    return Part(trace).within(parse_scope(trace, text, annotation))
 
 
 def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope:
     """The scope that `text` names in this trace. Raises click.BadParameter if there is no such scope."""
-    from tracetui.analysis.part import WHOLE
-    from tracetui.analysis.steps.scope import range_scope, step_scope
+    from tracetui.analysis.steps.scope import scope_named
 
-    kind, _, rest = text.partition(":")
     try:
-        if text == "whole":
-            return WHOLE
-        if kind == "step" and re.fullmatch(r"\d{1,18}", rest, re.ASCII):
-            return step_scope(trace, int(rest), annotation)
-        if kind == "range" and ".." in rest:
-            low, _, high = rest.partition("..")
-            return range_scope(parse_duration(low), parse_duration(high))
+        return scope_named(trace, text, annotation)
     except (LookupError, ValueError) as error:
         raise click.BadParameter(str(error.args[0]), param_hint="--scope") from None
-    expected = "expected whole, step:N or range:FROM..TO"
-    raise click.BadParameter(f"{expected}; got {text[:60]!r}", param_hint="--scope")

@@ -1,32 +1,31 @@
-"""`table`, `gaps`, `steps`, `findings`, `summary`, `efficiency`: print what is in a trace."""
+"""`table`, `gaps`, `steps`, `findings`, `summary`, `efficiency`, `view`: print what is in a trace."""
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tracetui.cli.common import check_exists, command_errors, emit, load_or_exit, trace_argument
-from tracetui.cli.scopes import duration_callback, limits_callback, load_scope, parse_scope, scope_option
-from tracetui.core.units import plural
+from tracetui.cli.common import cache_option, check_exists, command_errors, did_you_mean, emit, trace_argument
+from tracetui.cli.scopes import duration_callback, limits_callback, load_scope, scope_option
+from tracetui.views.registry import VIEWS
 
 if TYPE_CHECKING:
+    from tracetui.analysis.part import Part
     from tracetui.views.lines import Line
+    from tracetui.views.writers import Record
+
+F = TypeVar("F", bound=Callable[..., object])
 
 FAILED_LIMIT = 3
 """The exit code if a metric is under its limit."""
 
 GROUP_CHOICES = ("name", "shape", "annotation", "module", "kernel", "op")
-UNGROUPED = {
-    "shape": "the trace has no shapes: record with record_shapes=True",
-    "annotation": "the trace has no annotations: add them with torch.profiler.record_function",
-    "module": "the trace has no modules: record with with_stack=True",
-}
-"""What is said where no row has anything to be grouped by."""
 SORT_CHOICES = (
     "self_cuda_time_total",
     "self_cpu_time_total",
@@ -85,6 +84,33 @@ def write(
         emit(text if isinstance(text, str) else render(text))
 
 
+def command_of_view(*options: Callable[[F], F]) -> Callable[[Callable[..., Record]], click.Command]:
+    """Makes a command of the view of its name. The function gets the values of the options, and returns those
+    of the view; its text is the command's help."""
+
+    def decorate(function: Callable[..., Record]) -> click.Command:
+        name = function.__name__.removesuffix("_command")
+
+        @functools.wraps(function)
+        def command(trace: str, scope: str, **given: Any) -> None:
+            print_view(name, load_scope(trace, scope, given.get("annotation")), function(**given))
+
+        decorated: Callable[..., None] = formats(command_errors(command))
+        for option in (*reversed(options), trace_argument):
+            decorated = option(decorated)
+        return click.command(name)(decorated)
+
+    return decorate
+
+
+def print_view(name: str, part: Part, options: Record) -> None:
+    """Print a view in the chosen format."""
+    answer = VIEWS[name].make(part, **options)
+    write(answer.data, answer.markdown, answer.lines)
+    for note in answer.notes if chosen_format() == "text" else ():
+        click.echo(note, err=True)
+
+
 def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     if value is None:
         return None
@@ -94,32 +120,24 @@ def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     return name
 
 
-@click.command("table")
-@trace_argument
-@click.option("--sort", metavar="COLUMN", callback=_column, help=f"One of {', '.join(SORT_CHOICES)}.")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="Rows to print; 0 prints all.")
-@scope_option
-@click.option(
-    "--group",
-    type=click.Choice(GROUP_CHOICES),
-    default="name",
-    show_default=True,
-    help="One row per name; or per name and input shapes, enclosing annotation or module; or per kernel, or "
-    "kernel and op.",
+@command_of_view(
+    click.option("--sort", metavar="COLUMN", callback=_column, help=f"One of {', '.join(SORT_CHOICES)}."),
+    click.option("--limit", type=click.IntRange(min=0), default=0, help="Rows to print; 0 prints all."),
+    scope_option,
+    click.option(
+        "--group",
+        type=click.Choice(GROUP_CHOICES),
+        default="name",
+        show_default=True,
+        help="One row per name; or per name and input shapes, enclosing annotation or module; or per kernel, "
+        "or kernel and op.",
+    ),
+    click.option("--python-functions", is_flag=True, help="Include Python functions, as PyTorch 2.13 does."),
+    click.option(
+        "--name-width", type=click.IntRange(min=8), help="Widest name column; PyTorch's default is 55."
+    ),
 )
-@click.option("--python-functions", is_flag=True, help="Include Python functions, as PyTorch 2.13 does.")
-@click.option("--name-width", type=click.IntRange(min=8), help="Widest name column; PyTorch's default is 55.")
-@formats
-@command_errors
-def table_command(
-    trace: str,
-    sort: str | None,
-    limit: int,
-    scope: str,
-    group: str,
-    python_functions: bool,
-    name_width: int | None,
-) -> None:
+def table_command(**options: Any) -> Record:
     """Print the averages table: the rows and numbers of PyTorch's key_averages().table().
 
     The text has PyTorch's layout. Rows are sorted by device time, or by CPU time if no device was recorded,
@@ -128,92 +146,46 @@ def table_command(
     PyTorch before 2.15 can count unrelated kernels on rows of the profiler's own overhead, such as "Activity
     Buffer Request"; tracetui does not.
     """
-    part = load_scope(trace, scope)
-    from tracetui.analysis.calls.averages import averages_of, memory_use_of
-    from tracetui.analysis.calls.calls import calls_of
-    from tracetui.analysis.calls.pytorch_times import pytorch_times
-    from tracetui.views.averages import averages_json, averages_markdown
-    from tracetui.views.pytorch_table import FULL_NAME_WIDTH, device_header, pytorch_table, sort_rows
     from tracetui.views.terminal import is_terminal
 
-    table = averages_of(part, group, python_functions)
-    times = pytorch_times(part.trace, calls_of(part, python_functions), table)
-    memory = memory_use_of(part, group, python_functions)
-    if sort is None:
-        sort = "self_cuda_time_total" if table.total_self_device else "self_cpu_time_total"
-    order = sort_rows(table, times, sort, memory)
-    order = order[:limit] if limit else order
-
-    def text(width: int) -> str:
-        fit = width if is_terminal() and name_width is None else None
-        widest = name_width or FULL_NAME_WIDTH
-        device = device_header(part.trace)
-        return pytorch_table(table, times, order, memory=memory, name_width=widest, fit=fit, device=device)
-
-    write(lambda: averages_json(table, order, memory), lambda: averages_markdown(table, order, memory), text)
-    if chosen_format() == "text" and not len(table):
-        click.echo("no PyTorch events in this trace", err=True)
-    if chosen_format() == "text" and group in UNGROUPED and not any(table.groups):
-        click.echo(UNGROUPED[group], err=True)
-    if chosen_format() == "text" and table.left_out:
-        click.echo(f"left out: {plural(table.left_out, 'slice')} with impossible times", err=True)
+    return {**options, "fit": is_terminal()}
 
 
-@click.command("gaps")
-@trace_argument
-@click.option(
-    "--min",
-    "minimum",
-    metavar="TIME",
-    callback=duration_callback,
-    default="0us",
-    help="Only gaps of at least this length, e.g. 5us.",
+@command_of_view(
+    click.option(
+        "--min",
+        "minimum",
+        metavar="TIME",
+        callback=duration_callback,
+        default="0us",
+        help="Only gaps of at least this length, e.g. 5us.",
+    ),
+    click.option(
+        "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Gaps to print as text."
+    ),
+    scope_option,
 )
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Gaps to print as text."
-)
-@scope_option
-@formats
-@command_errors
-def gaps_command(trace: str, minimum: int, limit: int, scope: str) -> None:
+def gaps_command(**options: Any) -> Record:
     """Print the gaps: when a GPU ran nothing on any stream, and why.
 
     Totals count every gap, whatever --min says. --json lists every gap in time order.
     """
-    part = load_scope(trace, scope)
-    from tracetui.views.gaps_text import gaps_json, gaps_lines, gaps_markdown
-
-    write(
-        lambda: gaps_json(part, minimum),
-        lambda: gaps_markdown(part, minimum, limit),
-        lambda width: gaps_lines(part, width, minimum, limit),
-    )
+    return options
 
 
-@click.command("steps")
-@trace_argument
-@click.option("--annotation", metavar="NAME", help="Treat each call of this annotation as a step.")
-@click.option("--limit", type=click.IntRange(min=0), default=0, help="Steps to print as text; 0 prints all.")
-@scope_option
-@formats
-@command_errors
-def steps_command(trace: str, annotation: str | None, limit: int, scope: str) -> None:
+@command_of_view(
+    click.option("--annotation", metavar="NAME", help="Treat each call of this annotation as a step."),
+    click.option(
+        "--limit", type=click.IntRange(min=0), default=0, help="Steps to print as text; 0 prints all."
+    ),
+    scope_option,
+)
+def steps_command(**options: Any) -> Record:
     """Print one row per step: how long it took, what it launched, and how long the GPU was idle.
 
     GPU work belongs to the step that launched it, even if it runs after that step has ended on the CPU.
     """
-    loaded = load_or_exit(trace)
-    from tracetui.analysis.steps.steps import summarize_steps
-    from tracetui.core.safe_text import plain
-    from tracetui.views.steps import all_steps_json, steps_from, steps_lines, steps_markdown
-
-    annotation = None if annotation is None else plain(annotation)  # as names are in a trace
-    steps = steps_from(summarize_steps(loaded, annotation), parse_scope(loaded, scope, annotation))
-    write(
-        lambda: all_steps_json(steps),
-        lambda: steps_markdown(steps, limit),
-        lambda width: steps_lines(steps, width, limit),
-    )
+    return options
 
 
 @click.command("summary")
@@ -273,46 +245,48 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
         sys.exit(FAILED_LIMIT)
 
 
-@click.command("findings")
-@trace_argument
-@scope_option
-@formats
-@command_errors
-def findings_command(trace: str, scope: str) -> None:
+@command_of_view(scope_option)
+def findings_command() -> Record:
     """Print the findings: what to notice, why it matters, what to try, and the events that show it."""
-    part = load_scope(trace, scope)
-    from tracetui.rules import find_findings
-    from tracetui.views.findings import findings_json
-    from tracetui.views.findings_text import findings_lines, findings_markdown
-
-    write(
-        lambda: {"findings": findings_json(part.trace, find_findings(part))},
-        lambda: findings_markdown(part),
-        lambda width: findings_lines(part, width),
-    )
+    return {}
 
 
-@click.command("efficiency")
-@trace_argument
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows; 0 prints all."
+@command_of_view(
+    click.option(
+        "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows; 0 prints all."
+    ),
+    scope_option,
 )
-@scope_option
-@formats
-@command_errors
-def efficiency_command(trace: str, limit: int, scope: str) -> None:
+def efficiency_command(**options: Any) -> Record:
     """Print achieved TFLOP/s and GB/s of operators and kernels, and their share of the device's peak.
 
     The work is computed from the recorded shapes (record_shapes=True); the time is that of the GPU events.
     """
-    part = load_scope(trace, scope)
-    from tracetui.analysis.rates.counters import device_counters
-    from tracetui.analysis.rates.efficiency import efficiency_of
-    from tracetui.views.efficiency_text import efficiency_json, efficiency_lines, efficiency_markdown
+    return options
 
-    table, counters = efficiency_of(part), device_counters(part)
-    write(
-        lambda: efficiency_json(table, counters),
-        lambda: efficiency_markdown(table, limit, counters),
-        lambda width: efficiency_lines(table, width, limit, counters),
-    )
+
+@click.command("view")
+@click.argument(
+    "name",
+    required=False,
+    shell_complete=lambda ctx, param, typed: [name for name in VIEWS if name.startswith(typed)],
+)
+@click.argument("trace", required=False, type=click.Path(path_type=str, allow_dash=True))
+@cache_option
+@scope_option
+@formats
+@command_errors
+def view_command(name: str | None, trace: str | None, scope: str) -> None:
+    """Print the view NAME of TRACE. Without arguments: list the views, with those that plugins add.
+
+    tracetui gaps TRACE is tracetui view gaps TRACE, with options of its own.
+    """
+    if name is None:
+        emit(repr(VIEWS))
+        return
+    if name not in VIEWS:
+        expected = did_you_mean(name, VIEWS) or f": expected one of {', '.join(VIEWS)}"
+        raise click.UsageError(f"no view {name[:60]!r}{expected}")
+    if trace is None:
+        raise click.UsageError(f"name a trace: tracetui view {name} TRACE")
+    print_view(name, load_scope(trace, scope), {})

@@ -15,7 +15,7 @@ NOT_A_TRACE = "is not a trace: tracetui opens what torch.profiler's export_chrom
 
 
 class TraceError(Exception):
-    """A file cannot be opened as a trace. The message is one line, safe to show."""
+    """A file cannot be opened as a trace, or no trace or answer can be made. One line, safe to show."""
 
 
 class Cancelled(Exception):

@@ -114,6 +114,16 @@ def parse_time(text: str) -> Fraction:
     return Fraction(found[1]) * next((scale for scale, unit in _UNITS if unit == found[2]), 1_000)
 
 
+def parse_duration(text: str) -> int:
+    """A time such as `5us` or `1.5ms` in ns; microseconds if it has no unit. Raises ValueError."""
+    try:
+        if (time := parse_time(text)) >= 0:
+            return int(time)
+    except ValueError:
+        pass
+    raise ValueError(f"expected a time, for example 5us, 1.5ms or 2s; got {text[:40]!r}")
+
+
 def as_typed(ns: int) -> str:
     """An exact time since the trace's zero without trailing zeros: `60 ms`, `1.5 µs`."""
     step = 1

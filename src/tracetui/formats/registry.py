@@ -1,6 +1,7 @@
 """The supported trace formats, and how a file's format is detected.
 
-To add one, write a module with everything in `Format`, and list it in `FORMATS`.
+To add one, write a module with everything in `Format`, and list it in `FORMATS`; another package names its
+module in an entry point.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from tracetui.core.errors import Report, TraceError
 from tracetui.formats import chrome_json, pftrace
 from tracetui.formats.contents import Contents, EventReader, SoFar
 from tracetui.formats.foreign import advice
+from tracetui.formats.plugins import formats_of_plugins
 from tracetui.formats.source import Source, shown
 
 HEAD = 1 << 16
@@ -45,7 +47,8 @@ class Format(Protocol):
 
 
 FORMATS: tuple[Format, ...] = (chrome_json, pftrace)
-"""The first one that recognizes the text reads it."""
+"""The first one that recognizes the text reads it: those of other packages before these, unless the text is
+certainly Chrome's."""
 
 
 def read(source: Source, report: Report, workers: int | None = None, so_far: SoFar | None = None) -> Contents:
@@ -76,4 +79,5 @@ def unpack(source: Source, text: bytes | msgspec.Raw, size: int) -> EventReader:
 def _format_of(source: Source) -> tuple[bytes, Format | None]:
     """The beginning of a source's text, and the format that recognizes it."""
     head = source.parts().read(0, HEAD)
-    return head, next((f for f in FORMATS if f.sniff(head, source.path)), None)
+    formats = FORMATS if chrome_json.is_certain(head) else (*formats_of_plugins(), *FORMATS)
+    return head, next((f for f in formats if f.sniff(head, source.path)), None)

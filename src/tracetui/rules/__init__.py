@@ -1,7 +1,7 @@
 """Findings: rules over a trace, each with its evidence, an explanation, and what to try.
 
-A rule is a function that takes a part of a trace and yields findings; `RULES` lists them. There is no
-finding without evidence.
+A rule is a function that takes a part of a trace and yields findings; `RULES` lists ours, and other packages
+can add some. There is no finding without evidence.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from tracetui.rules import (
     waits,
 )
 from tracetui.rules.model import SEVERITIES, Finding, Rule
+from tracetui.rules.plugins import rules_of_plugins
 from tracetui.trace.unknown import idle_known
 
 __all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
@@ -140,13 +141,14 @@ def find_findings(part: Part) -> tuple[Finding, ...]:
             return rank, -numbers["device_ns"] / span
         return rank, -(1 - numbers["busy_share"] if "busy_share" in numbers else numbers.get("share", 0.0))
 
-    names = [*RULES] if known else [*OF_THE_CPU]
+    rules = {**RULES, **rules_of_plugins(RULES)}
+    names = [*rules] if known else [*OF_THE_CPU]
     found: dict[str, list[Finding]] = {}
 
     def find(some: Sequence[str], *needs: Callable[[Part], object]) -> None:
         facts = [partial(need, part) for need in needs]
-        rules = [partial(_of_rule, RULES[name], part) for name in some]
-        made: list[Any] = together([*facts, *rules], threads)
+        findings = [partial(_of_rule, rules[name], part) for name in some]
+        made: list[Any] = together([*facts, *findings], threads)
         found.update(zip(some, made[len(needs) :], strict=True))
 
     if known:  # first what most rules need: a thread that waits for it does not help to make it

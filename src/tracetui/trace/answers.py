@@ -8,6 +8,7 @@ from zlib import crc32
 from msgspec import Raw, Struct
 from msgspec.json import Decoder, decode, encode
 
+from tracetui.core.plugins import installed
 from tracetui.core.writing import written
 from tracetui.formats.source import Source
 from tracetui.trace.saved import (
@@ -53,7 +54,7 @@ def answer(source: Source, name: str, kind: type[T]) -> T | None:
 
 def answers(source: Source) -> dict[str, Raw]:
     """All that `answer` may find, as JSON by name: not safe to show yet."""
-    if not is_on() or not is_worth(source):
+    if not is_on() or not is_worth(source) or installed():
         return {}
     try:
         with opened(file_of(source.path, ANSWERS)) as file:
@@ -72,7 +73,7 @@ def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
     """Keep something that was found out about a file, as JSON. Returns whether it was kept and would be read
     back as the same `kind` of object with the same values. Other answers that are still valid are kept beside
     it."""
-    if not keeps(source):
+    if not keeps(source) or installed():  # what plugins say is not ours to keep: they change without us
         return False
     try:
         key, file, raw = key_of(source), file_of(source.path, ANSWERS), encode(found)

@@ -95,6 +95,16 @@ class Slices:
         """The name of the first, safe to show. Raises IndexError where there is none."""
         return self.trace.name_of(self.first)
 
+    @property
+    def kernels(self) -> Slices:
+        """Those that are kernels."""
+        return self.of_kind(Kind.KERNEL)
+
+    @property
+    def ops(self) -> Slices:
+        """Those that are operators on the CPU."""
+        return self.of_kind(Kind.CPU_OP)
+
     def of_kind(self, *kinds: Kind) -> Slices:
         """Those of any of these kinds."""
         kind = self.kind
@@ -140,7 +150,7 @@ class Slices:
         return sorted(self.by_name(), key=lambda one: (-one.calls, one.index))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Namesakes:
     """The slices of one name among others."""
 
@@ -151,6 +161,9 @@ class Namesakes:
     """How many they are."""
     time: int
     """The sum of their durations, ns."""
+
+    def __repr__(self) -> str:
+        return f"<{self.name[:60]}: {self.calls:,} x, {self.time:,} ns>"
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ from tracetui.core.safe_text import plain
 from tracetui.core.units import capital, duration, plural, signed
 from tracetui.trace.model import I64
 from tracetui.views import markdown
+from tracetui.views.answer import Answer
 from tracetui.views.compare import main_change, number_columns, numbers
 from tracetui.views.compare_averages import average_columns, averages_records, joined_averages
 from tracetui.views.findings import evidence_json
@@ -362,3 +363,15 @@ def _explanation_json(found: Comparison, one: Explanation) -> dict[str, Any]:
         "evidence_a": [evidence_json(found.a.trace, i) for i in one.events_a[:EVIDENCE].tolist()],
         "evidence_b": [evidence_json(found.b.trace, i) for i in one.events_b[:EVIDENCE].tolist()],
     }
+
+
+def compare_answer(found: Comparison, names: tuple[str, str]) -> Answer:
+    """A comparison, with a row per explanation. `names`: of the sides, safe to show."""
+    report = Report(found, names)
+    return Answer(
+        "compare",
+        lambda: compare_json(report),
+        lambda: compare_markdown(report),
+        lambda width: compare_lines(report, width),
+        lambda data: list(data["explanations"]),
+    )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracetui.analysis.rates.counters import DeviceCounters
-from tracetui.analysis.rates.efficiency import EfficiencyTable
+from tracetui.analysis.part import Part
+from tracetui.analysis.rates.counters import DeviceCounters, device_counters
+from tracetui.analysis.rates.efficiency import EfficiencyTable, efficiency_of
 from tracetui.core.safe_text import plain
 from tracetui.views import markdown
+from tracetui.views.answer import Answer
 from tracetui.views.device_counters import counters_json, counters_said
 from tracetui.views.efficiency import rates_json, rates_markdown, rates_text
 from tracetui.views.lines import Line, paragraph
@@ -83,3 +85,15 @@ def efficiency_markdown(
             text += markdown.heading(title) + "\n"
             text += rates_markdown(rows[:limit] if limit else rows, title[:-1]) + "\n"
     return text + markdown.cell(_about(table)) + "\n"
+
+
+def efficiency_answer(part: Part, limit: int = 20) -> Answer:
+    """Achieved rates of operators by shape and of kernels. `limit`: rows of each in a text; 0 for all."""
+    table, counters = efficiency_of(part), device_counters(part)
+    return Answer(
+        "efficiency",
+        lambda: efficiency_json(table, counters),
+        lambda: efficiency_markdown(table, limit, counters),
+        lambda width: efficiency_lines(table, width, limit, counters),
+        lambda data: [{"of": kind[:-1], **row} for kind in ("ops", "kernels") for row in data[kind]],
+    )

@@ -17,6 +17,8 @@ from tracetui.rules.model import EVIDENCE
 from tracetui.trace import Trace
 from tracetui.trace.unknown import idle_known
 from tracetui.views import markdown
+from tracetui.views.answer import Answer
+from tracetui.views.findings import findings_json
 from tracetui.views.lines import INDENT, Line, paragraph
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
@@ -99,3 +101,14 @@ def findings_markdown(part: Part) -> str:
         text += f"  *Try:* {markdown.cell(f.advice)}\n" if f.advice else ""
         text += "".join(f"  - {markdown.cell(e)}\n" for e in _evidence(part.trace, f))
     return text
+
+
+def findings_answer(part: Part) -> Answer:
+    """What to notice, the most severe first."""
+    return Answer(
+        "findings",
+        lambda: {"findings": findings_json(part.trace, find_findings(part))},
+        lambda: findings_markdown(part),
+        lambda width: findings_lines(part, width),
+        lambda data: list(data["findings"]),
+    )

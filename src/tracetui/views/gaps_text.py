@@ -22,6 +22,7 @@ from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.trace.unrecorded import launched_unrecorded
 from tracetui.views import markdown
+from tracetui.views.answer import Answer
 from tracetui.views.gap_words import words_of
 from tracetui.views.gaps import JSON, TEXT, gap_columns, gaps_text
 from tracetui.views.jsonable import share as json_share
@@ -242,3 +243,15 @@ def causes_markdown(report: GapReport) -> str:
         for t, part in zip(totals, parts, strict=True)
     ]
     return markdown.table(["Cause", "Idle", "Share", "Gaps", ""], rows, "<>>><")
+
+
+def gaps_answer(part: Part, minimum: int = 0, limit: int = 20) -> Answer:
+    """When a GPU was idle, and why. `minimum`: only gaps of so many ns; `limit`: gaps of each device in a
+    text, 0 for all."""
+    return Answer(
+        "gaps",
+        lambda: gaps_json(part, minimum),
+        lambda: gaps_markdown(part, minimum, limit),
+        lambda width: gaps_lines(part, width, minimum, limit),
+        lambda data: [{"device": one["device"], **gap} for one in data["devices"] for gap in one["gaps"]],
+    )

@@ -11,12 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.calls.averages import SORT_COLUMNS, Averages
-from tracetui.analysis.calls.calls import is_collective
+from tracetui.analysis.calls.averages import SORT_COLUMNS, Averages, averages_of, memory_use_of
+from tracetui.analysis.calls.calls import calls_of, is_collective
 from tracetui.analysis.calls.memory import MemoryUse
-from tracetui.analysis.calls.pytorch_times import Times
+from tracetui.analysis.calls.pytorch_times import Times, pytorch_times
+from tracetui.analysis.part import Part
+from tracetui.core.units import plural
 from tracetui.trace.model import F64, I64, Trace
-from tracetui.views.averages import GROUP_HEADERS, format_memory, format_share, format_time, has_cpu
+from tracetui.views.answer import Answer
+from tracetui.views.averages import (
+    GROUP_HEADERS,
+    averages_json,
+    averages_markdown,
+    format_memory,
+    format_share,
+    format_time,
+    has_cpu,
+)
 
 NAME_WIDTH = 55
 """PyTorch's default limit for the name column."""
@@ -24,6 +35,14 @@ FULL_NAME_WIDTH = 200
 SHAPES_WIDTH = 80
 COLUMN_WIDTH = 12
 GAP = "  "
+
+
+UNGROUPED = {
+    "shape": "the trace has no shapes: record with record_shapes=True",
+    "annotation": "the trace has no annotations: add them with torch.profiler.record_function",
+    "module": "the trace has no modules: record with with_stack=True",
+}
+"""What is said where no row has anything to be grouped by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +194,48 @@ def pytorch_table(
     if (times.self_device > 0).any():
         lines.append(f"Self {device} time total: {format_time(all_device)}")
     return "\n".join(lines) + "\n"
+
+
+def averages_answer(
+    part: Part,
+    sort: str | None = None,
+    limit: int = 0,
+    group: str = "name",
+    python_functions: bool = False,
+    name_width: int | None = None,
+    fit: bool = True,
+) -> Answer:
+    """PyTorch's averages table: one row per name, and what `group` says.
+
+    `sort`: the name of a column, by default the time on devices if there is any; `limit`: rows, 0 for all.
+    `name_width`: of the widest name in a text; `fit`: whether a text takes no more than its width.
+    """
+    table = averages_of(part, group, python_functions)
+    times = pytorch_times(part.trace, calls_of(part, python_functions), table)
+    memory = memory_use_of(part, group, python_functions)
+    by = "self_cuda_time_total" if table.total_self_device else "self_cpu_time_total"
+    try:
+        order = sort_rows(table, times, sort or by, memory)
+    except KeyError:
+        known = ", ".join((*SORT_COLUMNS, *MEMORY_COLUMNS))
+        raise ValueError(f"unknown column {sort!r}: one of {known}") from None
+    order = order[:limit] if limit else order
+
+    def text(width: int) -> str:
+        wide = width if fit and name_width is None else None
+        widest = name_width or FULL_NAME_WIDTH
+        device = device_header(part.trace)
+        return pytorch_table(table, times, order, memory=memory, name_width=widest, fit=wide, device=device)
+
+    notes = (
+        "" if len(table) else "no PyTorch events in this trace",
+        "" if any(table.groups) else UNGROUPED.get(group, ""),
+        f"left out: {plural(table.left_out, 'slice')} with impossible times" if table.left_out else "",
+    )
+    return Answer(
+        "table",
+        lambda: averages_json(table, order, memory),
+        lambda: averages_markdown(table, order, memory),
+        text,
+        notes=tuple(filter(None, notes)),
+    )

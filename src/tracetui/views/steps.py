@@ -11,13 +11,15 @@ import numpy as np
 
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.verdict import PARTS, busy_text
-from tracetui.analysis.part import Scope
+from tracetui.analysis.part import Part, Scope
 from tracetui.analysis.steps.scope import StepTable
-from tracetui.analysis.steps.steps import StepRow, Steps
+from tracetui.analysis.steps.steps import StepRow, Steps, summarize_steps
 from tracetui.core.cells import fit
 from tracetui.core.copying import replace
+from tracetui.core.safe_text import plain
 from tracetui.core.units import duration, plural, share
 from tracetui.views import markdown
+from tracetui.views.answer import Answer
 from tracetui.views.gaps import field
 from tracetui.views.jsonable import share as json_share
 from tracetui.views.lines import INDENT, Line, paragraph
@@ -350,3 +352,16 @@ def _chosen(steps: Steps, scope: Scope, wanted: Callable[[StepRow], bool]) -> St
     if scope.kind == "step":
         return replace(steps, rows=(steps.rows[scope.step],))
     return replace(steps, rows=tuple(row for row in steps.rows if wanted(row)))
+
+
+def steps_answer(part: Part, annotation: str | None = None, limit: int = 0) -> Answer:
+    """One row per step. `annotation`: each call of it is a step; `limit`: steps in a text, 0 for all."""
+    chosen = None if annotation is None else plain(annotation)  # as names are in a trace
+    steps = steps_from(summarize_steps(part.trace, chosen), part.scope)
+    return Answer(
+        "steps",
+        lambda: all_steps_json(steps),
+        lambda: steps_markdown(steps, limit),
+        lambda width: steps_lines(steps, width, limit),
+        lambda data: list(data["steps"]),
+    )

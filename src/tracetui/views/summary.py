@@ -28,6 +28,7 @@ from tracetui.rules import find_findings
 from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.trace.unrecorded import unrecorded
 from tracetui.views import markdown
+from tracetui.views.answer import Answer
 from tracetui.views.device_counters import counters_json, counters_text
 from tracetui.views.file_notes import file_notes
 from tracetui.views.findings import findings_json
@@ -384,3 +385,14 @@ def summary_markdown(summary: Summary) -> str:
         text += "\n" + markdown.heading("About the file", 3) + "\n"
         text += "".join(f"- {level}: {count:,} x {markdown.cell(said)}\n" for level, count, said in about)
     return text
+
+
+def summary_answer(part: Part) -> Answer:
+    """What is in a trace and where to look. Its one row is the whole of it: to put many traces in a table."""
+    summary = summarize(part)
+    return Answer(
+        "summary",
+        lambda: summary_json(summary),
+        lambda: summary_markdown(summary),
+        lambda width: summary_lines(summary, min(width, WIDEST)),
+    )

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from tracetui.analysis.names import cxx, inductor
 from tracetui.analysis.names.model import NAMESPACES, KernelName, join_words
+from tracetui.analysis.names.plugins import decode_by_plugin
 from tracetui.core.patterns import pattern
 
 # A library's own prefix or namespace. DeepEP (github.com/deepseek-ai/DeepEP) and its relatives uccl and pplx;
@@ -49,7 +50,10 @@ def is_communication(name: str) -> bool:
     one."""
     if name.startswith("triton_") and name[7:10] in inductor.KINDS:
         return False
-    path = cxx.parse(cxx.readable(name)).path
+    text = cxx.readable(name)
+    if (known := decode_by_plugin(text)) is not None:
+        return known.kind == "collective"
+    path = cxx.parse(text).path
     low, base = "::".join(path)[:_READ].lower(), path[-1][:_READ].lower() if path else ""
     if _LOCAL.search(base):
         return False

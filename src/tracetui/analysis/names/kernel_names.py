@@ -17,6 +17,7 @@ from tracetui.analysis.names.gemm import decode_gemm
 from tracetui.analysis.names.inductor import decode_triton
 from tracetui.analysis.names.model import KernelName
 from tracetui.analysis.names.others import decode_attention, decode_cub, decode_other, decode_transfer
+from tracetui.analysis.names.plugins import decode_by_plugin
 from tracetui.analysis.names.rocm import decode_rocm
 from tracetui.core.copying import replace
 from tracetui.trace.categories import CATEGORY_KINDS
@@ -43,7 +44,8 @@ def decode(name: str) -> KernelName:
     text = cxx.readable(name)
     function = cxx.parse(text)
     found = (
-        decode_transfer(text)
+        decode_by_plugin(text)
+        or decode_transfer(text)
         or decode_communication(text, function)
         or decode_triton(text)
         or decode_rocm(text, function)

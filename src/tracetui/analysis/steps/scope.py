@@ -8,6 +8,7 @@ outside all steps add up to the whole trace.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,12 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.analysis.devices import work_of_devices
-from tracetui.analysis.part import NO_STEP, Part, Scope, fact_of_trace
+from tracetui.analysis.part import NO_STEP, WHOLE, Part, Scope, fact_of_trace
 from tracetui.analysis.select import called
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
-from tracetui.core.units import instant
+from tracetui.core.units import instant, parse_duration
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I32, I64, Bool, kept_by_trace
 from tracetui.trace.slices import Slices
@@ -247,6 +248,20 @@ def range_scope(start: int, end: int, kind: str = "range") -> Scope:
     if end <= start:
         raise ValueError("the range is empty")
     return Scope(kind, start, end, f"{instant(start)} to {instant(end)}")
+
+
+def scope_named(trace: Trace, text: str, annotation: str | None = None) -> Scope:
+    """The scope that a person names: `whole`, `step:3`, `range:10us..2ms`. `annotation`: each call of it is a
+    step. Raises LookupError or ValueError, with a message for the user, if there is no such scope."""
+    kind, _, rest = text.partition(":")
+    if text == "whole":
+        return WHOLE
+    if kind == "step" and re.fullmatch(r"\d{1,18}", rest, re.ASCII):
+        return step_scope(trace, int(rest), annotation)
+    if kind == "range" and ".." in rest:
+        low, _, high = rest.partition("..")
+        return range_scope(parse_duration(low), parse_duration(high))
+    raise ValueError(f"expected whole, step:N or range:FROM..TO; got {text[:60]!r}")
 
 
 def members(trace: Trace, scope: Scope | None, at: I64) -> Bool:

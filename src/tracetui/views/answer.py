@@ -1,0 +1,87 @@
+"""What a view says of a part of a trace, in every form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tracetui.views.lines import Line, plain_text
+from tracetui.views.writers import Record
+
+SHOWN = 20
+"""Rows in a notebook; `to_pandas` has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a view says of a part of a trace. Each form is made when it is asked for."""
+
+    name: str
+    """Of the view."""
+    data: Callable[[], Any]
+    """What the command prints with `--json`: fields are added, never renamed. Those that end in `_ns`, `_us`
+    and `_bytes` are in that unit; shares are from 0 to 1."""
+    markdown: Callable[[], str]
+    """To paste into an issue."""
+    lines: Callable[[int], str | list[Line]]
+    """Lines of at most so many cells, with their styles; or a text."""
+    choose: Callable[[Any], list[Record]] = lambda data: data if isinstance(data, list) else [data]
+    """The rows in `data`."""
+    notes: tuple[str, ...] = ()
+    """What to say beside a text."""
+
+    @property
+    def rows(self) -> list[Record]:
+        """One record per row, with the fields of `data`."""
+        return self.choose(self.data())
+
+    def text(self, width: int = 100) -> str:
+        """What the command prints, in lines of `width` cells."""
+        lines = self.lines(width)
+        return lines if isinstance(lines, str) else plain_text(lines)
+
+    def to_pandas(self) -> Any:
+        """The rows as a `pandas.DataFrame`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def to_arrow(self) -> Any:
+        """The rows as a `pyarrow.Table`."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        rows = len(self)
+        return f"<{self.name}: {rows:,} {'row' if rows == 1 else 'rows'}>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = self.rows
+        fields = list(dict.fromkeys(name for row in rows[:SHOWN] for name in row))
+
+        def line(tag: str, cells: list[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        body = "".join(line("td", [_cell(row.get(name)) for name in fields]) for row in rows[:SHOWN])
+        more = f"<p>and {len(rows) - SHOWN:,} more rows</p>" if len(rows) > SHOWN else ""
+        return f"<table><thead>{line('th', fields)}</thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (list, dict)):
+        return f"({len(value)})"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+    return str(value)
