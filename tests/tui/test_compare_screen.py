@@ -13,6 +13,7 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.steps.scope import step_windows_of
 from tracetui.capture.events import CaptureResult
+from tracetui.session.layout import PAIR
 from tracetui.timeline.scene import Event
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
@@ -483,7 +484,7 @@ async def test_it_fits_every_size(size: tuple[int, int], theme: str) -> None:
         lines = text(app).splitlines()
         assert len(lines) == size[1]
         assert all(len(line) <= size[0] for line in lines)
-        assert screen.session.comparing
+        assert screen.session.layout is PAIR
 
 
 async def test_without_unicode_everything_is_ascii() -> None:

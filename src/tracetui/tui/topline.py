@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from rich.cells import cell_len
@@ -14,6 +15,7 @@ from tracetui.core.cells import cell, clauses, middle
 from tracetui.core.safe_text import plain
 from tracetui.core.units import duration, plural
 from tracetui.session.recording import trace_name
+from tracetui.timeline.scene import Scene
 from tracetui.trace.model import Kind, Trace
 from tracetui.trace.unknown import elsewhere
 from tracetui.tui.drawn import Drawn
@@ -49,15 +51,15 @@ def facts(trace: Trace, steps: Sequence[int] = ()) -> str:
     return " · ".join(filter(None, (device_names(trace), told, plural(trace.events, "event"))))
 
 
-def both_facts(a: Trace, b: Trace, steps: Sequence[Sequence[int]] = ((), ())) -> str:
-    """The devices and the steps of two traces."""
-    names = [device_names(one) for one in (a, b)]
-    told = [f"{names[0]}" if names[0] == names[1] else f"A {names[0]}, B {names[1]}"]
-    if all(steps):
+def facts_of_all(scene: Scene, steps: Sequence[Sequence[int]] = ()) -> str:
+    """The devices and the steps of several traces. `steps`: their lengths, ns."""
+    names = [device_names(source.trace) for source in scene.sources]
+    each = ", ".join(f"{source.letter} {name}" for source, name in zip(scene.sources, names, strict=True))
+    told = [names[0] if len(set(names)) == 1 else each]
+    if steps and all(steps):
         counts = [len(one) for one in steps]
-        told.append(
-            plural(counts[0], "step") if counts[0] == counts[1] else f"{counts[0]:,} and {counts[1]:,} steps"
-        )
+        same = len(set(counts)) == 1
+        told.append(plural(counts[0], "step") if same else f"{' and '.join(f'{c:,}' for c in counts)} steps")
     return " · ".join(told)
 
 
@@ -83,6 +85,36 @@ def warning(trace: Trace) -> str:
     return ""
 
 
+class Top(NamedTuple):
+    """What the first line says."""
+
+    title: str
+    facts: str
+    warning: str
+    share: float = 1 / 2
+    """The part of the line that the title may take."""
+
+
+def top_of_single(scene: Scene) -> Top:
+    """The trace's name and size."""
+    trace = scene.source.trace
+    return Top(trace_name(trace), facts(trace), warning(trace))
+
+
+def top_of_pair(scene: Scene) -> Top:
+    """Both names, which say more than the facts."""
+    warnings = ((source.letter, warning(source.trace)) for source in scene.sources)
+    title = "   ".join(map(scene.title, range(len(scene.sources))))
+    told = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
+    return Top(title, facts_of_all(scene), told, 4 / 5)
+
+
+def top_of_job(scene: Scene) -> Top:
+    """How many ranks there are, and their names as far as they fit."""
+    top = top_of_pair(scene)
+    return top._replace(title=f"{len(scene.sources)} ranks: {top.title}", share=1 / 2)
+
+
 class TopLine(Drawn):
     """The trace's name, its size, and on the right a warning."""
 
@@ -90,15 +122,9 @@ class TopLine(Drawn):
 
     _facts = reactive("")
 
-    def __init__(self, trace: Trace, other: Trace | None = None, titles: Sequence[str] = ()) -> None:
-        """`other`: the trace that this one is compared with; `titles`: the names for the two."""
+    def __init__(self, top: Top) -> None:
         super().__init__()
-        self._both = other is not None
-        self._title, self._facts, self._warning = trace_name(trace), facts(trace), warning(trace)
-        if other is not None:
-            self._title, self._facts = "   ".join(titles), both_facts(trace, other)
-            warnings = zip("AB", map(warning, (trace, other)), strict=True)
-            self._warning = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
+        self._top, self._facts = top, top.facts
 
     def say(self, text: str) -> None:
         """Show these facts instead."""
@@ -106,11 +132,11 @@ class TopLine(Drawn):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        # With two traces, the names say more than the facts.
-        name = middle(self._title, max(12, 4 * width // 5 if self._both else width // 2))
+        name = middle(self._top.title, max(12, int(width * self._top.share)))
         left = cell_len(name) + 2
         # The warning takes priority over the facts.
-        warning = clauses(f"⚠ {self._warning}", max(0, width - left - 3)) + " " if self._warning else ""
+        warning = self._top.warning and f"⚠ {self._top.warning}"
+        warning = clauses(warning, max(0, width - left - 3)) + " " if warning else ""
         room = max(0, width - left - cell_len(warning))
         facts = fitting(self._facts, room - 2)
         strip = Strip(

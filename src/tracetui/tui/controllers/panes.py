@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from textual.timer import Timer
 
+from tracetui.analysis.steps.scope import step_table_of
+from tracetui.timeline.scene import Event
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.panes import NUMBERS, PANES, keyed
-from tracetui.tui.panes.base import Jump, Pane, ShowSpan
+from tracetui.tui.panes.base import GoToDifference, Jump, Pane, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane
 
 IDLE = 0.08
@@ -80,10 +82,59 @@ class PaneKeys:
         self.host.jumped_from(before)
         self.host.say(message.said)
 
+    def go_to_difference(self, message: GoToDifference) -> None:
+        """A pane asks to go to a difference."""
+        before = self.walk.view
+        said = self.host.session.comparing.show(message.which, message.again)
+        self.host.jumped_from(before)
+        self.went_to_difference(said)
+
+    def went_to_difference(self, said: str) -> None:
+        """Show the current difference in its pane, and say which one it is."""
+        from tracetui.tui.panes.compare import ComparePane
+
+        pane, at = self.area.open, self.host.session.comparing.at
+        self.host.say(said)
+        if isinstance(pane, ComparePane) and at is not None:
+            pane.show_difference(at)
+        self.host.follow_at_once()
+
+    def go_to(self, event: Event | None, said: str) -> None:
+        """Go to an event of any recording, if there is one, and say something."""
+        if event is not None:
+            self.walk.select(event.slice, of=event.source)
+            self.host.follow_at_once()
+        self.host.say(said)
+
+    def why_this_step(self) -> bool:
+        """Open the sheet about the step under the cursor. False if the pane of steps has not got the keys."""
+        from tracetui.tui.panes.steps import StepsPane
+        from tracetui.tui.screens.step import StepScreen
+
+        pane = self.area.open
+        if not isinstance(pane, StepsPane) or not pane.has_focus:
+            return False
+        step = pane.step()
+        if step is None:
+            self.host.say("choose a step: this line is not one")
+        elif len(step_table_of(pane.whole)) < 2:
+            self.host.say("there is only one step: nothing to compare it with")
+        else:
+            sheet = StepScreen(pane.whole, step, self.walk)
+            self.host.screen.app.push_screen(sheet, self.host.jump_if)
+        return True
+
+    def action_partner(self) -> None:
+        if not self.why_this_step():
+            self.host.say(self.host.absent)
+
     # Opening and closing
 
     def action_pane(self, key: str) -> None:
         """Show a pane and give it the keys; close it if it already has them."""
+        if all(key != spec.key for _, spec in self.area.tabs.specs):
+            self.host.say(self.host.absent)
+            return
         pane = self.area.open
         if self.area.tabs.open == key and pane is not None and pane.has_focus:
             self.area.show_pane(None)

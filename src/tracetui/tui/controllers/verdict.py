@@ -56,9 +56,7 @@ class VerdictKeys:
         """Go to the next part of the bar and its evidence, starting with the longest part."""
         parts = self.line.parts
         count = len(parts)
-        if self.host.session.comparing:
-            self.host.say("parts are of one recording: ) goes to the next difference, Q goes on with B alone")
-        elif not count:
+        if not count:
             known = self.line.verdict is not None
             self.host.say("no parts: where this trace's time goes is not known" if known else "not known yet")
         else:

@@ -35,7 +35,7 @@ PAIR_PANES = (
     PaneSpec("compare", "compare:ComparePane", "what differs between A and B, and why", "C"),
     PaneSpec("averages", "compare:BothPane", "averages of A and B side by side", "P"),
 )
-"""Panes about two recordings: they come first if two are open."""
+"""Panes about a pair: they come first."""
 
 NUMBERS = sum(not pane.letter for pane in PANES)
 """The number keys go from 1 to this."""
