@@ -11,7 +11,7 @@ from tracetui.tui.controllers.compare import PairKeys
 from tracetui.tui.controllers.single import JobKeys, SingleKeys
 from tracetui.tui.footer import Hints
 from tracetui.tui.panes import PAIR_PANES, PaneSpec
-from tracetui.tui.topline import Top, top_of_job, top_of_pair, top_of_single
+from tracetui.tui.topline import TopLine, top_of_job, top_of_pair, top_of_single
 
 Keys = SingleKeys | PairKeys | JobKeys
 
@@ -19,7 +19,7 @@ Keys = SingleKeys | PairKeys | JobKeys
 class ScreenLayout(NamedTuple):
     """One layout on the screen. What another layout shows or does, and this one does not, is not here."""
 
-    top: Callable[[Scene], Top]
+    top: Callable[[Scene], TopLine]
     """The first line, before anything is analyzed."""
     keys: type[Keys]
     """The controller of the keys that differ between layouts. Its `begin` starts the first analysis."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from rich.cells import cell_len
@@ -85,46 +84,17 @@ def warning(trace: Trace) -> str:
     return ""
 
 
-class Top(NamedTuple):
-    """What the first line says."""
-
-    title: str
-    facts: str
-    warning: str
-    share: float = 1 / 2
-    """The part of the line that the title may take."""
-
-
-def top_of_single(scene: Scene) -> Top:
-    """The trace's name and size."""
-    trace = scene.source.trace
-    return Top(trace_name(trace), facts(trace), warning(trace))
-
-
-def top_of_pair(scene: Scene) -> Top:
-    """Both names, which say more than the facts."""
-    warnings = ((source.letter, warning(source.trace)) for source in scene.sources)
-    title = "   ".join(map(scene.title, range(len(scene.sources))))
-    told = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
-    return Top(title, facts_of_all(scene), told, 4 / 5)
-
-
-def top_of_job(scene: Scene) -> Top:
-    """How many ranks there are, and their names as far as they fit."""
-    top = top_of_pair(scene)
-    return top._replace(title=f"{len(scene.sources)} ranks: {top.title}", share=1 / 2)
-
-
 class TopLine(Drawn):
-    """The trace's name, its size, and on the right a warning."""
+    """A title, facts, and on the right a warning."""
 
     DEFAULT_CSS = "TopLine { height: 1; background: $panel; }"
 
     _facts = reactive("")
 
-    def __init__(self, top: Top) -> None:
+    def __init__(self, title: str, facts: str, warning: str, share: float = 1 / 2) -> None:
+        """`share`: the part of the line that the title may take."""
         super().__init__()
-        self._top, self._facts = top, top.facts
+        self._title, self._facts, self._warning, self._share = title, facts, warning, share
 
     def say(self, text: str) -> None:
         """Show these facts instead."""
@@ -132,11 +102,10 @@ class TopLine(Drawn):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        name = middle(self._top.title, max(12, int(width * self._top.share)))
+        name = middle(self._title, max(12, int(width * self._share)))
         left = cell_len(name) + 2
         # The warning takes priority over the facts.
-        warning = self._top.warning and f"⚠ {self._top.warning}"
-        warning = clauses(warning, max(0, width - left - 3)) + " " if warning else ""
+        warning = clauses(f"⚠ {self._warning}", max(0, width - left - 3)) + " " if self._warning else ""
         room = max(0, width - left - cell_len(warning))
         facts = fitting(self._facts, room - 2)
         strip = Strip(
@@ -147,3 +116,22 @@ class TopLine(Drawn):
             ]
         )
         return strip.adjust_cell_length(width)
+
+
+def top_of_single(scene: Scene) -> TopLine:
+    """The trace's name and size."""
+    trace = scene.source.trace
+    return TopLine(trace_name(trace), facts(trace), warning(trace))
+
+
+def top_of_pair(scene: Scene, before: str = "", share: float = 4 / 5) -> TopLine:
+    """Both names, which say more than the facts. `before`: what comes before the names."""
+    titles = map(scene.title, range(len(scene.sources)))
+    warnings = ((source.letter, warning(source.trace)) for source in scene.sources)
+    told = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
+    return TopLine(before + "   ".join(titles), facts_of_all(scene), told, share)
+
+
+def top_of_job(scene: Scene) -> TopLine:
+    """How many ranks there are, and their names as far as they fit."""
+    return top_of_pair(scene, f"{len(scene.sources)} ranks: ", 1 / 2)

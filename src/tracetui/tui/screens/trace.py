@@ -42,7 +42,6 @@ from tracetui.tui.textual_private import draw_less, once_drawn
 from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.timeline.messages import GapClicked, RangeChanged, SelectionChanged, ViewportChanged
 from tracetui.tui.timeline.view import TimelineView
-from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 
 
@@ -95,7 +94,7 @@ class TraceScreen(TimelineScreen):
         ]
         self.panes = PaneKeys(host)
         exports = ExportKeys(host, self.prompts)
-        self.top, self.verdict_line = TopLine(look.top(self.walk.scene)), VerdictLine()
+        self.top, self.verdict_line = look.top(self.walk.scene), VerdictLine()
         self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.navigation, self.panes)
         self.keys = look.keys(host, self.panes, self.verdict)
         host.on_recording += [
