@@ -38,7 +38,7 @@ def two(a: Path = EAGER, b: Path = COMPILED, **settings: object) -> TracetuiApp:
     tasks = [LoadTask(path).start() for path in (a, b)]
     for task in tasks:
         task.ended.result(30)
-    return TracetuiApp(tasks[0], Settings(**settings), other=tasks[1])  # type: ignore[arg-type]
+    return TracetuiApp(tasks[0], Settings(**settings), others=tasks[1:])  # type: ignore[arg-type]
 
 
 async def compared(pilot: Pilot[None]) -> TraceScreen:

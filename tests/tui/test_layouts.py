@@ -19,11 +19,10 @@ from .test_app import text
 
 def job(folder: Path, count: int = 3) -> TracetuiApp:
     paths = [recording.path for recording in ranks(folder, *range(count))]
-    app = TracetuiApp(settings=Settings())
-    app.tasks = tuple(LoadTask(path).start() for path in paths)
-    for task in app.tasks:
+    tasks = [LoadTask(path).start() for path in paths]
+    for task in tasks:
         task.ended.result(30)
-    return app
+    return TracetuiApp(tasks[0], Settings(), others=tasks[1:])
 
 
 async def test_a_job_has_its_own_top_line_and_panes_of_the_rank_with_the_selection(tmp_path: Path) -> None:

@@ -92,10 +92,9 @@ class TracetuiApp(App):
         task: LoadTask | None = None,
         settings: Settings | None = None,
         found: Sequence[Found] = (),
-        other: LoadTask | None = None,
+        others: Sequence[LoadTask] = (),
     ) -> None:
-        """`found`: the traces to list first if there is no task; `other`: a trace to compare the first one
-        with."""
+        """`found`: the traces to list first if there is no task; `others`: what to open beside the first."""
         self._themed = False
         super().__init__()
         self.found = found
@@ -120,7 +119,7 @@ class TracetuiApp(App):
         # Textual does this after the first screen, but that one may need them if a trace has been read by
         # then.
         self.stylesheet.set_variables(self.get_css_variables())
-        self.tasks = tuple(one for one in (task, other) if one is not None)
+        self.tasks = () if task is None else (task, *others)
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
         self.recorder = Recorder(self, lambda: self._shown, lambda found: self._choose(found=found))
