@@ -19,9 +19,8 @@ from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes import PAIR_PANES, PANES, keyed
 from tracetui.tui.panes.compare import BothPane, ComparePane
-from tracetui.tui.screens.explain import DifferenceScreen, ExplainScreen
+from tracetui.tui.screens.explain import DifferenceScreen, ExplainScreen, StepScreen
 from tracetui.tui.screens.open import OpenScreen
-from tracetui.tui.screens.step import StepScreen
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 from tracetui.views.parts import evidence
@@ -446,13 +445,13 @@ async def test_the_steps_pane_says_why_a_step_differs() -> None:
         screen = screen_of(app)
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("7", "equals_sign")
-        await until(pilot, lambda: isinstance(app.screen, StepScreen) and app.screen.comparison is not None)
+        await until(pilot, lambda: isinstance(app.screen, StepScreen) and app.screen.lines)
         sheet = app.screen
         assert isinstance(sheet, StepScreen)
-        assert sheet.comparison is not None
         shown = "\n".join(sheet_lines(app))
         assert "beside the median of 2 other steps" in shown
-        assert sheet.comparison.answer[:40] in shown
+        assert sheet.lines[0].label == "answer"
+        assert sheet.lines[0].value[:40] in shown
         # Walk to a line with an event: the timeline shows it, Enter goes there.
         at = next(n for n, line in enumerate(sheet.lines) if line.event >= 0)
         for _ in range(at):

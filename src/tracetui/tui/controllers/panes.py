@@ -109,7 +109,7 @@ class PaneKeys:
     def why_this_step(self) -> bool:
         """Open the sheet about the step under the cursor. False if the pane of steps has not got the keys."""
         from tracetui.tui.panes.steps import StepsPane
-        from tracetui.tui.screens.step import StepScreen
+        from tracetui.tui.screens.explain import StepScreen
 
         pane = self.area.open
         if not isinstance(pane, StepsPane) or not pane.has_focus:

@@ -77,14 +77,16 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
         from tracetui.tui.screens.explain import DifferenceScreen
         from tracetui.views.difference import explanation_facts, number_facts
 
-        comparison, at = self.session.comparing.comparison, self.row
+        comparison, at, walk = self.session.comparing.comparison, self.row, self.session.walk
         if comparison is None or at is None:
             return False
         if at < len(comparison.explanations):
             one = comparison.explanations[at]
-            sheet = DifferenceScreen(f"Explain: difference {at + 1}", explanation_facts(comparison, one))
+            sheet = DifferenceScreen(
+                f"Explain: difference {at + 1}", explanation_facts(comparison, one), walk
+            )
         elif (number := self._number(comparison, at)) is not None:
-            sheet = DifferenceScreen(f"Explain: {number.title}", number_facts(number))
+            sheet = DifferenceScreen(f"Explain: {number.title}", number_facts(number), walk)
         else:
             return False
 
