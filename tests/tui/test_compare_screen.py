@@ -16,8 +16,9 @@ from tracetui.capture.events import CaptureResult
 from tracetui.session.layout import PAIR
 from tracetui.timeline.scene import Event
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.layouts import LAYOUTS
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.panes import PAIR_PANES, PANES, keyed
+from tracetui.tui.panes import PANES, keyed
 from tracetui.tui.panes.compare import BothPane, ComparePane
 from tracetui.tui.screens.explain import DifferenceScreen, ExplainScreen, StepScreen
 from tracetui.tui.screens.open import OpenScreen
@@ -106,7 +107,7 @@ async def test_every_tab_has_its_title_at_120_columns() -> None:
     async with app.run_test(size=(120 + more, 36)) as pilot:
         screen = await compared(pilot)
         tabs = screen.area.tabs
-        panes = [(key, spec.key) for key, spec in (*keyed(PAIR_PANES), *keyed(PANES))]
+        panes = [(key, spec.key) for key, spec in (*keyed(LAYOUTS["pair"].panes), *keyed(PANES))]
         for key, pane in (panes[0], ("7", "steps"), panes[-1]):
             await pilot.press(key)
             await until(pilot, lambda pane=pane: tabs.open == pane)

@@ -10,7 +10,7 @@ from tracetui.tui.bindings import HINTS
 from tracetui.tui.controllers.compare import PairKeys
 from tracetui.tui.controllers.single import JobKeys, SingleKeys
 from tracetui.tui.footer import Hints
-from tracetui.tui.panes import PAIR_PANES, PaneSpec
+from tracetui.tui.panes import PaneSpec
 from tracetui.tui.topline import TopLine, top_of_job, top_of_pair, top_of_single
 
 Keys = SingleKeys | PairKeys | JobKeys
@@ -58,32 +58,33 @@ PAIR_HINTS = (
     ("e", "explain", "explain"),
     ("Tab", "table", "focus"),
 )
-CLICK = "click an event, or press an arrow key"
-LAYOUTS = {
-    "single": ScreenLayout(
-        top_of_single,
-        SingleKeys,
-        HINTS,
-        CLICK,
-        "only one trace is open: C compares it with another",
-        "this is the only open trace: Ctrl+O opens another",
+SINGLE = ScreenLayout(
+    top=top_of_single,
+    keys=SingleKeys,
+    hints=HINTS,
+    nothing="click an event, or press an arrow key",
+    absent="only one trace is open: C compares it with another",
+    only="this is the only open trace: Ctrl+O opens another",
+)
+PAIR = ScreenLayout(
+    top=top_of_pair,
+    keys=PairKeys,
+    hints=PAIR_HINTS,
+    nothing="- only A has it, + only B has it; ) next difference",
+    absent="two traces are compared",
+    only="both open traces are on the screen",
+    panes=(
+        PaneSpec("compare", "compare:ComparePane", "what differs between A and B, and why", "C"),
+        PaneSpec("averages", "compare:BothPane", "averages of A and B side by side", "P"),
     ),
-    "pair": ScreenLayout(
-        top_of_pair,
-        PairKeys,
-        PAIR_HINTS,
-        "- only A has it, + only B has it; ) next difference",
-        "two traces are compared",
-        "both open traces are on the screen",
-        PAIR_PANES,
-    ),
-    "job": ScreenLayout(
-        top_of_job,
-        JobKeys,
-        tuple(hint for hint in HINTS if hint[2] != "compare"),
-        CLICK,
-        "these are the ranks of a job: that key is for two traces that are compared",
-        "all open traces are on the screen",
-    ),
-}
+)
+JOB = ScreenLayout(
+    top=top_of_job,
+    keys=JobKeys,
+    hints=tuple(hint for hint in HINTS if hint[2] != "compare"),
+    nothing=SINGLE.nothing,
+    absent="these are the ranks of a job: that key is for two traces that are compared",
+    only="all open traces are on the screen",
+)
+LAYOUTS = {"single": SINGLE, "pair": PAIR, "job": JOB}
 """By the name of the session's layout."""
