@@ -35,7 +35,7 @@ from tracetui.tui.footer import Footer
 from tracetui.tui.hint import Hint, remember_seen, wanted
 from tracetui.tui.layouts import LAYOUTS
 from tracetui.tui.panes.area import PaneArea, PaneTabs
-from tracetui.tui.panes.base import Follow, GoToDifference, GoToEvent, Jump, JumpToGap, ShowSpan, failure
+from tracetui.tui.panes.base import Follow, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.sheet import TimelineScreen
 from tracetui.tui.textual_private import draw_less, once_drawn
@@ -92,10 +92,10 @@ class TraceScreen(TimelineScreen):
             Escape(lambda: self.focused is not self.timeline, self.timeline.focus),
             Escape(lambda: self.query(Hint), self._drop_hint),
         ]
-        self.panes = PaneKeys(host)
+        self.panes = PaneKeys(host, self.navigation)
         exports = ExportKeys(host, self.prompts)
         self.top, self.verdict_line = look.top(self.walk.scene), VerdictLine()
-        self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.navigation, self.panes)
+        self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.panes)
         self.keys = look.keys(host, self.panes, self.verdict)
         host.on_recording += [
             self.scopes.recording_changed,
@@ -196,26 +196,11 @@ class TraceScreen(TimelineScreen):
     def on_gap_clicked(self, message: GapClicked) -> None:
         self.navigation.gap_clicked(message)
 
-    def on_jump_to_gap(self, message: JumpToGap) -> None:
-        self.navigation.jump_to_gap(message)
-
-    def on_jump(self, message: Jump) -> None:
-        self.panes.jump(message)
-
-    def on_show_span(self, message: ShowSpan) -> None:
-        self.panes.show_span(message)
-
     def on_pane_area_has_keys(self, message: PaneArea.HasKeys) -> None:
         self.footer.hints = TABLE_HINTS if message.has else self.look.hints
 
-    def on_go_to_difference(self, message: GoToDifference) -> None:
-        self.panes.go_to_difference(message)
-
-    def on_go_to_event(self, message: GoToEvent) -> None:
-        self.panes.go_to(message.event, message.said)
-
     def on_follow(self, message: Follow) -> None:
-        self.verdict.follow(message.target)
+        self.panes.follow(message.target)
 
     def on_verdict_line_picked(self, message: VerdictLine.Picked) -> None:
         self.verdict.pick(message.part)
