@@ -39,25 +39,10 @@ class ScreenLayout(NamedTuple):
         return {name for name in names if name.startswith("action_") and not hasattr(screen, name)}
 
 
-PAIR_HINTS = (
-    ("wasd", "move", ""),
-    ("←→↑↓", "select", ""),
-    ("?", "help", "help"),
-    ("q", "quit", "quit"),
-    (")", "next difference", "difference_next"),
-    ("=", "partner", "partner"),
-    ("&", "align", "align"),
-    ("C", "what differs", "compare"),
-    ("P", "averages", "compare_averages"),
-    ("Q", "only B", "compare_end"),
-    ("/", "search", "search"),
-    ("g", "gap", "gap_next"),
-    ("f", "fit", "centre"),
-    ("0", "all", "fit"),
-    ("[ ]", "flow", "flow_next"),
-    ("e", "explain", "explain"),
-    ("Tab", "table", "focus"),
-)
+def _hints(*actions: str) -> Hints:
+    return [hint for action in actions for hint in HINTS if hint[2] == action]
+
+
 SINGLE = ScreenLayout(
     top=top_of_single,
     keys=SingleKeys,
@@ -69,7 +54,16 @@ SINGLE = ScreenLayout(
 PAIR = ScreenLayout(
     top=top_of_pair,
     keys=PairKeys,
-    hints=PAIR_HINTS,
+    hints=(
+        *HINTS[:4],
+        (")", "next difference", "difference_next"),
+        ("=", "partner", "partner"),
+        ("&", "align", "align"),
+        ("C", "what differs", "compare"),
+        ("P", "averages", "compare_averages"),
+        ("Q", "only B", "compare_end"),
+        *_hints("search", "gap_next", "centre", "fit", "flow_next", "explain", "focus"),
+    ),
     nothing="- only A has it, + only B has it; ) next difference",
     absent="two traces are compared",
     only="both open traces are on the screen",

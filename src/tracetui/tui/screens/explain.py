@@ -41,21 +41,16 @@ class DocumentSheet(TableSheet[int], WalkingSheet[int]):
 
     BINDINGS = bind("escape,q leave")
 
-    def __init__(
-        self, title: str, hints: Hints, walk: Walk, text: SheetText | Callable[[], SheetText]
-    ) -> None:
-        """`text`: if it is a function, it is called in a thread."""
+    def __init__(self, title: str, hints: Hints, walk: Walk, make: Callable[[], SheetText]) -> None:
+        """`make` is called in a thread, unless there is a text already."""
         super().__init__(title, hints, walk)
-        self._made: SheetText | Callable[[], SheetText] | None = text
+        self._make = make
+        self.text: SheetText | None = None
+        """The text, once it is known."""
         self.lines: Sequence[Fact] = ()
         self.list = Rows()
         self._at = -1
         """The event that the timeline shows."""
-
-    @property
-    def text(self) -> SheetText | None:
-        """The text, once it is known."""
-        return self._made if isinstance(self._made, SheetText) else None
 
     def on_mount(self) -> None:
         self.list.focus()
@@ -65,18 +60,18 @@ class DocumentSheet(TableSheet[int], WalkingSheet[int]):
 
     def on_unmount(self) -> None:
         """A closed screen may be there for long, and must not keep the part of a file that it was about."""
-        self._place = self._made = None
+        self._place = self.text = None
+        del self._make
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="text")
     def read(self) -> None:
         """Make the text, in a thread."""
-        make = self._made
-        text = make() if callable(make) else make
+        text = self._make()
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self._show, text)
 
     def _show(self, text: SheetText) -> None:
-        self._made = text
+        self.text = text
         self.head.title = text.title or self.head.title
         self.wrap()
 
@@ -123,9 +118,9 @@ class DifferenceScreen(DocumentSheet):
 
     def __init__(self, title: str, facts: Sequence[Fact], walk: Walk) -> None:
         """`facts`: `event` is the number of the place that a line is about, -1 for none."""
-        super().__init__(
-            title, (LEAVE, ("Enter", "go to the place", "choose"), READ), walk, facts_text(facts)
-        )
+        hints = (LEAVE, ("Enter", "go to the place", "choose"), READ)
+        super().__init__(title, hints, walk, partial(facts_text, facts))
+        self.text = facts_text(facts)
 
     def point_at(self, event: int) -> None:
         """Nothing: it is the number of a place."""
