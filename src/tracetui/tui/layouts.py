@@ -11,25 +11,26 @@ from tracetui.tui.controllers.compare import PairKeys
 from tracetui.tui.controllers.single import JobKeys, SingleKeys
 from tracetui.tui.footer import Hints
 from tracetui.tui.panes import PaneSpec
+from tracetui.tui.timeline.view import TimelineView
 from tracetui.tui.topline import TopLine, top_of_job, top_of_pair, top_of_single
 
 Keys = SingleKeys | PairKeys | JobKeys
 
 
 class ScreenLayout(NamedTuple):
-    """One layout on the screen. What another layout shows or does, and this one does not, is not here."""
+    """What differs between the screens of one trace, of a pair and of a job."""
 
     top: Callable[[Scene], TopLine]
     """The first line, before anything is analyzed."""
     keys: type[Keys]
     """The controller of the keys that differ between layouts. Its `begin` starts the first analysis."""
     hints: Hints
-    nothing: str
-    """What to do while nothing is selected."""
     absent: str
     """What keys say that only other layouts have."""
     only: str
     """What the key for the next trace says if there is none."""
+    nothing: str = TimelineView.nothing
+    """What to do while nothing is selected."""
     panes: tuple[PaneSpec, ...] = ()
     """The panes about all recordings: they come first, and the first of them is open."""
 
@@ -47,7 +48,6 @@ SINGLE = ScreenLayout(
     top=top_of_single,
     keys=SingleKeys,
     hints=HINTS,
-    nothing="click an event, or press an arrow key",
     absent="only one trace is open: C compares it with another",
     only="this is the only open trace: Ctrl+O opens another",
 )
@@ -76,7 +76,6 @@ JOB = ScreenLayout(
     top=top_of_job,
     keys=JobKeys,
     hints=tuple(hint for hint in HINTS if hint[2] != "compare"),
-    nothing=SINGLE.nothing,
     absent="these are the ranks of a job: that key is for two traces that are compared",
     only="all open traces are on the screen",
 )

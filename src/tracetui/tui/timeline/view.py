@@ -34,14 +34,14 @@ class TimelineView(Widget, can_focus=True):
 
     DEFAULT_CSS = "TimelineView { height: 1fr; width: 1fr; }"
     ALLOW_SELECT = False
+    nothing = "click an event, or press an arrow key"
+    """What the bar says to do while nothing is selected."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
         walk = self.walk = session.walk
         self.lanes = session.lanes
-        self.nothing = "click an event, or press an arrow key"
-        """What the bar says to do while nothing is selected."""
         self.bar: SelectionBar | None = None
         """The line about the selected event, drawn in the same frame as the timeline."""
         self._cells: Packed | None = None
