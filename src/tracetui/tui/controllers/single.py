@@ -28,4 +28,4 @@ class JobKeys:
         self.line.say("The panes are about the rank that has the selection.")
 
     def action_part(self, step: int) -> None:
-        self.host.say("parts are of one recording: open it alone")
+        self.host.say("parts are of one recording, not of a job")
