@@ -12,7 +12,6 @@ from rich.cells import cell_len
 from tracetui.analysis.part import Part
 from tracetui.core.cells import middle, wrap
 from tracetui.core.units import duration, exact
-from tracetui.views.compare_overview import compare_overview
 from tracetui.views.event import Fact, wrapped
 from tracetui.views.explain import Explanation, explain, explain_alone
 from tracetui.views.gap_words import gap_facts
@@ -95,6 +94,7 @@ def step_text(part: Part, step: int) -> SheetText:
     """What a step (B), by its place in the trace's step table, does differently from the median of the others
     (A). Slow: it compares them."""
     from tracetui.compare.compare import compare_steps
+    from tracetui.views.compare_overview import compare_overview
 
     comparison = compare_steps(part, step)
     overview = compare_overview(comparison)

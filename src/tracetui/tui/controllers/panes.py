@@ -107,7 +107,6 @@ class PaneKeys:
     def why_this_step(self) -> bool:
         """Open the sheet about the step under the cursor. False if the pane of steps has not got the keys."""
         from tracetui.tui.panes.steps import StepsPane
-        from tracetui.tui.screens.explain import StepScreen
 
         pane = self.area.open
         if not isinstance(pane, StepsPane) or not pane.has_focus:
@@ -118,6 +117,8 @@ class PaneKeys:
         elif len(step_table_of(pane.whole)) < 2:
             self.host.say("there is only one step: nothing to compare it with")
         else:
+            from tracetui.tui.screens.explain import StepScreen
+
             sheet = StepScreen(pane.whole, step, self.walk)
             self.host.screen.app.push_screen(sheet, self.host.jump_if)
         return True
