@@ -132,7 +132,7 @@ async def rampage(
     terminal, begun = Terminal(size), time.perf_counter()
     with failed_workers(outcome.failures):
         while outcome.events < count:
-            app = Tame(tasks[0], other=tasks[1] if len(tasks) > 1 else None)
+            app = Tame(tasks[0], others=tasks[1:])
             try:
                 async with running(app, terminal) as hand:
                     if warm and not outcome.events:

@@ -10,6 +10,7 @@ import pytest
 
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.core.copying import replace
+from tracetui.session.layout import PAIR, SINGLE
 from tracetui.session.session import Session
 from tracetui.timeline.frame import paint
 from tracetui.timeline.links import ALONE, THREADS
@@ -62,7 +63,7 @@ def in_view(session: Session, event: Event) -> bool:
 
 def test_one_recording_is_not_compared() -> None:
     session = Session.open(EAGER)
-    assert not session.comparing
+    assert session.layout is SINGLE
     assert session.comparing.beside() == ()
     assert session.walk.scene.sources[0].letter == ""
 
@@ -70,7 +71,7 @@ def test_one_recording_is_not_compared() -> None:
 def test_what_is_not_known_yet_is_said() -> None:
     session = Session.open(EAGER, COMPILED)
     session.walk.select(0)
-    assert session.comparing
+    assert session.layout is PAIR
     assert session.comparing.comparison is None
     assert session.comparing.partner() == (None, "still comparing the two")
     assert session.comparing.next(1) == session.comparing.align() == "still comparing the two"

@@ -425,7 +425,7 @@ async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) ->
         await pilot.press("e")
         sheet = app.screen
         assert isinstance(sheet, ExplainScreen)
-        await until(pilot, lambda: sheet.explanation is not None)
+        await until(pilot, lambda: sheet.text is not None)
         await until(pilot, lambda: "◀ this event" in text(app))
         launch = int(llama.launch[kernel])
         row = next(n for n, line in enumerate(sheet.lines) if line.event == launch)

@@ -13,14 +13,15 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.steps.scope import step_windows_of
 from tracetui.capture.events import CaptureResult
+from tracetui.session.layout import PAIR
 from tracetui.timeline.scene import Event
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.layouts import LAYOUTS
 from tracetui.tui.loading import LoadTask
-from tracetui.tui.panes import PAIR_PANES, PANES, keyed
+from tracetui.tui.panes import PANES, keyed
 from tracetui.tui.panes.compare import BothPane, ComparePane
-from tracetui.tui.screens.explain import DifferenceScreen, ExplainScreen
+from tracetui.tui.screens.explain import DifferenceScreen, ExplainScreen, StepScreen
 from tracetui.tui.screens.open import OpenScreen
-from tracetui.tui.screens.step import StepScreen
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 from tracetui.views.parts import evidence
@@ -37,7 +38,7 @@ def two(a: Path = EAGER, b: Path = COMPILED, **settings: object) -> TracetuiApp:
     tasks = [LoadTask(path).start() for path in (a, b)]
     for task in tasks:
         task.ended.result(30)
-    return TracetuiApp(tasks[0], Settings(**settings), other=tasks[1])  # type: ignore[arg-type]
+    return TracetuiApp(tasks[0], Settings(**settings), others=tasks[1:])  # type: ignore[arg-type]
 
 
 async def compared(pilot: Pilot[None]) -> TraceScreen:
@@ -106,7 +107,7 @@ async def test_every_tab_has_its_title_at_120_columns() -> None:
     async with app.run_test(size=(120 + more, 36)) as pilot:
         screen = await compared(pilot)
         tabs = screen.area.tabs
-        panes = [(key, spec.key) for key, spec in (*keyed(PAIR_PANES), *keyed(PANES))]
+        panes = [(key, spec.key) for key, spec in (*keyed(LAYOUTS["pair"].panes), *keyed(PANES))]
         for key, pane in (panes[0], ("7", "steps"), panes[-1]):
             await pilot.press(key)
             await until(pilot, lambda pane=pane: tabs.open == pane)
@@ -445,13 +446,13 @@ async def test_the_steps_pane_says_why_a_step_differs() -> None:
         screen = screen_of(app)
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("7", "equals_sign")
-        await until(pilot, lambda: isinstance(app.screen, StepScreen) and app.screen.comparison is not None)
+        await until(pilot, lambda: isinstance(app.screen, StepScreen) and app.screen.lines)
         sheet = app.screen
         assert isinstance(sheet, StepScreen)
-        assert sheet.comparison is not None
         shown = "\n".join(sheet_lines(app))
         assert "beside the median of 2 other steps" in shown
-        assert sheet.comparison.answer[:40] in shown
+        assert sheet.lines[0].label == "answer"
+        assert sheet.lines[0].value[:40] in shown
         # Walk to a line with an event: the timeline shows it, Enter goes there.
         at = next(n for n, line in enumerate(sheet.lines) if line.event >= 0)
         for _ in range(at):
@@ -483,7 +484,7 @@ async def test_it_fits_every_size(size: tuple[int, int], theme: str) -> None:
         lines = text(app).splitlines()
         assert len(lines) == size[1]
         assert all(len(line) <= size[0] for line in lines)
-        assert screen.session.comparing
+        assert screen.session.layout is PAIR
 
 
 async def test_without_unicode_everything_is_ascii() -> None:

@@ -34,7 +34,8 @@ from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.verdict_line import VerdictLine, bar_cells
 from tracetui.views.overview import Block, Overview, overviews
 from tracetui.views.overview_lines import TWO_COLUMNS, lay_out
-from tracetui.views.parts import Target, evidence, time_parts
+from tracetui.views.parts import evidence, time_parts
+from tracetui.views.target import Target
 
 from .conftest import app_of, pane_of, screen_of, slice_event, until, write_trace
 from .test_app import text

@@ -145,7 +145,7 @@ async def test_a_comparison_that_has_ended_is_let_go(monkeypatch: pytest.MonkeyP
             await until(pilot, lambda: all(worker.is_finished for worker in app.workers))
             ended.append(weakref.ref(screen_of(app)))
             gc.freeze()
-            app.post_message(EndComparison(alone))
+            app.post_message(EndComparison(screen_of(app), alone))
             await until(
                 pilot, lambda: (now := open_trace(pilot)) is not None and len(now.walk.recordings) < 2
             )

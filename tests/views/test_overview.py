@@ -16,7 +16,7 @@ from tracetui.trace import load
 from tracetui.views.lines import plain_text
 from tracetui.views.overview import Block, Entry, Overview, _costs, overviews
 from tracetui.views.overview_lines import FEW_LINES, _grid, _lines, lay_out
-from tracetui.views.parts import Target
+from tracetui.views.target import Target
 
 
 def one_step(at: float, first: int) -> list[Event]:

@@ -106,7 +106,7 @@ def open_trace(
     settings = _settings(theme, ascii)
     from tracetui.tui.app import TracetuiApp
 
-    app = TracetuiApp(tasks[0], settings, other=tasks[1] if other is not None else None)
+    app = TracetuiApp(tasks[0], settings, others=tasks[1:])
     app.recorder.remember(path, again)
     app.run()
     for task in tasks:

@@ -11,8 +11,8 @@ import numpy as np
 from tracetui.core.copying import replace
 from tracetui.core.units import duration
 from tracetui.session.compared import Compared, Place, compared
+from tracetui.session.layout import PAIR_LETTERS
 from tracetui.session.mark_walk import MarkWalk
-from tracetui.session.paths import trace_stem
 from tracetui.session.search import Search
 from tracetui.session.walk import Walk
 from tracetui.timeline import moves, viewport
@@ -22,13 +22,12 @@ from tracetui.timeline.scene import Event
 if TYPE_CHECKING:
     from tracetui.compare.model import Comparison, Explanation
 
-LETTERS = "AB"
 NEAR = 4096
 """How many slices of a lane are looked at together."""
 
 
 class Comparing:
-    """The comparison of a session's two recordings, and the current place in it."""
+    """The comparison of a pair, and the current place in it. Until there is one, nothing has a partner."""
 
     def __init__(self, walk: Walk, search: Search, marks: MarkWalk) -> None:
         self._walk, self._search, self._marks = walk, search, marks
@@ -39,22 +38,6 @@ class Comparing:
         """Which of its places."""
         self._there: Event | None = None
         """The event that was selected then."""
-        self._on = len(walk.recordings) == len(LETTERS)
-        if self._on:
-            sources = zip(walk.scene.sources, LETTERS, _titles(walk), strict=True)
-            walk.scene = replace(
-                walk.scene,
-                sources=tuple(
-                    replace(source, letter=letter, title=title) for source, letter, title in sources
-                ),
-            )
-            walk.after_select = self._follow
-            low_a, low_b = (source.trace.first_view[0] for source in walk.scene.sources)
-            self._shift(low_a - low_b)
-
-    def __bool__(self) -> bool:
-        """Whether there are two recordings to compare."""
-        return self._on
 
     @property
     def comparison(self) -> Comparison | None:
@@ -72,7 +55,7 @@ class Comparing:
         """Link the events of both and align them at the first matched steps. Show those, unless the user has
         moved."""
         walk, moved = self._walk, self._walk.moved
-        self._found = found
+        self._found, walk.after_select = found, self._follow
         sources = zip(walk.scene.sources, found.links, strict=True)
         walk.scene = replace(walk.scene, sources=tuple(replace(s, links=links) for s, links in sources))
         self._align(found.first)
@@ -127,7 +110,7 @@ class Comparing:
         from tracetui.analysis.names.short_names import short_of
 
         what = f"aligned at {short_of(source.trace, pair[0])}"
-        return what if same else f"only {LETTERS[event.source]} has this: {what}, before it"
+        return what if same else f"only {PAIR_LETTERS[event.source]} has this: {what}, before it"
 
     def _align_at(self, pair: Place, walking: bool = False) -> None:
         """Align two slices. `walking`: going from event to event, so the search's matches keep their
@@ -176,9 +159,9 @@ class Comparing:
             return None, "select an event first"
         other, partner = 1 - event.source, self.partner_of(event)
         if partner is not None:
-            return Event(other, partner), f"the same in {LETTERS[other]}"
+            return Event(other, partner), f"the same in {PAIR_LETTERS[other]}"
         if self._found.links[event.source].partner[event.slice] == ALONE:
-            return None, f"only {LETTERS[event.source]} has this; & aligns both at what comes before it"
+            return None, f"only {PAIR_LETTERS[event.source]} has this; & aligns both at what comes before it"
         return None, "this is not compared: only ops, runtime calls, kernels and copies of matched steps are"
 
     def go_to(self, event: Event) -> None:
@@ -214,7 +197,7 @@ class Comparing:
             return ()
         from tracetui.core.units import ratio_text, signed
 
-        letter, other = LETTERS[event.source], LETTERS[1 - event.source]
+        letter, other = PAIR_LETTERS[event.source], PAIR_LETTERS[1 - event.source]
         partner = self.partner_of(event)
         if partner is None:
             alone = self._found.links[event.source].partner[event.slice] == ALONE
@@ -271,7 +254,7 @@ class Comparing:
             self._walk.scene = self._walk.scene.having(1 - last.source, partner=events[0].slice)
         self._rows_shown(events)
         self._there = self._walk.scene.event
-        only = "" if len(events) == 2 else f"; only {LETTERS[last.source]} has it"
+        only = "" if len(events) == 2 else f"; only {PAIR_LETTERS[last.source]} has it"
         more = f"; place {nth + 1} of {len(where):,}" if len(where) > 1 else ""
         return f"{number}{more}{only}" if one.kind != "machine" else number
 
@@ -285,17 +268,6 @@ class Comparing:
         """Forget the difference that was visited last."""
         self.at = self._there = None
         self._walk.change()
-
-
-def _titles(walk: Walk) -> list[str]:
-    """The names of both files, without endings and without a folder that they have in common."""
-    names = [source.title for source in walk.scene.sources]
-    folders = [name.rpartition("/")[0] for name in names]
-    shown = [name.rpartition("/")[2] for name in names] if folders[0] == folders[1] else names
-    return [
-        trace_stem(name) if "/" not in name else name.rpartition("/")[0] + "/" + trace_stem(name)
-        for name in shown
-    ]
 
 
 NOT_YET = "still comparing the two"

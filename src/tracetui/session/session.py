@@ -16,6 +16,7 @@ from tracetui.core.units import as_typed, instant
 from tracetui.session.arranging import Lanes
 from tracetui.session.comparing import Comparing
 from tracetui.session.gap_walk import GapWalk
+from tracetui.session.layout import Layout, layout_of
 from tracetui.session.mark_walk import MarkWalk
 from tracetui.session.query import parse_time
 from tracetui.session.recording import Recording
@@ -31,8 +32,12 @@ from tracetui.trace import Trace
 class Session:
     """One or several recordings on one time axis. Times are in ns of the session's clock."""
 
-    def __init__(self, recordings: Sequence[Recording], theme: Theme = DARK) -> None:
-        self.walk = Walk(recordings, theme)
+    def __init__(
+        self, recordings: Sequence[Recording], theme: Theme = DARK, layout: Layout | None = None
+    ) -> None:
+        """`layout`: without one, that of so many recordings."""
+        self.layout = layout or layout_of(len(recordings))
+        self.walk = Walk(recordings, theme, self.layout)
         self.lanes = Lanes(self.walk)
         self.search = Search(self.walk)
         self.gaps = GapWalk(self.walk)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tracetui.core.copying import replace
 from tracetui.session.history import History
+from tracetui.session.layout import Layout
 from tracetui.session.recording import Recording
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.arrangement import opened
@@ -37,10 +38,10 @@ class Place(Struct, frozen=True, eq=False):
 class Walk:
     """The current scene of a session, and every way to move in it."""
 
-    def __init__(self, recordings: Sequence[Recording], theme: Theme) -> None:
+    def __init__(self, recordings: Sequence[Recording], theme: Theme, layout: Layout) -> None:
         self.recordings = list(recordings)
         """At least one; the scene's sources are in the same order."""
-        sources = tuple(recording.source(theme) for recording in recordings)
+        sources = tuple(layout.place([recording.source(theme) for recording in recordings]))
         lows, highs = zip(*(source.span for source in sources), strict=True)
         self.scene = Scene(sources, Viewport(0.0, 1.0, 66), opened(sources, 20), span=(min(lows), max(highs)))
         self.scene = replace(self.scene, view=viewport.fit(*self.scene.first_view, 66, margin=0.01))

@@ -92,10 +92,9 @@ class TracetuiApp(App):
         task: LoadTask | None = None,
         settings: Settings | None = None,
         found: Sequence[Found] = (),
-        other: LoadTask | None = None,
+        others: Sequence[LoadTask] = (),
     ) -> None:
-        """`found`: the traces to list first if there is no task; `other`: a trace to compare the first one
-        with."""
+        """`found`: the traces to list first if there is no task; `others`: what to open beside the first."""
         self._themed = False
         super().__init__()
         self.found = found
@@ -120,7 +119,7 @@ class TracetuiApp(App):
         # Textual does this after the first screen, but that one may need them if a trace has been read by
         # then.
         self.stylesheet.set_variables(self.get_css_variables())
-        self.tasks = tuple(one for one in (task, other) if one is not None)
+        self.tasks = () if task is None else (task, *others)
         self.add_mode(self.DEFAULT_MODE, self._first_screen)
         self.animation_level = "none"
         self.recorder = Recorder(self, lambda: self._shown, lambda found: self._choose(found=found))
@@ -198,7 +197,7 @@ class TracetuiApp(App):
 
     @property
     def _shown(self) -> TraceScreen | None:
-        """The trace, or the two traces, on the screen or right below a sheet."""
+        """The traces on the screen or right below a sheet."""
         return next((trace for trace in self.traces if trace in self.screen_stack), None)
 
     def search_themes(self) -> None:
@@ -229,14 +228,11 @@ class TracetuiApp(App):
     def _trace_screen(self, recordings: Sequence[Recording]) -> TraceScreen:
         from tracetui.tui.screens.trace import TraceScreen
 
-        pane = self._first_pane
-        if pane is not None and len(recordings) > 1:
-            pane = "compare"
         if any(len(recording.trace) > LARGE for recording in recordings):
             machine.give_way = self._wait_for_keys
         if self.served:
             machine.limit_memory(sum(len(recording.trace) for recording in recordings))
-        self.traces.append(TraceScreen(recordings, pane, self.palette))
+        self.traces.append(TraceScreen(recordings, self._first_pane, self.palette))
         self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
         self._set_pace(self.traces[-1].timeline)
         return self.traces[-1]
@@ -375,16 +371,16 @@ class TracetuiApp(App):
         await self.switch_mode(mode)
 
     async def on_end_comparison(self, message: EndComparison) -> None:
-        """Go on with one of two recordings, on its own screen if it already has one."""
-        both = self._shown
-        if both is None or len(both.walk.recordings) < 2:
-            return
+        """Go on with one of several recordings, on its own screen if it already has one."""
+        closed = next((trace for trace in self.traces if trace is message.screen), None)
+        if closed is None:
+            return  # the key was pressed twice
         alone = next((t for t in self.traces if t.walk.recordings == [message.recording]), None)
         if alone is None:
             await self._show(self._trace_screen([message.recording]))
         else:
             await self.switch_mode(mode_of(self, alone))
-        await self._close(both)
+        await self._close(closed)
 
     async def _close(self, hidden: TraceScreen) -> None:
         self.traces.remove(hidden)

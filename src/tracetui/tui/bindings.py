@@ -105,7 +105,7 @@ Panes
     filter | F | filter | filter the table
 Comparing two
     compare | C | compare | compare with another trace; with two: what differs | compare, averages of both
-    compare_averages | P | pair_pane('averages') | averages of A and B side by side | ″
+    compare_averages | P | pane('averages') | averages of A and B side by side | ″
     difference_next | ) | difference(1) | next difference | next, previous difference
     difference_previous | ( | difference(-1) | previous difference | ″
     partner | = | partner | the same event of the other; steps pane: why it differs | its partner; a step: why
@@ -184,27 +184,6 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     ("c", "capture", "capture"),
     ("^p", "commands", "palette"),
 )
-
-PAIR_HINTS: tuple[tuple[str, str, str], ...] = (
-    ("wasd", "move", ""),
-    ("←→↑↓", "select", ""),
-    ("?", "help", "help"),
-    ("q", "quit", "quit"),
-    (")", "next difference", "difference_next"),
-    ("=", "partner", "partner"),
-    ("&", "align", "align"),
-    ("C", "what differs", "compare"),
-    ("P", "averages", "compare_averages"),
-    ("Q", "only B", "compare_end"),
-    ("/", "search", "search"),
-    ("g", "gap", "gap_next"),
-    ("f", "fit", "centre"),
-    ("0", "all", "fit"),
-    ("[ ]", "flow", "flow_next"),
-    ("e", "explain", "explain"),
-    ("Tab", "table", "focus"),
-)
-"""The hints while two recordings are open."""
 
 TABLE_HINTS: tuple[tuple[str, str, str], ...] = (
     ("↑↓", "row", ""),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.message import Message
+from textual.screen import Screen
 
 if TYPE_CHECKING:
     from tracetui.session.recording import Recording
@@ -20,8 +21,8 @@ class OpenTrace(Message):
 
 
 class EndComparison(Message):
-    """Show one of two recordings alone."""
+    """Show one of a screen's recordings alone, and close that screen."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, screen: Screen[None], recording: Recording) -> None:
         super().__init__()
-        self.recording = recording
+        self.screen, self.recording = screen, recording

@@ -14,6 +14,7 @@ from tracetui.core.cells import cell, clauses, middle
 from tracetui.core.safe_text import plain
 from tracetui.core.units import duration, plural
 from tracetui.session.recording import trace_name
+from tracetui.timeline.scene import Scene
 from tracetui.trace.model import Kind, Trace
 from tracetui.trace.unknown import elsewhere
 from tracetui.tui.drawn import Drawn
@@ -49,15 +50,15 @@ def facts(trace: Trace, steps: Sequence[int] = ()) -> str:
     return " · ".join(filter(None, (device_names(trace), told, plural(trace.events, "event"))))
 
 
-def both_facts(a: Trace, b: Trace, steps: Sequence[Sequence[int]] = ((), ())) -> str:
-    """The devices and the steps of two traces."""
-    names = [device_names(one) for one in (a, b)]
-    told = [f"{names[0]}" if names[0] == names[1] else f"A {names[0]}, B {names[1]}"]
-    if all(steps):
+def facts_of_all(scene: Scene, steps: Sequence[Sequence[int]] = ()) -> str:
+    """The devices and the steps of several traces. `steps`: their lengths, ns."""
+    names = [device_names(source.trace) for source in scene.sources]
+    each = ", ".join(f"{source.letter} {name}" for source, name in zip(scene.sources, names, strict=True))
+    told = [names[0] if len(set(names)) == 1 else each]
+    if steps and all(steps):
         counts = [len(one) for one in steps]
-        told.append(
-            plural(counts[0], "step") if counts[0] == counts[1] else f"{counts[0]:,} and {counts[1]:,} steps"
-        )
+        same = len(set(counts)) == 1
+        told.append(plural(counts[0], "step") if same else f"{' and '.join(f'{c:,}' for c in counts)} steps")
     return " · ".join(told)
 
 
@@ -84,21 +85,16 @@ def warning(trace: Trace) -> str:
 
 
 class TopLine(Drawn):
-    """The trace's name, its size, and on the right a warning."""
+    """A title, facts, and on the right a warning."""
 
     DEFAULT_CSS = "TopLine { height: 1; background: $panel; }"
 
     _facts = reactive("")
 
-    def __init__(self, trace: Trace, other: Trace | None = None, titles: Sequence[str] = ()) -> None:
-        """`other`: the trace that this one is compared with; `titles`: the names for the two."""
+    def __init__(self, title: str, facts: str, warning: str, share: float = 1 / 2) -> None:
+        """`share`: the part of the line that the title may take."""
         super().__init__()
-        self._both = other is not None
-        self._title, self._facts, self._warning = trace_name(trace), facts(trace), warning(trace)
-        if other is not None:
-            self._title, self._facts = "   ".join(titles), both_facts(trace, other)
-            warnings = zip("AB", map(warning, (trace, other)), strict=True)
-            self._warning = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
+        self._title, self._facts, self._warning, self._share = title, facts, warning, share
 
     def say(self, text: str) -> None:
         """Show these facts instead."""
@@ -106,8 +102,7 @@ class TopLine(Drawn):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        # With two traces, the names say more than the facts.
-        name = middle(self._title, max(12, 4 * width // 5 if self._both else width // 2))
+        name = middle(self._title, max(12, int(width * self._share)))
         left = cell_len(name) + 2
         # The warning takes priority over the facts.
         warning = clauses(f"⚠ {self._warning}", max(0, width - left - 3)) + " " if self._warning else ""
@@ -121,3 +116,22 @@ class TopLine(Drawn):
             ]
         )
         return strip.adjust_cell_length(width)
+
+
+def top_of_single(scene: Scene) -> TopLine:
+    """The trace's name and size."""
+    trace = scene.source.trace
+    return TopLine(trace_name(trace), facts(trace), warning(trace))
+
+
+def top_of_pair(scene: Scene, before: str = "", share: float = 4 / 5) -> TopLine:
+    """Both names, which say more than the facts. `before`: what comes before the names."""
+    titles = map(scene.title, range(len(scene.sources)))
+    warnings = ((source.letter, warning(source.trace)) for source in scene.sources)
+    told = "; ".join(f"{letter}: {text}" for letter, text in warnings if text)
+    return TopLine(before + "   ".join(titles), facts_of_all(scene), told, share)
+
+
+def top_of_job(scene: Scene) -> TopLine:
+    """How many ranks there are, and their names as far as they fit."""
+    return top_of_pair(scene, f"{len(scene.sources)} ranks: ", 1 / 2)

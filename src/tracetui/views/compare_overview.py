@@ -6,7 +6,7 @@ from tracetui.compare.model import Comparison, Explanation
 from tracetui.core.units import duration, ratio_text, signed
 from tracetui.views.compare import Number, change_text, main_change, numbers, spread_text, value_text
 from tracetui.views.overview import Block, Entry, Overview
-from tracetui.views.parts import Target
+from tracetui.views.target import Target
 
 HEADS = ("A", "B", "B - A", "B/A", "")
 NOISE = {"within noise": "noise", "the machine": "machine", "same": "same"}

@@ -19,7 +19,8 @@ from tracetui.core.copying import replace
 from tracetui.trace.answers import answer, keep_answer
 from tracetui.views.gap_words import words_of_all
 from tracetui.views.overview import Overview, overviews
-from tracetui.views.parts import Target, evidence, time_parts
+from tracetui.views.parts import evidence, time_parts
+from tracetui.views.target import Target
 
 
 class Judged(Struct, frozen=True):

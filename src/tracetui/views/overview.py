@@ -31,8 +31,9 @@ from tracetui.views.file_notes import file_notes
 from tracetui.views.findings_text import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
 from tracetui.views.gap_words import words_of_all
 from tracetui.views.gaps_text import device_names
-from tracetui.views.parts import Target, evidence, time_parts
+from tracetui.views.parts import evidence, time_parts
 from tracetui.views.steps import steps_within
+from tracetui.views.target import Target
 
 STEPS = 8
 """Most steps in the overview; the steps' pane has all."""

@@ -19,6 +19,7 @@ from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import judged_range
 from tracetui.core.units import duration
 from tracetui.trace.model import I64, Kind
+from tracetui.views.target import Target
 from tracetui.words.cause_words import CAUSE_TEXT, FOR_A_GPU, NO_OPS, OUTSIDE_BUT_OTHERS
 
 BUSY_TEXT = {
@@ -108,26 +109,10 @@ def time_parts(verdict: Verdict, words: Mapping[str, str] = CAUSE_TEXT) -> tuple
     return (*parts, *(TimePart(what, time, None, "not counted") for what, time in left_out))
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a line leads to. Of `event`, `gap` and `span` at most one is set."""
-
-    pane: str = ""
-    """The pane that has more of it."""
-    event: int | None = None
-    """A slice."""
-    gap: int | None = None
-    """A gap of the whole trace, by its index in `gaps_of`."""
-    span: tuple[int, int] | None = None
-    """A stretch of the trace's time, ns."""
-    said: str = ""
-    """A message about it."""
-
-
 def evidence(part: Part, what: str) -> Target:
     """The best example of a part of the time, by `TimePart.what`."""
     if what in CAUSES and (gap := _longest_gap(part, what)) is not None:
-        return Target("gaps", gap=gap, said="the longest such gap")
+        return Target("gaps", gap=gap, said="the longest such gap", example=True)
     if what in (*BUSY_PARTS, "ops", "outside ops"):
         return _longest_event(part, what)
     return _until_first_work(part, what) or Target("gaps" if what in CAUSES else "steps")

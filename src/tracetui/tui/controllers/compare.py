@@ -1,44 +1,34 @@
-"""Keys for two recordings: partners, differences, aligning; and the sheet that says why a step differs."""
+"""Keys for a pair: the comparison, its differences, partners, aligning."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tracetui.analysis.steps.scope import step_table_of
 from tracetui.session.compared import Compared
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.panes import PaneKeys
-from tracetui.tui.panes.base import GoToDifference, GoToEvent
+from tracetui.tui.controllers.verdict import VerdictKeys
 from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.tui.requests import EndComparison
-from tracetui.tui.topline import TopLine, both_facts
-from tracetui.tui.verdict_line import VerdictLine
-
-if TYPE_CHECKING:
-    from tracetui.tui.panes.steps import StepsPane
+from tracetui.tui.topline import facts_of_all
 
 ONCE_MORE = "nothing to clear; Esc again goes back to A alone, Q goes on with B alone"
-ONE = "only one trace is open: C compares it with another"
 
 
-class CompareKeys:
-    """Steps through the differences of two recordings."""
+class PairKeys:
+    """Compares two recordings and steps through their differences."""
 
-    def __init__(self, host: Host, panes: PaneKeys, line: VerdictLine, top: TopLine) -> None:
-        self.host, self.panes, self.line, self.top = host, panes, line, top
+    def __init__(self, host: Host, panes: PaneKeys, verdict: VerdictKeys) -> None:
+        self.host, self.panes, self.line, self.top = host, panes, verdict.line, verdict.top
         self.comparing = host.session.comparing
+        host.escapes.insert(0, Escape(lambda: True, self._end))  # once nothing else is left
         host.escapes.append(Escape(self.comparing.told, self.comparing.leave))
 
-    def compare(self) -> None:
+    def begin(self) -> None:
         """Compare the two in a thread, then show what was found."""
         from tracetui.analysis.steps.steps import steps_of
 
-        if not self.comparing:
-            return
-        recordings = self.host.walk.recordings
-
         def work() -> None:
             found = self.comparing.work_out()
+            recordings = self.host.walk.recordings
             lengths = [[row.window_length for row in steps_of(one.whole).rows] for one in recordings]
             self.host.from_thread(self._show, found, lengths)
 
@@ -48,8 +38,7 @@ class CompareKeys:
     def _show(self, found: Compared, lengths: list[list[int]]) -> None:
         self.comparing.use(found)
         self.line.answer(found.comparison)
-        a, b = self.host.walk.recordings
-        self.top.say(both_facts(a.trace, b.trace, lengths))
+        self.top.say(facts_of_all(self.host.walk.scene, lengths))
         for key in ("compare", "averages"):
             pane = self.host.area.panes.get(key)
             if isinstance(pane, ScopedPane):
@@ -58,93 +47,32 @@ class CompareKeys:
 
     # Keys
 
-    async def action_compare(self) -> None:
-        if self.comparing:
-            self.panes.action_pane("compare")
-        else:
-            await self.host.screen.run_action("app.compare_with")
+    def action_compare(self) -> None:
+        self.panes.action_pane("compare")
 
-    def action_pair_pane(self, key: str) -> None:
-        if self.comparing:
-            self.panes.action_pane(key)
-        else:
-            self.host.say(ONE)
+    def action_part(self, step: int) -> None:
+        self.host.say("parts are of one recording: ) goes to the next difference, Q goes on with B alone")
 
     def action_difference(self, step: int) -> None:
-        if not self.comparing:
-            self.host.say(ONE)
-            return
-        self.host.say(self.comparing.next(step))
-        self._shown()
-
-    def go_to_difference(self, message: GoToDifference) -> None:
-        """A pane asks to go to a difference."""
-        before = self.host.walk.view
-        self.host.say(self.comparing.show(message.which, message.again))
-        self.host.jumped_from(before)
-        self._shown()
-
-    def _shown(self) -> None:
-        from tracetui.tui.panes.compare import ComparePane
-
-        pane = self.host.area.open
-        if isinstance(pane, ComparePane) and self.comparing.at is not None:
-            pane.show_difference(self.comparing.at)
-        self.host.follow_at_once()
-
-    def go_to_event(self, message: GoToEvent) -> None:
-        """A pane asks to go to an event of either recording, or to say something."""
-        if message.event is not None:
-            self.comparing.go_to(message.event)
-            self.host.follow_at_once()
-        self.host.say(message.said)
+        self.panes.went_to_difference(self.comparing.next(step))
 
     def action_partner(self) -> None:
-        pane = self.host.area.open
-        from tracetui.tui.panes.steps import StepsPane
-
-        if isinstance(pane, StepsPane) and pane.has_focus:
-            self._why_this_step(pane)
-        elif not self.comparing:
-            self.host.say(ONE)
-        else:
+        if not self.panes.why_this_step():
             event, said = self.comparing.partner()
-            if event is not None:
-                self.comparing.go_to(event)
-                self.host.follow_at_once()
-            self.host.say(said)
+            self.panes.go_to(event, said)
 
     def action_align(self) -> None:
-        self.host.say(self.comparing.align() if self.comparing else ONE)
+        self.host.say(self.comparing.align())
 
     def action_end_comparison(self) -> None:
-        if self.comparing:
-            self._go_on_with(1)
-        else:
-            self.host.say(ONE)
+        self._go_on_with(1)
 
-    def may_end(self) -> bool:
-        """Handles Esc when nothing is left to clear: the second Esc goes back to A. False if nothing is
-        compared."""
-        if self.comparing and self.host.footer.message == ONCE_MORE:
+    def _end(self) -> None:
+        """Esc with nothing left to clear: the second one goes back to A."""
+        if self.host.footer.message == ONCE_MORE:
             self._go_on_with(0)
-        elif self.comparing:
+        else:
             self.host.say(ONCE_MORE)
-        return bool(self.comparing)
 
     def _go_on_with(self, of: int) -> None:
-        self.host.screen.post_message(EndComparison(self.host.walk.recordings[of]))
-
-    # Steps of one trace
-
-    def _why_this_step(self, pane: StepsPane) -> None:
-        from tracetui.tui.screens.step import StepScreen
-
-        step = pane.step()
-        if step is None:
-            self.host.say("choose a step: this line is not one")
-        elif len(step_table_of(pane.whole)) < 2:
-            self.host.say("there is only one step: nothing to compare it with")
-        else:
-            sheet = StepScreen(pane.whole, step, self.host.walk)
-            self.host.screen.app.push_screen(sheet, self.host.jump_if)
+        self.host.screen.post_message(EndComparison(self.host.screen, self.host.walk.recordings[of]))

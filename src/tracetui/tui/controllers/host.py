@@ -40,6 +40,8 @@ class Host:
     timeline: TimelineView
     area: PaneArea
     footer: Footer
+    absent: str = ""
+    """What keys say that only other layouts have."""
     escapes: list[Escape] = field(default_factory=list)
     """What Esc can undo, as a stack: each controller pushes its own entries, the longest-lasting first. One
     press undoes the topmost active entry."""

@@ -69,9 +69,9 @@ class LaneKeys:
     # Saving
 
     def restore(self) -> None:
-        """Arrange the lanes as they were last time, and from now on save every change. Two recordings that
-        are compared are arranged alike, and the arrangement is not saved."""
-        if len(self.host.walk.recordings) > 1:
+        """Arrange the lanes as they were last time, and from now on save every change. Several recordings are
+        arranged alike, and the arrangement is not saved."""
+        if not self.host.session.layout.saves_lanes:
             return
         kept = load_lanes(self.host.session.active.path)
         if kept:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tracetui.core.threads import is_short_of_memory
 from tracetui.trace.indices import prepare
 from tracetui.tui.controllers.host import Escape, Host
-from tracetui.tui.panes.base import JumpToGap
+from tracetui.tui.panes.base import Follow
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.timeline.messages import GapClicked
 
@@ -52,7 +52,7 @@ class Navigation:
         if pane is None or not keys or isinstance(pane, DetailsPane):  # details are about the selection
             self._explain_selection()
         elif (there := pane.about()) is not None:  # the table has the keys, so its row is meant
-            screen.post_message(there)
+            screen.post_message(Follow(there))
             screen.call_later(self._explain_selection)
         else:
             self.host.say("this line is not about a single event or gap; Enter goes where it leads")
@@ -170,11 +170,6 @@ class Navigation:
             gaps = gaps_of(self.host.session.active.whole)
             pane.show_gap(int(gaps.device[self.gaps.at]), int(gaps.index[self.gaps.at]))
         self.host.follow_at_once()
-
-    def jump_to_gap(self, message: JumpToGap) -> None:
-        before = self.host.walk.view
-        self.show(message.gap, message.of, message.said)
-        self.host.jumped_from(before)
 
     def gap_clicked(self, message: GapClicked) -> None:
         from tracetui.analysis.idle.gap_list import gaps_of

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from textual.timer import Timer
 
+from tracetui.analysis.steps.scope import step_table_of
+from tracetui.timeline.scene import Event
 from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.controllers.navigation import Navigation
 from tracetui.tui.panes import NUMBERS, PANES, keyed
-from tracetui.tui.panes.base import Jump, Pane, ShowSpan
+from tracetui.tui.panes.base import Pane
 from tracetui.tui.panes.scoped import ScopedPane
+from tracetui.views.target import Target
 
 IDLE = 0.08
 """Seconds from the last selection until a pane that has to read the file follows."""
@@ -21,8 +25,8 @@ CLOSED = f"no pane is open: press 1 to {NUMBERS}"
 class PaneKeys:
     """Open, size and sort panes, and let them follow the selection."""
 
-    def __init__(self, host: Host) -> None:
-        self.host, self.walk, self.area = host, host.walk, host.area
+    def __init__(self, host: Host, navigation: Navigation) -> None:
+        self.host, self.navigation, self.walk, self.area = host, navigation, host.walk, host.area
         self._follow: Timer | None = None
         self._aside = False
         """Whether to put the panes beside the timeline, if there is room."""
@@ -60,30 +64,76 @@ class PaneKeys:
         if pane is not None:
             pane.follow(self.walk.selected)
 
-    def jump(self, message: Jump) -> None:
-        """A pane asks to select an event."""
-        before = self.walk.view
-        if message.show is not None:
-            self.walk.select(message.event, reveal=False)
-            self.walk.show(*self.walk.scene.source.on_axis(message.show))
-            self.host.say(message.said)
-        elif message.event >= 0:
-            self.host.jump(message.event, message.said)
-        else:
-            self.host.say(message.said)
+    def follow(self, target: Target) -> None:
+        """Go to what a line leads to, and say what that is."""
+        before, said = self.walk.view, target.said
+        if target.difference is not None:
+            said = self.host.session.comparing.show(*target.difference)
+            self.host.jumped_from(before)
+            self.went_to_difference(said)
+            return
+        if target.gap is not None:
+            self.navigation.show(target.gap, target.of, said, target.example)
+        elif target.event is not None and target.span is None:
+            self.host.jump(target.event, said, target.of)
+        elif target.span is not None:
+            if target.event is not None:
+                self.walk.select(target.event, reveal=False)
+            self.walk.show(*self.walk.scene.source.on_axis(target.span))  # selecting may move B
+            self.host.say(said)
+        elif target.pane or said:
+            if target.pane:
+                self.open(target.pane)
+            self.host.say(said)
         self.host.jumped_from(before)
 
-    def show_span(self, message: ShowSpan) -> None:
-        """A pane asks to show a time range."""
-        before = self.walk.view
-        self.walk.show(*self.walk.scene.source.on_axis((message.start, message.end)))
-        self.host.jumped_from(before)
-        self.host.say(message.said)
+    def went_to_difference(self, said: str) -> None:
+        """Show the current difference in its pane, and say which one it is."""
+        from tracetui.tui.panes.compare import ComparePane
+
+        pane, at = self.area.open, self.host.session.comparing.at
+        self.host.say(said)
+        if isinstance(pane, ComparePane) and at is not None:
+            pane.show_difference(at)
+        self.host.follow_at_once()
+
+    def go_to(self, event: Event | None, said: str) -> None:
+        """Go to an event of any recording, if there is one, and say something."""
+        if event is not None:
+            self.walk.select(event.slice, of=event.source)
+            self.host.follow_at_once()
+        self.host.say(said)
+
+    def why_this_step(self) -> bool:
+        """Open the sheet about the step under the cursor. False if the pane of steps has not got the keys."""
+        from tracetui.tui.panes.steps import StepsPane
+
+        pane = self.area.open
+        if not isinstance(pane, StepsPane) or not pane.has_focus:
+            return False
+        step = pane.step()
+        if step is None:
+            self.host.say("choose a step: this line is not one")
+        elif len(step_table_of(pane.whole)) < 2:
+            self.host.say("there is only one step: nothing to compare it with")
+        else:
+            from tracetui.tui.screens.explain import StepScreen
+
+            sheet = StepScreen(pane.whole, step, self.walk)
+            self.host.screen.app.push_screen(sheet, self.host.jump_if)
+        return True
+
+    def action_partner(self) -> None:
+        if not self.why_this_step():
+            self.host.say(self.host.absent)
 
     # Opening and closing
 
     def action_pane(self, key: str) -> None:
         """Show a pane and give it the keys; close it if it already has them."""
+        if all(key != spec.key for _, spec in self.area.tabs.specs):
+            self.host.say(self.host.absent)
+            return
         pane = self.area.open
         if self.area.tabs.open == key and pane is not None and pane.has_focus:
             self.area.show_pane(None)

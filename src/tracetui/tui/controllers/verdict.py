@@ -4,29 +4,25 @@ line."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tracetui.core.units import duration, share
 from tracetui.tui.controllers.host import Escape, Host
-from tracetui.tui.controllers.navigation import Navigation
 from tracetui.tui.controllers.panes import PaneKeys
-from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.topline import TopLine, facts
 from tracetui.tui.verdict_line import VerdictLine
 
 if TYPE_CHECKING:
-    from tracetui.views.parts import Target
+    from tracetui.views.target import Target
 
 
 class VerdictKeys:
     """What holds the trace back, and each part of its time."""
 
-    def __init__(
-        self, host: Host, line: VerdictLine, top: TopLine, navigation: Navigation, panes: PaneKeys
-    ) -> None:
-        self.host, self.line, self.top = host, line, top
-        self.navigation, self.panes = navigation, panes
+    def __init__(self, host: Host, line: VerdictLine, top: TopLine, panes: PaneKeys) -> None:
+        self.host, self.line, self.top, self.panes = host, line, top, panes
         self.steps = 1
         """How many steps the verdict is about."""
         self.evidence: Mapping[str, Target] = {}
@@ -56,9 +52,7 @@ class VerdictKeys:
         """Go to the next part of the bar and its evidence, starting with the longest part."""
         parts = self.line.parts
         count = len(parts)
-        if self.host.session.comparing:
-            self.host.say("parts are of one recording: ) goes to the next difference, Q goes on with B alone")
-        elif not count:
+        if not count:
             known = self.line.verdict is not None
             self.host.say("no parts: where this trace's time goes is not known" if known else "not known yet")
         else:
@@ -80,24 +74,7 @@ class VerdictKeys:
         steps = max(1, self.steps)
         long = f"{duration(what.duration / steps)}{' a step' if steps > 1 else ''}"
         text = what.text if what.share is None else self.words.get(what.what, what.text)
-        self._go(target, f"{what.what} {of}({long}): {text}{shown}")
+        self.panes.follow(replace(target, said=f"{what.what} {of}({long}): {text}{shown}"))
         pane = self.panes.area.open
         if isinstance(pane, OverviewPane):
             pane.show_entry(what.what)
-
-    def follow(self, target: Target) -> None:
-        """Go to what a line of a pane is about: an event, a gap, a stretch of time, or a pane."""
-        self._go(target, target.said)
-
-    def _go(self, target: Target, said: str) -> None:
-        if target.gap is not None:
-            before = self.host.walk.view
-            self.navigation.show(target.gap, said=said, example=True)
-            self.host.jumped_from(before)
-        elif target.event is not None:
-            self.panes.jump(Jump(target.event, said))
-        elif target.span is not None:
-            self.panes.show_span(ShowSpan(*target.span, said))
-        elif target.pane:
-            self.panes.open(target.pane)
-            self.host.say(said)

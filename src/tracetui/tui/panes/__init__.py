@@ -31,11 +31,7 @@ PANES = (
     PaneSpec("findings", "findings:FindingsPane", "findings"),
     PaneSpec("efficiency", "efficiency:EfficiencyPane", "share of peak, by kernel and op"),
 )
-PAIR_PANES = (
-    PaneSpec("compare", "compare:ComparePane", "what differs between A and B, and why", "C"),
-    PaneSpec("averages", "compare:BothPane", "averages of A and B side by side", "P"),
-)
-"""Panes about two recordings: they come first if two are open."""
+"""The panes about one recording; `tui/layouts.py` has those about several."""
 
 NUMBERS = sum(not pane.letter for pane in PANES)
 """The number keys go from 1 to this."""

@@ -18,7 +18,7 @@ from textual.strip import Strip
 from tracetui.core.cells import cell, clauses, clip
 from tracetui.session.session import Session
 from tracetui.tui.drawn import Drawn
-from tracetui.tui.panes import PAIR_PANES, PANES, PaneSpec, keyed
+from tracetui.tui.panes import PANES, PaneSpec, keyed
 from tracetui.tui.panes.base import Noted, Pane
 
 BOLD = Style(bold=True)
@@ -49,10 +49,10 @@ class PaneTabs(Drawn):
             super().__init__()
             self.pane = pane
 
-    def __init__(self, pair: bool = False) -> None:
-        """`pair`: whether there are two recordings, and so panes about both."""
+    def __init__(self, shared: Sequence[PaneSpec] = ()) -> None:
+        """`shared`: the panes about all recordings, which come first."""
         super().__init__()
-        self.specs: tuple[tuple[str, PaneSpec], ...] = (*keyed(PAIR_PANES if pair else ()), *keyed(PANES))
+        self.specs = (*keyed(shared), *keyed(PANES))
         """The panes with their keys."""
         self.note = self.needed = ""
         self.counts: dict[str, str] = {}
@@ -132,13 +132,15 @@ class PaneArea(Vertical):
     PaneArea.maximized { height: 1fr; max-height: 100%; }
     """
 
-    def __init__(self, session: Session, first: str | None) -> None:
+    def __init__(self, session: Session, first: str | None, shared: Sequence[PaneSpec] = ()) -> None:
+        """`first`: the pane that is open at the start; `shared`: those about all recordings."""
         super().__init__()
         self._session = session
         self._first = first
-        self.tabs = PaneTabs(len(session.walk.recordings) > 1)
+        self.tabs = PaneTabs(shared)
+        self._shared = {spec.key for spec in shared}
         self._made: dict[tuple[str, int], Pane] = {}
-        """By name and recording; panes about both count as the first one's."""
+        """By name and recording; panes about all count as the first one's."""
 
     def compose(self) -> ComposeResult:
         yield self.tabs
@@ -155,8 +157,7 @@ class PaneArea(Vertical):
         return {mine[place]: pane for place, pane in self._made.items() if place in mine}
 
     def _place(self, key: str) -> tuple[str, int]:
-        both = any(spec.key == key for spec in PAIR_PANES)
-        return key, 0 if both else self._session.walk.active
+        return key, 0 if key in self._shared else self._session.walk.active
 
     def _pane(self, key: str) -> Pane:
         place = self._place(key)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from textual.message import Message
-
 from tracetui.analysis.calls.averages import Averages, averages_of, memory_of, memory_use_of
 from tracetui.analysis.calls.calls import calls_of
 from tracetui.analysis.calls.groups import GROUPS
 from tracetui.analysis.calls.memory import MemoryUse
 from tracetui.core.units import duration, plural
 from tracetui.session.session import Session
-from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.views.averages import averages_table, instances
+from tracetui.views.target import Target
 
 
 class AveragesPane(ScopedPane):
@@ -92,21 +90,21 @@ class AveragesPane(ScopedPane):
             if row >= 0:
                 self.show_row(row)
 
-    def about(self) -> Message | None:
+    def about(self) -> Target | None:
         """The first instance of the row under the cursor, or the selection if that is one of its
         instances."""
         if self.averages is None or self.row is None:
             return None
         found, *_ = instances(self.whole, self.averages, self.row, self.sort)
         selected = self.session.walk.selected
-        return Jump(selected) if selected is not None and selected in found else super().about()
+        return Target(event=selected) if selected is not None and selected in found else super().about()
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
         if self.averages is None:
             return None
         found, times, what = instances(self.whole, self.averages, row, self.sort)
         if not len(found):
-            return Jump(-1, "no lane shows an event of this row")
+            return Target(said="no lane shows an event of this row")
         at = again % len(found)
         count = plural(len(found), "instance")
         if what:
@@ -115,7 +113,7 @@ class AveragesPane(ScopedPane):
         else:
             which = "the longest" if at == 0 else f"number {at + 1}"
             said = f"{which} of {count}; Enter again: the next longest"
-        return Jump(int(found[at]), said if len(found) > 1 else "the only instance")
+        return Target(event=int(found[at]), said=said if len(found) > 1 else "the only instance")
 
 
 class OpsPane(AveragesPane):

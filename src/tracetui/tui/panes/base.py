@@ -1,5 +1,5 @@
 """What all panes have in common: they are tables, they follow the selected event, and they ask the screen to
-jump."""
+go somewhere."""
 
 from __future__ import annotations
 
@@ -12,33 +12,13 @@ from tracetui.core.cells import middle
 from tracetui.core.safe_text import plain
 from tracetui.core.units import plural
 from tracetui.session.session import Session
-from tracetui.timeline.scene import Event
 from tracetui.tui.tables.view import TableView
 
 if TYPE_CHECKING:
-    from tracetui.views.parts import Target
+    from tracetui.views.target import Target
 
 LONGEST_NEEDLE = 16
 """The most cells of a filter's text in a note."""
-
-
-class Jump(Message):
-    """A pane asks the screen to select an event. `said` is the message that says which one it is.
-
-    `show`: a time range in ns to show; without it the event is just brought into view.
-    """
-
-    def __init__(self, event: int, said: str = "", show: tuple[int, int] | None = None) -> None:
-        super().__init__()
-        self.event, self.said, self.show = event, said, show
-
-
-class ShowSpan(Message):
-    """A pane asks the screen to show a time range, in ns."""
-
-    def __init__(self, start: int, end: int, said: str = "") -> None:
-        super().__init__()
-        self.start, self.end, self.said = start, end, said
 
 
 class Noted(Message):
@@ -49,37 +29,12 @@ class Noted(Message):
         self.pane = pane
 
 
-class JumpToGap(Message):
-    """A pane asks the screen to show a gap, by its index in `gaps_of` of a recording (None: the active
-    one)."""
-
-    def __init__(self, gap: int, of: int | None = None, said: str = "") -> None:
-        super().__init__()
-        self.gap, self.of, self.said = gap, of, said
-
-
 class Follow(Message):
-    """A pane asks the screen to go to what one of its lines is about."""
+    """A pane asks the screen to go to what one of its lines leads to."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
         self.target = target
-
-
-class GoToDifference(Message):
-    """A pane asks the screen to go to a difference. `again`: how many times it has asked before."""
-
-    def __init__(self, which: int, again: int) -> None:
-        super().__init__()
-        self.which, self.again = which, again
-
-
-class GoToEvent(Message):
-    """A pane asks the screen to go to an event of either recording."""
-
-    def __init__(self, event: Event | None, said: str) -> None:
-        super().__init__()
-        self.event, self.said = event, said
 
 
 class Pane(TableView):
@@ -143,9 +98,8 @@ class Pane(TableView):
     def follow(self, event: int | None) -> None:
         """Another event was selected: show it in this table. Called only while the pane is visible."""
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
-        """The request to the screen that Enter on a row makes; `again`: how many times it was pressed
-        before."""
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
+        """Where Enter on a row leads to; `again`: how many times it was pressed before."""
         raise NotImplementedError
 
     def next_group(self) -> str:
@@ -166,23 +120,15 @@ class Pane(TableView):
         name = found[0].name if found else ""
         return "launch (cause)" if name == "launch" and self.key in ("gaps", "steps") else name
 
-    def about(self) -> Message | None:
-        """The request to go to the event or gap that the row under the cursor is about; None if it is about
-        none."""
+    def about(self) -> Target | None:
+        """The event or gap that the row under the cursor is about; None if it is about none."""
         there = self.leads_to(self.row) if self.row is not None else None
-        match there:
-            case Jump(event=event) if event < 0:
-                return None
-            case Follow(target=target) if target.event is None and target.gap is None:
-                return None
-            case Jump() | JumpToGap() | Follow() | GoToEvent(event=Event()):
-                return there
-        return None
+        return there if there is not None and there.is_single else None
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         message.stop()
         if (there := self.leads_to(message.row, message.again)) is not None:
-            self.post_message(there)
+            self.post_message(Follow(there))
 
     def catch_up(self) -> None:
         """The pane is shown again: do what was put off while it was hidden."""

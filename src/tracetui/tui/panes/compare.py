@@ -6,21 +6,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import ClassVar
 
-from textual.message import Message
-
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.part import Scope
 from tracetui.compare.model import Comparison
 from tracetui.session.session import Session
 from tracetui.timeline.scene import Event
 from tracetui.trace.model import DEVICE_WORK, Kind
-from tracetui.tui.panes.base import GoToDifference, GoToEvent, JumpToGap
+from tracetui.tui.panes.base import Follow
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.views.compare import Number, numbers
 from tracetui.views.compare_averages import JoinedAverages, averages_table, joined_averages
 from tracetui.views.compare_overview import compare_overview, spreads_text
 from tracetui.views.parts import evidence
+from tracetui.views.target import Target
 
 COMPARING = "comparing A and B …"
 
@@ -54,19 +53,19 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
         if self.overview is not None and which < len(self.session.comparing.differences):
             self._go(which)
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
         comparison = self.session.comparing.comparison
         if comparison is None:
             return None
         if row < len(comparison.explanations):
-            return GoToDifference(row, again)
+            return Target(difference=(row, again))
         if self.entries[row].target.pane:
             return super().leads_to(row)
         number = self._number(comparison, row)
         if number is not None and number.idle:
             return self._to_gap(self.entries[row].name, again)
         said = spreads_text(number) if number is not None else ""
-        return GoToEvent(None, said or "this line leads to no event")
+        return Target(said=said or "this line leads to no event")
 
     def _number(self, comparison: Comparison, at: int) -> Number | None:
         name = self.entries[at].name
@@ -77,36 +76,38 @@ class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles 
         from tracetui.tui.screens.explain import DifferenceScreen
         from tracetui.views.difference import explanation_facts, number_facts
 
-        comparison, at = self.session.comparing.comparison, self.row
+        comparison, at, walk = self.session.comparing.comparison, self.row, self.session.walk
         if comparison is None or at is None:
             return False
         if at < len(comparison.explanations):
             one = comparison.explanations[at]
-            sheet = DifferenceScreen(f"Explain: difference {at + 1}", explanation_facts(comparison, one))
+            sheet = DifferenceScreen(
+                f"Explain: difference {at + 1}", explanation_facts(comparison, one), walk
+            )
         elif (number := self._number(comparison, at)) is not None:
-            sheet = DifferenceScreen(f"Explain: {number.title}", number_facts(number))
+            sheet = DifferenceScreen(f"Explain: {number.title}", number_facts(number), walk)
         else:
             return False
 
         def show(place: int | None) -> None:
             if place is not None:
-                self.post_message(GoToDifference(at, place))
+                self.post_message(Follow(Target(difference=(at, place))))
 
         self.app.push_screen(sheet, show)
         return True
 
-    def _to_gap(self, cause: str, again: int) -> Message:
+    def _to_gap(self, cause: str, again: int) -> Target:
         """The request to go to the longest gap of a cause: in A, and with the next Enter in B."""
         recordings = self.session.walk.recordings
         if not all(recording.whole.knows(causes_of) for recording in recordings):
-            return GoToEvent(None, "still looking for the causes of gaps")
+            return Target(said="still looking for the causes of gaps")
         gaps = [evidence(recording.whole, cause).gap for recording in recordings]
         known = [(of, gap) for of, gap in enumerate(gaps) if gap is not None]
         if not known:
-            return GoToEvent(None, "no gap has this as a cause")
+            return Target(said="no gap has this as a cause")
         of, gap = known[again % len(known)]
         more = f"; Enter again: in {'BA'[of]}" if len(known) > 1 else ""
-        return JumpToGap(gap, of, f"the longest such gap in {'AB'[of]}{more}")
+        return Target(gap=gap, of=of, said=f"the longest such gap in {'AB'[of]}{more}")
 
 
 class BothPane(OfBoth):
@@ -165,7 +166,7 @@ class BothPane(OfBoth):
         if row is not None:
             self.show_row(row)
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
         if self.joined is None:
             return None
         firsts = [int(side[row]) for side in (self.joined.first_a, self.joined.first_b)]
@@ -173,4 +174,4 @@ class BothPane(OfBoth):
         at = events[again % len(events)]
         letter = "AB"[at.source]
         more = f"; Enter again: in {'AB'[1 - at.source]}" if len(events) > 1 else f"; only {letter} has it"
-        return GoToEvent(at, f"the first in {letter}{more}")
+        return Target(event=at.slice, of=at.source, said=f"the first in {letter}{more}")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from textual import work
-from textual.message import Message
 from textual.worker import get_current_worker
 
 from tracetui.analysis.calls.averages import memory_of
@@ -14,8 +13,9 @@ from tracetui.analysis.calls.calls import self_time_of
 from tracetui.core.cells import same_place
 from tracetui.session.session import Session
 from tracetui.trace.model import Trace
-from tracetui.tui.panes.base import Jump, Pane
+from tracetui.tui.panes.base import Pane
 from tracetui.views.event import Fact, event_facts, facts_table, trace_facts, wrapped
+from tracetui.views.target import Target
 
 LABEL = 12
 
@@ -88,6 +88,6 @@ class DetailsPane(Pane):
         titles = "Details", "of this trace" if self.event is None else "of the selected event"
         self.set_table(facts_table(lines, width_label, titles, lambda line: line.event >= 0), row=row)
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
         target = self.lines[row].event
-        return Jump(target, "" if target >= 0 else "this line has no event")
+        return Target(event=target) if target >= 0 else Target(said="this line has no event")

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from textual.message import Message
-
 from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.rates.efficiency import EfficiencyRow, EfficiencyTable, efficiency_of
 from tracetui.core.units import plural
 from tracetui.session.session import Session
-from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.views.device_counters import counters_said
 from tracetui.views.efficiency import efficiency_table
+from tracetui.views.target import Target
 
 
 class EfficiencyPane(ScopedPane):
@@ -39,8 +37,8 @@ class EfficiencyPane(ScopedPane):
         note = f"{peak}; from a sample of the calls" if found.sampled else peak
         self.set_note("; ".join([*said, *([note] if self.rows else [])]), where)
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
         calls = self.rows[row].slices
         order = calls[(-self.whole.trace.duration[calls]).argsort(kind="stable")]
         at = again % len(order)
-        return Jump(int(order[at]), f"{at + 1} of {plural(len(order), 'call')}, longest first")
+        return Target(event=int(order[at]), said=f"{at + 1} of {plural(len(order), 'call')}, longest first")

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import ClassVar
 
-from textual.message import Message
-
 from tracetui.analysis.idle.verdict import communication_text
 from tracetui.analysis.steps.scope import is_analysable
 from tracetui.analysis.verdicts import verdict_of
@@ -15,9 +13,9 @@ from tracetui.core.cells import same_place
 from tracetui.core.units import plural
 from tracetui.rules import SEVERITIES, Finding, find_findings
 from tracetui.session.session import Session
-from tracetui.tui.panes.base import Jump
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.views.findings import FindingLine, finding_lines, findings_table
+from tracetui.views.target import Target
 
 
 class FindingsPane(ScopedPane):
@@ -90,9 +88,11 @@ class FindingsPane(ScopedPane):
         style = self.get_component_styles(f"finding--{severity}")
         return style.color.hex6 if severity != "info" else None
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
         if self.findings is None:
             return None
         finding = self._finding(row)
         at = again % len(finding.evidence)
-        return Jump(finding.evidence[at], f"evidence {at + 1} of {len(finding.evidence)}: {finding.title}")
+        return Target(
+            event=finding.evidence[at], said=f"evidence {at + 1} of {len(finding.evidence)}: {finding.title}"
+        )

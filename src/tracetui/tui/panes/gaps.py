@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from textual.message import Message
-
 from tracetui.analysis.idle.activity import small_ops_of
 from tracetui.analysis.idle.causes import Causes, cause_totals
 from tracetui.analysis.idle.gap_list import GapList, gaps_of
@@ -14,9 +12,9 @@ from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.part import Part
 from tracetui.core.units import exact, share
 from tracetui.session.session import Session
-from tracetui.tui.panes.base import JumpToGap
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.views.gaps import gaps_table
+from tracetui.views.target import Target
 
 
 def totals_text(gaps: GapList, causes: Causes) -> str:
@@ -78,7 +76,7 @@ class GapsPane(ScopedPane):
     def on_table_view_highlighted(self, message: ScopedPane.Highlighted) -> None:
         self._wanted = None
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
         gap = self._gap_of(row)
         found = gaps_of(self.whole).find(*gap) if gap is not None else None
-        return JumpToGap(found) if found is not None else None
+        return Target(gap=found) if found is not None else None

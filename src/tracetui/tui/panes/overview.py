@@ -10,18 +10,17 @@ import numpy as np
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.message import Message
 from textual.strip import Strip
 
 from tracetui.core.copying import replace
 from tracetui.session.session import Session
 from tracetui.tui.bindings import bind
 from tracetui.tui.drawn import Drawn
-from tracetui.tui.panes.base import Follow
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.tui.part_styles import COMPONENTS, component_css, css_name, texture
 from tracetui.tui.tables import drawing
 from tracetui.views.model import Column, Table, scrolled
+from tracetui.views.target import Target
 
 if TYPE_CHECKING:
     from tracetui.views.lines import Line
@@ -234,8 +233,8 @@ class OverviewPane(ScopedPane):
             if event.chain > 1 or again:
                 self.action_choose()
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
-        return Follow(self.entries[row].target)
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
+        return self.entries[row].target
 
     # Drawing
 

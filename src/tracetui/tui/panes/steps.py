@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from textual.message import Message
-
 from tracetui.analysis.steps.steps import StepRow, Steps, steps_of
 from tracetui.core.units import plural
 from tracetui.session.session import Session
-from tracetui.tui.panes.base import Jump, ShowSpan
 from tracetui.tui.panes.scoped import ScopedPane, within
 from tracetui.views.steps import steps_table, steps_within, table_rows
+from tracetui.views.target import Target
 
 UNUSUAL = "! differs: = says why"
 
@@ -82,10 +80,10 @@ class StepsPane(ScopedPane):
                 self.show_row(n)
                 return
 
-    def leads_to(self, row: int, again: int = 0) -> Message | None:
+    def leads_to(self, row: int, again: int = 0) -> Target | None:
         if self.steps is None:
             return None
         if row < len(self.steps.rows):
             step = self.steps.rows[row]
-            return Jump(step.event, step.verdict.reason, show=step.window)
-        return ShowSpan(*self.whole.trace.span, self.steps.whole.verdict.reason)
+            return Target(event=step.event, span=step.window, said=step.verdict.reason)
+        return Target(span=self.whole.trace.span, said=self.steps.whole.verdict.reason)

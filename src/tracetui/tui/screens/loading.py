@@ -110,8 +110,8 @@ class LoadingScreen(Screen[None]):
         """The beginning of the only task's file can be drawn."""
 
     def __init__(self, *tasks: LoadTask, beside: Recording | None = None) -> None:
-        """`tasks`: one, or two to be compared; `beside`: the recording that a single one is to be compared
-        with."""
+        """`tasks`: one, or several to be shown together; `beside`: the recording that a single one is to be
+        compared with."""
         super().__init__()
         self.tasks, self.beside = tasks, beside
 

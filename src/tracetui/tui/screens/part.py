@@ -25,7 +25,7 @@ from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.textual_private import draw_less
 from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.timeline.view import TimelineView
-from tracetui.tui.topline import TopLine
+from tracetui.tui.topline import top_of_single
 from tracetui.tui.verdict_line import VerdictLine
 
 LATER = "that is known once the whole file is read"
@@ -95,7 +95,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.timeline = TimelineView(self.session)
         self.timeline.bar = self.bar = SelectionBar()
         self.area, self.footer = Waiting(self.session, pane), Footer(HINTS)
-        self.top, self.line = TopLine(part.trace), VerdictLine()
+        self.top, self.line = top_of_single(self.session.walk.scene), VerdictLine()
         self.top.say(size(part.trace.info.size))
         self._actions = [a for a in actions if a.group in HERE or a.id in (*HERE, *APP, CANCEL)]
         self.host = Host(self, self.session, self.timeline, self.area, self.footer)

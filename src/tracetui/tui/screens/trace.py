@@ -12,14 +12,14 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.worker import Worker, WorkerState
 
+from tracetui.session.layout import Layout
 from tracetui.session.recent import remember
 from tracetui.session.recording import Recording, trace_name
 from tracetui.session.session import Session
 from tracetui.session.walk import Walk
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
-from tracetui.tui.bindings import ACTIONS, HINTS, PAIR_HINTS, TABLE_HINTS
-from tracetui.tui.controllers.compare import CompareKeys
+from tracetui.tui.bindings import ACTIONS, TABLE_HINTS
 from tracetui.tui.controllers.export import ExportKeys
 from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.lanes import LaneKeys
@@ -33,15 +33,15 @@ from tracetui.tui.controllers.search import SearchKeys
 from tracetui.tui.controllers.verdict import VerdictKeys
 from tracetui.tui.footer import Footer
 from tracetui.tui.hint import Hint, remember_seen, wanted
+from tracetui.tui.layouts import LAYOUTS
 from tracetui.tui.panes.area import PaneArea, PaneTabs
-from tracetui.tui.panes.base import Follow, GoToDifference, GoToEvent, Jump, JumpToGap, ShowSpan, failure
+from tracetui.tui.panes.base import Follow, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.sheet import TimelineScreen
 from tracetui.tui.textual_private import draw_less, once_drawn
 from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.timeline.messages import GapClicked, RangeChanged, SelectionChanged, ViewportChanged
 from tracetui.tui.timeline.view import TimelineView
-from tracetui.tui.topline import TopLine
 from tracetui.tui.verdict_line import VerdictLine
 
 
@@ -63,21 +63,26 @@ class TraceScreen(TimelineScreen):
     """
 
     def __init__(
-        self, recordings: Sequence[Recording], pane: str | None = "overview", palette: Theme = DARK
+        self,
+        recordings: Sequence[Recording],
+        pane: str | None = "overview",
+        palette: Theme = DARK,
+        layout: Layout | None = None,
     ) -> None:
-        """`recordings`: one, or two to be compared."""
+        """`pane`: the one that is open, unless the layout has its own; `layout`: as in `Session`."""
         super().__init__()
         draw_less(self)
-        self.session = Session(recordings, palette)
+        self.session = Session(recordings, palette, layout)
+        self.look = look = LAYOUTS[self.session.layout.name]
         self.timeline = TimelineView(self.session)
+        self.timeline.nothing = look.nothing
         self.bar = self.timeline.bar = SelectionBar()
-        self.area = PaneArea(self.session, pane)
-        self.hints = PAIR_HINTS if self.session.comparing else HINTS
-        self.footer = Footer(self.hints)
+        pane = pane and next((spec.key for spec in look.panes), pane)
+        self.area, self.footer = PaneArea(self.session, pane, look.panes), Footer(look.hints)
         self.before: Session | None = None
         """The session with the beginning of the file that was shown while the rest was read."""
         self._resumed = False
-        self.host = host = Host(self, self.session, self.timeline, self.area, self.footer)
+        self.host = host = Host(self, self.session, self.timeline, self.area, self.footer, look.absent)
         # The order of the controllers is that of Esc's stack: Esc undoes the last one first.
         self.prompts = Prompts(host)
         self.lanes, self.marks = LaneKeys(host), MarkKeys(host, self.prompts)
@@ -87,21 +92,20 @@ class TraceScreen(TimelineScreen):
             Escape(lambda: self.focused is not self.timeline, self.timeline.focus),
             Escape(lambda: self.query(Hint), self._drop_hint),
         ]
-        self.panes = PaneKeys(host)
+        self.panes = PaneKeys(host, self.navigation)
         exports = ExportKeys(host, self.prompts)
-        titles = [self.walk.scene.title(of) for of in range(len(recordings))]
-        traces = [recording.trace for recording in recordings]
-        self.top = TopLine(traces[0], traces[1] if len(traces) > 1 else None, titles)
-        self.verdict_line = VerdictLine()
-        self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.navigation, self.panes)
-        self.compare_keys = CompareKeys(host, self.panes, self.verdict_line, self.top)
+        self.top, self.verdict_line = look.top(self.walk.scene), VerdictLine()
+        self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.panes)
+        self.keys = look.keys(host, self.panes, self.verdict)
         host.on_recording += [
             self.scopes.recording_changed,
             self.navigation.count_gaps,
             self.area.follow_recording,
         ]
         host.give_keys(self.prompts, self.lanes, self.marks, moves, self.navigation, self.scopes, search)
-        host.give_keys(self.panes, exports, self.verdict, self.compare_keys)
+        host.give_keys(self.panes, exports, self.verdict, self.keys)
+        for name in look.lacks(self):
+            setattr(self, name, lambda *_: host.say(look.absent))
 
     @property
     def walk(self) -> Walk:
@@ -135,8 +139,7 @@ class TraceScreen(TimelineScreen):
             self.before = None
         # Start with the timeline; what takes longer comes after it.
         once_drawn(self, self.navigation.find_gaps)
-        both = bool(self.session.comparing)
-        once_drawn(self, self.compare_keys.compare if both else self.verdict.judge)
+        once_drawn(self, self.keys.begin)
         for recording in self.walk.recordings:
             self.run_worker(
                 partial(remember, recording.trace.info.path),
@@ -193,26 +196,11 @@ class TraceScreen(TimelineScreen):
     def on_gap_clicked(self, message: GapClicked) -> None:
         self.navigation.gap_clicked(message)
 
-    def on_jump_to_gap(self, message: JumpToGap) -> None:
-        self.navigation.jump_to_gap(message)
-
-    def on_jump(self, message: Jump) -> None:
-        self.panes.jump(message)
-
-    def on_show_span(self, message: ShowSpan) -> None:
-        self.panes.show_span(message)
-
     def on_pane_area_has_keys(self, message: PaneArea.HasKeys) -> None:
-        self.footer.hints = TABLE_HINTS if message.has else self.hints
-
-    def on_go_to_difference(self, message: GoToDifference) -> None:
-        self.compare_keys.go_to_difference(message)
-
-    def on_go_to_event(self, message: GoToEvent) -> None:
-        self.compare_keys.go_to_event(message)
+        self.footer.hints = TABLE_HINTS if message.has else self.look.hints
 
     def on_follow(self, message: Follow) -> None:
-        self.verdict.follow(message.target)
+        self.panes.follow(message.target)
 
     def on_verdict_line_picked(self, message: VerdictLine.Picked) -> None:
         self.verdict.pick(message.part)
@@ -236,7 +224,7 @@ class TraceScreen(TimelineScreen):
     # The screen itself
 
     def action_clear(self) -> None:
-        if not self.host.escape() and not self.compare_keys.may_end():
+        if not self.host.escape():
             self.host.say("nothing to clear")
 
     def _drop_hint(self) -> None:
@@ -254,7 +242,5 @@ class TraceScreen(TimelineScreen):
         name = " and ".join(trace_name(recording.trace) for recording in self.walk.recordings)
         if count > 1:
             self.host.say(f"trace {place} of {count}: {name}")
-        elif len(self.walk.recordings) > 1:
-            self.host.say("both open traces are on the screen")
         else:
-            self.host.say("this is the only open trace: Ctrl+O opens another")
+            self.host.say(self.look.only)

@@ -34,6 +34,8 @@ class TimelineView(Widget, can_focus=True):
 
     DEFAULT_CSS = "TimelineView { height: 1fr; width: 1fr; }"
     ALLOW_SELECT = False
+    nothing = "click an event, or press an arrow key"
+    """What the bar says to do while nothing is selected."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -76,7 +78,7 @@ class TimelineView(Widget, can_focus=True):
             return
         self._waiting = False
         # Side by side there is no room for counters, and those of a part would be too low.
-        counted = 0 if self.session.comparing or self.session.part else len(self.walk.recordings)
+        counted = len(self.walk.recordings) if self.session.layout.counters and not self.session.part else 0
         for of in range(self._derived, counted):
             self.run_worker(partial(self._derive, of), thread=True, group=f"series {of}", exit_on_error=False)
         self._derived = counted
@@ -142,10 +144,7 @@ class TimelineView(Widget, can_focus=True):
                 own=own,
             )
         else:
-            hint = "  click an event, or press an arrow key"
-            if self.session.comparing:
-                hint = "  - only A has it, + only B has it; ) next difference"
-            parts = [("nothing selected", False), (hint, False)]
+            parts = [("nothing selected", False), (f"  {self.nothing}", False)]
             if not any(len(source.trace) for source in scene.sources):
                 parts = [("nothing to select: no events with a duration", False)]
         return bar if bar.show(parts, scene.theme) else None

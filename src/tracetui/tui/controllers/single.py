@@ -1,0 +1,31 @@
+"""What only one trace has, and what only the ranks of a job have; a pair has `compare.PairKeys`."""
+
+from __future__ import annotations
+
+from tracetui.tui.controllers.host import Host
+from tracetui.tui.controllers.panes import PaneKeys
+from tracetui.tui.controllers.verdict import VerdictKeys
+
+
+class SingleKeys:
+    """One trace: its verdict, and the way to a comparison."""
+
+    def __init__(self, host: Host, panes: PaneKeys, verdict: VerdictKeys) -> None:
+        self.host, self.begin = host, verdict.judge
+
+    async def action_compare(self) -> None:
+        await self.host.screen.run_action("app.compare_with")
+
+
+class JobKeys:
+    """Several ranks: nothing is said about all of them yet."""
+
+    def __init__(self, host: Host, panes: PaneKeys, verdict: VerdictKeys) -> None:
+        self.host, self.line = host, verdict.line
+
+    def begin(self) -> None:
+        """Say whose the panes are."""
+        self.line.say("The panes are about the rank that has the selection.")
+
+    def action_part(self, step: int) -> None:
+        self.host.say("parts are of one recording, not of a job")
