@@ -97,9 +97,8 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
     assert f"{finding.claims['busy_share']:1}" == "1.7% of the steps"
     reason = steps.whole.verdict.reason
     assert reason.startswith("The GPU is busy 1.7% of the steps; for 98.3% it waits for the CPU. Meanwhile ")
-    assert finding.text.startswith(
-        "The GPU is busy for 200 µs of the 12.0 ms of the steps. While it is idle: for 10.0 ms the CPU was"
-    )
+    assert f"{finding.claims['busy_ns']} of {finding.claims['time_ns']}" == "200 µs of 12.0 ms"
+    assert f"{finding.claims['causes']}".startswith("host (10.0 ms)")
     (gaps,) = find_gaps(trace)
     assert finding.numbers["busy_share"] == pytest.approx(0.2 / 12)
     assert finding.numbers["idle_ns"] == 11_800_000

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.conftest import COLLECTION, needed
 from tests.recorded import load
@@ -21,6 +22,7 @@ from tracetui.analysis.steps.scope import range_scope, step_scope
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import BEFORE_THE_VERDICT, RULES, SEVERITIES, Finding, find_findings
+from tracetui.rules.claims import Claim, claims_json, say
 from tracetui.trace import Kind, Trace
 from tracetui.views.explain import explain
 
@@ -97,6 +99,11 @@ def one(found: tuple[Finding, ...], rule: str) -> Finding:
     return finding
 
 
+REMEDIES = ("remove", "speed_up", "overlap", "move")
+IN_PAIRS = ("copy_before_product", "before_the_first_op", "planned_launches")
+"""Rules whose pairs of slices may have one in several of them."""
+
+
 def check_all(trace: Trace, found: tuple[Finding, ...]) -> None:
     """What holds for every finding of every trace."""
     for finding in found:
@@ -108,6 +115,14 @@ def check_all(trace: Trace, found: tuple[Finding, ...]) -> None:
         assert finding.advice.endswith(".")
         assert "  " not in finding.text + finding.title + finding.advice
         assert "\n" not in finding.text
+        assert (
+            tuple(finding.affected)[: len(finding.evidence)] == finding.evidence or finding.rule in IN_PAIRS
+        )
+        assert set(finding.evidence) <= set(finding.affected)
+        assert finding.remedy is None or (finding.remedy.what in REMEDIES and len(finding.remedy.slices))
+        # What JSON has of a finding is enough to say it.
+        claims = msgspec.json.decode(msgspec.json.encode(claims_json(finding.claims)), type=dict[str, Claim])
+        assert say(finding.rule, claims) == (finding.title, finding.text, finding.advice)
     ranks = [SEVERITIES.index(finding.severity) for finding in found]
     assert ranks == sorted(ranks)
 
