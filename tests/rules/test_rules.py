@@ -19,7 +19,7 @@ from tracetui.analysis.steps.scope import range_scope, step_scope
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import share
 from tracetui.rules import RULES, Finding, find_findings
-from tracetui.rules.claims import Count, Ratio, Share, names_of
+from tracetui.rules.claims import Count, Ratio, Share, Time, names_of
 from tracetui.rules.model import OF_WORK
 from tracetui.trace import Trace
 from tracetui.views.findings_text import findings_lines
@@ -106,8 +106,7 @@ def test_communication(tmp_path: Path, alone: float, severity: str) -> None:
         assert finding.numbers["communication_ns"] == (50 + alone) * 1000
         assert finding.numbers["share_of_busy"] == pytest.approx(alone / 1000)
         assert evidence(trace, finding) == [NCCL]
-        told = f"{alone / 10:.0f}% of the 1.00 ms of the recording, "
-        assert f"while no other kernel runs: {told}{alone / 10:.0f}% of the GPU's busy time." in finding.text
+        assert f"{finding.claims['share_of_busy']}" == f"{alone / 10:.0f}% of the GPU's busy time"
 
 
 @pytest.mark.parametrize(
@@ -126,8 +125,7 @@ def test_sends_and_receives_are_no_collectives(
     events += [kernel(20, 300, 1, name="ncclDevKernel_SendRecv(ncclDevKernelArgs)"), kernel(320, 200, 2)]
     finding = found(trace_of(tmp_path, *events), "communication")
     assert finding is not None
-    assert finding.text.startswith("Sends and receives by name" if between_two else "Collectives by name")
-    assert ("micro-batches" in finding.advice) is between_two
+    assert finding.claims["kind"] == ("between two" if between_two else "among all")
 
 
 def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
@@ -136,7 +134,10 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     part = range_scope(begin - 10_000, begin + 150_000)  # 60 us of computation, 100 us without
     (finding,) = [f for f in find_findings(Part(trace).within(part)) if f.rule == "communication"]
     assert finding.numbers["share"] == pytest.approx(100 / 160)
-    assert "62% of the 160 µs of the range, 62% of the GPU's busy time" in finding.text
+    assert (
+        f"{finding.claims['time_ns']}, {finding.claims['share_of_busy']}"
+        == "160 µs, 62% of the GPU's busy time"
+    )
 
 
 @pytest.mark.parametrize(("late", "fires"), [(3, True), (30, False)])
@@ -170,9 +171,7 @@ def test_blocking_launches(tmp_path: Path, call: float, length: float, fires: bo
     finding = found(trace, "blocking_launches")
     assert (finding is not None) is fires
     if finding:
-        assert finding.text.startswith(
-            "100 of 100 kernels of 20.0 µs and more end before their launch returns."
-        )
+        assert (finding.claims["kernels"], finding.claims["of"]) == (Count(100), Count(100))
         assert found(trace, "short_calls") is None
 
 
@@ -192,11 +191,8 @@ def test_a_step_that_waits_for_the_others_is_named(
         at += 300 + talk
     finding = found(trace_of(tmp_path, *events), "communication")
     assert finding is not None
-    assert (
-        "Step 2 takes 2.4 times as long as usual: 700 µs of the 700 µs more are communication."
-        in finding.text
-    ) is said
-    assert ("as long as usual" in finding.text) is said
+    late = [finding.claims.get(name) for name in ("late_step", "late_ratio", "late_of_it_ns", "late_ns")]
+    assert late == (["step 2", Ratio(1200 / 500), Time(700_000), Time(700_000)] if said else [None] * 4)
 
 
 # Data loading: two steps of 1,000 us, with `wait` in each.
@@ -218,10 +214,9 @@ def test_data_loading(tmp_path: Path, wait: float, severity: str) -> None:
     finding = found(trace, "data_loading")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert finding.text.startswith(
-            f"2 calls of {NEXT} take {2 * wait} µs, the longest {wait:.1f} µs."[:70]
-        )
-        assert finding.text.endswith("The loop launches nothing while it waits for the batch.")
+        assert (finding.claims["calls"], finding.claims["name"]) == (Count(2), NEXT)
+        assert finding.claims["longest_ns"] == Time(1000 * wait)
+        assert finding.claims["launches"] is False
         assert finding.numbers["share"] == pytest.approx(wait / 1000)
         assert evidence(trace, finding) == [NEXT, NEXT]
 
@@ -245,10 +240,7 @@ def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_p
     one = [step(0, 0, 1000), cpu(NEXT, 10, 200, "user_annotation"), *run(600, 300, 1)]
     finding = found(trace_of(tmp_path, *one), "data_loading")
     assert finding is not None
-    assert (
-        finding.text
-        == f"1 call of {NEXT} takes 200 µs. The loop launches nothing while it waits for the batch."
-    )
+    assert (finding.claims["calls"], finding.claims["launches"]) == (Count(1), False)
     old = [e | {"cat": "Operator"} if e["name"] == NEXT else e for e in loop(200)]
     finding = found(trace_of(tmp_path, *old), "data_loading")
     assert finding is not None
@@ -256,33 +248,31 @@ def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_p
     copying = [*loop(200), launch(50, 9, name="cudaMemcpyAsync"), memcpy(60, 20, 9)]
     finding = found(trace_of(tmp_path, *copying), "data_loading")
     assert finding is not None
-    assert "launches nothing" not in finding.text
+    assert finding.claims["launches"] is True
 
 
 def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path) -> None:
-    def advice(*more: Event, name: str = NEXT) -> str:
+    def advice(*more: Event, name: str = NEXT) -> tuple[str, bool]:
+        """Its name, and whether to pin memory."""
         events = [e | {"name": name} if e["name"] == NEXT else e for e in loop(200)]
         finding = found(trace_of(tmp_path, *events, *more), "data_loading")
         assert finding is not None
-        return finding.advice
+        return f"{finding.claims['advice']}", finding.claims["pin"]
 
-    assert advice().startswith(
-        "The DataLoader loads in the main process: try num_workers=4, set pin_memory=True"
-    )
-    assert "pin_memory=True" in advice(
-        launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9, "HtoD (Pageable -> Device)")
-    )
-    assert "pin_memory" not in advice(launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9))
-    assert "pin_memory" not in advice(cpu("aten::pin_memory", 20, 10))
+    assert advice() == ("load in workers", True)
+    pageable = memcpy(940, 20, 9, "HtoD (Pageable -> Device)")
+    assert advice(launch(930, 9, name="cudaMemcpyAsync"), pageable)[1]
+    assert not advice(launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9))[1]
+    assert not advice(cpu("aten::pin_memory", 20, 10))[1]
     batch = cpu(NEXT, 0, 300, "user_annotation")
     on_cpu = found(trace_of(tmp_path, step(0, 0, 1000), batch, cpu("aten::mm", 400, 500)), "data_loading")
     assert on_cpu is not None
-    assert "pin a few" not in f"{on_cpu.claims['advice']}"
-    assert "launches" not in on_cpu.text
+    assert (on_cpu.claims["pin"], on_cpu.claims["launches"]) == (False, True)
     other = cpu("my SingleProcess code", 10, 5, "user_annotation")
     several = advice(other, name=NEXT.replace("SingleProcess", "MultiProcessing"))
     assert several == (
-        "Raise num_workers, set pin_memory=True, prefetch more (prefetch_factor), or do less per sample."
+        "more workers",
+        True,
     )
 
 
@@ -348,13 +338,13 @@ def test_pageable_memory(tmp_path: Path, length: float, way: str, severity: str)
     finding = found(trace, "pageable_memory")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert f"1 copy ({way[:4]}), at 1.00 GB/s on average." in finding.text
-        assert ("DataLoader" in finding.advice) is way.startswith("HtoD"), "no batch goes to the host"
+        assert f"{finding.claims['ways']}: {finding.claims['rate']}" == f"{way[:4]}: 1.00 GB/s"
+        assert finding.claims["out"] is way.startswith("DtoH")
         assert evidence(trace, finding) == [f"Memcpy {way}"]
         words = [event | {"args": event["args"] | {"bytes": "9"}} for event in copying(length, way)]
         finding = found(trace_of(tmp_path, *words), "pageable_memory")
         assert finding is not None
-        assert "on average" not in finding.text  # text is no size
+        assert "rate" not in finding.claims  # text is no size
 
 
 @pytest.mark.parametrize(
@@ -376,7 +366,7 @@ def test_exposed_copies(tmp_path: Path, length: float, way: str, start: float, s
     if finding:
         assert finding.claims["share"] == Share(length * 1000, 2_000_000, "of the step")
         assert finding.numbers == {"exposed_ns": length * 1000, "copies": 1, "share": length / 2000}
-        assert "the next batch" not in finding.advice or way.startswith("HtoD")
+        assert finding.claims["out"] is way.startswith("DtoH")
         assert evidence(trace, finding) == [f"Memcpy {way}"]
 
 
@@ -417,8 +407,6 @@ def test_unaligned_products(tmp_path: Path, length: float, severity: str) -> Non
     finding = found(trace, "unaligned_products")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert "1 kernel (" in finding.text
-        assert "loads one element at a time" in finding.text
         assert evidence(trace, finding) == [UNALIGNED]
 
 
@@ -434,9 +422,7 @@ def test_unaligned_products_within_attention_are_advised_once(
         at += length
     trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM))
     attention = found(trace, "unfused_attention")
-    assert (
-        attention is not None and "2 matmuls load one element at a time" in attention.text
-    ) is of_attention
+    assert (attention is not None and attention.claims["unaligned"] == Count(2)) is of_attention
     assert (found(trace, "unaligned_products") is None) is of_attention
     # One outside of it is told by itself.
     more = [cpu("aten::mm", at + rest - 8, 10), *run(at + rest, 800, 10, UNALIGNED)]
@@ -456,7 +442,7 @@ def test_fp32_products(tmp_path: Path, length: float, fires: bool) -> None:
         assert finding.claims["why"] == "fp16"
     modern = found(trace_of(tmp_path, *products(FP32, 100), **H100), "fp32_products")
     assert modern is not None
-    assert "TF32" in modern.advice
+    assert modern.claims["why"] == "tf32"
 
 
 FP64 = "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_64x32_16x4_tn_align1>(Params)"
@@ -470,12 +456,15 @@ def test_double_precision(tmp_path: Path, length: float, fires: bool) -> None:
     assert (finding is not None) is fires
     assert found(trace, "unaligned_products") is None
     if finding:
-        assert "1 kernel (gemm fp64 64x32 tn) takes 51.0 µs" in finding.text
+        assert finding.claims["name"] == "gemm fp64 64x32 tn"
         assert evidence(trace, finding) == [FP64]
         known = {"deviceProperties": [H100["deviceProperties"][0] | {"name": "NVIDIA H200", "numSms": 132}]}
         told = found(trace_of(tmp_path, *products(FP64, length), **known), "double_precision")
         assert told is not None
-        assert "The H200 SXM does 67 TFLOP/s in fp64 at most, and 494.5 in tf32." in told.text
+        peaks = [told.claims[name] for name in ("peak_of", "slow_tflops", "fast_tflops", "fast")]
+        assert peaks == ["H200 SXM", Ratio(67), Ratio(494.5), "tf32"]
+        assert told.remedy is not None
+        assert told.remedy.factor == 494.5 / 67
 
 
 def gridded(number: int, start: float, length: float, blocks: list[int], name: str = "") -> list[Event]:
@@ -496,10 +485,8 @@ def test_small_grids(tmp_path: Path, blocks: list[int], length: float, fires: bo
     assert (finding is not None) is fires
     if finding is not None:
         count = blocks[0] * blocks[1]
-        assert (
-            f"132 multiprocessors, and these kernels have fewer blocks than a quarter of that: few ({count} b"
-            in (finding.text)
-        )
+        assert finding.claims["multiprocessors"] == Count(132)
+        assert f"{finding.claims['kernels']}" == f"few ({count} blocks)"
         assert finding.claims["share"] == Share(30_000, 230_000, OF_WORK)
         assert len(finding.evidence) == 1
 
@@ -511,7 +498,7 @@ def test_a_kernel_that_only_waits_needs_no_more_blocks(tmp_path: Path) -> None:
     assert found(trace, "small_grids") is None
     finding = found(trace, "hotspot")
     assert finding is not None
-    assert finding.advice.startswith("It only waits")
+    assert finding.claims["why"] == "spins"
 
 
 @pytest.mark.parametrize(("ops", "own"), [(True, False), (False, True)])
@@ -521,11 +508,11 @@ def test_the_grid_of_a_kernel_that_no_op_launches(tmp_path: Path, ops: bool, own
     events += [cpu("aten::sum", 4, 8)] if ops else []
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
     assert finding is not None
-    assert finding.advice.startswith("No op of PyTorch launches these" if own else "Give them more to do")
+    assert finding.claims["of_no_op"] is own
     bare = [event for event in events if event["cat"] != "user_annotation"]  # the CPU was not recorded
     finding = found(trace_of(tmp_path, *bare, **SMS), "small_grids")
     assert finding is not None
-    assert finding.advice.startswith("Give them more to do")
+    assert finding.claims["of_no_op"] is False
 
 
 def test_small_grids_says_the_time_of_the_calls_that_are(tmp_path: Path) -> None:
@@ -535,7 +522,7 @@ def test_small_grids_says_the_time_of_the_calls_that_are(tmp_path: Path) -> None
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
     assert finding is not None
     assert finding.numbers["device_ns"] == 40_000 + 80_000
-    assert "one (8 blocks)" in finding.text
+    assert "one (8 blocks)" in f"{finding.claims['kernels']}"
     assert len(finding.evidence) == 2
     assert found(trace_of(tmp_path, *events, **H100), "small_grids") is None
     bare = [event | {"args": event["args"] | {"grid": None}} for event in events]
@@ -607,7 +594,7 @@ def test_the_moments_between_short_kernels(tmp_path: Path, pause: float, fires: 
     assert (finding is not None) is fires
     if finding:
         assert f"{finding.claims['share']}" == "20% of the 505 µs of the recording that count"
-        assert "1.00 µs each on average, next to kernels of 4.00 µs" in finding.text
+        assert (finding.claims["pause_ns"], finding.claims["kernel_ns"]) == (Time(1000), Time(4000))
         assert finding.numbers["idle_ns"] == 99_000
 
 
@@ -624,7 +611,7 @@ def test_little_use(tmp_path: Path, busy: float, fires: bool) -> None:
         assert finding.severity == "high"
         assert finding.numbers["busy_share"] == pytest.approx(491 / 1007)
         assert finding.claims["busy_share"] == Share(491_000, 1_007_000, "of the recording")
-        assert "queued, and nothing recorded ran on the GPU" in finding.text
+        assert finding.claims["causes"].each[0].name.startswith("queued")
     assert found(trace, "overhead_bound") is None
 
 
@@ -641,9 +628,8 @@ def test_a_single_short_kernel_explains_no_idle_time(
         events += [cpu("aten::mul", 500 * n, 490)] if in_ops else []
     finding = found(trace_of(tmp_path, *events, step(0, 0, 2500)), "overhead_bound")
     assert finding is not None
-    counted = f"{said}kernels, copies and memsets take less time than their launch on the CPU"
-    assert (counted in finding.text) is (in_ops and short > 1)
-    assert ("kernels, copies" in finding.text) is (in_ops and short > 1)
+    counted = f"{finding.claims['short_launches']} of {finding.claims['short_of']} "
+    assert (counted if finding.claims["short_of"] else "") == (said if in_ops and short > 1 else "")
 
 
 @pytest.mark.parametrize(("times", "told"), [(2, False), (5, True)])
@@ -655,8 +641,7 @@ def test_an_annotation_that_is_most_of_the_time_without_a_call(
     events += [cpu("prepare", 1000 * n + 100, 600, "user_annotation") for n in range(times)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert ("The CPU was in prepare for 3.00 ms of it." in finding.text) is told
-    assert ("prepare" in finding.text) is told
+    assert f"{finding.claims.get('within', '')}" == ("prepare (3.00 ms)" if told else "")
 
 
 # The same kernel in each of three steps.
@@ -686,7 +671,7 @@ def test_spread(tmp_path: Path, lengths: tuple[float, ...], fires: bool) -> None
     assert (finding is not None) is fires
     if finding:
         assert finding.numbers == {"shortest_ns": 50_000, "longest_ns": 90_000, "kernels": 1}
-        assert "1 of 2 kernels per step varies by a factor of 1.3 or more" in finding.text
+        assert finding.claims["of"] == Count(2)
         assert evidence(trace, finding) == ["scale"] * 3
 
 
@@ -709,7 +694,11 @@ def test_the_children_named_are_those_that_take_most_over_all_calls(tmp_path: Pa
     finding = found(trace, "look_at_the_children")
     assert finding is not None
     assert f"{finding.claims['name']}: {finding.claims['share']}" == "aten::linear: 52% of its CPU time"
-    assert "141 µs of it are c10d::t, 1 level further down." in finding.text  # mm is the longest of each call
+    assert (finding.claims["below"], finding.numbers["inside_ns"]) == (
+        "c10d::t",
+        141_000,
+    )  # mm is the longest
+    assert finding.numbers["levels"] == 1
     assert evidence(trace, finding)[:3] == ["c10d::t", "aten::linear", "c10d::t"]
 
 
@@ -758,7 +747,7 @@ def test_one_call_is_one_call(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *events), "metadata_only")
     assert finding is not None
     assert finding.numbers["calls"] == 1
-    assert finding.text.endswith("self time of all ops; for 4.00 µs of that the GPU is idle.")
+    assert finding.numbers["idle_ns"] == 4000
     for begin, idle in ((37.4, None), (37.5, 1500)):  # 1.4 and 1.5 of 60 us
         found_then = found(trace_of(tmp_path, cpu("aten::view", begin, 4), *events[1:]), "metadata_only")
         assert (found_then.numbers["idle_ns"] if found_then else None) == idle
@@ -779,8 +768,8 @@ def test_a_call_that_its_op_does_not_suggest(tmp_path: Path) -> None:
     finding = found(trace, "look_at_the_children")
     assert finding is not None
     assert f"{finding.claims['name']}: {finding.claims['share']}" == "aten::index: 82% of its CPU time"
-    assert "aten::index takes 200 µs in 1 call" in finding.text
-    assert "165 µs of it are cudaMalloc, 2 levels further down." in finding.text
+    assert (finding.claims["below"], finding.claims["calls"]) == ("cudaMalloc", Count(1))
+    assert [finding.numbers[name] for name in ("total_ns", "inside_ns", "levels")] == [200_000, 165_000, 2]
     assert evidence(trace, finding) == ["cudaMalloc", "aten::index", "cudaMalloc"]
     wait = [e | {"name": "cudaStreamSynchronize"} if e["name"] == "cudaMalloc" else e for e in below]
     assert found(trace_of(tmp_path, *wrapped, *wait), "look_at_the_children") is None  # blocking_calls
@@ -809,11 +798,11 @@ def test_a_first_step_against_one_other(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *events), "cold_start")
     assert finding is not None
     assert (finding.claims["ratio"], finding.claims["others_alike"]) == (Ratio(26), Count(1))
-    assert "Step 0 takes 2.60 ms on the CPU, the other step takes 100 µs." in finding.text
+    assert (finding.numbers["first_ns"], finding.numbers["usual_ns"]) == (2_600_000, 100_000)
     dear = [cpu("aten::mm", 20, 2020), cpu("aten::mm", 3020, 20)]
     finding = found(trace_of(tmp_path, *events, *dear), "cold_start")
     assert finding is not None
-    assert "Most of the difference: aten::mm (+2.00 ms). " in finding.text
+    assert f"{finding.claims['dearer']}" == "aten::mm (2.00 ms)"
 
 
 def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> None:
@@ -827,8 +816,8 @@ def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> 
     events[2] = step(2, 1200, 110)
     finding = found(trace_of(tmp_path, *events), "cold_start")
     assert finding is not None
-    assert "the 2 other steps that do as much take 95.0 µs (median)" in finding.text
-    assert "Step 0 is recorded: the profiler had no warm-up." in finding.text
+    assert (finding.claims["others_alike"], finding.claims["usual_ns"]) == (Count(2), Time(95_000))
+    assert (finding.claims["all_alike"], finding.claims["without_warm_up"]) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -869,7 +858,7 @@ def test_compiling_is_no_cold_start(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.severity == "high"
     assert finding.numbers["compile_ns"] == 2_400_000
-    assert "in _compile.compile_inner and what it calls" in finding.text
+    assert finding.claims["phases"].each[0].name == "_compile.compile_inner"
     assert evidence(trace, finding)[1] == inner
     assert found(trace, "cold_start") is None
 
@@ -900,24 +889,24 @@ def test_unfused_attention(tmp_path: Path, way: str, time: int, rest: float) -> 
         assert finding.numbers["device_ns"] == 1000 * time
         assert finding.severity == "medium"
         assert evidence(trace, finding) == ["aten::bmm", "aten::_softmax", "aten::bmm"]
-        assert "scaled_dot_product_attention" in finding.advice
+        assert finding.claims["math"] is False
 
 
 def test_attention_of_both_passes(tmp_path: Path) -> None:
     both = [*attention(100, 1), *attention(1000, 11, way="backward")]
     finding = found(trace_of(tmp_path, *both), "unfused_attention")
     assert finding is not None
-    assert finding.text.startswith("2 times (forward and backward count separately): a matmul, a softmax")
+    assert (finding.claims["attentions"], finding.claims["backward"]) == (Count(2), True)
     alone = found(trace_of(tmp_path, *attention(100, 1)), "unfused_attention")
     assert alone is not None
-    assert alone.text.startswith("1 time: a matmul, a softmax")
+    assert (alone.claims["attentions"], alone.claims["backward"]) == (Count(1), False)
 
 
 def test_attention_by_math_kernels(tmp_path: Path) -> None:
     math = cpu("aten::_scaled_dot_product_attention_math", 50, 500)
     finding = found(trace_of(tmp_path, math, *attention(100, 1)), "unfused_attention")
     assert finding is not None
-    assert "ran its math kernels here" in finding.advice
+    assert finding.claims["math"] is True
 
 
 def test_what_is_no_attention(tmp_path: Path) -> None:
@@ -968,8 +957,7 @@ def test_the_kernels_that_pass_over_memory_most_are_named(tmp_path: Path) -> Non
         events += run(1000 * n, 900 + n, n + 1, name)
     finding = found(trace_of(tmp_path, *events), "memory_bound")
     assert finding is not None
-    listed = finding.text.partition("(by name): ")[2].partition(". Each")[0]
-    assert [one.split()[0] for one in listed.split(", ")] == ["neg", "div", "mul", "sub"]
+    assert [one.name.split()[0] for one in finding.claims["names"].each] == ["neg", "div", "mul", "sub"]
 
 
 # Very many collectives, of `length` each, behind 2 us of computation.
@@ -996,8 +984,8 @@ def test_small_collectives(
     finding = found(trace, "small_collectives")
     assert (finding is not None) is fires
     if finding:
-        assert f"{count} collectives" in finding.text
-        assert (" for 256 B (median)" in finding.text) is (elements is not None)
+        assert finding.numbers["collectives"] == count
+        assert f"{finding.claims['sent'] or ''}" == ("" if elements is None else "256 B")
         assert finding.numbers["exposed_ns"] == count * length * 1000
         assert finding.numbers["cpu_ns"] == count * 3000
         assert evidence(trace, finding) == [NCCL] * 20
@@ -1043,8 +1031,8 @@ def test_what_ddp_copies(tmp_path: Path, buffers: float, gradients: float, sever
     assert (finding.severity if finding else "") == severity
     if finding:
         assert finding.numbers["cpu_ns"] == (buffers + gradients) * 1000
-        assert ("broadcast_buffers=False" in finding.advice) is ("buffers" in said)
-        assert ("gradient_as_bucket_view=True" in finding.advice) is ("gradients" in said)
+        assert (finding.claims["buffers_ns"].ns > 0) is ("buffers" in said)
+        assert (finding.claims["gradients_ns"].ns > 0) is ("gradients" in said)
     # The flat tensors of others are none of DDP's.
     other = found(trace_of(tmp_path, *ddp(buffers, 0, "forward")), "ddp_copies")
     assert other is None
@@ -1135,7 +1123,8 @@ def test_slow_copies(tmp_path: Path, gbps: float, told: str) -> None:
     exposed = found(trace, "exposed_copies")
     assert exposed is not None
     part = f" ({share(gbps / 31.5)} of what PCIe 4.0 x16 carries one way)" if gbps < 31.5 else ""
-    assert f"They run at {gbps:.1f} GB/s on average{part}. " in exposed.text
+    reached = f" ({exposed.claims['link_share']})" if "link_share" in exposed.claims else ""
+    assert f"{exposed.claims['rate']}{reached}" == f"{gbps:.1f} GB/s{part}"
     unknown = trace_of(tmp_path, launch(95, 1, name="cudaMemcpyAsync"), copy, *run(1200, 500, 2))
     assert found(unknown, "slow_copies") is None
 
@@ -1237,7 +1226,7 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     loading = [cpu("aten::stack", 1000 * n + 5, 390) for n in range(2)]
     finding = found(trace_of(tmp_path, *loop(400, *loading)), "overhead_bound")
     assert finding is not None
-    assert "For 800 µs of the idle time the program waited for its DataLoader." in finding.text
+    assert finding.claims["loading_ns"] == Time(800_000)
     assert "load in workers" in f"{finding.claims['advice']}"
     trace = trace_of(tmp_path, *loop(400, *loading))
     shares = {f.rule: f.claims.get("share") for f in find_findings(Part(trace))}
@@ -1291,14 +1280,14 @@ def test_what_was_compiled_before_what_counts_is_not_in_it(tmp_path: Path) -> No
         "overhead_bound",
     )
     assert finding is not None
-    assert "compile" not in finding.text
+    assert "compiling_ns" not in finding.claims
     assert "compiling" not in f"{finding.claims['advice']}"
 
 
 def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *run(10, 10, 1), *run(400, 10, 2)), "overhead_bound")
     assert finding is not None
-    assert "the trace has no ops" in finding.text
+    assert "no ops" in f"{finding.claims['causes']}"
     assert "no ops" in f"{finding.claims['advice']}"
 
 
@@ -1332,18 +1321,17 @@ def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path: Path) 
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "overhead_bound")
     assert finding is not None
-    assert "CPU and GPU take turns: for 770 µs the CPU waits for the GPU." in finding.text
-    assert "the CPU sets the pace" not in finding.text
+    assert (finding.claims["pace"], finding.claims["waited_ns"]) == ("turns", Time(770_000))
     # One wait at the end is no turn.
     once = [*run(10, 10, 1), *run(600, 200, 2), cpu("cudaDeviceSynchronize", 602, 199, "cuda_runtime")]
     finding = found(trace_of(tmp_path, *once), "overhead_bound")
     assert finding is not None
-    assert "the CPU sets the pace" in finding.text
+    assert finding.claims["pace"] == "the CPU's"
     # The waits of another thread hold nothing up.
     elsewhere = [e | {"tid": 8} if e["name"] == "cudaStreamSynchronize" else e for e in events]
     finding = found(trace_of(tmp_path, *elsewhere), "overhead_bound")
     assert finding is not None
-    assert "the CPU sets the pace" in finding.text
+    assert finding.claims["pace"] == "the CPU's"
 
 
 @pytest.mark.parametrize(
@@ -1362,22 +1350,23 @@ def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(
     assert finding is not None
     assert finding.severity == severity
     assert said in finding.text
-    assert finding.advice.startswith("Leave them" if severity == "info" else "Read values back later")
-    hidden = "That could hide up to 1.36 ms of the 2.59 ms for which the GPU waits for the CPU."
-    assert (hidden in finding.text) is (severity == "low")
+    assert finding.claims["why"] == ("leave" if severity == "info" else "read later")
+    if severity == "low":
+        hidden = f"{finding.claims['hidden_ns']} of {finding.claims['for_the_cpu_ns']}"
+        assert (finding.claims["meanwhile"], hidden) == ("not ahead", "1.36 ms of 2.59 ms")
 
 
 def test_the_advice_on_overhead_knows_what_is_done_already(tmp_path: Path) -> None:
     def advice(*events: Event) -> str:
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
-        return finding.advice
+        return f"{finding.claims['advice']}"
 
     busy = [cpu("aten::mm", 0, 990), *run(10, 10, 1), *run(900, 10, 2)]
-    assert "torch.compile" in advice(*busy)
-    assert advice(*busy, cpu("Torch-Compiled Region: 0/0", 0, 995)).startswith("It is compiled already")
+    assert advice(*busy) == "more per launch"
+    assert advice(*busy, cpu("Torch-Compiled Region: 0/0", 0, 995)).startswith("compiled already")
     graph = [e | {"name": "cudaGraphLaunch"} if e["name"] == "cudaLaunchKernel" else e for e in busy]
-    assert advice(*graph).startswith("It runs CUDA graphs already")
+    assert advice(*graph) == "graphs already"
 
 
 @pytest.mark.parametrize("stream", [7, 8])
@@ -1386,11 +1375,8 @@ def test_work_that_is_queued_waits_for_what_there_is(tmp_path: Path, stream: int
     events = [*run(10, 300, 1), *run(10, 5, 3, stream=stream), launch(20, 2), kernel(700, 300, 2, stream)]
     finding = found(trace_of(tmp_path, *events), "idle_time")
     assert finding is not None
-    assert ("all in one stream: another process" in finding.text) is (stream == 7)
-    assert ("waited for another stream" in finding.text) is (stream != 7)
-    assert finding.advice.startswith(
-        "Look for other processes" if stream == 7 else "Look at what the GPU waits"
-    )
+    assert finding.claims["causes"].each[0].name == ("queued alone" if stream == 7 else "queued")
+    assert f"{finding.claims['advice']}" == ("other processes" if stream == 7 else "queued")
 
 
 def test_what_can_hide_copies(tmp_path: Path) -> None:
@@ -1472,11 +1458,11 @@ def test_where_ranks_wait_for_each_other_the_cpu_is_not_all(tmp_path: Path) -> N
     alone = [*run(10, 100, 1), *run(600, 100, 2)]
     finding = found(trace_of(tmp_path, *alone), "overhead_bound")
     assert finding is not None
-    assert "the CPU sets the pace" in finding.text
+    assert finding.claims["pace"] == "the CPU's"
     talking = [*run(10, 100, 1), *run(600, 150, 2, name=NCCL)]
     finding = found(trace_of(tmp_path, *talking), "overhead_bound")
     assert finding is not None
-    assert "the CPU sets the pace" not in finding.text
+    assert finding.claims["pace"] != "the CPU's"
 
 
 def test_a_full_queue_is_no_cold_start(tmp_path: Path) -> None:
@@ -1512,7 +1498,7 @@ def test_convolutions_on_plain_units_of_a_device_without_a_name(tmp_path: Path) 
     finding = found(trace_of(tmp_path, *run(10, 300, 1, WGRAD), *run(310, 300, 2, FP32)), "fp32_products")
     assert finding is not None
     assert finding.numbers["share"] == 1.0
-    assert finding.advice.startswith("If the GPU has tensor cores")
+    assert finding.claims["why"] == "unknown"
 
 
 @pytest.mark.parametrize(("length", "fires"), [(10, False), (20, True)])
@@ -1521,10 +1507,10 @@ def test_layout_conversions(tmp_path: Path, length: float, fires: bool) -> None:
     finding = found(trace_of(tmp_path, *events), "layout_conversions")
     assert (finding is not None) is fires
     assert found(trace_of(tmp_path, *events[2:]), "layout_conversions") is None  # no convolution
-    for op, advice in (("aten::conv1d", "Conv2d of height 1"), ("aten::conv2d", "channels_last)")):
+    for op, advice in (("aten::conv1d", "1"), ("aten::conv2d", "2")):
         finding = found(trace_of(tmp_path, *events, cpu(op, 0, 9)), "layout_conversions")
         assert (finding is not None) is fires
-        assert finding is None or advice in finding.advice
+        assert finding is None or finding.claims["dims"] == advice
 
 
 # Work of before the recording: kernels without a launch, before the first of their stream that has one.
@@ -1573,7 +1559,7 @@ def test_calls_and_copies_of_an_intel_gpu(tmp_path: Path) -> None:
         "exposed_copies",
     )
     assert finding is not None
-    assert finding.text.startswith("1 copy (M2D) runs for 500 µs")
+    assert (finding.numbers["copies"], f"{finding.claims['ways']}") == (1, "M2D")
 
 
 def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path: Path) -> None:
@@ -1586,7 +1572,7 @@ def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path:
         ]
     findings = {f.rule: f for f in find_findings(Part(trace_of(tmp_path, *events)))}
     assert "metadata_only" not in findings
-    assert "record CPU activity" not in findings["little_use"].advice
+    assert f"{findings['little_use'].claims['advice']}" != "unlinked"
     for n in range(20):
         events[3 * n + 2]["args"]["correlation"] = n + 1
     events += [cpu("aten::view", 100 * n + 70, 25) for n in range(20)]
@@ -1615,7 +1601,7 @@ def test_tensor_loops(tmp_path: Path, op: str, count: int, instead: str) -> None
     assert (instead in finding.advice if finding else "") == (True if instead else "")
     if finding:
         assert finding.numbers["calls"] == 40
-        assert f"{op}, 40 calls in 1 run, 398 µs" in finding.text
+        assert f"{finding.claims['loops']}" == f"{op} (40, 398 µs)"
 
 
 def test_a_loop_of_the_optimizer_is_the_optimizers(tmp_path: Path) -> None:
@@ -1623,7 +1609,7 @@ def test_a_loop_of_the_optimizer_is_the_optimizers(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("Optimizer.step#SGD.step", 0, 420, "user_annotation"), *events)
     finding = found(trace, "tensor_loops")
     assert finding is not None
-    assert "in the optimizer" in finding.advice
+    assert finding.claims["in_optimizer"] is True
 
 
 def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> None:
@@ -1640,7 +1626,7 @@ def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> Non
     finding = found(trace_of(tmp_path, *events), "allocations")
     assert finding is not None
     assert finding.severity == "medium"
-    assert "cudaFree (4 calls, 320 µs)" in finding.text
+    assert "cudaFree (4, 320 µs)" in f"{finding.claims['names']}"
     assert "allocation" in f"{finding.claims['advice']}"
     # Next to a first use that is most of the time and not counted, it is little.
     first = [cpu("aten::mm", -20_900, 20_000), cpu("Lazy Function Loading", -2000, 30, "overhead")]
@@ -1790,13 +1776,12 @@ def test_only_some_optimizers_can_be_fused(tmp_path: Path, name: str, fused: boo
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "overhead_bound")
     assert finding is not None
-    assert ("fused=True" in finding.advice) is fused
+    assert ("fused" in f"{finding.claims['advice']}") is fused
     loop = [e for n in range(100) for e in (cpu("aten::add_", 20 * n, 15), *run(20 * n + 10, 2, n + 1))]
     loop.append(cpu(f"Optimizer.step#{name}.step", 0, 2_000, "user_annotation"))
     finding = found(trace_of(tmp_path, *loop), "optimizer_loop")
     assert finding is not None
-    assert ("fused=True" in finding.advice) is fused
-    assert "foreach=True" in finding.advice
+    assert finding.claims["can"] == ("fuse" if fused else "foreach")
 
 
 @pytest.mark.parametrize(("ops", "node", "fires"), [
@@ -1819,7 +1804,6 @@ def test_recomputation(tmp_path: Path, ops: tuple[str, str], node: str, fires: b
     if finding:
         assert finding.numbers["cpu_ns"] == 3 * 28_000
         assert finding.numbers["share"] == pytest.approx(2 / 3)
-        assert "What they launch takes 67% of kernel and copy time." in finding.text
 
 
 @pytest.mark.parametrize(("pause", "said"), [(3000, True), (100, False)])
@@ -1831,8 +1815,7 @@ def test_the_stretch_outside_of_ops_that_every_step_has(tmp_path: Path, pause: f
         at += 400 + pause
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert ("In every step one stretch outside of ops" in finding.text) is said
-    assert ("after Optimizer.zero_grad#A." in finding.text) is said
+    assert finding.claims.get("after") == ("Optimizer.zero_grad#A" if said else None)
 
 
 def test_a_fused_optimizer_is_not_advised_to_be_fused(tmp_path: Path) -> None:
@@ -1842,7 +1825,7 @@ def test_a_fused_optimizer_is_not_advised_to_be_fused(tmp_path: Path) -> None:
         events = [e | {"dur": 80} if e["name"] == "aten::mm" else e for e in events]
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
-        assert ("fused=True" in finding.advice) is advised
+        assert ("fused" in f"{finding.claims['advice']}") is advised
 
 
 @pytest.mark.parametrize(("pause", "said"), [(0, True), (9000, False)])
@@ -1856,4 +1839,4 @@ def test_an_op_of_the_cpu_is_told_where_it_is_much_of_the_idle_time(
         events += [cpu("aten::sort", at, 600), *small("aten::mm", at + 700, n + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert ("of the idle time the CPU ran aten::sort, which launches nothing." in finding.text) is said
+    assert ("on_cpu" in finding.claims) is said
