@@ -29,8 +29,7 @@ from tracetui.trace.slices import Slices
 SEVERITIES = ("high", "medium", "low", "info")
 """High: most of the time goes here. Info: helps to read the trace; no time to be saved."""
 
-WORK_TIME = "kernel and copy time"
-OF_WORK = f"of {WORK_TIME}"
+OF_WORK = "of kernel and copy time"
 
 SMALL_COPIES = "Most of these are copies from and to the host: copy many small tensors as one."
 
