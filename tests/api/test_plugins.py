@@ -28,8 +28,11 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plugin"
 Install = Callable[..., None]
 RULE = """
     from tracetui.rules.model import Finding
+    from tracetui.trace.slices import Slices
     def rule(part):
-        yield Finding("x", "high", "\\x1b[31mred", "te\\u202ext", "try", (0,), {"share": 1}, "GPU\\n0")
+        at = Slices(part.trace, [0])
+        title, text = "\\x1b[31mred", "te\\u202ext"
+        yield Finding("x", "high", title, text, "try", (0,), {"share": 1}, "GPU\\n0", {}, at)
 """
 
 

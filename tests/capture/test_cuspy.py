@@ -118,6 +118,7 @@ def test_a_trace_for_perfetto(run: Callable[..., Ran]) -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_a_function_is_tried_before_its_steps(
     run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_function_is_tried_before_its_steps(
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_counters_that_are_refused_are_named_once(run: Callable[..., Ran]) -> None:
     ran = run(SEVEN, "refuses", counters="sm,dram,power")
     (line,) = [text for text in ran.told if "counters" in text]
@@ -151,6 +153,7 @@ def test_a_cuspy_that_does_not_start_is_replaced(run: Callable[..., Ran]) -> Non
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_missing_packages_are_named(run: Callable[..., Ran], tmp_path: Path) -> None:
     ran = run("import sys; sys.path.remove(" + repr(str(tmp_path / "standin")) + ")\n" + SEVEN)
     line = f"cupti-python and pyelftools missing: {sys.executable} -m pip install cupti-python pyelftools"
@@ -174,7 +177,7 @@ def test_a_script_with_its_own_kineto_keeps_the_gpu(run: Callable[..., Ran], tmp
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("way", ["ours is Kineto", "ours is Cuspy"])
+@pytest.mark.parametrize("way", [pytest.param("ours is Kineto", marks=pytest.mark.long), "ours is Cuspy"])
 def test_a_script_with_its_own_cuspy_gets_its_trace(
     way: str, run: Callable[..., Ran], tmp_path: Path
 ) -> None:

@@ -10,9 +10,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tracetui import rules
+from tracetui.rules import Finding
 
 EXPECTED = Path(__file__).parent / "expected"
 Golden = Callable[[str, str, str], None]
@@ -28,6 +33,18 @@ def sections(path: Path) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def reading(read_once: None) -> None:
     """Each trace is read once for all that is said of it."""
+
+
+@pytest.fixture(autouse=True)
+def without_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of the sentences of a finding stands whose they are: `sentences.txt` has them."""
+    find = rules._of_rule
+
+    def find_without(*args: Any) -> list[Finding]:
+        what = ("title", "text", "advice")
+        return [replace(one, **{of: f"({one.rule}: {of}.)" for of in what}) for one in find(*args)]
+
+    monkeypatch.setattr(rules, "_of_rule", find_without)
 
 
 @pytest.fixture

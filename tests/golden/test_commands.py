@@ -17,6 +17,7 @@ from tracetui.analysis.part import WHOLE, Part
 from tracetui.analysis.steps.scope import find_steps, step_scope
 from tracetui.cli.main import main
 from tracetui.rules import find_findings
+from tracetui.rules.claims import claims_json
 from tracetui.views import terminal
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
@@ -82,9 +83,10 @@ def brief(value: Any) -> Any:
 
 
 def lines(value: Any, indent: str = "") -> str:
-    """JSON with each innermost object or list on one line."""
+    """JSON with each innermost object or list on one line, and the claims of a finding."""
     inner = list(value.values()) if isinstance(value, dict) else value
-    if not isinstance(inner, list) or not any(isinstance(i, (dict, list)) for i in inner):
+    claims = isinstance(value, dict) and any(isinstance(i, dict) and "kind" in i for i in inner)
+    if claims or not isinstance(inner, list) or not any(isinstance(i, (dict, list)) for i in inner):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
         keys = [f"{json.dumps(key)}: " for key in value]
@@ -135,15 +137,15 @@ def test_compare(
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")
 def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
-    """Of every recorded trace, and of its steps: the sentences, and the numbers behind them."""
+    """Of every recorded trace, and of its steps: what they claim."""
     trace = load(path)
     told = []
     for scope in (WHOLE, *(step_scope(trace, int(number)) for number in find_steps(trace).number[:2])):
         for finding in find_findings(Part(trace).within(scope)):
             numbers = {key: float(f"{value:.7g}") for key, value in finding.numbers.items()}
-            told.append(f"{scope.label}: {finding.severity} {finding.rule}: {finding.title}")
+            told.append(f"{scope.label}: {finding.severity} {finding.rule}")
             if scope is WHOLE:
-                told += [f"  {finding.text}", f"  {finding.advice}"]
+                told.append(f"  {json.dumps(brief(claims_json(finding.claims)), ensure_ascii=False)}")
             told.append(f"  {numbers} {finding.evidence[:6]}")
     golden("findings", f"{path.parent.name}/{path.name}", "\n".join(told))
 

@@ -1,6 +1,6 @@
-"""Every share that a finding says, from the times that it gives and from what its words say the share is of.
+"""Every share that a finding claims, of what it says that it is of; and its sentences say no other share.
 
-A share whose words are not known here fails: a new kind of base needs its own count below.
+A base that is not known here fails: a new kind of base needs its own count below.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ import numpy as np
 
 from tracetui.analysis.calls.calls import own_time_of
 from tracetui.analysis.device_work import device_work_of
+from tracetui.analysis.idle.causes import NOT_THE_PROGRAMS
 from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.split import COLUMNS
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of, step_table_of
 from tracetui.analysis.verdicts import earlier_work_of, judged_range, judged_times_of, verdict_of
 from tracetui.core.units import parse_time, percent, share
 from tracetui.rules import Finding
+from tracetui.rules.claims import Share, Time
 from tracetui.trace import DEVICE_WORK, Kind
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64
 
-SHARE = re.compile(r"((?:\S+ \S+ )?)(<?\d[\d.]*%)\)? ([^.;:%()]*(?:\.\d[^.;:%()]*)*)")
-"""Two words, a share, and the words that follow it."""
+PERCENT = re.compile(r"<?\d[\d.]*%")
 TIME = r"(?:<?[\d.,]+ (?:ns|µs|ms|s))"
 WINDOW = re.compile(rf"of the (?:({TIME}) of the )?(recording|steps|step|range|view)\b")
 OF_SCOPE = {
@@ -41,52 +43,42 @@ RATES = re.compile(
 
 
 def check_shares(results: Part, finding: Finding) -> int:
-    """Assert that the shares in a finding are what they say; how many there were."""
-    if results.is_whole:  # a range counts all of what lies partly in it
-        assert 0 <= finding.numbers.get("share", 0) <= 1, finding.rule
-    said = SHARE.findall(f"{finding.title}. {finding.text}")
-    for before, text, words in said:
-        told = f"{finding.rule}, {results.scope.kind}: {before}{text} {words}"
-        if not RATES.match(words):
-            values = list(_values(results, finding, before, words, told))
-            shown = {way(value) for value in values for way in (share, lambda part: percent(part, 1))}
-            assert text in shown, f"{told}: not {sorted(shown)}"
-    return len(said)
+    """Assert that the shares that a finding claims are what they say, and that its sentences say no other;
+    how many there were."""
+    claimed = [claim for claim in finding.claims.values() if isinstance(claim, Share)]
+    for claim in claimed:
+        told = f"{finding.rule}, {results.scope.kind}: {claim!r}"
+        if not RATES.match(claim.of):
+            bases = list(_bases(results, finding, claim.of))
+            assert bases, f"{told}: of what? Words that are known: `_bases` in tests/rules/shares.py"
+            assert any(np.isclose(claim.whole, whole, rtol=1e-12) for whole in bases), f"{told}: not {bases}"
+            assert any(
+                np.isclose(claim.part, part, rtol=1e-12) for part in _parts(results, finding, claim)
+            ), told
+    said = PERCENT.findall(f"{finding.title}. {finding.text.partition(' Alike: ')[0]}")
+    shown = {way(float(claim)) for claim in claimed for way in (share, lambda value: percent(value, 1))}
+    assert set(said) <= shown, f"{finding.rule}: {said}, not {shown}"
+    return len(claimed)
 
 
-def _values(results: Part, finding: Finding, before: str, words: str, told: str) -> Iterator[float]:
-    """What the share may be, from 0 to 1."""
-    if words.startswith("pass before"):
-        runs = re.search(rf" runs for ({TIME}), of which", finding.text)
-        assert runs
-        yield from (finding.numbers["stretch_ns"] / time for time in _about(runs[1]))
-        return
-    if words.startswith("of the busy time is work that was launched before"):
-        work = np.flatnonzero(np.isin(results.trace.kind, DEVICE_WORK) & ~results.trace.implausible)
-        yield _busy(results, earlier_work_of(results)) / max(1, _busy(results, work))
-        return
-    bases = list(_bases(results, finding, words))
-    assert bases, f"{told}: of what? Words that are known: `_bases` in tests/rules/shares.py"
-    said = re.match(rf"({TIME}), $", before)
-    for whole in filter(None, bases):
-        for time in _about(said[1]) if said else _times(finding):
-            yield time / whole
-            if re.match(r".*: \S* ?busy (?:only )?\S+%", told):
-                yield 1 - time / whole
-
-
-def _times(finding: Finding) -> list[float]:
-    """The times that a finding gives, and the sums of two."""
-    numbers = finding.numbers
-    times = [value for key, value in numbers.items() if key.endswith("_ns") and key != "last_end_ns"]
+def _parts(results: Part, finding: Finding, claim: Share) -> Iterator[float]:
+    """What the part may be, in ns: a time that the finding claims, or the sum of two."""
+    if claim.of == "of the busy time":
+        yield _busy(results, earlier_work_of(results))
+    if claim.of == "of the GPUs' spans":
+        devices = gaps_of(results).devices
+        yield sum(
+            _busy(results, finding.affected.at, (gaps.first, gaps.last), gaps.device) for gaps in devices
+        )
+    if finding.rule == "gpus_in_turn":  # what a GPU that does its share is idle
+        every = np.flatnonzero(np.isin(results.trace.kind, DEVICE_WORK) & ~results.trace.implausible)
+        whole = gaps_of(results.whole).devices
+        busy = np.array([_busy(results, every, only=gaps.device) for gaps in whole])
+        yield claim.whole - int(busy[busy > 0.15 * busy.sum()].sum())
+    times = [claim.ns for claim in finding.claims.values() if isinstance(claim, Time)]
     if finding.rule == "compiled_overhead":
-        times.append(numbers["each_ns"] * numbers["calls"])
-    return [*times, *map(sum, combinations(times, 2))]
-
-
-def _about(text: str) -> list[float]:
-    """What a time of three digits may be, in ns."""
-    return [float(parse_time(text)) * (1 + away) for away in np.linspace(-0.005, 0.005, 41).tolist()]
+        times.append(finding.claims["each_ns"].ns * finding.claims["calls"].n)
+    yield from (*times, *map(sum, combinations(times, 2)))
 
 
 def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
@@ -103,25 +95,35 @@ def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
         yield sum(trace.duration[i] for i in work.tolist() if trace.kind[i] == Kind.KERNEL)
     elif words.startswith("of the self time of all ops"):
         yield own_time_of(results)[slices_of(results, Kind.CPU_OP, lambda name: True)].sum()
-    elif words.startswith(("of the busy time", "of the GPU's busy time", "of GPU ")):
-        yield _busy(results, work)
-    elif words.startswith("of their time, no other kernel runs"):
-        yield _busy(results, np.array([i for i in work.tolist() if "nccl" in trace.name_of(i)]), trace.span)
+    elif words == "of the busy time" or words.endswith("'s busy time"):
+        every = np.isin(trace.kind, DEVICE_WORK) & ~trace.implausible
+        yield _busy(results, np.flatnonzero(every))
+    elif words == "of their time":
+        talks = np.array([i for i in work.tolist() if "nccl" in trace.name_of(i)], dtype=np.int64)
+        for gaps in gaps_of(results).devices:
+            yield _busy(results, talks, (gaps.first, gaps.last), gaps.device)
     elif words.startswith("of the compiled calls' CPU time"):
         regions = ("Torch-Compiled Region", "TorchDynamo Cache Lookup")
         yield trace.duration[slices_of(results, Kind.CPU_OP, lambda name: name.startswith(regions))].sum()
-    elif words.startswith("of its CPU time in"):
+    elif words == "of its CPU time":
         yield finding.numbers["total_ns"]
+    elif words == "of it":
+        yield finding.claims["runs_ns"].ns
+    elif words == "of the GPUs' spans":
+        yield sum(gaps.span for gaps in gaps_of(results).devices)
+    elif words == "of the GPU's span":
+        yield from (gaps.span for gaps in gaps_of(results).devices)
     elif words.startswith("of the two"):
         yield finding.numbers["copy_ns"] + finding.numbers["product_ns"]
 
 
-def _busy(results: Part, work: I64, between: tuple[int, int] | None = None) -> int:
-    """How long any of this work runs, in the time that the verdict is about or `between` two others, ns."""
+def _busy(results: Part, work: I64, between: tuple[int, int] | None = None, only: int | None = None) -> int:
+    """How long any of this work runs, in the time that the verdict is about or `between` two others, ns;
+    `only`: on this device."""
     low, high = between or judged_range(results)
     trace, busy = results.trace, 0
     device = np.array([lane.device for lane in trace.lanes])[trace.lane[work]]
-    for one in np.unique(device).tolist():
+    for one in np.unique(device).tolist() if only is None else [only]:
         begin = trace.start[work[device == one]]
         spans = union(begin, begin + trace.duration[work[device == one]])
         busy += int(spans.within(np.array([low]), np.array([high]))[0])
@@ -134,7 +136,9 @@ def _windows(results: Part, word: str, counted: str) -> Iterator[float]:
     devices = max(1, len(gaps_of(results).devices))
     if word == "recording":
         yield from (end - begin, (end - begin) * devices)
-    judged = [verdict.judged, *(int(time.sum()) for time in judged_times_of(results))]
+    left_out = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
+    times = judged_times_of(results)
+    judged = [verdict.judged, *times.sum(1).tolist(), *(times.sum(1) - times[:, left_out].sum(1)).tolist()]
     if verdict.cpu is not None:
         judged.append(verdict.cpu.span)
     if counted:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.conftest import COLLECTION, needed
 from tests.recorded import load
@@ -21,6 +22,7 @@ from tracetui.analysis.steps.scope import range_scope, step_scope
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import BEFORE_THE_VERDICT, RULES, SEVERITIES, Finding, find_findings
+from tracetui.rules.claims import Claim, claims_json, say
 from tracetui.trace import Kind, Trace
 from tracetui.views.explain import explain
 
@@ -97,6 +99,11 @@ def one(found: tuple[Finding, ...], rule: str) -> Finding:
     return finding
 
 
+REMEDIES = ("remove", "speed_up", "overlap", "move")
+IN_PAIRS = ("copy_before_product", "before_the_first_op", "planned_launches")
+"""Rules whose pairs of slices may have one in several of them."""
+
+
 def check_all(trace: Trace, found: tuple[Finding, ...]) -> None:
     """What holds for every finding of every trace."""
     for finding in found:
@@ -108,6 +115,14 @@ def check_all(trace: Trace, found: tuple[Finding, ...]) -> None:
         assert finding.advice.endswith(".")
         assert "  " not in finding.text + finding.title + finding.advice
         assert "\n" not in finding.text
+        assert (
+            tuple(finding.affected)[: len(finding.evidence)] == finding.evidence or finding.rule in IN_PAIRS
+        )
+        assert set(finding.evidence) <= set(finding.affected)
+        assert finding.remedy is None or (finding.remedy.what in REMEDIES and len(finding.remedy.slices))
+        # What JSON has of a finding is enough to say it.
+        claims = msgspec.json.decode(msgspec.json.encode(claims_json(finding.claims)), type=dict[str, Claim])
+        assert say(finding.rule, claims) == (finding.title, finding.text, finding.advice)
     ranks = [SEVERITIES.index(finding.severity) for finding in found]
     assert ranks == sorted(ranks)
 
@@ -158,14 +173,14 @@ def test_the_cold_start() -> None:
     trace, found = recorded("matmul_add_64_cold", SAMPLE_TRACES)
     finding = one(found, "cold_start")
     assert trace.name_of(finding.evidence[0]) == "ProfilerStep#0"
-    assert "aten::mm" in finding.text
+    assert "aten::mm" in f"{finding.claims['dearer']}"
     # Three steps of 215, 93 and 72 us, in which nothing is set up, do not tell that it was cold.
     trace, found = recorded("matmul_add_64_cold_eager")
     finding = one(found, "wide_first_step")
     assert trace.name_of(finding.evidence[0]) == "ProfilerStep#2"
     assert finding.numbers["first_ns"] == 214_788
     assert finding.numbers["profiler_ns"] == 0
-    assert "too few to tell" in finding.text
+    assert finding.claims["reason"] == "too few"
     # A warm program is slow in its first recorded step as well, but not in the second.
     _, found = recorded("matmul_add_64_warm_eager")
     assert one(found, "wide_first_step").severity == "info"
@@ -174,8 +189,8 @@ def test_the_cold_start() -> None:
 def test_the_buffer_request() -> None:
     trace, found = recorded("matmul_add_64_nosched_20")
     finding = one(found, "profiler_overhead")
-    assert "Activity Buffer Request" in finding.title
-    assert "inside aten::mm" in finding.text
+    assert finding.claims["name"] == "Activity Buffer Request"
+    assert finding.claims["inside"] == "aten::mm"
     assert trace.kind[finding.evidence[0]] == Kind.OVERHEAD
     assert trace.kind[finding.evidence[-1]] == Kind.KERNEL
     assert finding.numbers["profiler_ns"] == trace.duration[finding.evidence[0]]
@@ -188,21 +203,21 @@ def test_the_buffer_request() -> None:
 def test_the_copy_before_the_product() -> None:
     trace, found = recorded("matmul_add_4096_warm_compile")
     finding = one(found, "copy_before_product")
-    assert finding.title.startswith("aten::addmm copies")
+    assert finding.claims["name"] == "aten::addmm"
     assert finding.numbers["calls"] == 3
     assert [trace.name_of(i)[:12] for i in finding.evidence] == ["Memcpy DtoD ", "nvjet_sm90_t"] * 3
     assert finding.numbers["copy_ns"] == sum(int(trace.duration[i]) for i in finding.evidence[::2])
-    assert "33.6 MB" in finding.text
+    assert f"{finding.claims['longest']}" == "33.6 MB"
 
 
 def test_the_fused_kernel() -> None:
     trace, found = recorded("mlp_compile")
     finding = one(found, "fused_kernels")
-    assert "gelu and mul" in finding.title
-    assert "_unsafe_view" in finding.text
+    assert f"{finding.claims['computed']}" == "gelu, mul"
+    assert "_unsafe_view" in f"{finding.claims['fused']}"
     assert trace.name_of(finding.evidence[0]) == "triton_poi_fused__unsafe_view_gelu_mul_0"
     assert finding.numbers["calls"] == 3
-    assert "29.0 µs" in one(found, "compiled_overhead").title
+    assert f"{one(found, 'compiled_overhead').claims['each_ns']}" == "29.0 µs"
 
 
 def test_overhead_bound() -> None:
@@ -226,7 +241,7 @@ def test_views_launch_nothing() -> None:
     trace, found = recorded("linear", SAMPLE_TRACES)
     finding = one(found, "metadata_only")
     assert finding.numbers["calls"] == 3 * 3  # t, transpose, as_strided
-    assert "aten::t (3)" in finding.text
+    assert "aten::t (3)" in f"{finding.claims['names']}"
     assert not set(finding.evidence) & set(trace.op.tolist())
 
 
@@ -234,7 +249,7 @@ def test_a_hotspot_is_rated_where_shapes_were_recorded() -> None:
     _, found = recorded("matmul_add_4096_eager", SAMPLE_TRACES)
     finding = one(found, "hotspot")
     assert 0.75 < finding.numbers["compute_share"] < 0.9
-    assert "of the peak for its type" in finding.text
+    assert finding.claims["compute_share"].of == "of the peak for its type"
     _, found = recorded("matmul_add_4096_warm_eager")
     assert "compute_share" not in one(found, "hotspot").numbers
 
@@ -251,7 +266,8 @@ def test_naive_attention_is_not_fused() -> None:
     assert all("nvjet" in names[n - 4] and "nvjet" in names[n + 1] for n in ends)
     assert finding.numbers["device_ns"] == trace.duration[parts].sum()
     assert [trace.name_of(i) for i in finding.evidence] == ["aten::bmm", "aten::_softmax", "aten::bmm"] * 3
-    assert "1024 x 64 by 64 x 1024, in a batch of 128" in finding.text
+    assert finding.claims["shape"] == "1024 x 64 by 64 x 1024"
+    assert finding.claims["batch"].n == 128
 
 
 def test_graphs_and_their_kernels() -> None:

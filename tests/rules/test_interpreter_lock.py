@@ -41,10 +41,8 @@ def test_turns_of_the_lock(
     assert bool(finding) is fires
     if finding:
         assert finding.severity == "high"
-        assert finding.title.startswith("Most likely another Python thread holds the interpreter lock: ")
         mine = [pauses[n % len(pauses)] for n in range(times // 2)]
         assert finding.numbers["stretches"] == len(mine) - mine.count(7.5)
-        assert "sys.getswitchinterval" in finding.text
 
 
 def test_few_turns_of_a_long_recording_are_no_matter(tmp_path: Path) -> None:

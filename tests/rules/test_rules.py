@@ -19,6 +19,8 @@ from tracetui.analysis.steps.scope import range_scope, step_scope
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import share
 from tracetui.rules import RULES, Finding, find_findings
+from tracetui.rules.claims import Count, Ratio, Share, Time, names_of
+from tracetui.rules.model import OF_WORK
 from tracetui.trace import Trace
 from tracetui.views.findings_text import findings_lines
 from tracetui.views.lines import plain_text
@@ -99,13 +101,12 @@ def test_communication(tmp_path: Path, alone: float, severity: str) -> None:
     finding = found(trace, "communication")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert finding.title == f"Communication alone takes {alone / 10:.0f}% of the recording"
+        assert f"{finding.claims['share']}" == f"{alone / 10:.0f}% of the recording"
         assert finding.numbers["exposed_ns"] == alone * 1000
         assert finding.numbers["communication_ns"] == (50 + alone) * 1000
         assert finding.numbers["share_of_busy"] == pytest.approx(alone / 1000)
         assert evidence(trace, finding) == [NCCL]
-        told = f"{alone / 10:.0f}% of the 1.00 ms of the recording, "
-        assert f"while no other kernel runs: {told}{alone / 10:.0f}% of the GPU's busy time." in finding.text
+        assert f"{finding.claims['share_of_busy']}" == f"{alone / 10:.0f}% of the GPU's busy time"
 
 
 @pytest.mark.parametrize(
@@ -124,8 +125,7 @@ def test_sends_and_receives_are_no_collectives(
     events += [kernel(20, 300, 1, name="ncclDevKernel_SendRecv(ncclDevKernelArgs)"), kernel(320, 200, 2)]
     finding = found(trace_of(tmp_path, *events), "communication")
     assert finding is not None
-    assert finding.text.startswith("Sends and receives by name" if between_two else "Collectives by name")
-    assert ("micro-batches" in finding.advice) is between_two
+    assert finding.claims["kind"] == ("between two" if between_two else "among all")
 
 
 def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
@@ -134,7 +134,10 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     part = range_scope(begin - 10_000, begin + 150_000)  # 60 us of computation, 100 us without
     (finding,) = [f for f in find_findings(Part(trace).within(part)) if f.rule == "communication"]
     assert finding.numbers["share"] == pytest.approx(100 / 160)
-    assert "62% of the 160 µs of the range, 62% of the GPU's busy time" in finding.text
+    assert (
+        f"{finding.claims['time_ns']}, {finding.claims['share_of_busy']}"
+        == "160 µs, 62% of the GPU's busy time"
+    )
 
 
 @pytest.mark.parametrize(("late", "fires"), [(3, True), (30, False)])
@@ -155,7 +158,7 @@ def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) ->
     )
     finding = found(trace, "hotspot")
     assert finding is not None
-    assert finding.title == f"big takes {share(600 / 700)} of kernel and copy time"
+    assert (finding.claims["name"], finding.claims["share"]) == ("big", Share(600_000, 700_000, OF_WORK))
 
 
 @pytest.mark.parametrize(("call", "length", "fires"), [(60, 50, True), (8, 50, False), (60, 15, False)])
@@ -168,9 +171,7 @@ def test_blocking_launches(tmp_path: Path, call: float, length: float, fires: bo
     finding = found(trace, "blocking_launches")
     assert (finding is not None) is fires
     if finding:
-        assert finding.text.startswith(
-            "100 of 100 kernels of 20.0 µs and more end before their launch returns."
-        )
+        assert (finding.claims["kernels"], finding.claims["of"]) == (Count(100), Count(100))
         assert found(trace, "short_calls") is None
 
 
@@ -190,11 +191,8 @@ def test_a_step_that_waits_for_the_others_is_named(
         at += 300 + talk
     finding = found(trace_of(tmp_path, *events), "communication")
     assert finding is not None
-    assert (
-        "Step 2 takes 2.4 times as long as usual: 700 µs of the 700 µs more are communication."
-        in finding.text
-    ) is said
-    assert ("as long as usual" in finding.text) is said
+    late = [finding.claims.get(name) for name in ("late_step", "late_ratio", "late_of_it_ns", "late_ns")]
+    assert late == (["step 2", Ratio(1200 / 500), Time(700_000), Time(700_000)] if said else [None] * 4)
 
 
 # Data loading: two steps of 1,000 us, with `wait` in each.
@@ -216,10 +214,9 @@ def test_data_loading(tmp_path: Path, wait: float, severity: str) -> None:
     finding = found(trace, "data_loading")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert finding.text.startswith(
-            f"2 calls of {NEXT} take {2 * wait} µs, the longest {wait:.1f} µs."[:70]
-        )
-        assert finding.text.endswith("The loop launches nothing while it waits for the batch.")
+        assert (finding.claims["calls"], finding.claims["name"]) == (Count(2), NEXT)
+        assert finding.claims["longest_ns"] == Time(1000 * wait)
+        assert finding.claims["launches"] is False
         assert finding.numbers["share"] == pytest.approx(wait / 1000)
         assert evidence(trace, finding) == [NEXT, NEXT]
 
@@ -235,20 +232,15 @@ def test_of_several_devices_each_is_named(tmp_path: Path) -> None:
         e | {"pid": 1, "tid": 9} if e["cat"] == "kernel" else e
         for e in (*run(20, 100, 3), *run(1890, 100, 4))
     ]
-    texts = [
-        f.text for f in find_findings(Part(trace_of(tmp_path, *label, *first, *second))) if "busy" in f.title
-    ]
-    assert sorted(text.split(" is busy")[0] for text in texts) == ["GPU 0", "GPU 1"]
+    some = find_findings(Part(trace_of(tmp_path, *label, *first, *second)))
+    assert sorted(f.claims["device"] for f in some if "busy_share" in f.claims) == ["GPU 0", "GPU 1"]
 
 
 def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_path: Path) -> None:
     one = [step(0, 0, 1000), cpu(NEXT, 10, 200, "user_annotation"), *run(600, 300, 1)]
     finding = found(trace_of(tmp_path, *one), "data_loading")
     assert finding is not None
-    assert (
-        finding.text
-        == f"1 call of {NEXT} takes 200 µs. The loop launches nothing while it waits for the batch."
-    )
+    assert (finding.claims["calls"], finding.claims["launches"]) == (Count(1), False)
     old = [e | {"cat": "Operator"} if e["name"] == NEXT else e for e in loop(200)]
     finding = found(trace_of(tmp_path, *old), "data_loading")
     assert finding is not None
@@ -256,33 +248,31 @@ def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_p
     copying = [*loop(200), launch(50, 9, name="cudaMemcpyAsync"), memcpy(60, 20, 9)]
     finding = found(trace_of(tmp_path, *copying), "data_loading")
     assert finding is not None
-    assert "launches nothing" not in finding.text
+    assert finding.claims["launches"] is True
 
 
 def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path) -> None:
-    def advice(*more: Event, name: str = NEXT) -> str:
+    def advice(*more: Event, name: str = NEXT) -> tuple[str, bool]:
+        """Its name, and whether to pin memory."""
         events = [e | {"name": name} if e["name"] == NEXT else e for e in loop(200)]
         finding = found(trace_of(tmp_path, *events, *more), "data_loading")
         assert finding is not None
-        return finding.advice
+        return f"{finding.claims['advice']}", finding.claims["pin"]
 
-    assert advice().startswith(
-        "The DataLoader loads in the main process: try num_workers=4, set pin_memory=True"
-    )
-    assert "pin_memory=True" in advice(
-        launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9, "HtoD (Pageable -> Device)")
-    )
-    assert "pin_memory" not in advice(launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9))
-    assert "pin_memory" not in advice(cpu("aten::pin_memory", 20, 10))
+    assert advice() == ("load in workers", True)
+    pageable = memcpy(940, 20, 9, "HtoD (Pageable -> Device)")
+    assert advice(launch(930, 9, name="cudaMemcpyAsync"), pageable)[1]
+    assert not advice(launch(930, 9, name="cudaMemcpyAsync"), memcpy(940, 20, 9))[1]
+    assert not advice(cpu("aten::pin_memory", 20, 10))[1]
     batch = cpu(NEXT, 0, 300, "user_annotation")
     on_cpu = found(trace_of(tmp_path, step(0, 0, 1000), batch, cpu("aten::mm", 400, 500)), "data_loading")
     assert on_cpu is not None
-    assert "pin_memory" not in on_cpu.advice
-    assert "launches" not in on_cpu.text
+    assert (on_cpu.claims["pin"], on_cpu.claims["launches"]) == (False, True)
     other = cpu("my SingleProcess code", 10, 5, "user_annotation")
     several = advice(other, name=NEXT.replace("SingleProcess", "MultiProcessing"))
     assert several == (
-        "Raise num_workers, set pin_memory=True, prefetch more (prefetch_factor), or do less per sample."
+        "more workers",
+        True,
     )
 
 
@@ -348,13 +338,13 @@ def test_pageable_memory(tmp_path: Path, length: float, way: str, severity: str)
     finding = found(trace, "pageable_memory")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert f"1 copy ({way[:4]}), at 1.00 GB/s on average." in finding.text
-        assert ("DataLoader" in finding.advice) is way.startswith("HtoD"), "no batch goes to the host"
+        assert f"{finding.claims['ways']}: {finding.claims['rate']}" == f"{way[:4]}: 1.00 GB/s"
+        assert finding.claims["out"] is way.startswith("DtoH")
         assert evidence(trace, finding) == [f"Memcpy {way}"]
         words = [event | {"args": event["args"] | {"bytes": "9"}} for event in copying(length, way)]
         finding = found(trace_of(tmp_path, *words), "pageable_memory")
         assert finding is not None
-        assert "on average" not in finding.text  # text is no size
+        assert "rate" not in finding.claims  # text is no size
 
 
 @pytest.mark.parametrize(
@@ -374,17 +364,21 @@ def test_exposed_copies(tmp_path: Path, length: float, way: str, start: float, s
     finding = found(trace, "exposed_copies")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert finding.title == f"Copies while nothing computes take {share(length / 2000)} of the step"
+        assert finding.claims["share"] == Share(length * 1000, 2_000_000, "of the step")
         assert finding.numbers == {"exposed_ns": length * 1000, "copies": 1, "share": length / 2000}
-        assert "the next batch" not in finding.advice or way.startswith("HtoD")
+        assert finding.claims["out"] is way.startswith("DtoH")
         assert evidence(trace, finding) == [f"Memcpy {way}"]
 
 
 def test_exposed_copies_of_a_step_and_of_a_range(tmp_path: Path) -> None:
     second = [step(1, 2000, 1000), *run(2100, 800, 3)]
     trace = trace_of(tmp_path, *copying(301, "HtoD (Pinned -> Device)"), *second)
-    titles = {
-        name: [f.title for f in find_findings(Part(trace).within(scope)) if f.rule == "exposed_copies"]
+    shares = {
+        name: [
+            f"{f.claims['share']}"
+            for f in find_findings(Part(trace).within(scope))
+            if f.rule == "exposed_copies"
+        ]
         for name, scope in (
             ("whole", None),
             ("first", step_scope(trace, 0)),
@@ -392,11 +386,11 @@ def test_exposed_copies_of_a_step_and_of_a_range(tmp_path: Path) -> None:
             ("range", range_scope(0, 500_000)),
         )
     }
-    assert titles == {
-        "whole": ["Copies while nothing computes take 10% of the steps"],
-        "first": ["Copies while nothing computes take 15% of the step"],
+    assert shares == {
+        "whole": ["10% of the steps"],
+        "first": ["15% of the step"],
         "second": [],
-        "range": ["Copies while nothing computes take 60% of the range"],
+        "range": ["60% of the range"],
     }
 
 
@@ -413,8 +407,6 @@ def test_unaligned_products(tmp_path: Path, length: float, severity: str) -> Non
     finding = found(trace, "unaligned_products")
     assert (finding.severity if finding else "") == severity
     if finding:
-        assert "1 kernel (" in finding.text
-        assert "loads one element at a time" in finding.text
         assert evidence(trace, finding) == [UNALIGNED]
 
 
@@ -430,9 +422,7 @@ def test_unaligned_products_within_attention_are_advised_once(
         at += length
     trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM))
     attention = found(trace, "unfused_attention")
-    assert (
-        attention is not None and "2 matmuls load one element at a time" in attention.text
-    ) is of_attention
+    assert (attention is not None and attention.claims["unaligned"] == Count(2)) is of_attention
     assert (found(trace, "unaligned_products") is None) is of_attention
     # One outside of it is told by itself.
     more = [cpu("aten::mm", at + rest - 8, 10), *run(at + rest, 800, 10, UNALIGNED)]
@@ -449,10 +439,10 @@ def test_fp32_products(tmp_path: Path, length: float, fires: bool) -> None:
     assert (finding is not None) is fires
     if finding:
         assert evidence(trace, finding) == [FP32]
-        assert "fp16" in finding.advice
+        assert finding.claims["why"] == "fp16"
     modern = found(trace_of(tmp_path, *products(FP32, 100), **H100), "fp32_products")
     assert modern is not None
-    assert "TF32" in modern.advice
+    assert modern.claims["why"] == "tf32"
 
 
 FP64 = "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_64x32_16x4_tn_align1>(Params)"
@@ -466,12 +456,15 @@ def test_double_precision(tmp_path: Path, length: float, fires: bool) -> None:
     assert (finding is not None) is fires
     assert found(trace, "unaligned_products") is None
     if finding:
-        assert "1 kernel (gemm fp64 64x32 tn) takes 51.0 µs" in finding.text
+        assert finding.claims["name"] == "gemm fp64 64x32 tn"
         assert evidence(trace, finding) == [FP64]
         known = {"deviceProperties": [H100["deviceProperties"][0] | {"name": "NVIDIA H200", "numSms": 132}]}
         told = found(trace_of(tmp_path, *products(FP64, length), **known), "double_precision")
         assert told is not None
-        assert "The H200 SXM does 67 TFLOP/s in fp64 at most, and 494.5 in tf32." in told.text
+        peaks = [told.claims[name] for name in ("peak_of", "slow_tflops", "fast_tflops", "fast")]
+        assert peaks == ["H200 SXM", Ratio(67), Ratio(494.5), "tf32"]
+        assert told.remedy is not None
+        assert told.remedy.factor == 494.5 / 67
 
 
 def gridded(number: int, start: float, length: float, blocks: list[int], name: str = "") -> list[Event]:
@@ -492,13 +485,9 @@ def test_small_grids(tmp_path: Path, blocks: list[int], length: float, fires: bo
     assert (finding is not None) is fires
     if finding is not None:
         count = blocks[0] * blocks[1]
-        assert (
-            f"132 multiprocessors, and these kernels have fewer blocks than a quarter of that: few ({count} b"
-            in (finding.text)
-        )
-        assert finding.title.endswith(
-            f"leave most of the GPU idle take {share(30 / 230)} of kernel and copy time"
-        )
+        assert finding.claims["multiprocessors"] == Count(132)
+        assert f"{finding.claims['kernels']}" == f"few ({count} blocks)"
+        assert finding.claims["share"] == Share(30_000, 230_000, OF_WORK)
         assert len(finding.evidence) == 1
 
 
@@ -509,7 +498,7 @@ def test_a_kernel_that_only_waits_needs_no_more_blocks(tmp_path: Path) -> None:
     assert found(trace, "small_grids") is None
     finding = found(trace, "hotspot")
     assert finding is not None
-    assert finding.advice.startswith("It only waits")
+    assert finding.claims["why"] == "spins"
 
 
 @pytest.mark.parametrize(("ops", "own"), [(True, False), (False, True)])
@@ -519,11 +508,11 @@ def test_the_grid_of_a_kernel_that_no_op_launches(tmp_path: Path, ops: bool, own
     events += [cpu("aten::sum", 4, 8)] if ops else []
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
     assert finding is not None
-    assert finding.advice.startswith("No op of PyTorch launches these" if own else "Give them more to do")
+    assert finding.claims["of_no_op"] is own
     bare = [event for event in events if event["cat"] != "user_annotation"]  # the CPU was not recorded
     finding = found(trace_of(tmp_path, *bare, **SMS), "small_grids")
     assert finding is not None
-    assert finding.advice.startswith("Give them more to do")
+    assert finding.claims["of_no_op"] is False
 
 
 def test_small_grids_says_the_time_of_the_calls_that_are(tmp_path: Path) -> None:
@@ -533,7 +522,7 @@ def test_small_grids_says_the_time_of_the_calls_that_are(tmp_path: Path) -> None
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
     assert finding is not None
     assert finding.numbers["device_ns"] == 40_000 + 80_000
-    assert "one (8 blocks)" in finding.text
+    assert "one (8 blocks)" in f"{finding.claims['kernels']}"
     assert len(finding.evidence) == 2
     assert found(trace_of(tmp_path, *events, **H100), "small_grids") is None
     bare = [event | {"args": event["args"] | {"grid": None}} for event in events]
@@ -547,14 +536,15 @@ def test_small_grids_not_where_something_runs_beside_it(tmp_path: Path, start: f
     assert (found(trace_of(tmp_path, *events, **SMS), "small_grids") is not None) is fires
 
 
-@pytest.mark.parametrize(("calls", "told"), [(100, "take 91% of"), (101, "take about 91% of")])
-def test_small_grids_of_many_calls(tmp_path: Path, calls: int, told: str) -> None:
+@pytest.mark.parametrize(("calls", "told"), [(100, False), (101, True)])
+def test_small_grids_of_many_calls(tmp_path: Path, calls: int, told: bool) -> None:
     """Not each grid of more than a hundred calls of a name is read: a tenth of the time is another's."""
     events = [e for n in range(calls) for e in gridded(n + 1, 40 * n + 10, 30, [8], "few")]
     events += gridded(999, 40 * calls + 10, 3 * calls, [500], "many")
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
     assert finding is not None
-    assert told in finding.title
+    assert finding.claims["about"] is told
+    assert share(finding.numbers["share"]) == "91%"
 
 
 def test_few_blocks_are_told_once(tmp_path: Path) -> None:
@@ -603,10 +593,8 @@ def test_the_moments_between_short_kernels(tmp_path: Path, pause: float, fires: 
     finding = found(trace, "between_kernels")
     assert (finding is not None) is fires
     if finding:
-        assert (
-            finding.title == "The moments between kernels take 20% of the 505 µs of the recording that count"
-        )
-        assert "1.00 µs each on average, next to kernels of 4.00 µs" in finding.text
+        assert f"{finding.claims['share']}" == "20% of the 505 µs of the recording that count"
+        assert (finding.claims["pause_ns"], finding.claims["kernel_ns"]) == (Time(1000), Time(4000))
         assert finding.numbers["idle_ns"] == 99_000
 
 
@@ -622,8 +610,8 @@ def test_little_use(tmp_path: Path, busy: float, fires: bool) -> None:
     if finding:
         assert finding.severity == "high"
         assert finding.numbers["busy_share"] == pytest.approx(491 / 1007)
-        assert finding.title == "The GPU is busy only 48.8% of the recording"
-        assert "queued, and nothing recorded ran on the GPU" in finding.text
+        assert finding.claims["busy_share"] == Share(491_000, 1_007_000, "of the recording")
+        assert finding.claims["causes"].each[0].name.startswith("queued")
     assert found(trace, "overhead_bound") is None
 
 
@@ -640,9 +628,8 @@ def test_a_single_short_kernel_explains_no_idle_time(
         events += [cpu("aten::mul", 500 * n, 490)] if in_ops else []
     finding = found(trace_of(tmp_path, *events, step(0, 0, 2500)), "overhead_bound")
     assert finding is not None
-    counted = f"{said}kernels, copies and memsets take less time than their launch on the CPU"
-    assert (counted in finding.text) is (in_ops and short > 1)
-    assert ("kernels, copies" in finding.text) is (in_ops and short > 1)
+    counted = f"{finding.claims['short_launches']} of {finding.claims['short_of']} "
+    assert (counted if finding.claims["short_of"] else "") == (said if in_ops and short > 1 else "")
 
 
 @pytest.mark.parametrize(("times", "told"), [(2, False), (5, True)])
@@ -654,8 +641,7 @@ def test_an_annotation_that_is_most_of_the_time_without_a_call(
     events += [cpu("prepare", 1000 * n + 100, 600, "user_annotation") for n in range(times)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert ("The CPU was in prepare for 3.00 ms of it." in finding.text) is told
-    assert ("prepare" in finding.text) is told
+    assert f"{finding.claims.get('within', '')}" == ("prepare (3.00 ms)" if told else "")
 
 
 # The same kernel in each of three steps.
@@ -684,8 +670,8 @@ def test_spread(tmp_path: Path, lengths: tuple[float, ...], fires: bool) -> None
     finding = found(trace, "spread")
     assert (finding is not None) is fires
     if finding:
-        assert "takes 50.0 µs in one step and 90.0 µs in another" in finding.title
-        assert "1 of 2 kernels per step varies by a factor of 1.3 or more" in finding.text
+        assert finding.numbers == {"shortest_ns": 50_000, "longest_ns": 90_000, "kernels": 1}
+        assert finding.claims["of"] == Count(2)
         assert evidence(trace, finding) == ["scale"] * 3
 
 
@@ -707,8 +693,12 @@ def test_the_children_named_are_those_that_take_most_over_all_calls(tmp_path: Pa
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "look_at_the_children")
     assert finding is not None
-    assert finding.title == "aten::linear spends 52% of its CPU time in c10d::t"
-    assert "141 µs of it are c10d::t, 1 level further down." in finding.text  # mm is the longest of each call
+    assert f"{finding.claims['name']}: {finding.claims['share']}" == "aten::linear: 52% of its CPU time"
+    assert (finding.claims["below"], finding.numbers["inside_ns"]) == (
+        "c10d::t",
+        141_000,
+    )  # mm is the longest
+    assert finding.numbers["levels"] == 1
     assert evidence(trace, finding)[:3] == ["c10d::t", "aten::linear", "c10d::t"]
 
 
@@ -725,11 +715,11 @@ def test_the_advice_on_compiled_code_knows_its_graphs(tmp_path: Path) -> None:
     for more, told in (([], False), ([*run(0, 1, 1), *run(150, 10, 2)], True)):  # the CPU alone, and a GPU
         finding = found(trace_of(tmp_path, *call, *more), "compiled_overhead")
         assert finding is not None
-        assert ("CUDA graph" in finding.advice) is told
+        assert finding.claims["graphs"] is told
     graph = cpu("cudaGraphLaunch", 150, 10, "cuda_runtime", correlation=1)
     finding = found(trace_of(tmp_path, *call, graph), "compiled_overhead")
     assert finding is not None
-    assert "CUDA graph" not in finding.advice
+    assert finding.claims["graphs"] is False
 
 
 def test_guards_of_no_weight(tmp_path: Path) -> None:
@@ -756,8 +746,8 @@ def test_one_call_is_one_call(tmp_path: Path) -> None:
     events = [cpu("aten::view", 42, 4), *run(10, 30, 1), *run(60, 10, 2)]
     finding = found(trace_of(tmp_path, *events), "metadata_only")
     assert finding is not None
-    assert finding.title == "1 call of view ops starts no kernel"
-    assert finding.text.endswith("self time of all ops; for 4.00 µs of that the GPU is idle.")
+    assert finding.numbers["calls"] == 1
+    assert finding.numbers["idle_ns"] == 4000
     for begin, idle in ((37.4, None), (37.5, 1500)):  # 1.4 and 1.5 of 60 us
         found_then = found(trace_of(tmp_path, cpu("aten::view", begin, 4), *events[1:]), "metadata_only")
         assert (found_then.numbers["idle_ns"] if found_then else None) == idle
@@ -777,9 +767,9 @@ def test_a_call_that_its_op_does_not_suggest(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *wrapped, *below)
     finding = found(trace, "look_at_the_children")
     assert finding is not None
-    assert finding.title == "aten::index spends 82% of its CPU time in cudaMalloc"
-    assert "aten::index takes 200 µs in 1 call" in finding.text
-    assert "165 µs of it are cudaMalloc, 2 levels further down." in finding.text
+    assert f"{finding.claims['name']}: {finding.claims['share']}" == "aten::index: 82% of its CPU time"
+    assert (finding.claims["below"], finding.claims["calls"]) == ("cudaMalloc", Count(1))
+    assert [finding.numbers[name] for name in ("total_ns", "inside_ns", "levels")] == [200_000, 165_000, 2]
     assert evidence(trace, finding) == ["cudaMalloc", "aten::index", "cudaMalloc"]
     wait = [e | {"name": "cudaStreamSynchronize"} if e["name"] == "cudaMalloc" else e for e in below]
     assert found(trace_of(tmp_path, *wrapped, *wait), "look_at_the_children") is None  # blocking_calls
@@ -807,12 +797,12 @@ def test_a_first_step_against_one_other(tmp_path: Path) -> None:
     events = [step(0, 0, 2600), step(1, 3000, 100), *run(10, 5, 1), *run(3010, 5, 2)]
     finding = found(trace_of(tmp_path, *events), "cold_start")
     assert finding is not None
-    assert finding.title == "Cold start: the first step takes 26 times as long as the other"
-    assert "Step 0 takes 2.60 ms on the CPU, the other step takes 100 µs." in finding.text
+    assert (finding.claims["ratio"], finding.claims["others_alike"]) == (Ratio(26), Count(1))
+    assert (finding.numbers["first_ns"], finding.numbers["usual_ns"]) == (2_600_000, 100_000)
     dear = [cpu("aten::mm", 20, 2020), cpu("aten::mm", 3020, 20)]
     finding = found(trace_of(tmp_path, *events, *dear), "cold_start")
     assert finding is not None
-    assert "Most of the difference: aten::mm (+2.00 ms). " in finding.text
+    assert f"{finding.claims['dearer']}" == "aten::mm (2.00 ms)"
 
 
 def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> None:
@@ -826,8 +816,8 @@ def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> 
     events[2] = step(2, 1200, 110)
     finding = found(trace_of(tmp_path, *events), "cold_start")
     assert finding is not None
-    assert "the 2 other steps that do as much take 95.0 µs (median)" in finding.text
-    assert "Step 0 is recorded: the profiler had no warm-up." in finding.text
+    assert (finding.claims["others_alike"], finding.claims["usual_ns"]) == (Count(2), Time(95_000))
+    assert (finding.claims["all_alike"], finding.claims["without_warm_up"]) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -868,7 +858,7 @@ def test_compiling_is_no_cold_start(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.severity == "high"
     assert finding.numbers["compile_ns"] == 2_400_000
-    assert "in _compile.compile_inner and what it calls" in finding.text
+    assert finding.claims["phases"].each[0].name == "_compile.compile_inner"
     assert evidence(trace, finding)[1] == inner
     assert found(trace, "cold_start") is None
 
@@ -895,28 +885,28 @@ def test_unfused_attention(tmp_path: Path, way: str, time: int, rest: float) -> 
     part = time / (time + rest)
     assert (finding is not None) is (part >= 0.1)
     if finding:
-        assert finding.title == f"Attention runs as separate kernels: {share(part)} of kernel and copy time"
+        assert f"{finding.claims['share']}" == f"{share(part)} of kernel and copy time"
         assert finding.numbers["device_ns"] == 1000 * time
         assert finding.severity == "medium"
         assert evidence(trace, finding) == ["aten::bmm", "aten::_softmax", "aten::bmm"]
-        assert "scaled_dot_product_attention" in finding.advice
+        assert finding.claims["math"] is False
 
 
 def test_attention_of_both_passes(tmp_path: Path) -> None:
     both = [*attention(100, 1), *attention(1000, 11, way="backward")]
     finding = found(trace_of(tmp_path, *both), "unfused_attention")
     assert finding is not None
-    assert finding.text.startswith("2 times (forward and backward count separately): a matmul, a softmax")
+    assert (finding.claims["attentions"], finding.claims["backward"]) == (Count(2), True)
     alone = found(trace_of(tmp_path, *attention(100, 1)), "unfused_attention")
     assert alone is not None
-    assert alone.text.startswith("1 time: a matmul, a softmax")
+    assert (alone.claims["attentions"], alone.claims["backward"]) == (Count(1), False)
 
 
 def test_attention_by_math_kernels(tmp_path: Path) -> None:
     math = cpu("aten::_scaled_dot_product_attention_math", 50, 500)
     finding = found(trace_of(tmp_path, math, *attention(100, 1)), "unfused_attention")
     assert finding is not None
-    assert "ran its math kernels here" in finding.advice
+    assert finding.claims["math"] is True
 
 
 def test_what_is_no_attention(tmp_path: Path) -> None:
@@ -967,8 +957,7 @@ def test_the_kernels_that_pass_over_memory_most_are_named(tmp_path: Path) -> Non
         events += run(1000 * n, 900 + n, n + 1, name)
     finding = found(trace_of(tmp_path, *events), "memory_bound")
     assert finding is not None
-    listed = finding.text.partition("(by name): ")[2].partition(". Each")[0]
-    assert [one.split()[0] for one in listed.split(", ")] == ["neg", "div", "mul", "sub"]
+    assert [one.name.split()[0] for one in finding.claims["names"].each] == ["neg", "div", "mul", "sub"]
 
 
 # Very many collectives, of `length` each, behind 2 us of computation.
@@ -995,8 +984,8 @@ def test_small_collectives(
     finding = found(trace, "small_collectives")
     assert (finding is not None) is fires
     if finding:
-        assert f"{count} collectives" in finding.text
-        assert (" for 256 B (median)" in finding.text) is (elements is not None)
+        assert finding.numbers["collectives"] == count
+        assert f"{finding.claims['sent'] or ''}" == ("" if elements is None else "256 B")
         assert finding.numbers["exposed_ns"] == count * length * 1000
         assert finding.numbers["cpu_ns"] == count * 3000
         assert evidence(trace, finding) == [NCCL] * 20
@@ -1006,7 +995,7 @@ def test_small_collectives_per_step(tmp_path: Path) -> None:
     events = collectives(200, 10, 64)
     finding = found(trace_of(tmp_path, *events, step(0, 0, 2000), step(1, 2001, 2010)), "small_collectives")
     assert finding is not None
-    assert finding.title.startswith("Many small collectives, 100 per step")
+    assert (finding.claims["many"], finding.claims["per_step"]) == (Count(100), True)
     many = [step(n, 200 * n, 199) for n in range(20)]  # 10 in each
     assert found(trace_of(tmp_path, *events, *many), "small_collectives") is None
 
@@ -1042,8 +1031,8 @@ def test_what_ddp_copies(tmp_path: Path, buffers: float, gradients: float, sever
     assert (finding.severity if finding else "") == severity
     if finding:
         assert finding.numbers["cpu_ns"] == (buffers + gradients) * 1000
-        assert ("broadcast_buffers=False" in finding.advice) is ("buffers" in said)
-        assert ("gradient_as_bucket_view=True" in finding.advice) is ("gradients" in said)
+        assert (finding.claims["buffers_ns"].ns > 0) is ("buffers" in said)
+        assert (finding.claims["gradients_ns"].ns > 0) is ("gradients" in said)
     # The flat tensors of others are none of DDP's.
     other = found(trace_of(tmp_path, *ddp(buffers, 0, "forward")), "ddp_copies")
     assert other is None
@@ -1066,7 +1055,7 @@ def test_a_captured_graph(tmp_path: Path) -> None:
         events.append(cpu(name, start, length, "cuda_runtime"))
     finding = found(trace := trace_of(tmp_path, *events), "graph_capture")
     assert finding is not None
-    assert finding.title == "1 CUDA graph is captured in this recording"
+    assert finding.numbers["captures"] == 1
     assert finding.numbers["capture_ns"] == 210_000
     assert finding.numbers["instantiate_ns"] == 50_000
     assert evidence(trace, finding)[0] == "cudaStreamBeginCapture"
@@ -1088,13 +1077,13 @@ def test_a_recording_that_costs(tmp_path: Path, stacks: bool, shapes: bool, busy
     finding = found(trace := trace_of(tmp_path, *events), "recording_cost")
     assert (finding is not None) is fires
     if finding:
-        assert "stacks and shapes were recorded together" in finding.title
+        assert finding.claims["also"] == names_of(["shapes"])
         assert evidence(trace, finding) == ["a.py(1): main", "a.py(9): f"]
-        for name, told in (("[memory]", "stacks, shapes and memory"), ("[other]", "stacks and shapes")):
+        for name, told in (("[memory]", ["shapes", "memory"]), ("[other]", ["shapes"])):
             mark = {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": 5, "args": {"Bytes": 8}}
             more = found(trace_of(tmp_path, *events, mark), "recording_cost")
             assert more is not None
-            assert f"{told} were recorded together" in more.title
+            assert more.claims["also"] == names_of(told)
 
 
 def test_stacks_alone_cost_where_there_are_very_many(tmp_path: Path) -> None:
@@ -1106,7 +1095,7 @@ def test_stacks_alone_cost_where_there_are_very_many(tmp_path: Path) -> None:
         )
         assert (finding is not None) is fires
         if finding:
-            assert finding.title.endswith("costs CPU time: stacks were recorded")
+            assert finding.claims["also"] == names_of([])
 
 
 # Copies against the link: an A10 has PCIe 4.0 x16, 31.5 GB/s one way.
@@ -1129,12 +1118,13 @@ def test_slow_copies(tmp_path: Path, gbps: float, told: str) -> None:
     finding = found(trace, "slow_copies")
     assert (finding is not None) is bool(told)
     if finding:
-        assert finding.title == f"Copies of pinned memory reach {told} of the link to the host"
-        assert f"({told} of what PCIe 4.0 x16 carries one way)" in finding.text
+        assert finding.claims["pinned"] is True
+        assert f"{finding.claims['link_share']}" == f"{told} of what PCIe 4.0 x16 carries one way"
     exposed = found(trace, "exposed_copies")
     assert exposed is not None
     part = f" ({share(gbps / 31.5)} of what PCIe 4.0 x16 carries one way)" if gbps < 31.5 else ""
-    assert f"They run at {gbps:.1f} GB/s on average{part}. " in exposed.text
+    reached = f" ({exposed.claims['link_share']})" if "link_share" in exposed.claims else ""
+    assert f"{exposed.claims['rate']}{reached}" == f"{gbps:.1f} GB/s{part}"
     unknown = trace_of(tmp_path, launch(95, 1, name="cudaMemcpyAsync"), copy, *run(1200, 500, 2))
     assert found(unknown, "slow_copies") is None
 
@@ -1176,9 +1166,8 @@ def test_slow_copies_of_memory_that_names_do_not_tell(tmp_path: Path, name: str)
 
     finding = found(copied(12.0, name), "slow_copies")
     assert finding is not None
-    assert finding.title == "Copies from and to the host reach 38% of the link to the host"
-    assert "does not say whether the host's memory is pinned" in finding.text
-    assert finding.advice.startswith("Pin the host memory")
+    assert f"{finding.claims['link_share']:bare}" == "38%"
+    assert finding.claims["pinned"] is False
     assert found(copied(16.0, name), "slow_copies") is None
     for other in ("CopyDeviceToDevice", "Memcpy PtoP (Device -> Device)", "Memcpy D2D (Device -> Device)"):
         assert found(copied(12.0, other), "slow_copies") is None
@@ -1237,11 +1226,11 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     loading = [cpu("aten::stack", 1000 * n + 5, 390) for n in range(2)]
     finding = found(trace_of(tmp_path, *loop(400, *loading)), "overhead_bound")
     assert finding is not None
-    assert "For 800 µs of the idle time the program waited for its DataLoader." in finding.text
-    assert finding.advice.startswith("The DataLoader loads in the main process")
+    assert finding.claims["loading_ns"] == Time(800_000)
+    assert "load in workers" in f"{finding.claims['advice']}"
     trace = trace_of(tmp_path, *loop(400, *loading))
-    titles = {f.rule: f.title for f in find_findings(Part(trace))}
-    assert titles["data_loading"] == "Data loading takes 40% of the steps"
+    shares = {f.rule: f.claims.get("share") for f in find_findings(Part(trace))}
+    assert shares["data_loading"] == Share(800_000, 2_000_000, "of the steps")
 
 
 def test_loading_where_nothing_else_was_recorded(tmp_path: Path) -> None:
@@ -1251,8 +1240,8 @@ def test_loading_where_nothing_else_was_recorded(tmp_path: Path) -> None:
         trace_of(tmp_path, step(6, 100, 300), loader, cpu("Iteration", 0, 1000, "Trace")), "data_loading"
     )
     assert finding is not None
-    assert finding.title == "Data loading takes 30% of the step"
-    assert "launches" not in finding.text
+    assert f"{finding.claims['share']}" == "30% of the step"
+    assert finding.claims["launches"] is True
 
 
 def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
@@ -1278,7 +1267,7 @@ def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
     compiled = told(9000, name="bytecode_tracing (dynamo_timed)")
     assert compiled is not None
     assert compiled.text.endswith(f"For 9.00 ms of it, torch.compile was compiling. {alone}")
-    assert compiled.advice.startswith("Call the compiled function a few times")
+    assert "compiling" in f"{compiled.claims['advice']}"
 
 
 def test_what_was_compiled_before_what_counts_is_not_in_it(tmp_path: Path) -> None:
@@ -1291,23 +1280,23 @@ def test_what_was_compiled_before_what_counts_is_not_in_it(tmp_path: Path) -> No
         "overhead_bound",
     )
     assert finding is not None
-    assert "compile" not in finding.text
-    assert "Call the compiled function" not in finding.advice
+    assert "compiling_ns" not in finding.claims
+    assert "compiling" not in f"{finding.claims['advice']}"
 
 
 def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *run(10, 10, 1), *run(400, 10, 2)), "overhead_bound")
     assert finding is not None
-    assert "the trace has no ops" in finding.text
-    assert finding.advice.startswith("Record CPU activity as well")
+    assert "no ops" in f"{finding.claims['causes']}"
+    assert "no ops" in f"{finding.claims['advice']}"
 
 
 def test_memory_that_is_given_back_is_advised_on_where_it_is_the_second_cause(tmp_path: Path) -> None:
     events = [*run(10, 10, 1), *run(2000, 10, 2), cpu("aten::mm", 30, 1900)]
     finding = found(trace_of(tmp_path, *events, cpu("cudaFree", 50, 600, "cuda_runtime")), "overhead_bound")
     assert finding is not None
-    assert finding.advice.startswith("Let the caching allocator keep its memory")
-    assert "Give the GPU more work per launch" in finding.advice
+    assert "allocation" in f"{finding.claims['advice']}"
+    assert "more per launch" in f"{finding.claims['advice']}"
 
 
 def test_first_requests_for_memory_are_not_put_down_to_freeing(tmp_path: Path) -> None:
@@ -1315,11 +1304,11 @@ def test_first_requests_for_memory_are_not_put_down_to_freeing(tmp_path: Path) -
     events.append(cpu("cudaMalloc", 110, 570, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert finding.advice.startswith("Next to nothing is freed here")
+    assert "first requests" in f"{finding.claims['advice']}"
     events.append(cpu("cudaFree", 36, 64, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert "empty_cache()" in finding.advice
+    assert "allocation" in f"{finding.claims['advice']}"
 
 
 def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path: Path) -> None:
@@ -1332,18 +1321,17 @@ def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path: Path) 
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "overhead_bound")
     assert finding is not None
-    assert "CPU and GPU take turns: for 770 µs the CPU waits for the GPU." in finding.text
-    assert "the CPU sets the pace" not in finding.text
+    assert (finding.claims["pace"], finding.claims["waited_ns"]) == ("turns", Time(770_000))
     # One wait at the end is no turn.
     once = [*run(10, 10, 1), *run(600, 200, 2), cpu("cudaDeviceSynchronize", 602, 199, "cuda_runtime")]
     finding = found(trace_of(tmp_path, *once), "overhead_bound")
     assert finding is not None
-    assert "the CPU sets the pace" in finding.text
+    assert finding.claims["pace"] == "the CPU's"
     # The waits of another thread hold nothing up.
     elsewhere = [e | {"tid": 8} if e["name"] == "cudaStreamSynchronize" else e for e in events]
     finding = found(trace_of(tmp_path, *elsewhere), "overhead_bound")
     assert finding is not None
-    assert "the CPU sets the pace" in finding.text
+    assert finding.claims["pace"] == "the CPU's"
 
 
 @pytest.mark.parametrize(
@@ -1362,22 +1350,23 @@ def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(
     assert finding is not None
     assert finding.severity == severity
     assert said in finding.text
-    assert finding.advice.startswith("Leave them" if severity == "info" else "Read values back later")
-    hidden = "That could hide up to 1.36 ms of the 2.59 ms for which the GPU waits for the CPU."
-    assert (hidden in finding.text) is (severity == "low")
+    assert finding.claims["why"] == ("leave" if severity == "info" else "read later")
+    if severity == "low":
+        hidden = f"{finding.claims['hidden_ns']} of {finding.claims['for_the_cpu_ns']}"
+        assert (finding.claims["meanwhile"], hidden) == ("not ahead", "1.36 ms of 2.59 ms")
 
 
 def test_the_advice_on_overhead_knows_what_is_done_already(tmp_path: Path) -> None:
     def advice(*events: Event) -> str:
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
-        return finding.advice
+        return f"{finding.claims['advice']}"
 
     busy = [cpu("aten::mm", 0, 990), *run(10, 10, 1), *run(900, 10, 2)]
-    assert "torch.compile" in advice(*busy)
-    assert advice(*busy, cpu("Torch-Compiled Region: 0/0", 0, 995)).startswith("It is compiled already")
+    assert advice(*busy) == "more per launch"
+    assert advice(*busy, cpu("Torch-Compiled Region: 0/0", 0, 995)).startswith("compiled already")
     graph = [e | {"name": "cudaGraphLaunch"} if e["name"] == "cudaLaunchKernel" else e for e in busy]
-    assert advice(*graph).startswith("It runs CUDA graphs already")
+    assert advice(*graph) == "graphs already"
 
 
 @pytest.mark.parametrize("stream", [7, 8])
@@ -1386,11 +1375,8 @@ def test_work_that_is_queued_waits_for_what_there_is(tmp_path: Path, stream: int
     events = [*run(10, 300, 1), *run(10, 5, 3, stream=stream), launch(20, 2), kernel(700, 300, 2, stream)]
     finding = found(trace_of(tmp_path, *events), "idle_time")
     assert finding is not None
-    assert ("all in one stream: another process" in finding.text) is (stream == 7)
-    assert ("waited for another stream" in finding.text) is (stream != 7)
-    assert finding.advice.startswith(
-        "Look for other processes" if stream == 7 else "Look at what the GPU waits"
-    )
+    assert finding.claims["causes"].each[0].name == ("queued alone" if stream == 7 else "queued")
+    assert f"{finding.claims['advice']}" == ("other processes" if stream == 7 else "queued")
 
 
 def test_what_can_hide_copies(tmp_path: Path) -> None:
@@ -1446,16 +1432,16 @@ def test_what_some_kernels_take_beyond_the_usual_is_a_part_of_all(
 ) -> None:
     """Eleven times the usual: 40 of 952 us too much are 4.2%, 50 of 965 are 5.2%."""
     finding = found(trace_of(tmp_path, *steps((usual, usual, 11 * usual))), "spread")
-    assert (finding is not None and "10 or more times as long" in finding.title) is far
+    assert (finding is not None and "device_ns" in finding.claims) is far
 
 
 @pytest.mark.parametrize(("long", "far"), [(499, False), (501, True)])
 def test_kernels_that_another_process_interrupts(tmp_path: Path, long: float, far: bool) -> None:
     finding = found(trace_of(tmp_path, *steps((50, 50, long))), "spread")
     assert finding is not None
-    assert finding.title.startswith("1 kernel takes 10 or more times as long as in other steps") is far
+    assert ("device_ns" in finding.claims) is far
     if far:
-        assert "Beyond the usual, they add up to 451 µs." in finding.text
+        assert finding.numbers["device_ns"] == 451_000
         assert finding.severity == "medium"
         assert finding.numbers["share"] == pytest.approx(451 / 1501)
 
@@ -1472,11 +1458,11 @@ def test_where_ranks_wait_for_each_other_the_cpu_is_not_all(tmp_path: Path) -> N
     alone = [*run(10, 100, 1), *run(600, 100, 2)]
     finding = found(trace_of(tmp_path, *alone), "overhead_bound")
     assert finding is not None
-    assert "the CPU sets the pace" in finding.text
+    assert finding.claims["pace"] == "the CPU's"
     talking = [*run(10, 100, 1), *run(600, 150, 2, name=NCCL)]
     finding = found(trace_of(tmp_path, *talking), "overhead_bound")
     assert finding is not None
-    assert "the CPU sets the pace" not in finding.text
+    assert finding.claims["pace"] != "the CPU's"
 
 
 def test_a_full_queue_is_no_cold_start(tmp_path: Path) -> None:
@@ -1497,8 +1483,8 @@ def test_collectives_of_the_cpu(tmp_path: Path) -> None:
     events = [step(0, 0, 1000), cpu("aten::mm", 0, 300)]
     finding = found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 600, tid=9)), "communication")
     assert finding is not None
-    assert finding.title == "Communication alone takes 50% of the step"
-    assert "run for 600 µs, 500 µs of it while no thread is in an op" in finding.text
+    assert finding.claims["share"] == Share(500_000, 1_000_000, "of the step")
+    assert (finding.claims["kind"], finding.numbers["communication_ns"]) == ("of the CPU", 600_000)
     assert (
         found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 150, tid=9)), "communication") is None
     )
@@ -1512,7 +1498,7 @@ def test_convolutions_on_plain_units_of_a_device_without_a_name(tmp_path: Path) 
     finding = found(trace_of(tmp_path, *run(10, 300, 1, WGRAD), *run(310, 300, 2, FP32)), "fp32_products")
     assert finding is not None
     assert finding.numbers["share"] == 1.0
-    assert finding.advice.startswith("If the GPU has tensor cores")
+    assert finding.claims["why"] == "unknown"
 
 
 @pytest.mark.parametrize(("length", "fires"), [(10, False), (20, True)])
@@ -1521,10 +1507,10 @@ def test_layout_conversions(tmp_path: Path, length: float, fires: bool) -> None:
     finding = found(trace_of(tmp_path, *events), "layout_conversions")
     assert (finding is not None) is fires
     assert found(trace_of(tmp_path, *events[2:]), "layout_conversions") is None  # no convolution
-    for op, advice in (("aten::conv1d", "Conv2d of height 1"), ("aten::conv2d", "channels_last)")):
+    for op, advice in (("aten::conv1d", "1"), ("aten::conv2d", "2")):
         finding = found(trace_of(tmp_path, *events, cpu(op, 0, 9)), "layout_conversions")
         assert (finding is not None) is fires
-        assert finding is None or advice in finding.advice
+        assert finding is None or finding.claims["dims"] == advice
 
 
 # Work of before the recording: kernels without a launch, before the first of their stream that has one.
@@ -1548,11 +1534,9 @@ def test_work_in_flight_at_start(tmp_path: Path, length: float, own: float, fire
     assert ("work that was launched before the recording." in verdict.reason) is said
     if finding:
         assert finding.severity == "info"
-        assert finding.title.startswith(
-            f"{share(length / 200)} of the busy time is work that was launched bef"
-        )
-        assert "to 2 kernels, copies and memsets that came first in their streams" in finding.text
-        assert f"runs until {10 + length:.3f} µs" in finding.text
+        assert f"{finding.claims['share']}" == f"{share(length / 200)} of the busy time"
+        assert finding.numbers["events"] == 2
+        assert finding.numbers["last_end_ns"] == 1000 * (10 + length)
         assert evidence(trace, finding) == ["k900", "k901"]
 
 
@@ -1575,7 +1559,7 @@ def test_calls_and_copies_of_an_intel_gpu(tmp_path: Path) -> None:
         "exposed_copies",
     )
     assert finding is not None
-    assert finding.text.startswith("1 copy (M2D) runs for 500 µs")
+    assert (finding.numbers["copies"], f"{finding.claims['ways']}") == (1, "M2D")
 
 
 def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path: Path) -> None:
@@ -1588,7 +1572,7 @@ def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path:
         ]
     findings = {f.rule: f for f in find_findings(Part(trace_of(tmp_path, *events)))}
     assert "metadata_only" not in findings
-    assert "record CPU activity" not in findings["little_use"].advice
+    assert f"{findings['little_use'].claims['advice']}" != "unlinked"
     for n in range(20):
         events[3 * n + 2]["args"]["correlation"] = n + 1
     events += [cpu("aten::view", 100 * n + 70, 25) for n in range(20)]
@@ -1617,7 +1601,7 @@ def test_tensor_loops(tmp_path: Path, op: str, count: int, instead: str) -> None
     assert (instead in finding.advice if finding else "") == (True if instead else "")
     if finding:
         assert finding.numbers["calls"] == 40
-        assert f"{op}, 40 calls in 1 run, 398 µs" in finding.text
+        assert f"{finding.claims['loops']}" == f"{op} (40, 398 µs)"
 
 
 def test_a_loop_of_the_optimizer_is_the_optimizers(tmp_path: Path) -> None:
@@ -1625,7 +1609,7 @@ def test_a_loop_of_the_optimizer_is_the_optimizers(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("Optimizer.step#SGD.step", 0, 420, "user_annotation"), *events)
     finding = found(trace, "tensor_loops")
     assert finding is not None
-    assert "in the optimizer" in finding.advice
+    assert finding.claims["in_optimizer"] is True
 
 
 def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> None:
@@ -1642,8 +1626,8 @@ def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> Non
     finding = found(trace_of(tmp_path, *events), "allocations")
     assert finding is not None
     assert finding.severity == "medium"
-    assert "cudaFree (4 calls, 320 µs)" in finding.text
-    assert "empty_cache()" in finding.advice
+    assert "cudaFree (4, 320 µs)" in f"{finding.claims['names']}"
+    assert "allocation" in f"{finding.claims['advice']}"
     # Next to a first use that is most of the time and not counted, it is little.
     first = [cpu("aten::mm", -20_900, 20_000), cpu("Lazy Function Loading", -2000, 30, "overhead")]
     first += [step(9, -20_950, 20_900), launch(-1000, 99), kernel(-950, 20, 99)]
@@ -1691,7 +1675,7 @@ def test_the_waits_of_anomaly_detection_are_told_once(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *events)
     bound = found(trace, "overhead_bound")
     assert bound is not None
-    assert bound.advice.startswith("First turn off autograd's anomaly detection")
+    assert "anomaly" in f"{bound.claims['advice']}"
     assert found(trace, "anomaly_detection")
     assert not found(trace, "blocking_calls")
     own = [cpu("aten::item", 700, 200), cpu("cudaStreamSynchronize", 705, 190, "cuda_runtime")]
@@ -1760,8 +1744,7 @@ def test_plain_convolutions(tmp_path: Path, dtype: str, of: str, time: float) ->
     finding = found(trace, "plain_convolutions")
     assert (finding is not None) is bool(of and time == 5)
     if finding:
-        assert finding.title == f"{of} convolutions run without tensor cores: 5.0% of kernel and copy time"
-        assert finding.text.startswith(f"1 kernel (implicit_convolve_sgemm {of}) takes 5.00 µs")
+        assert (finding.claims["dtype"], finding.claims["name"]) == (of, f"implicit_convolve_sgemm {of}")
         assert finding.numbers == {"share": 0.05, "device_ns": 5_000.0, "kernels": 1.0}
 
 
@@ -1777,7 +1760,7 @@ def test_fp32_convolutions_may_use_tf32_already(
     events += run(200, convolved, 2, _SGEMM.format("float")) if convolved else []
     finding = found(trace_of(tmp_path, *events, **H100), "fp32_products")
     assert finding is not None
-    assert finding.title.startswith(f"fp32 {what} run without tensor cores: 100%")
+    assert (finding.claims["what"], finding.numbers["share"]) == (what, 1)
     assert advice in finding.advice
 
 
@@ -1793,13 +1776,12 @@ def test_only_some_optimizers_can_be_fused(tmp_path: Path, name: str, fused: boo
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "overhead_bound")
     assert finding is not None
-    assert ("fused=True" in finding.advice) is fused
+    assert ("fused" in f"{finding.claims['advice']}") is fused
     loop = [e for n in range(100) for e in (cpu("aten::add_", 20 * n, 15), *run(20 * n + 10, 2, n + 1))]
     loop.append(cpu(f"Optimizer.step#{name}.step", 0, 2_000, "user_annotation"))
     finding = found(trace_of(tmp_path, *loop), "optimizer_loop")
     assert finding is not None
-    assert ("fused=True" in finding.advice) is fused
-    assert "foreach=True" in finding.advice
+    assert finding.claims["can"] == ("fuse" if fused else "foreach")
 
 
 @pytest.mark.parametrize(("ops", "node", "fires"), [
@@ -1822,7 +1804,6 @@ def test_recomputation(tmp_path: Path, ops: tuple[str, str], node: str, fires: b
     if finding:
         assert finding.numbers["cpu_ns"] == 3 * 28_000
         assert finding.numbers["share"] == pytest.approx(2 / 3)
-        assert "What they launch takes 67% of kernel and copy time." in finding.text
 
 
 @pytest.mark.parametrize(("pause", "said"), [(3000, True), (100, False)])
@@ -1834,8 +1815,7 @@ def test_the_stretch_outside_of_ops_that_every_step_has(tmp_path: Path, pause: f
         at += 400 + pause
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert ("In every step one stretch outside of ops" in finding.text) is said
-    assert ("after Optimizer.zero_grad#A." in finding.text) is said
+    assert finding.claims.get("after") == ("Optimizer.zero_grad#A" if said else None)
 
 
 def test_a_fused_optimizer_is_not_advised_to_be_fused(tmp_path: Path) -> None:
@@ -1845,7 +1825,7 @@ def test_a_fused_optimizer_is_not_advised_to_be_fused(tmp_path: Path) -> None:
         events = [e | {"dur": 80} if e["name"] == "aten::mm" else e for e in events]
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
         assert finding is not None
-        assert ("fused=True" in finding.advice) is advised
+        assert ("fused" in f"{finding.claims['advice']}") is advised
 
 
 @pytest.mark.parametrize(("pause", "said"), [(0, True), (9000, False)])
@@ -1859,4 +1839,4 @@ def test_an_op_of_the_cpu_is_told_where_it_is_much_of_the_idle_time(
         events += [cpu("aten::sort", at, 600), *small("aten::mm", at + 700, n + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
-    assert ("of the idle time the CPU ran aten::sort, which launches nothing." in finding.text) is said
+    assert ("on_cpu" in finding.claims) is said

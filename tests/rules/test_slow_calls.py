@@ -13,6 +13,7 @@ from tracetui.analysis.idle.initialisation import first_calls, first_ops
 from tracetui.analysis.part import Part
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import slow_calls
+from tracetui.rules.claims import Count, Time
 from tracetui.trace import Trace
 
 ATTENTION = "aten::_cudnn_attention_forward"
@@ -51,12 +52,11 @@ def test_a_plan_for_each_new_shape(tmp_path: Path) -> None:
     finding = found(trace, "slow_calls")
     assert finding is not None
     assert finding.severity == "high"
-    assert finding.title == f"{ATTENTION}: 4 of 16 calls take 5.00 ms on the CPU"
-    assert finding.text.endswith(
-        "The other 12 calls take 40.0 µs (median). Each of the slow ones is the first with its shapes in "
-        "this recording."
-    )
-    assert "enable_cudnn_sdp(False)" in finding.advice
+    assert (finding.claims["name"], finding.numbers["calls"]) == (ATTENTION, 4)
+    assert (finding.claims["of"], finding.claims["longest_ns"]) == (Count(16), Time(5_000_000))
+    assert (finding.claims["quick"], finding.claims["quick_ns"]) == (Count(12), Time(40_000))
+    assert finding.claims["new_shapes"] is True
+    assert "other attention" in f"{finding.claims['advice']}"
     assert finding.numbers["calls"] == 4
     assert finding.numbers["idle_ns"] == pytest.approx(4 * 4_990_000, abs=40_000)
     bound = told(trace, "overhead_bound")
@@ -111,7 +111,7 @@ def test_of_very_many_calls_the_shapes_are_not_read(tmp_path: Path, monkeypatch:
 )
 def test_what_is_no_slow_call(tmp_path: Path, events: list[Event]) -> None:
     finding = found(trace_of(tmp_path, *events), "slow_calls")
-    assert finding is None or ATTENTION not in finding.title
+    assert finding is None or finding.claims["name"] != ATTENTION
 
 
 @pytest.mark.parametrize(("profiler", "fires"), [(2_500, True), (2_510, False)])
@@ -136,10 +136,9 @@ def test_an_op_whose_calls_are_most_of_the_idle_time_is_told_alone(tmp_path: Pat
 
 def test_a_single_slow_call_counts_if_it_is_not_the_first(tmp_path: Path) -> None:
     events = [e for e in decode(rounds=2) if not (e["name"] == ATTENTION and e["ts"] == 10)]
-    title = f"{ATTENTION}: 1 of 7 calls takes 5.00 ms on the CPU"
     finding = found(trace_of(tmp_path, *events), "slow_calls")
     assert finding is not None
-    assert finding.title == title
+    assert (finding.claims["calls"], finding.claims["of"]) == (Count(1), Count(7))
 
 
 def test_a_first_call_that_comes_again_half_as_long_is_not_slow_once(tmp_path: Path) -> None:

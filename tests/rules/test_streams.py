@@ -27,12 +27,8 @@ def test_streams_that_take_turns(tmp_path: Path) -> None:
     """Queued 500 us ahead, and still one after another."""
     finding = found(trace_of(tmp_path, *turns(20, 500)), "streams_in_turn")
     assert finding is not None
-    assert finding.title == "Kernels of 2 streams take turns and hardly ever overlap"
-    assert finding.text.startswith(
-        "stream 7, stream 8: kernels run for 1.00 ms in all, with 19 changes from one stream to another, and "
-        "overlap for 0 ns. So they gain nothing"
-    )
-    assert "wait_event" in finding.advice
+    told = [f"{finding.claims[name]}" for name in ("names", "turns", "why")]
+    assert told == ["stream 7, stream 8", "19", "full"]
     assert finding.numbers == {"together_ns": 0, "kernel_ns": 1_000_000, "streams": 2}
 
 
@@ -42,8 +38,7 @@ def test_streams_without_work_in_between(tmp_path: Path) -> None:
     ]  # idle for three quarters of the time
     finding = found(trace_of(tmp_path, *events), "streams_in_turn")
     assert finding is not None
-    assert "most likely one stream has run out of work" in finding.text
-    assert finding.advice.startswith("Streams help only where work is queued")
+    assert finding.claims["why"] == "late"
 
 
 @pytest.mark.parametrize(("waits", "told"), [(9, False), (10, True)])
@@ -54,8 +49,8 @@ def test_streams_that_wait_for_each_other(tmp_path: Path, waits: int, told: bool
     events += [cpu("cudaStreamWaitEvent", 450 + n, 0.5, "cuda_runtime") for n in range(waits)]
     finding = found(trace_of(tmp_path, *events), "streams_in_turn")
     assert finding is not None
-    assert (f" {waits} calls make one stream wait for another." in finding.text) is told
-    assert finding.advice.startswith("If each kernel needs the one before") is told
+    assert finding.claims["waits"].n == waits
+    assert (finding.claims["why"] == "chained") is told
 
 
 @pytest.mark.parametrize(("op", "told"), [("aten::_cudnn_rnn", False), ("", True)])

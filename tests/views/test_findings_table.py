@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tests.kineto import cpu, trace_of
 
 from tracetui.rules.model import Finding
+from tracetui.trace.slices import Slices
 from tracetui.views.findings import FindingLine, finding_lines, findings_table
 from tracetui.views.writers import as_json, as_markdown, row_count
 
+NONE = Slices(None, np.empty(0, dtype=np.int64))  # type: ignore[arg-type]
+
+
+def finding(*fields: Any) -> Finding:
+    return Finding(*fields, device="", claims={}, affected=NONE)
+
+
 SOME = [
-    Finding("one", "high", "A title of some words", "A reason that takes two lines.", "Do it.", (1, 0), {}),
-    Finding("two", "low", "Short", "Because.", "", (2,), {"share": 0.25}),
+    finding("one", "high", "A title of some words", "A reason that takes two lines.", "Do it.", (1, 0), {}),
+    finding("two", "low", "Short", "Because.", "", (2,), {"share": 0.25}),
 ]
 
 

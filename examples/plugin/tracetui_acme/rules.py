@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
-from tracetui.core.units import plural
-from tracetui.rules.model import Finding
+from tracetui.rules.claims import Claims, Count, Share, Time, says
+from tracetui.rules.model import Finding, tell
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -25,13 +25,24 @@ def acme_checkpoint(part: Part) -> Iterator[Finding]:
     found = checkpoints(part)
     if not len(found) or found.time < SHARE * part.length:  # times are in ns
         return
-    share = found.time / part.length
-    yield Finding(
-        rule="acme_checkpoint",
-        severity="medium",  # high, medium, low or info
-        title=f"Checkpoints take {share:.0%} of the time",
-        text=f"The trainer saves the model {plural(len(found), 'time')}, and waits for it.",
-        advice="Save in the background: acme.save(..., wait=False).",
-        evidence=tuple(found.longest_first()),  # never empty: Enter jumps to the first
-        numbers={"share": share, "time_ns": found.time},
+    yield tell(
+        "acme_checkpoint",
+        "medium",  # high, medium, low or info
+        {
+            "share": Share(found.time, part.length, "of the time"),
+            "time_ns": Time(found.time),
+            "saves": Count(len(found)),
+        },
+        found.longest_first(),  # never empty: Enter jumps to the first
+        "share time_ns",
+    )
+
+
+@says("acme_checkpoint")
+def sentences(c: Claims) -> tuple[str, str, str]:
+    """Title, text and advice, from the claims alone."""
+    return (
+        f"Checkpoints take {c.share}",
+        f"The trainer saves the model {c.saves:time}, and waits for it.",
+        "Save in the background: acme.save(..., wait=False).",
     )

@@ -7,14 +7,13 @@ from tracetui.analysis.idle.gaps import DeviceGaps
 from tracetui.analysis.part import Part
 
 
-def gpus_text(part: Part) -> str:
+def gpus_text(devices: int) -> str:
     """The word for all devices."""
-    return "the GPU" if len(gaps_of(part).devices) < 2 else "the GPUs"
+    return "the GPU" if devices < 2 else "the GPUs"
 
 
-def gpus_are(part: Part) -> str:
+def gpus_are(devices: int) -> str:
     """The beginning of a sentence on times that add up over the devices."""
-    devices = len(gaps_of(part).devices)
     return "the GPU is" if devices < 2 else f"{devices:,} GPUs together are"
 
 

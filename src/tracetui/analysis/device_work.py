@@ -63,7 +63,7 @@ def device_work_of(part: Part) -> Slices:
 
 
 def work_time(part: Part) -> int:
-    """The sum of all device work's durations, ns (`WORK_TIME` in sentences). What overlaps counts twice."""
+    """The sum of all device work's durations, ns (`OF_WORK` in sentences). What overlaps counts twice."""
     return device_work_of(part).time
 
 

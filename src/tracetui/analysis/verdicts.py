@@ -61,15 +61,20 @@ def earlier_work_of(part: Part) -> I64:
 
 
 @fact
-def earlier_share_of(part: Part) -> float:
-    """The share, 0 to 1, of the busy time that the verdict is about in which such work runs."""
+def earlier_time_of(part: Part) -> tuple[int, int]:
+    """(how long such work runs in the time that the verdict is about, how long any), ns."""
     at, (low, high) = earlier_work_of(part), judged_range(part)
     if not len(at) or not gaps_of(part.whole).devices:
-        return 0.0
+        return 0, 0
     early = np.zeros(len(part.trace), dtype=np.bool_)
     early[at] = True
-    busy = busy_in(part.trace, low, high)
-    return busy_in(part.trace, low, high, early) / busy if busy else 0.0
+    return busy_in(part.trace, low, high, early), busy_in(part.trace, low, high)
+
+
+def earlier_share_of(part: Part) -> float:
+    """The share, 0 to 1, of the busy time that the verdict is about in which such work runs."""
+    early, busy = earlier_time_of(part)
+    return early / busy if busy else 0.0
 
 
 @fact

@@ -41,6 +41,7 @@ from tracetui.analysis.select import has, named
 from tracetui.analysis.steps.loading import is_loader
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
 from tracetui.analysis.verdicts import judged_range, verdict_of
+from tracetui.rules.claims import Claim, Claims, Count, Named, Names
 from tracetui.rules.model import can_be_fused, on_xpu, smi
 from tracetui.trace.intervals import all_of
 from tracetui.trace.memory import named_instants
@@ -56,35 +57,10 @@ _MALLOC, _FREE = re.compile(r"(?:cuda|hip)Malloc"), re.compile(r"(?:cuda|hip)Fre
 _EMPTY = re.compile(r"aten::empty(?:_strided)?")
 """Of what makes tensors, the ops that the trace has."""
 _PINS = re.compile(r"HostAlloc|HostMalloc|HostRegister|MemHostAlloc")
-_ADVICE = {
-    "host": "Look at what Python does between the ops: data loading, logging, printing, garbage collection.",
-    "sync": "Remove what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
-    "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
-    "queued": "Look at what the GPU waits for: another stream, an event, a copy, another process.",
-    "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
-    "unlinked": "The trace lacks the launches: record CPU activity as well.",
-}
-_IN_ANNOTATION = (
-    "Look at what the program does in {}: do less there, or do it less often, or in another process while "
-    "the GPU works."
-)
-_OPTIMIZER_ON_CPU = (
-    "The optimizer updates parameters on the CPU: fused=True does that in one pass there, too. Or keep them "
-    "on the GPU, or update them while the GPU has other work."
-)
-_ONE_LAUNCH = (
-    "A single launch takes most of that, where a few µs are usual: look at what held up that call, such as "
-    "another thread in a CUDA call, the driver, or other programs on the CPU."
-)
-_LESS_MEMORY = (
-    "Some requests failed, and before each the allocator freed what it kept: use less memory, or smaller "
-    "batches."
-)
-_OF_ANOTHER_GPU = (
-    "It waits for what another GPU computes: split the batch, so that each GPU works on one part while "
-    "another works on the next, or give each a whole copy of the model."
-)
-_UNEVEN = "Another GPU works on in that time: divide the work more evenly."
+SEVERAL_WAITS = 3
+"""So many waits within a step cut it into pieces."""
+_CUDNN = re.compile(r"(?i)cudnn|miopen")
+_ATTENTION = re.compile(r"(?i)attention")
 FIRST_TURN_OFF = (
     "First turn off autograd's anomaly detection: it is for debugging, and waits for the GPU after each node "
     "of the backward pass."
@@ -105,167 +81,221 @@ SEND = (
 UNBLOCK = (
     "Unset CUDA_LAUNCH_BLOCKING (on AMD: HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL): it is for debugging."
 )
-SEVERAL_WAITS = 3
-"""So many waits within a step cut it into pieces."""
-_COMPILING_ADVICE = (
-    "Call the compiled function a few times before recording. If it compiles again in later steps, "
-    'TORCH_LOGS="recompiles" says why.'
-)
-_COMPILING_AGAIN = (
-    'TORCH_LOGS="recompiles" says why it compiles again. If sizes change: torch.compile(dynamic=True), '
-    "torch._dynamo.mark_dynamic, or pad to a few sizes."
-)
-_CUDNN = re.compile(r"(?i)cudnn|miopen")
-_ATTENTION = re.compile(r"(?i)attention")
-_ANY_SHAPE = (
-    "If each new shape costs that, pad to a few sizes (record_shapes=True shows them). A sampling profiler "
-    "can show what the CPU does in it: py-spy record --native."
-)
 _PLANS = "cuDNN makes a plan for each new shape: pad to a few sizes"
-# https://github.com/pytorch/pytorch/pull/155958, https://github.com/modelscope/FunASR/issues/3704
-_OTHER_ATTENTION = f"{_PLANS}, or let other kernels do it: torch.backends.cuda.enable_cudnn_sdp(False)."
-_NO_BENCHMARK = f"{_PLANS}, and leave torch.backends.cudnn.benchmark off if shapes change."
+ADVICE = {
+    "host": "Look at what Python does between the ops: data loading, logging, printing, garbage collection.",
+    "sync": "Remove what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
+    "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
+    "queued": "Look at what the GPU waits for: another stream, an event, a copy, another process.",
+    "back to back": "Fuse kernels that follow one another: torch.compile, or fused ops.",
+    "unlinked": "The trace lacks the launches: record CPU activity as well.",
+    "in annotation": "Look at what the program does in {c.annotation}: do less there, or do it less often, "
+    "or in another process while the GPU works.",
+    "optimizer on the CPU": "The optimizer updates parameters on the CPU: fused=True does that in one pass "
+    "there, too. Or keep them on the GPU, or update them while the GPU has other work.",
+    "one launch": "A single launch takes most of that, where a few µs are usual: look at what held up that "
+    "call, such as another thread in a CUDA call, the driver, or other programs on the CPU.",
+    "less memory": "Some requests failed, and before each the allocator freed what it kept: use less memory, "
+    "or smaller batches.",
+    "another GPU": "It waits for what another GPU computes: split the batch, so that each GPU works on one "
+    "part while another works on the next, or give each a whole copy of the model.",
+    "uneven": "Another GPU works on in that time: divide the work more evenly.",
+    "after the last work": "Look at what the program does after its last work on the GPU, or stop recording "
+    "before that.",
+    "anomaly": FIRST_TURN_OFF,
+    "saved": SAVED_ADVICE,
+    "rnn": RNN_ADVICE,
+    "send": SEND,
+    "unblock": UNBLOCK,
+    "compiling": "Call the compiled function a few times before recording. If it compiles again in later "
+    'steps, TORCH_LOGS="recompiles" says why.',
+    "compiling again": 'TORCH_LOGS="recompiles" says why it compiles again. If sizes change: '
+    "torch.compile(dynamic=True), torch._dynamo.mark_dynamic, or pad to a few sizes.",
+    "ops left out": "Annotations of the thread that launches are there, but no ops: whatever wrote the file "
+    "left them out.",
+    "ops of other threads": "Annotations were recorded, but no ops: the profiler sees those of the thread "
+    "that starts it and of autograd. Start it in the thread that works, or record every thread: "
+    "profile_all_threads=True in torch.profiler's experimental_config.",
+    "no ops": "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did. "
+    "If that was on, the ops ran in another thread: the profiler sees those of the thread that starts it and "
+    "of autograd, and with profile_all_threads=True in its experimental_config those of all threads.",
+    "launches left out": "The calls that launched this work are not in the trace: whatever wrote the file "
+    "left them out, or another process made them.",
+    "no ids": "The trace shows what the CPU did, but not what launched what: look at both on the timeline.",
+    "few on the GPU": "Instead of {c.ops_calls} small calls of {c.ops} on the CPU, run a few on whole "
+    "tensors, on the GPU.",
+    "on the GPU": "Run {c.ops} on the GPU, or while the GPU has other work.",
+    "small copies": "{c.small_copies} of {c.launches} launches copy little from or to the host: copy many "
+    "small tensors as one.",
+    "graphs already": "It runs CUDA graphs already: put more of the step into them, or more work into each "
+    "kernel.",
+    "first call": "Run such an op once before the recording, and see whether it is still as slow.",
+    "compiled already": "It is compiled already.",
+    "other processes": "Look for other processes on the GPU ({c.tool}), and record again with it to "
+    "yourself.",
+    "more per launch": "Give the GPU more work per launch: larger batches, {c.compile}",
+    "fused": "Fuse the optimizer, too: fused=True.",
+    "load in workers": "The DataLoader loads in the main process: try num_workers=4, {c.pin}or do less per "
+    "sample.",
+    "more workers": "Raise num_workers, {c.pin}prefetch more (prefetch_factor), or do less per sample.",
+    "DistributedDataParallel": "Use DistributedDataParallel, with one process per GPU: it copies the model "
+    "only once and sends gradients during the backward pass. PyTorch recommends it even on a single machine.",
+    "a process per GPU": "Run one process per GPU, each with its own copy of the model and its share of the "
+    "inputs.",
+    "any shape": "If each new shape costs that, pad to a few sizes (record_shapes=True shows them). A "
+    "sampling profiler can show what the CPU does in it: py-spy record --native.",
+    # https://github.com/pytorch/pytorch/pull/155958, https://github.com/modelscope/FunASR/issues/3704
+    "other attention": f"{_PLANS}, or let other kernels do it: torch.backends.cuda.enable_cudnn_sdp(False).",
+    "no benchmark": f"{_PLANS}, and leave torch.backends.cudnn.benchmark off if shapes change.",
+    "no caching": "Every tensor is allocated and freed individually, as with "
+    "PYTORCH_NO_CUDA_MEMORY_CACHING=1: unset it. It is for debugging.",
+    "pin a few": "Pin a few buffers of host memory once and reuse them in turn, or let "
+    "DataLoader(pin_memory=True) do it in its own thread.",
+    "every step": "Every step requests memory again, and next to nothing is freed: look for tensors that are "
+    "kept from one step to the next, and for shapes that change, so that no free block fits.",
+    "first requests": "Next to nothing is freed here, so these are first requests. Warm up with the largest "
+    "shapes.",
+}
+"""Sentences by the names that `advice` claims; what stands in braces are other claims."""
 LAUNCHING = ("dispatch", "launch")
 """The causes that more work per launch helps against."""
 
 
-def advice_on(part: Part, idle: IdleDevice) -> str:
+def advise(c: Claims) -> str:
+    """The sentences of the claim `advice`."""
+    pin = "set pin_memory=True, " if c.get("pin") else ""
+    compiled = "larger compiled regions" if c.get("compiled") else "torch.compile"
+    advised = c.get("graphs") == "advised"
+    graphed = ', CUDA graphs (mode="reduce-overhead").' if advised else f".{before_graphs(c)}"
+    more = Claims(c, pin=pin, compile=compiled + graphed)
+    return " ".join(ADVICE[each.name].format(c=more) for each in c.advice.each)
+
+
+def claim_advice(*names: str, **others: Claim) -> dict[str, Claim]:
+    """The claim `advice`, with the others that its sentences need."""
+    return {"advice": Names(tuple(map(Named, names))), **others}
+
+
+def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
+    """What to try where a device stands idle. The order counts: what is sure comes before what may help."""
     main, trace = idle.main, part.trace
-    also = " Fuse the optimizer, too: fused=True." if len(can_be_fused(part)) else ""
+    also = ("fused",) if len(can_be_fused(part)) else ()
     if idle.loading >= LOADING_SHARE * idle.idle:
         return loading_advice(part)
     if idle.compiling >= LOADING_SHARE * idle.idle:
         return compiling_advice(part)
     if searches_for_nan(part):
-        return FIRST_TURN_OFF
+        return claim_advice("anomaly")
     if 2 * (after := idle_after_all_work(part, idle)) > idle.idle:
-        if 2 * _others_work(part, idle) > after:
-            return _UNEVEN
-        return "Look at what the program does after its last work on the GPU, or stop recording before that."
+        return claim_advice("uneven" if 2 * _others_work(part, idle) > after else "after the last work")
     if 2 * idle.during(busy_union(trace, data_parallel_calls(part).at)) > idle.idle:
         return data_parallel_advice(part)
     if main == "host" and not _has_ops(part) and has(trace, Kind.ANNOTATION):
-        if launching_lanes_of(part)[slices_of(part, Kind.ANNOTATION).lane].any():
-            return (
-                "Annotations of the thread that launches are there, but no ops: whatever wrote the file left "
-                "them out."
-            )
-        return (
-            "Annotations were recorded, but no ops: the profiler sees those of the thread that starts it and "
-            "of autograd. Start it in the thread that works, or record every thread: "
-            "profile_all_threads=True in torch.profiler's experimental_config."
-        )
+        theirs = launching_lanes_of(part)[slices_of(part, Kind.ANNOTATION).lane].any()
+        return claim_advice("ops left out" if theirs else "ops of other threads")
     if main == "host" and not _has_ops(part):
-        return (
-            "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did. "
-            "If that was on, the ops ran in another thread: the profiler sees those of the thread that "
-            "starts it and of autograd, and with profile_all_threads=True in its experimental_config those "
-            "of all threads."
-        )
+        return claim_advice("no ops")
     if main == "unlinked" and _has_ops(part):
         # Calls without ids lead nowhere; calls that are not there are another matter.
-        if cpu_time_of(part).linked or not has(trace, Kind.RUNTIME):
-            return (
-                "The calls that launched this work are not in the trace: whatever wrote the file left them "
-                "out, or another process made them."
-            )
-        return "The trace shows what the CPU did, but not what launched what: look at both on the timeline."
+        left_out = cpu_time_of(part).linked or not has(trace, Kind.RUNTIME)
+        return claim_advice("launches left out" if left_out else "no ids")
     if main == "allocation":
         return allocation_advice(part)
     if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(part):
-        return f"{_ADVICE['allocation']} {_ADVICE.get(main) or _more_per_launch(part)}"
+        if main in ADVICE:
+            return claim_advice("allocation", main)
+        return more_per_launch(part, before=("allocation",))
     if main in LAUNCHING and launched_by_rnn(part):
-        return RNN_ADVICE
+        return claim_advice("rnn")
     if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
         if 2 * idle.during(can_be_fused(part)) > idle.idle:
-            return _OPTIMIZER_ON_CPU
+            return claim_advice("optimizer on the CPU")
         ops, spent, calls = idle.on_cpu
-        if spent < LONG_NS * calls:
-            few = "run a few on whole tensors, on the GPU."
-            return f"Instead of {calls:,} small calls of {ops} on the CPU, {few}"
-        return f"Run {ops} on the GPU, or while the GPU has other work."
+        what = "few on the GPU" if spent < LONG_NS * calls else "on the GPU"
+        return claim_advice(what, ops=ops, ops_calls=Count(calls))
     copies, of = _copies(part)
     if main in LAUNCHING and copies >= COPIED_SHARE * of:
-        advice = f"{copies:,} of {of:,} launches copy little from or to the host: copy many small tensors "
-        advice += "as one."
-        return advice if 2 * copies > of else f"{advice} {_more_per_launch(part)}"
+        counts = {"small_copies": Count(copies), "launches": Count(of)}
+        if 2 * copies > of:
+            return claim_advice("small copies", **counts)
+        return more_per_launch(part, before=("small copies",)) | counts
     if main in LAUNCHING and replays(part):
-        return "It runs CUDA graphs already: put more of the step into them, or more work into each kernel."
+        return claim_advice("graphs already")
     if main == "sync" and saves_on_host(part):
-        return SAVED_ADVICE
-    if main == "sync" and (sending := sending_advice(part)):
-        return sending
+        return claim_advice("saved")
+    if main == "sync" and sends(part):
+        return claim_advice("send")
     if slow := long_calls(part, idle):
         return slow_call_advice(slow[0])
     if main == "launch" and idle.one_gap:
-        return _ONE_LAUNCH
+        return claim_advice("one launch")
     if first_call(part, idle):
-        return "Run such an op once before the recording, and see whether it is still as slow."
+        return claim_advice("first call")
     if main in LAUNCHING and _is_compiled(part):
-        return f"It is compiled already. {_more_per_launch(part)}"
+        return more_per_launch(part, before=("compiled already",))
     if main == "queued" and not waits_for_others(trace):
-        return f"Look for other processes on the GPU ({smi(part)}), and record again with it to yourself."
+        return claim_advice("other processes", tool=smi(part))
     if main == "queued" and waited_for_elsewhere(trace, causes_of(part)) == "another device":
-        return _OF_ANOTHER_GPU
+        return claim_advice("another GPU")
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = short_kernels_of(part), dict(zip(CAUSES, idle.causes, strict=True))
         within = idle.within[0] if not idle.within[0].startswith("Optimizer.") else ""
-        look = _IN_ANNOTATION.format(within) if within else _ADVICE["host"]
+        look = "in annotation" if within else "host"
         if 2 * short.events > short.of and any(CAUSES[i] in LAUNCHING for i in idle.largest):
-            both = "" if 2 * time["host"] < idle.idle and not within else f"{look} "
-            return both + _more_per_launch(part) + also
-        return look
-    return _ADVICE.get(main) or _more_per_launch(part) + also
+            both = () if 2 * time["host"] < idle.idle and not within else (look,)
+            return more_per_launch(part, both, also) | {"annotation": within}
+        return claim_advice(look, annotation=within)
+    return claim_advice(main) if main in ADVICE else more_per_launch(part, after=also)
 
 
-def loading_advice(part: Part) -> str:
+def loading_advice(part: Part) -> dict[str, Claim]:
     """What to try against waiting for a `DataLoader`: not what the program does already."""
     pinned = named(part.trace, lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
-    pin = "" if pinned or verdict_of(part).cpu else "set pin_memory=True, "
-    if named(part.trace, lambda name: is_loader(name) and "SingleProcess" in name).any():
-        return f"The DataLoader loads in the main process: try num_workers=4, {pin}or do less per sample."
-    return f"Raise num_workers, {pin}prefetch more (prefetch_factor), or do less per sample."
+    alone = named(part.trace, lambda name: is_loader(name) and "SingleProcess" in name).any()
+    pin = not pinned and not verdict_of(part).cpu
+    return claim_advice("load in workers" if alone else "more workers", pin=pin)
 
 
-def compiling_advice(part: Part) -> str:
+def compiling_advice(part: Part) -> dict[str, Claim]:
     """What to try against compiling within the recording."""
-    return _COMPILING_AGAIN if compiles_again(part) else _COMPILING_ADVICE
+    return claim_advice("compiling again" if compiles_again(part) else "compiling")
 
 
-def data_parallel_advice(part: Part) -> str:
+def data_parallel_advice(part: Part) -> dict[str, Claim]:
     """What to use instead."""
-    if trains_data_parallel(part):
-        return (
-            "Use DistributedDataParallel, with one process per GPU: it copies the model only once and sends "
-            "gradients during the backward pass. PyTorch recommends it even on a single machine."
-        )
-    return "Run one process per GPU, each with its own copy of the model and its share of the inputs."
+    return claim_advice("DistributedDataParallel" if trains_data_parallel(part) else "a process per GPU")
 
 
-def slow_call_advice(slow: SlowCalls) -> str:
+def slow_call_advice(slow: SlowCalls) -> dict[str, Claim]:
     """What to try against them."""
     name = slow.calls.first_name
     if _CUDNN.search(name) is None:
-        return _ANY_SHAPE
-    return _OTHER_ATTENTION if _ATTENTION.search(name) else _NO_BENCHMARK
+        return claim_advice("any shape")
+    return claim_advice("other attention" if _ATTENTION.search(name) else "no benchmark")
 
 
-def sending_advice(part: Part) -> str:
-    """What to try where most of the CPU's waits are in copies to a device; "" elsewhere."""
+def sends(part: Part) -> bool:
+    """Whether most of the CPU's waits are in copies to a device."""
     at, parent = waits_in_ops(part)
     sent = sending(part, at, parent, outermost_op(part, parent))
-    return SEND if 2 * sent > joined(at, slices_of(part, Kind.RUNTIME, is_synchronising)).time else ""
+    return 2 * sent > joined(at, slices_of(part, Kind.RUNTIME, is_synchronising)).time
 
 
-def no_graphs_yet(part: Part) -> str | None:
-    """What to say instead of advising CUDA graphs, as a graph holds no op that makes the CPU wait for the
-    device: "" for nothing, where there are such graphs already, or none for this device. None where nothing
-    is in the way."""
+def graphs(part: Part) -> dict[str, Claim]:
+    """Whether CUDA graphs are `advised`, `possible` only without the waits of a step, as a graph holds no op
+    that makes the CPU wait for the device, or `neither`: there are some already, or none for this device."""
     waits, op = waits_in_a_step(part)
     if waits >= SEVERAL_WAITS:
-        return f" For CUDA graphs, first remove the step's {waits:,} waits for the GPU, above all {op}."
-    return "" if replays(part) or on_xpu(part) else None
+        return {"graphs": "possible", "waits": Count(waits), "waiting_op": op}
+    return {"graphs": "neither" if replays(part) or on_xpu(part) else "advised"}
+
+
+def before_graphs(c: Claims) -> str:
+    """What comes before CUDA graphs, "" for nothing."""
+    if c.get("graphs") != "possible":
+        return ""
+    return f" For CUDA graphs, first remove the step's {c.waits} waits for the GPU, above all {c.waiting_op}."
 
 
 def _others_work(part: Part, idle: IdleDevice) -> int:
@@ -274,37 +304,28 @@ def _others_work(part: Part, idle: IdleDevice) -> int:
     return others.time_in(idle.gaps.last, judged_range(part)[1])
 
 
-def _more_per_launch(part: Part) -> str:
-    """What to try where launching takes long."""
-    instead = no_graphs_yet(part)
-    graphs = ', CUDA graphs (mode="reduce-overhead").' if instead is None else f".{instead}"
-    compiled = "larger compiled regions" if len(_compiled_regions(part)) else "torch.compile"
-    return f"Give the GPU more work per launch: larger batches, {compiled}{graphs}"
+def more_per_launch(
+    part: Part, before: tuple[str, ...] = (), after: tuple[str, ...] = ()
+) -> dict[str, Claim]:
+    """What to try where launching takes long, with other advice before and after."""
+    compiled = len(_compiled_regions(part)) > 0
+    return claim_advice(*before, "more per launch", *after, compiled=compiled, **graphs(part))
 
 
-def allocation_advice(part: Part) -> str:
+def allocation_advice(part: Part) -> dict[str, Claim]:
     """What to try against allocating and freeing memory within the steps."""
     trace = part.trace
     if _without_cache(part):
-        return (
-            "Every tensor is allocated and freed individually, as with PYTORCH_NO_CUDA_MEMORY_CACHING=1: "
-            "unset it. It is for debugging."
-        )
+        return claim_advice("no caching")
     if _frees(part):
-        return _LESS_MEMORY if len(named_instants(trace, OUT_OF_MEMORY)) else _ADVICE["allocation"]
+        failed = len(named_instants(trace, OUT_OF_MEMORY))
+        return claim_advice("less memory" if failed else "allocation")
     steps, at = step_table_of(part), slices_of(part, Kind.RUNTIME, is_allocation)
     if 2 * at.named(_PINS).time > at.time:
-        return (
-            "Pin a few buffers of host memory once and reuse them in turn, or let "
-            "DataLoader(pin_memory=True) do it in its own thread."
-        )
+        return claim_advice("pin a few")
     again = np.count_nonzero(np.unique(step_of(steps, at.start)) >= 0)
-    if part.is_whole and again > 2 and 2 * again > len(steps):
-        return (
-            "Every step requests memory again, and next to nothing is freed: look for tensors that are kept "
-            "from one step to the next, and for shapes that change, so that no free block fits."
-        )
-    return "Next to nothing is freed here, so these are first requests. Warm up with the largest shapes."
+    several = part.is_whole and again > 2 and 2 * again > len(steps)
+    return claim_advice("every step" if several else "first requests")
 
 
 def _without_cache(part: Part) -> bool:

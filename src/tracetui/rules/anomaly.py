@@ -8,8 +8,8 @@ from tracetui.analysis.calls.backward import checked_for_nan, searches_for_nan
 from tracetui.analysis.part import Part
 from tracetui.analysis.verdicts import base_of
 from tracetui.core.columns import unique
-from tracetui.core.units import duration, plural, share
-from tracetui.rules.model import MEDIUM, Finding, first_of
+from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, says
+from tracetui.rules.model import MEDIUM, Finding, tell
 
 
 def anomaly_detection(part: Part) -> Iterator[Finding]:
@@ -17,19 +17,30 @@ def anomaly_detection(part: Part) -> Iterator[Finding]:
     checks = checked_for_nan(part)
     if not searches_for_nan(part):
         return
-    total = checks.time
-    fraction = total / part.length
-    nodes = len(unique(part.trace.parent[checks]))
-    yield Finding(
+    share = Share(checks.time, part.length, base_of(part))
+    longest = checks.longest_first()
+    yield tell(
         "anomaly_detection",
-        "medium" if fraction >= MEDIUM else "low",
-        f"Autograd's anomaly detection takes at least {share(fraction)} {base_of(part)}",
-        f"After {plural(nodes, 'node')} of the backward pass, autograd searches its results for NaN "
-        f"(aten::isnan, aten::_is_any_true, aten::item), for {duration(total)} in all; each time the CPU "
-        "waits for the GPU's answer. In the forward pass, it also records the Python stack of every op; the "
-        "trace does not show that.",
+        "medium" if share.value >= MEDIUM else "low",
+        {
+            "nodes": Count(len(unique(part.trace.parent[checks]))),
+            "check_ns": Time(checks.time),
+            "share": share,
+        },
+        longest,
+        "nodes check_ns share",
+        remedy=Remedy("remove", longest),
+    )
+
+
+@says("anomaly_detection")
+def _anomaly_detection(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"Autograd's anomaly detection takes at least {c.share}",
+        f"After {c.nodes:node} of the backward pass, autograd searches its results for NaN (aten::isnan, "
+        f"aten::_is_any_true, aten::item), for {c.check_ns} in all; each time the CPU waits for the GPU's "
+        "answer. In the forward pass, it also records the Python stack of every op; the trace does not show "
+        "that.",
         "It is for debugging: remove torch.autograd.set_detect_anomaly(True), detect_anomaly(), or a "
         "trainer's detect_anomaly.",
-        first_of(checks.longest_first()),
-        {"nodes": float(nodes), "check_ns": float(total), "share": fraction},
     )

@@ -13,23 +13,20 @@ from tracetui.analysis.names.gemm import UNALIGNED
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.flops import work_of
 from tracetui.analysis.select import named
-from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.model import WORK_TIME, Finding, first_of, graded
+from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
+from tracetui.rules.model import OF_WORK, Finding, graded, tell
 from tracetui.trace import Kind
-from tracetui.trace.slices import Slices
 
+_MATH_KERNELS = (
+    "scaled_dot_product_attention ran its math kernels here. Call it under torch.nn.attention."
+    "sdpa_kernel(SDPBackend.FLASH_ATTENTION): it then says what rules out a fused kernel."
+)
+_FUSED = (
+    "torch.nn.functional.scaled_dot_product_attention does it in one kernel and never writes the scores; for "
+    "your own mask or bias, use flex_attention. In torch.nn.MultiheadAttention: need_weights=False; in "
+    'Transformers: attn_implementation="sdpa".'
+)
 _MATH = "aten::_scaled_dot_product_attention_math"
-
-
-def _unaligned(part: Part, inside: Slices) -> str:
-    """What `unaligned_products` would say of these."""
-    count = len(inside[inside.among(work_where(part, lambda name: UNALIGNED in name.notes))])
-    return (
-        f" {plural(count, 'matmul')} {verb(count, 'load')} one element at a time (align1 in the name): some "
-        "dimension is not a multiple of 8."
-        if count
-        else ""
-    )
 
 
 def unfused_attention(part: Part) -> Iterator[Finding]:
@@ -51,41 +48,52 @@ def unfused_attention(part: Part) -> Iterator[Finding]:
     inside = units.inside[units.inside.lane == trace.lane[units.first[top]]]
     parts = inside[(inside.start >= low) & (inside.start <= high)].of_kind(Kind.KERNEL, Kind.MEMCPY)
     parts = parts[parts.duration >= 0.02 * units.time[top]]
-    listed = ", ".join(f"{decoded_name(part, i).short} ({duration(trace.duration[i])})" for i in parts)
     product = shown(int(units.first[top]))
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
-    scores = "The result of the first matmul"
-    if work:
-        many = f"{work.m} x {work.k} by {work.k} x {work.n}, in a batch of {work.batch:,}"
-        scores = f"The first matmul is {many}; its result"
-    both = "" if forward.all() else " (forward and backward count separately)"
-    fraction = time / work_time(part)
-    yield Finding(
+    unaligned = work_where(part, lambda name: UNALIGNED in name.notes)
+    math = first_marked(
+        trace, np.array([shown(int(i)) for i in units.softmax]), named(trace, _MATH.__eq__)[trace.name]
+    )
+    all_of_it = np.stack([units.first, units.softmax, units.last], axis=1)[longest].ravel()
+    yield tell(
         "unfused_attention",
         graded(part, time),
-        f"Attention runs as separate kernels: {share(fraction)} of {WORK_TIME}",
-        f"{plural(len(units.first), 'time')}{both}: a matmul, a softmax and another matmul, plus whatever is "
-        f"in between; for example {listed}. Together they take {duration(time)}. {scores}, the matrix of "
-        f"scores, goes to memory and back between kernels.{_unaligned(part, units.inside)}",
-        _advice(part, [shown(int(i)) for i in units.softmax]),
-        first_of(
-            shown(int(i)) for i in np.stack([units.first, units.softmax, units.last], axis=1)[longest].ravel()
-        ),
-        {"share": fraction, "device_ns": float(time), "attentions": float(len(units.first))},
+        {
+            "share": Share(time, work_time(part), OF_WORK),
+            "device_ns": Time(time),
+            "attentions": Count(len(units.first)),
+            "backward": not forward.all(),
+            "parts": Names(
+                tuple(Named(decoded_name(part, i).short, ns=int(trace.duration[i])) for i in parts)
+            ),
+            "shape": f"{work.m} x {work.k} by {work.k} x {work.n}" if work else "",
+            "batch": Count(work.batch if work else 0),
+            "unaligned": Count(len(units.inside[units.inside.among(unaligned)])),
+            "math": bool((math >= 0).any()),
+        },
+        units.inside,
+        "share device_ns attentions",
+        first=(shown(int(i)) for i in all_of_it),
+        remedy=Remedy("speed_up", units.inside),
     )
 
 
-def _advice(part: Part, softmax: list[int]) -> str:
-    trace = part.trace
-    math = named(part.trace, _MATH.__eq__)
-    around = first_marked(trace, np.array(softmax, dtype=np.int64), math[trace.name])
-    if (around >= 0).any():
-        return (
-            "scaled_dot_product_attention ran its math kernels here. Call it under torch.nn.attention."
-            "sdpa_kernel(SDPBackend.FLASH_ATTENTION): it then says what rules out a fused kernel."
+@says("unfused_attention")
+def _unfused_attention(c: Claims) -> tuple[str, str, str]:
+    both = " (forward and backward count separately)" if c.backward else ""
+    scores = "The result of the first matmul"
+    if c.shape:
+        scores = f"The first matmul is {c.shape}, in a batch of {c.batch}; its result"
+    unaligned = ""
+    if c.unaligned.n:  # what `unaligned_products` would say of these
+        unaligned = (
+            f" {c.unaligned:matmul} {c.unaligned:~load} one element at a time (align1 in the name): some "
         )
+        unaligned += "dimension is not a multiple of 8."
     return (
-        "torch.nn.functional.scaled_dot_product_attention does it in one kernel and never writes the scores; "
-        "for your own mask or bias, use flex_attention. In torch.nn.MultiheadAttention: need_weights=False; "
-        'in Transformers: attn_implementation="sdpa".'
+        f"Attention runs as separate kernels: {c.share}",
+        f"{c.attentions:time}{both}: a matmul, a softmax and another matmul, plus whatever is in between; "
+        f"for example {c.parts}. Together they take {c.device_ns}. {scores}, the matrix of scores, goes to "
+        f"memory and back between kernels.{unaligned}",
+        _MATH_KERNELS if c.math else _FUSED,
     )

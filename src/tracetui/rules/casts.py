@@ -15,15 +15,8 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.rates.inputs import read_inputs
 from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import verdict_of
-from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.model import (
-    MEDIUM,
-    WORK_TIME,
-    Finding,
-    first_of,
-    graded_kernels,
-    numbers_of,
-)
+from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, says
+from tracetui.rules.model import KERNELS, MEDIUM, Finding, claims_of, graded_kernels, tell
 from tracetui.trace import Kind, Trace
 from tracetui.trace.slices import Slices
 
@@ -93,33 +86,50 @@ def type_conversions(part: Part) -> Iterator[Finding]:
             where = "the gradients of casts"
         else:
             where = short_name(trace.names[int(called[i])], "cpu_op")
-        places.append(f"{where} ({calls[i]:,}, {duration(int(spent[i]))})")
-    unknown = ". The trace does not show which ops request them."
-    told = f": {', '.join(places)}." if (op >= 0).any() else unknown
+        places.append(Named(where, int(calls[i]), int(spent[i])))
     trains = named(part.trace, lambda name: "Backward" in name).any()
     autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
     products = (k.dtype for k in kernel_names_of(part).values() if k.kind == "gemm")
-    narrow = next((dtype for dtype in products if dtype in ("int8", "fp8", "fp4")), None)
-    longest, count = at.longest_first(), len(work.of_kind(Kind.KERNEL))
-    yield Finding(
-        "type_conversions",
-        graded_kernels(part, time),
-        f"Conversions between data types take {share(time / work_time(part))} of {WORK_TIME}",
-        f"{len(at):,} of {plural(count, 'kernel')}, such as {decoded_name(part, longest.first).short}, "
-        f"only {verb(len(at), 'convert')}, for {duration(time)}{told}",
-        _UNKNOWN
-        if not (op >= 0).any()
-        else _EIGHT_BITS
-        if _from_eight_bits(trace, dict(zip(at.at.tolist(), op.tolist(), strict=True)), longest)
-        else _QUANTIZED.format(narrow)
-        if narrow
-        else _ONCE
-        if spent[autocast].sum() <= spent[called < 0].sum()
-        else _AUTOCAST
-        if trains
-        else _KEEP_LOWER,
-        first_of(longest),
-        numbers_of(part, at),
+    narrow = next((dtype for dtype in products if dtype in ("int8", "fp8", "fp4")), "")
+    longest, known = at.longest_first(), bool((op >= 0).any())
+    op_of = dict(zip(at.at.tolist(), op.tolist(), strict=True))
+    why = (
+        "unknown" if not known
+        else "eight bits" if _from_eight_bits(trace, op_of, longest)
+        else "quantized" if narrow
+        else "once" if spent[autocast].sum() <= spent[called < 0].sum()
+        else "autocast" if trains
+        else "keep lower"
+    )  # fmt: skip
+    claims = claims_of(part, at) | {
+        "of": Count(len(work.of_kind(Kind.KERNEL))),
+        "name": decoded_name(part, longest.first).short,
+        "places": Names(tuple(places) if known else ()),
+        "narrow": narrow,
+        "why": why,
+    }
+    severity = graded_kernels(part, time)
+    yield tell("type_conversions", severity, claims, longest, KERNELS, remedy=Remedy("remove", longest))
+
+
+_ADVICE = {
+    "unknown": _UNKNOWN,
+    "eight bits": _EIGHT_BITS,
+    "quantized": _QUANTIZED,
+    "once": _ONCE,
+    "autocast": _AUTOCAST,
+    "keep lower": _KEEP_LOWER,
+}
+
+
+@says("type_conversions")
+def _type_conversions(c: Claims) -> tuple[str, str, str]:
+    unknown = ". The trace does not show which ops request them."
+    return (
+        f"Conversions between data types take {c.share}",
+        f"{c.kernels} of {c.of:kernel}, such as {c.name}, only {c.kernels:~convert}, for {c.device_ns}"
+        f"{f': {c.places}.' if c.places.each else unknown}",
+        _ADVICE[c.why].format(c.narrow),
     )
 
 

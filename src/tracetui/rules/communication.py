@@ -23,8 +23,9 @@ from tracetui.analysis.select import named, processes_of
 from tracetui.analysis.steps.scope import launch_times, members, per_step, slices_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
-from tracetui.core.units import capital, duration, plural, share, significant, size
-from tracetui.rules.model import MEDIUM, Finding, first_of, graded
+from tracetui.core.units import capital
+from tracetui.rules.claims import Claim, Claims, Count, Ratio, Remedy, Share, Size, Time, names_of, says
+from tracetui.rules.model import MEDIUM, Finding, graded, tell
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices, joined
@@ -107,27 +108,41 @@ def small_collectives(part: Part) -> Iterator[Finding]:
         called = calls[op_around(trace, calls.at) < 0].time
         if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
             continue
-        each = f"{many:,} {'in all' if in_step is None else 'per step'}"
-        carries = f" for {size(sent)}" if sent is not None else ""
-        on_cpu = f" On the CPU the calls take {duration(called)}." if called else ""
-        yield Finding(
+        longest, worst = at.longest_first(), max(alone, called)
+        yield tell(
             "small_collectives",
-            graded(part, max(alone, called)),
-            f"Many small collectives, {each}, hardly hidden behind computation",
-            f"{len(at):,} collectives such as {decoded_name(part, at.first).short} of "
-            f"{duration(usual)}{carries} (median). For {duration(alone)}, {share(alone / max(1, talked))} of "
-            f"their time, no other kernel runs.{on_cpu} Each pays for network latency and a launch, no "
-            "matter how little it sends.",
-            "Combine them: one flat tensor, larger buckets (bucket_cap_mb in DDP), a coalescing "
-            "manager; or send less often.",
-            first_of(at.longest_first()),
+            graded(part, worst),
             {
-                "collectives": float(len(at)),
-                "exposed_ns": float(alone),
-                "cpu_ns": float(called),
-                "share": max(alone, called) / gaps.span if gaps.span else 0.0,
+                "collectives": Count(len(at)),
+                "exposed_ns": Time(alone),
+                "cpu_ns": Time(called),
+                "share": Share(worst, gaps.span, "of the GPU's span"),
+                "alone_share": Share(alone, max(1, talked), "of their time"),
+                "many": Count(many),
+                "per_step": in_step is not None,
+                "name": decoded_name(part, at.first).short,
+                "usual_ns": Time(usual),
+                "sent": None if sent is None else Size(sent),
             },
+            longest,
+            "collectives exposed_ns cpu_ns share",
+            remedy=Remedy("remove", longest),
         )
+
+
+@says("small_collectives")
+def _small_collectives(c: Claims) -> tuple[str, str, str]:
+    carries = f" for {c.sent}" if c.sent else ""
+    on_cpu = f" On the CPU the calls take {c.cpu_ns}." if c.cpu_ns.ns else ""
+    return (
+        f"Many small collectives, {c.many} {'per step' if c.per_step else 'in all'}, hardly hidden behind "
+        "computation",
+        f"{c.collectives} collectives such as {c.name} of {c.usual_ns}{carries} (median). For "
+        f"{c.exposed_ns}, {c.alone_share}, no other kernel runs.{on_cpu} Each pays for network latency and a "
+        "launch, no matter how little it sends.",
+        "Combine them: one flat tensor, larger buckets (bucket_cap_mb in DDP), a coalescing manager; or send "
+        "less often.",
+    )
 
 
 def ddp_copies(part: Part) -> Iterator[Finding]:
@@ -143,27 +158,39 @@ def ddp_copies(part: Part) -> Iterator[Finding]:
     back = slices_of(part, Kind.CPU_OP, _TO_GRADIENTS.__eq__)
     both, buffers, gradients = joined(flat, back), flat.time, back.time
     total = buffers + gradients
-    fraction = total / ((high - low) * max(1, processes_of(trace, both.at)))
-    if fraction < DDP_SHARE:
+    share = Share(total, (high - low) * max(1, processes_of(trace, both.at)), verdict.base)
+    if share.value < DDP_SHARE:
         return
-    text, advice = "", ""
-    if buffers >= 0.1 * total:
-        text += "Before each forward pass, it sends rank 0's buffers, such as those of batch norms, to all "
-        text += f"ranks: packing and unpacking them takes {duration(buffers)}. "
-        advice += "Set broadcast_buffers=False, unless the ranks' buffers have to be the same. "
-    if gradients >= 0.1 * total:
-        text += "At the end of the backward pass, it copies the gradients out of its buckets, one by one: "
-        text += f"{plural(len(back), 'call')}, {duration(gradients)}. "
-        advice += "With gradient_as_bucket_view=True, the gradients stay in the buckets. "
-    yield Finding(
+    copies = both.longest_first()
+    yield tell(
         "ddp_copies",
-        "medium" if fraction >= MEDIUM else "low",
-        f"DistributedDataParallel's own copies keep the CPU busy for {share(fraction)} {verdict.base}",
-        text.strip(),
-        advice.strip(),
-        first_of(both.longest_first()),
-        {"cpu_ns": float(total), "share": fraction},
+        "medium" if share.value >= MEDIUM else "low",
+        {
+            "cpu_ns": Time(total),
+            "share": share,
+            "buffers_ns": Time(buffers),
+            "gradients_ns": Time(gradients),
+            "gradients": Count(len(back)),
+        },
+        copies,
+        "cpu_ns share",
+        remedy=Remedy("remove", copies),
     )
+
+
+@says("ddp_copies")
+def _ddp_copies(c: Claims) -> tuple[str, str, str]:
+    text, advice = "", ""
+    if c.buffers_ns.ns >= 0.1 * c.cpu_ns.ns:
+        text += "Before each forward pass, it sends rank 0's buffers, such as those of batch norms, to all "
+        text += f"ranks: packing and unpacking them takes {c.buffers_ns}. "
+        advice += "Set broadcast_buffers=False, unless the ranks' buffers have to be the same. "
+    if c.gradients_ns.ns >= 0.1 * c.cpu_ns.ns:
+        text += "At the end of the backward pass, it copies the gradients out of its buckets, one by one: "
+        text += f"{c.gradients:call}, {c.gradients_ns}. "
+        advice += "With gradient_as_bucket_view=True, the gradients stay in the buckets. "
+    title = f"DistributedDataParallel's own copies keep the CPU busy for {c.share}"
+    return title, text.strip(), advice.strip()
 
 
 def _sent(at: Slices) -> int | None:
@@ -193,44 +220,74 @@ def _communication_of_cpu(part: Part, cpu: CpuTime) -> Iterator[Finding]:
         return
     at = joined(*(slices_of(part, kind, is_collective) for kind in (Kind.CPU_OP, Kind.ANNOTATION)))
     at = at.longest_first()
-    alone, names = cpu.exposed_communication, dict.fromkeys(at[:50].names)
-    fraction = alone / cpu.span
-    yield Finding(
+    alone = cpu.exposed_communication
+    yield tell(
         "communication",
-        "high" if fraction > 0.3 else "medium",
-        f"Communication alone takes {share(fraction)} {verdict.base}",
-        f"Collectives by name ({', '.join(list(names)[:3])}) run for "
-        f"{duration(cpu.communication)}, {duration(alone)} of it while no thread is in an op: "
-        f"{share(fraction)} of the {duration(cpu.span)} {verdict.base}. That includes waiting for the "
-        f"slowest rank.{_late_step(part)}",
-        "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send "
-        "less.",
-        first_of(at),
-        {"exposed_ns": float(alone), "communication_ns": float(cpu.communication), "share": fraction},
+        "high" if alone > 0.3 * cpu.span else "medium",
+        {
+            "exposed_ns": Time(alone),
+            "communication_ns": Time(cpu.communication),
+            "share": Share(alone, cpu.span, verdict.base),
+            "time_ns": Time(cpu.span),
+            "names": names_of([*dict.fromkeys(at[:50].names)][:3]),
+            "kind": "of the CPU",
+            **_late_step(part),
+        },
+        at,
+        "exposed_ns communication_ns share",
+        remedy=Remedy("overlap", at),
     )
 
 
-def _late_step(part: Part) -> str:
-    """A sentence on the longest step, where it is far longer than usual for its communication."""
+@says("communication")
+def _communication(c: Claims) -> tuple[str, str, str]:
+    late = ""
+    if "late_step" in c:
+        late = (
+            f" {capital(c.late_step)} takes {c.late_ratio} times as long as usual: {c.late_of_it_ns} of the "
+        )
+        late += f"{c.late_ns} more are communication."
+    if c.kind == "of the CPU":
+        return (
+            f"Communication alone takes {c.share}",
+            f"Collectives by name ({c.names}) run for {c.communication_ns}, {c.exposed_ns} of it while no "
+            f"thread is in an op: {c.share:bare} of the {c.time_ns} {c.share.of}. That includes waiting for "
+            f"the slowest rank.{late}",
+            "Compare the ranks: the rank that waits least is the late one. Overlap with computation, or send "
+            "less.",
+        )
+    where = f" on {c.device}" if c.gpus.n > 1 else ""
+    what, waits, advice = _BETWEEN_TWO if c.kind == "between two" else _AMONG_ALL
+    return (
+        f"Communication alone takes {c.share}{where}",
+        f"{what} by name ({c.names}) run for {c.communication_ns}{where}, {c.exposed_ns} of it while no "
+        f"other kernel runs: {c.share:bare} of the {c.time_ns} {c.base}, {c.share_of_busy}. {waits}{late}",
+        advice,
+    )
+
+
+def _late_step(part: Part) -> dict[str, Claim]:
+    """The longest step, where it is far longer than usual for its communication."""
     rows = steps_of(part).rows
     if rows and rows[-1].window[1] > rows[-1].start + LATE_RATIO * rows[-1].duration:
         rows = rows[:-1]  # it has what all steps left to the device
     if not part.is_whole or not 3 <= len(rows) <= MOST_STEPS:
-        return ""
+        return {}
     length = np.array([row.window_length for row in rows])
     longest = int(np.argmax(length))
     ratio, more = length[longest] / np.median(length), int(length[longest] - np.median(length))
     if ratio < LATE_RATIO:
-        return ""
+        return {}
     talk = np.array([_communicating(row.verdict) for row in rows])
     of_it = int(talk[longest] - np.median(talk))
     if of_it < LATE_SHARE * more:
-        return ""
-    step = capital(rows[longest].label)
-    times = f"{significant(ratio, 2)} times as long as usual"
-    return (
-        f" {step} takes {times}: {duration(min(of_it, more))} of the {duration(more)} more are communication."
-    )
+        return {}
+    return {
+        "late_step": rows[longest].label,
+        "late_ratio": Ratio(float(ratio)),
+        "late_of_it_ns": Time(min(of_it, more)),
+        "late_ns": Time(more),
+    }
 
 
 def _communicating(verdict: Verdict) -> int:
@@ -253,24 +310,28 @@ def _communication_of(part: Part, gaps: DeviceGaps, time: I64, low: int, high: i
     if not len(at) or not judged or exposed < COMMUNICATION_SHARE * judged:
         return
     at = at.longest_first()
-    shorts = {decoded_name(part, i).short for i in at[:50]}
-    many = len(gaps_of(part).devices) > 1
-    device = device_text(part, gaps)
-    where = f" on {device}" if many else ""
-    late = "" if many else _late_step(part)
-    what, waits, advice = _BETWEEN_TWO if _between_two(part, at) else _AMONG_ALL
-    yield Finding(
+    shorts = sorted({decoded_name(part, i).short for i in at[:50]})
+    devices, device = len(gaps_of(part).devices), device_text(part, gaps)
+    yield tell(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
-        f"Communication alone takes {share(exposed / judged)} {verdict.of(judged)}{where}",
-        f"{what} by name ({', '.join(sorted(shorts)[:3])}) run for {duration(talked)}{where}, "
-        f"{duration(exposed)} of it while no other kernel runs: {share(exposed / judged)} of the "
-        f"{duration(judged)} {base}, {share(exposed / busy)} of {device}'s busy time. {waits}{late}",
-        advice,
-        first_of(at),
-        {"exposed_ns": float(exposed), "communication_ns": float(talked), "share": exposed / judged}
-        | {"share_of_busy": exposed / busy},
-        device,
+        {
+            "exposed_ns": Time(exposed),
+            "communication_ns": Time(talked),
+            "share": Share(exposed, judged, verdict.of(judged)),
+            "share_of_busy": Share(exposed, busy, f"of {device}'s busy time"),
+            "time_ns": Time(judged),
+            "base": base,
+            "names": names_of(shorts[:3]),
+            "kind": "between two" if _between_two(part, at) else "among all",
+            "gpus": Count(devices),
+            "device": device,
+            **({} if devices > 1 else _late_step(part)),
+        },
+        at,
+        "exposed_ns communication_ns share share_of_busy",
+        device=device,
+        remedy=Remedy("overlap", at),
     )
 
 

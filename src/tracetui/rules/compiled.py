@@ -12,9 +12,8 @@ from tracetui.analysis.calls.compiling import (
     COMPILING,
     COMPILING_SHARE,
     compile_phases,
-    compiles_again,
 )
-from tracetui.analysis.calls.graphs import by_module
+from tracetui.analysis.calls.graphs import by_module, is_annotated
 from tracetui.analysis.calls.launches import launches_of
 from tracetui.analysis.device_work import kernel_names_of, work_time, work_where
 from tracetui.analysis.idle.gap_list import gaps_of
@@ -23,19 +22,12 @@ from tracetui.analysis.names.inductor import METADATA
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of, step_table_of
 from tracetui.analysis.verdicts import base_of, verdict_of
-from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.advice import compiling_advice, no_graphs_yet
-from tracetui.rules.model import (
-    OF_ALL,
-    WAITED_SHARE,
-    WORK_TIME,
-    Finding,
-    first_of,
-    waited_share,
-)
+from tracetui.rules.advice import advise, compiling_advice, graphs
+from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
+from tracetui.rules.model import OF_ALL, OF_WORK, WAITED_SHARE, Finding, tell, waited_share
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
-from tracetui.trace.slices import Slices
+from tracetui.trace.slices import Slices, joined
 
 _GUARDS = ("TorchDynamo Cache Lookup",)
 _PROLOGUE = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue")
@@ -53,35 +45,48 @@ def compiling(part: Part) -> Iterator[Finding]:
     time = busy_union(part.trace, at).time_in(*part.span)
     if not time or time < COMPILING_SHARE * part.length:
         return
-    fraction = time / part.length
-    again = compiles_again(part)
-    kept = "so the compiled program does not pay for it later."
-    if again:
-        steps = f"{len(step_table_of(part)):,} steps"
-        kept = f"and here in each of the {steps}, so the program keeps paying for it."
-    yield Finding(
+    fraction, phases = time / part.length, Slices(part.trace, at).longest_first()
+    yield tell(
         "compiling",
         "high" if fraction >= 0.5 else "medium" if fraction >= 0.1 else "low",
-        f"torch.compile compiles during the recording: {duration(time)}",
-        f"That is {share(fraction)} {base_of(part)}, {_in_phases(part, at, time)}. It happens once for "
-        f"each graph and each new set of shapes, types and flags, {kept}",
-        compiling_advice(part),
-        first_of(Slices(part.trace, at).longest_first()),
-        {"compile_ns": float(time), "share": fraction},
+        {
+            "compile_ns": Time(time),
+            "share": Share(time, part.length, base_of(part)),
+            "phases": _phases(part, at, time),
+            **compiling_advice(part),
+            "steps": Count(len(step_table_of(part))),
+        },
+        phases,
+        "compile_ns share",
+        remedy=Remedy("remove", phases),
     )
 
 
-def _in_phases(part: Part, at: I64, time: int) -> str:
+@says("compiling")
+def _compiling(c: Claims) -> tuple[str, str, str]:
+    *others, last = c.phases.each
+    phases = f"in {last.name} and what it calls"
+    if others:
+        phases = f"in {', '.join(map(str, others))} and {last}, and in what they call"
+    kept = "so the compiled program does not pay for it later."
+    if c.advice.each[0].name == "compiling again":
+        kept = f"and here in each of the {c.steps} steps, so the program keeps paying for it."
+    return (
+        f"torch.compile compiles during the recording: {c.compile_ns}",
+        f"That is {c.share}, {phases}. It happens once for each graph and each new set of shapes, types and "
+        f"flags, {kept}",
+        advise(c),
+    )
+
+
+def _phases(part: Part, at: I64, time: int) -> Names:
     """The outermost phases `at` of torch.compile that take most of its `time`, ns."""
     trace = part.trace
     phase = np.zeros(len(trace), dtype=np.bool_)
     phase[at] = True
     outer = at[first_marked(trace, trace.parent[at], phase) < 0]
     phases = [each for each in Slices(trace, outer).by_name() if each.time >= PHASE_SHARE * time][:3]
-    if len(phases) == 1:
-        return f"in {phases[0].name.removesuffix(COMPILING)} and what it calls"
-    told = [f"{each.name.removesuffix(COMPILING)} ({duration(each.time)})" for each in phases]
-    return f"in {', '.join(told[:-1])} and {told[-1]}, and in what they call"
+    return Names(tuple(Named(each.name.removesuffix(COMPILING), ns=each.time) for each in phases))
 
 
 def compiled_overhead(part: Part) -> Iterator[Finding]:
@@ -91,32 +96,43 @@ def compiled_overhead(part: Part) -> Iterator[Finding]:
     prologue = slices_of(part, Kind.CPU_OP, _PROLOGUE.__contains__)
     if not len(regions) or not (len(guards) + len(prologue)):
         return
-    guarding, preparing = guards.time, prologue.time
-    if guarding + preparing < GUARD_SHARE * part.length:
+    cost = guards.time + prologue.time
+    if cost < GUARD_SHARE * part.length:
         return
     if gaps_of(part).devices and waited_share(part) < WAITED_SHARE:
         return
-    whole = max(1, regions.time + guarding)
-    each = (guarding + preparing) / len(regions)
-    graphs = ' mode="reduce-overhead" replays the rest as a CUDA graph.'
     replayed = len(slices_of(part, Kind.RUNTIME, lambda name: "GraphLaunch" in name))
-    if replayed or verdict_of(part).cpu or no_graphs_yet(part) is not None:
-        graphs = ""
-    yield Finding(
+    possible = not replayed and not verdict_of(part).cpu and graphs(part)["graphs"] == "advised"
+    paid = joined(guards, prologue)
+    first = ((guards, 3), (prologue, 6), (regions, 3))
+    whole = max(1, regions.time + guards.time)
+    yield tell(
         "compiled_overhead",
         "info",
-        f"Each call of a compiled region spends {duration(each)} on average on guards and prologue",
-        f"{plural(len(regions), 'call')}: {duration(guarding)} in all to check that the compiled code still "
-        f"fits its inputs ({_GUARDS[0]}), {duration(preparing)} to prepare the call. That is "
-        f"{share((guarding + preparing) / whole)} of the compiled calls' CPU time, and does "
-        "not shrink with the work.",
+        {
+            "each_ns": Time(cost / len(regions)),
+            "calls": Count(len(regions)),
+            "share": Share(cost, whole, "of the compiled calls' CPU time"),
+            "guards_ns": Time(guards.time),
+            "prologue_ns": Time(prologue.time),
+            "graphs": possible,
+        },
+        joined(paid, regions),
+        "each_ns calls share",
+        first=(i for some, most in first for i in some.longest_first()[:most]),
+        remedy=Remedy("remove", paid),
+    )
+
+
+@says("compiled_overhead")
+def _compiled_overhead(c: Claims) -> tuple[str, str, str]:
+    graphs = ' mode="reduce-overhead" replays the rest as a CUDA graph.' if c.graphs else ""
+    return (
+        f"Each call of a compiled region spends {c.each_ns} on average on guards and prologue",
+        f"{c.calls:call}: {c.guards_ns} in all to check that the compiled code still fits its inputs "
+        f"({_GUARDS[0]}), {c.prologue_ns} to prepare the call. That is {c.share}, and does not shrink with "
+        "the work.",
         f"Compile larger regions instead of small functions that are called often.{graphs}",
-        first_of(
-            i
-            for some, most in ((guards, 3), (prologue, 6), (regions, 3))
-            for i in some.longest_first()[:most]
-        ),
-        {"each_ns": each, "calls": float(len(regions)), "share": (guarding + preparing) / whole},
     )
 
 
@@ -130,23 +146,40 @@ def fused_kernels(part: Part) -> Iterator[Finding]:
     if time < max(FUSED_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
     top = fused[0]
-    parts = list(dict.fromkeys(f"{', '.join(name.ops)} ({name.notes[0]})" for name in fused[:3]))
-    lists = f"Its name lists {parts[0]}" if len(fused) == 1 else f"Their names list {'; '.join(parts)}"
     attends = [op for op in top.ops if top.kind == "attention" and op.startswith("flex_attention")]
     computed = attends or [op for op in top.ops if op not in METADATA] or list(top.ops)
-    one = " and ".join(fraction for fraction in (", ".join(computed[:-1]), computed[-1]) if fraction)
-    yield Finding(
+    parts = dict.fromkeys(f"{', '.join(name.ops)} ({name.notes[0]})" for name in fused[:3])
+    yield tell(
         "fused_kernels",
         "info",
-        f"One fused kernel computes {one}"
-        if len(fused) == 1
-        else f"{len(fused)} fused kernels, above all {top.short}",
-        f"{lists}. {plural(len(at), 'call')}, {duration(time)}, {share(time / max(1, work_time(part)))} of "
-        f"{WORK_TIME}. The compiler names a kernel after the operators it came from; values that they pass "
-        "to each other inside the kernel never go to memory and back.",
+        {
+            "kernels": Count(len(fused)),
+            "calls": Count(len(at)),
+            "device_ns": Time(time),
+            "share": Share(time, max(1, work_time(part)), OF_WORK),
+            "name": top.short,
+            "computed": Names(tuple(map(Named, computed))),
+            "fused": Names(tuple(map(Named, parts))),
+        },
+        at,
+        "kernels calls device_ns",
+        first=(each.longest for each in names),
+    )
+
+
+@says("fused_kernels")
+def _fused_kernels(c: Claims) -> tuple[str, str, str]:
+    one = c.kernels.n == 1
+    *others, last = c.computed.each
+    computes = f"{', '.join(map(str, others))} and {last}" if others else last
+    lists = f"Its name lists {c.fused.each[0]}" if one else f"Their names list {c.fused:; }"
+    return (
+        f"One fused kernel computes {computes}"
+        if one
+        else f"{c.kernels.n} fused kernels, above all {c.name}",
+        f"{lists}. {c.calls:call}, {c.device_ns}, {c.share}. The compiler names a kernel after the operators "
+        "it came from; values that they pass to each other inside the kernel never go to memory and back.",
         "Compare it with the eager kernels of the same operators. Views in the list move no data themselves.",
-        first_of(each.longest for each in names),
-        {"kernels": float(len(fused)), "calls": float(len(at)), "device_ns": float(time)},
     )
 
 
@@ -159,17 +192,30 @@ def cuda_graphs(part: Part) -> Iterator[Finding]:
     if not len(at) or int(launched.max(initial=0)) < 2:
         return
     most = int(np.argmax(launched))
-    many, graphs = int(launched.sum()), int((launched > 0).sum())
-    name = trace.name_of(int(at[most]))
     inside = launches_of(part).event[launch == at[most]]
     first = int(inside[np.argmin(trace.start[inside])])
-    yield Finding(
+    yield tell(
         "cuda_graphs",
         "info",
-        f"{plural(graphs, 'graph launch')} {verb(graphs, 'run')} {many:,} kernels, copies and memsets",
-        f"{name} hands a recorded sequence to the GPU in one call, up to {launched[most]:,} of "
-        "them. Ops inside a graph do not appear on the CPU: they ran when the graph was captured.",
-        f"Read the GPU lanes: the CPU lane does not show what runs. {by_module(trace, inside)}",
-        first_of([int(at[most]), first]),
-        {"launches": float(len(at)), "kernels": float(many)},
+        {
+            "launches": Count(len(at)),
+            "kernels": Count(int(launched.sum())),
+            "graphs": Count(int((launched > 0).sum())),
+            "name": trace.name_of(int(at[most])),
+            "most": Count(int(launched[most])),
+            "annotated": is_annotated(trace, inside),
+        },
+        Slices(trace, at),
+        "launches kernels",
+        first=[int(at[most]), first],
+    )
+
+
+@says("cuda_graphs")
+def _cuda_graphs(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"{c.graphs:graph launch} {c.graphs:~run} {c.kernels} kernels, copies and memsets",
+        f"{c.name} hands a recorded sequence to the GPU in one call, up to {c.most} of them. Ops inside a "
+        "graph do not appear on the CPU: they ran when the graph was captured.",
+        f"Read the GPU lanes: the CPU lane does not show what runs. {by_module(c.annotated)}",
     )

@@ -10,15 +10,8 @@ from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import verdict_of
-from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.model import (
-    MEDIUM,
-    WORK_TIME,
-    Finding,
-    first_of,
-    graded_kernels,
-    numbers_of,
-)
+from tracetui.rules.claims import Claims, Named, Names, Remedy, says
+from tracetui.rules.model import KERNELS, MEDIUM, Finding, claims_of, graded_kernels, tell
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -40,18 +33,20 @@ def contiguous_copies(part: Part) -> Iterator[Finding]:
     time = at.time
     if time < max(1, MEDIUM * work_time(part), OF_ALL * verdict_of(part).judged):
         return
-    listed = ", ".join(
-        f"{short_name(op.name, 'cpu_op')} ({op.calls:,}, {duration(op.time)})"
-        for op in called.by_name(at.duration)[:NAMED]
+    names = (
+        Named(short_name(op.name, "cpu_op"), op.calls, op.time) for op in called.by_name(at.duration)[:NAMED]
     )
-    yield Finding(
-        "contiguous_copies",
-        graded_kernels(part, time),
-        f"Ops copy their inputs into another memory layout: {share(time / work_time(part))} of {WORK_TIME}",
-        f"{plural(len(at), 'kernel')} {verb(len(at), 'take')} {duration(time)} to copy what comes in a "
-        f"layout that the op does not take (aten::contiguous): in {listed}.",
+    claims = claims_of(part, at) | {"names": Names(tuple(names))}
+    copies, severity = at.longest_first(), graded_kernels(part, time)
+    yield tell("contiguous_copies", severity, claims, copies, KERNELS, remedy=Remedy("remove", copies))
+
+
+@says("contiguous_copies")
+def _contiguous_copies(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"Ops copy their inputs into another memory layout: {c.share}",
+        f"{c.kernels:kernel} {c.kernels:~take} {c.device_ns} to copy what comes in a layout that the op does "
+        f"not take (aten::contiguous): in {c.names}.",
         "Hand these ops the layout that they take: no transposed views, and channels_last only where all ops "
         "in a row take it. Compare the model in the default layout.",
-        first_of(at.longest_first()),
-        numbers_of(part, at),
     )

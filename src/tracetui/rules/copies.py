@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -27,9 +27,9 @@ from tracetui.analysis.rates.efficiency import peak_of
 from tracetui.analysis.rates.peaks import LINKS
 from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import earlier_work_of, judged_range, verdict_of
-from tracetui.core.units import duration, plural, rate, share, size, verb
 from tracetui.rules.advice import SAVED_ADVICE
-from tracetui.rules.model import Finding, device_span, first_of, graded
+from tracetui.rules.claims import Claim, Claims, Count, Rate, Remedy, Share, Size, Time, names_of, says
+from tracetui.rules.model import Finding, device_span, graded, tell
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -100,16 +100,34 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
     if not copied or copied < 0.01 * work_time(part):
         return
     longest = np.argsort(-copy.duration, kind="stable")
-    name = trace.name_of(int(ops[longest[0]]))
     count = trace.args_of(copy.at[longest[:1]])[0].get("bytes")
-    moved = f" ({size(count)} in the longest)" if isinstance(count, int) and _is_count(count) else ""
-    added = "addmm" in name or "baddbmm" in name
-    yield Finding(
+    claims: dict[str, Claim] = {
+        "name": trace.name_of(int(ops[longest[0]])),
+        "copy_ns": Time(copied),
+        "product_ns": Time(multiplied),
+        "calls": Count(len(copy)),
+        "share": Share(copied, copied + multiplied, "of the two"),
+    }
+    if isinstance(count, int) and _is_count(count):
+        claims["longest"] = Size(count)
+    yield tell(
         "copy_before_product",
         "medium" if copied > 0.05 * work_time(part) else "low",
-        f"{name} copies on the GPU before it multiplies",
-        f"{plural(len(copy), 'copy', 'copies')}{moved} {verb(len(copy), 'take')} {duration(copied)} before "
-        f"matmuls that take {duration(multiplied)}: {share(copied / (copied + multiplied))} of the two. "
+        claims,
+        Slices(trace, np.stack([copy.at[longest], product.at[longest]], axis=1).ravel()),
+        "copy_ns product_ns calls",
+        remedy=Remedy("remove", copy),
+    )
+
+
+@says("copy_before_product")
+def _copy_before_product(c: Claims) -> tuple[str, str, str]:
+    moved = f" ({c.longest} in the longest)" if "longest" in c else ""
+    added = "addmm" in c.name or "baddbmm" in c.name
+    return (
+        f"{c.name} copies on the GPU before it multiplies",
+        f"{c.calls:copy/copies}{moved} {c.calls:~take} {c.copy_ns} before matmuls that take {c.product_ns}: "
+        f"{c.share}. "
         + (
             "The matmul computes C = A·B + C, so C has to be in the result first. A one-row bias would be "
             "added by the kernel's epilogue, without a copy."
@@ -120,8 +138,6 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
         "(addmm_, or out= with a buffer that already holds it)."
         if added
         else "Check the layout of the op's inputs: a layout that the matmul can read in place needs no copy.",
-        first_of(np.stack([copy.at[longest], product.at[longest]], axis=1).ravel()),
-        {"copy_ns": float(copied), "product_ns": float(multiplied), "calls": float(len(copy))},
     )
 
 
@@ -131,19 +147,32 @@ def pageable_memory(part: Part) -> Iterator[Finding]:
     if not len(at):
         return
     time, longest = at.time, at.longest_first()
-    achieved = _rate(longest[:MOST_READ]).text
-    ways = sorted({decoded_name(part, i).short.split()[1] for i in at[:1000]})
-    yield Finding(
+    yield tell(
         "pageable_memory",
         graded(part, 2 * time),
-        f"Copies from or to pageable memory take {duration(time)}",
-        f"{plural(len(at), 'copy', 'copies')} ({' and '.join(ways)})"
-        + (f", {'the longest ' if len(at) > MOST_READ else ''}at {achieved}" if achieved else "")
-        + ". The driver moves pageable memory in pieces through its own pinned buffer. That is slower than "
-        "the bus allows, and the CPU mostly waits for it, even with non_blocking=True.",
-        {True: _PIN_TO, False: _PIN_FROM, None: _PIN_BOTH}[_goes_out(longest)],
-        first_of(longest),
-        {"copy_ns": float(time), "copies": float(len(at)), "share": _share_of_spans(part, at)},
+        {
+            "copy_ns": Time(time),
+            "copies": Count(len(at)),
+            "share": _share_of_spans(part, at),
+            "ways": names_of(sorted({decoded_name(part, i).short.split()[1] for i in at[:1000]})),
+            "out": _goes_out(longest),
+            **_rate(longest),
+        },
+        longest,
+        "copy_ns copies share",
+        remedy=Remedy("speed_up", longest),
+    )
+
+
+@says("pageable_memory")
+def _pageable_memory(c: Claims) -> tuple[str, str, str]:
+    at = f", {'' if c.all_read else 'the longest '}at {_achieved(c)}" if "rate" in c else ""
+    return (
+        f"Copies from or to pageable memory take {c.copy_ns}",
+        f"{c.copies:copy/copies} ({c.ways: and }){at}. The driver moves pageable memory in pieces through "
+        "its own pinned buffer. That is slower than the bus allows, and the CPU mostly waits for it, even "
+        "with non_blocking=True.",
+        {True: _PIN_TO, False: _PIN_FROM, None: _PIN_BOTH}[c.out],
     )
 
 
@@ -171,54 +200,75 @@ def exposed_copies(part: Part) -> Iterator[Finding]:
     if not len(at) or int(alone_within(trace, at.at, known, end).sum()) < EXPOSED_SHARE * verdict.judged:
         return
     longest = at[np.argsort(-spent, kind="stable")]
-    achieved = _rate(longest[:MOST_READ])
-    which = "The longest run" if len(at) > MOST_READ else "They run"
-    reached = f"{which} at {achieved.text}. " if achieved.text else ""
-    ways = sorted({" ".join(decoded_name(part, i).short.split()[1:]) for i in longest[:1000]} - {""})
-    told = f" ({', '.join(ways)})" if ways else ""  # Cuspy's .pftrace does not say which way a copy went
-    saved = saves_on_host(part)
-    gpu = "the GPU" if len(gaps_of(part).devices) < 2 else "their GPU"
     computing = verdict.parts[PARTS.index("compute")]
     kernels = device_work_of(part).of_kind(Kind.KERNEL)
     beside = longest[~np.isin(longest.lane, kernels.lane)].named("Pinned")
-    out = _goes_out(longest)
-    ways_out = {True: ", or copy less often", False: ", or create the data on the GPU", None: ""}[out]
+    why = (
+        "between GPUs" if 2 * longest.named("PtoP").time > longest.time
+        else "saved" if saves_on_host(part)
+        else "nothing to hide behind" if computing < HIDING_SHARE * time
+        else "own streams" if 2 * beside.time > longest.time
+        else ""
+    )  # fmt: skip
+    yield tell(
+        "exposed_copies",
+        "high" if fraction > 0.5 else "medium" if fraction > 0.2 else "low",
+        {
+            "exposed_ns": Time(time),
+            "copies": Count(len(at)),
+            "share": Share(time, verdict.judged, verdict.of()),
+            "gpus": Count(len(gaps_of(part).devices)),
+            "ways": names_of(
+                sorted({" ".join(decoded_name(part, i).short.split()[1:]) for i in longest[:1000]} - {""})
+            ),
+            "longest_ns": Time(int(spent.max())),
+            "compute_ns": Time(computing),
+            "out": _goes_out(longest),
+            "why": why,
+            **_rate(longest),
+        },
+        longest,
+        "exposed_ns copies share",
+        remedy=Remedy("overlap", longest),
+    )
+
+
+@says("exposed_copies")
+def _exposed_copies(c: Claims) -> tuple[str, str, str]:
+    ways_out = {True: ", or copy less often", False: ", or create the data on the GPU", None: ""}[c.out]
     ways_out = f"use smaller types{ways_out}."
-    if 2 * longest.named("PtoP").time > longest.time:
+    if c.why == "between GPUs":
         engines = "Most go from one GPU to another."
         advice = (
             "Start each copy as soon as its data is there, on a stream of its own, so that it runs beside "
             "kernels. Or divide the model so that less has to be copied."
         )
-    elif saved:
+    elif c.why == "saved":
         engines = "Most are tensors that the forward pass saves on the host and the backward pass fetches."
         advice = SAVED_ADVICE
-    elif computing < HIDING_SHARE * time:
-        engines = f"The kernels run for {duration(computing)}" if computing else "No kernel runs"
-        engines += f": there is {'little' if computing else 'nothing'} to overlap with."
+    elif c.why == "nothing to hide behind":
+        engines = f"The kernels run for {c.compute_ns}" if c.compute_ns.ns else "No kernel runs"
+        engines += f": there is {'little' if c.compute_ns.ns else 'nothing'} to overlap with."
         advice = f"Copy less: {ways_out}"
-    elif 2 * beside.time > longest.time:
+    elif c.why == "own streams":
         engines = "They have their own streams: kernels could run at the same time, but do not."
         advice = (
             "Start each copy a batch ahead, so that no kernel has to wait for it (that takes two buffers). "
+            f"Or copy less: {ways_out}"
         )
-        advice += f"Or copy less: {ways_out}"
     else:
         engines = (
-            "A GPU copies from and to the host with separate engines: kernels in another stream can run "
+            "A GPU copies from and to the host with separate engines: kernels in another stream can run at "
+            "the same time."
         )
-        engines += "at the same time."
-        advice = {True: _COPY_OUT, False: _COPY_IN, None: _COPY_BOTH}[out] + f" Or copy less: {ways_out}"
-    yield Finding(
-        "exposed_copies",
-        "high" if fraction > 0.5 else "medium" if fraction > 0.2 else "low",
-        f"Copies while nothing computes take {share(fraction)} {verdict.of()}",
-        f"{plural(len(at), 'copy', 'copies')}{told} {verb(len(at), 'run')} for "
-        f"{duration(time)} while no kernel runs on {gpu}, the longest for {duration(spent.max())}. "
-        f"{reached}{engines}",
+        advice = {True: _COPY_OUT, False: _COPY_IN, None: _COPY_BOTH}[c.out] + f" Or copy less: {ways_out}"
+    ways = f"({c.ways}) " if c.ways.each else ""  # Cuspy's .pftrace does not say which way a copy went
+    reached = f"{'They run' if c.all_read else 'The longest run'} at {_achieved(c)}. " if "rate" in c else ""
+    return (
+        f"Copies while nothing computes take {c.share}",
+        f"{c.copies:copy/copies} {ways}{c.copies:~run} for {c.exposed_ns} while no kernel runs on "
+        f"{'the GPU' if c.gpus.n < 2 else 'their GPU'}, the longest for {c.longest_ns}. {reached}{engines}",
         advice,
-        first_of(longest),
-        {"exposed_ns": float(time), "copies": float(len(at)), "share": fraction},
     )
 
 
@@ -240,37 +290,51 @@ def _slow_copies(part: Part, pinned: bool) -> Iterator[Finding]:
     if time < max(PAGEABLE_NS, SLOW_SHARE * device_span(part)):
         return
     longest = at.longest_first()
-    achieved = _rate(longest[:MOST_READ])
-    if achieved.link is None or achieved.link >= SLOW_LINK:
+    reached = _rate(longest)
+    link = reached.get("link_share")
+    if not isinstance(link, Share) or link.value >= SLOW_LINK:
         return
-    whose = "Copies of pinned memory" if pinned else "Copies from and to the host"
+    yield tell(
+        "slow_copies",
+        graded(part, time),
+        {
+            "copy_ns": Time(time),
+            "share": _share_of_spans(part, at),
+            "copies": Count(len(at)),
+            "pinned": pinned,
+            **reached,
+        },
+        longest,
+        "copy_ns link_share share",
+        remedy=Remedy("speed_up", longest, 1 / link.value),
+    )
+
+
+@says("slow_copies")
+def _slow_copies_words(c: Claims) -> tuple[str, str, str]:
+    whose = "Copies of pinned memory" if c.pinned else "Copies from and to the host"
     pinned_are = (
         "Pinned copies of this size usually come close to it."
-        if pinned
+        if c.pinned
         else "The trace does not say whether the host's memory is pinned. Check that first: pinned copies of "
         "this size usually come close to the link's rate."
     )
-    yield Finding(
-        "slow_copies",
-        graded(part, time),
-        f"{whose} reach {share(achieved.link)} of the link to the host",
-        f"{plural(len(at), 'copy', 'copies')} {verb(len(at), 'take')} {duration(time)}, "
-        f"{'the longest ' if len(at) > MOST_READ else ''}at {achieved.text}. {pinned_are} Memory on another "
-        "NUMA node, fewer PCIe lanes than the slot has, a switch shared by several devices, and copies in "
-        "both directions at once slow them down.",
-        _SLOW_ADVICE if pinned else _PIN_ADVICE,
-        first_of(longest),
-        {"copy_ns": float(time), "link_share": achieved.link, "share": _share_of_spans(part, at)},
+    return (
+        f"{whose} reach {c.link_share:bare} of the link to the host",
+        f"{c.copies:copy/copies} {c.copies:~take} {c.copy_ns}, {'' if c.all_read else 'the longest '}at "
+        f"{_achieved(c)}. {pinned_are} Memory on another NUMA node, fewer PCIe lanes than the slot has, a "
+        "switch shared by several devices, and copies in both directions at once slow them down.",
+        _SLOW_ADVICE if c.pinned else _PIN_ADVICE,
     )
 
 
-def _share_of_spans(part: Part, at: Slices) -> float:
+def _share_of_spans(part: Part, at: Slices) -> Share:
     """The share of the devices' time in which any of these copies ran, of what lies in the scope."""
     trace, devices = part.trace, gaps_of(part).devices
     of = device_of(trace)[at.lane]
     ran = ((gaps, busy_union(trace, at.at[of == gaps.device])) for gaps in devices)
     time = sum(union.time_in(gaps.first, gaps.last) for gaps, union in ran)
-    return time / max(1, sum(gaps.span for gaps in devices))
+    return Share(time, max(1, sum(gaps.span for gaps in devices)), "of the GPUs' spans")
 
 
 def _shown_from(part: Part) -> int:
@@ -281,26 +345,26 @@ def _shown_from(part: Part) -> int:
     return int(trace.start[early[first]].max(initial=trace.span[0]))
 
 
-class _Rate(NamedTuple):
-    text: str
-    """`55.5 GB/s on average (88% of what PCIe 5.0 x16 carries one way)`; "" without recorded sizes."""
-    link: float | None
-    """The share of the link; None where the device is not known, or the copies are small."""
-
-
-def _rate(copies: Slices) -> _Rate:
-    """The rate of the copies together, and how it compares with the device's link to the host."""
+def _rate(longest: Slices) -> dict[str, Claim]:
+    """The rate of the longest copies together, as far as sizes were recorded, and, of large ones, how it
+    compares with the device's link to the host."""
+    copies = longest[:MOST_READ]
     counts = [args.get("bytes") for args in copies.trace.args_of(copies.at)]
     known = np.array([_is_count(count) for count in counts], np.bool_)
     time, moved = copies[known].time, sum(c for c in counts if _is_count(c))
+    found: dict[str, Claim] = {"all_read": len(longest) <= MOST_READ}
     if not time:
-        return _Rate("", None)
-    text = f"{rate(moved / time * 1e9, 'B/s')} on average"
+        return found
+    found["rate"] = Rate(moved / time * 1e9, "B/s")
     peak, _ = peak_of(copies.trace)
-    part = moved / time / LINKS[peak.link] if peak and peak.link else None
-    if part is None or part > 1 or moved < LARGE * int(known.sum()) or not peak:
-        return _Rate(text, None)
-    return _Rate(f"{text} ({share(part)} of what {peak.link} carries one way)", part)
+    if peak and peak.link and moved >= LARGE * int(known.sum()) and moved / time <= LINKS[peak.link]:
+        found["link_share"] = Share(moved / time, LINKS[peak.link], f"of what {peak.link} carries one way")
+    return found
+
+
+def _achieved(c: Claims) -> str:
+    """`55.5 GB/s on average (88% of what PCIe 5.0 x16 carries one way)`."""
+    return f"{c.rate} on average" + (f" ({c.link_share})" if "link_share" in c else "")
 
 
 def _is_count(value: object) -> TypeGuard[int]:

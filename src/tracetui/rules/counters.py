@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.device_text import gpus_text
 from tracetui.analysis.device_work import device_work_of, work_of_kind
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.verdict import busy_text
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.counters import DeviceCounters, device_counters
 from tracetui.analysis.verdicts import verdict_of
-from tracetui.core.units import duration, share
-from tracetui.rules.model import Finding, first_of, graded, graded_kernels, smi
+from tracetui.core.units import capital
+from tracetui.rules.claims import Claims, Ratio, Share, Time, says
+from tracetui.rules.model import Finding, graded, graded_kernels, smi, tell
 from tracetui.trace import Kind
 from tracetui.trace.counters import kernel_clocks
 from tracetui.trace.model import F64, I64
@@ -48,27 +48,39 @@ def idle_sms(part: Part) -> Iterator[Finding]:
         if time[talk].sum() > COLLECTIVES * time.sum():
             continue
         unused = round((1 - one.sm_active) * int(time.sum()))
-        gpu = gpus_text(part) if len(gaps_of(part).devices) < 2 else trace.device_called(one.device)
-        every = f", by a sample every {duration(one.interval)}" if one.interval else ""
-        yield Finding(
+        several = len(gaps_of(part).devices) > 1
+        gpu = trace.device_called(one.device) if several else "the GPU"
+        longest = Slices(trace, kernels).longest_first()
+        yield tell(
             "idle_sms",
             graded_kernels(part, unused),
-            f"Kernels keep only {share(one.sm_active)} of the SMs of {gpu} at work",
-            f"{gpu[0].upper()}{gpu[1:]} counts as busy while any kernel runs, however small: busy "
-            f"{busy_text(share_busy)} {verdict.of()}. While kernels run, "
-            f"{share(one.sm_active)} of the SMs have work on average{every}. The kernels are too small to "
-            "fill it, or their last blocks run alone.",
-            "Give each kernel more work: larger batches, torch.compile to fuse them. Or let independent "
-            "kernels run at the same time, on several streams.",
-            first_of(Slices(trace, kernels).longest_first()),
             {
-                "sm_active": one.sm_active,
-                "device_ns": float(unused),
-                "busy_ns": round(share_busy * verdict.judged),
-                "sampled_ns": float(one.sampled),
+                "sm_active": Share(one.sm_active, 1, "of the SMs"),
+                "gpu": gpu,
+                "busy": Share(round(share_busy * verdict.judged), verdict.judged, verdict.of()),
+                "busy_ns": Time(round(share_busy * verdict.judged)),
+                "device_ns": Time(unused),
+                "sampled_ns": Time(one.sampled),
+                **({"every": Time(one.interval)} if one.interval else {}),
             },
-            gpu if len(gaps_of(part).devices) > 1 else "",
+            longest,
+            "sm_active device_ns busy_ns sampled_ns",
+            device=gpu if several else "",
         )
+
+
+@says("idle_sms")
+def _idle_sms(c: Claims) -> tuple[str, str, str]:
+    every = f", by a sample every {c.every}" if "every" in c else ""
+    return (
+        f"Kernels keep only {c.sm_active} of {c.gpu} at work",
+        f"{capital(c.gpu)} counts as busy while any kernel runs, however small: busy "
+        f"{busy_text(c.busy.value)} {c.busy.of}. While kernels run, "
+        f"{c.sm_active} have work on average{every}. The kernels are too small to "
+        "fill it, or their last blocks run alone.",
+        "Give each kernel more work: larger batches, torch.compile to fuse them. Or let independent "
+        "kernels run at the same time, on several streams.",
+    )
 
 
 def falling_clock(part: Part) -> Iterator[Finding]:
@@ -85,32 +97,56 @@ def falling_clock(part: Part) -> Iterator[Finding]:
         lost = round(float((time * (1 - np.minimum(clock / best, 1))).sum()))
         if low >= FALLS * best or lost < LOST * time.sum():
             continue
-        slow = at[clock < FALLS * best]
-        gpu = gpus_text(part) if len(gaps_of(part).devices) < 2 else trace.device_called(one.device)
+        several = len(gaps_of(part).devices) > 1
+        gpu = trace.device_called(one.device) if several else "the GPU"
         begin, end = _ends(clock, time)
-        way = (
-            f"falls from {begin:,.0f} to {end:,.0f} MHz" if end < FALLS * begin
-            else f"varies between {low:,.0f} and {best:,.0f} MHz"
-        )  # fmt: skip
-        seen = [
-            f"{what} is {_range(*value)} {unit}"
-            for what, value, unit in (("power", one.power, "W"), ("the temperature", one.temperature, "C"))
+        meanwhile = {
+            name: _range(*value)
+            for name, value in (("power", one.power), ("temperature", one.temperature))
             if value is not None
-        ]
-        recorded = f" Meanwhile {' and '.join(seen)}." if seen else ""
-        yield Finding(
+        }
+        yield tell(
             "falling_clock",
             graded(part, lost),
-            f"The SM clock of {gpu} {way} while kernels run",
-            f"Each kernel's cycles by its duration give the clock: on average {one.clock:,.0f} MHz. "
-            f"At {best:,.0f} MHz throughout, the same cycles would take {duration(lost)} less.{recorded} The "
-            "file does not say why the clock is lower: power, heat, or a limit that was set.",
-            f"{smi(part)} -q -d CLOCK,POWER,PERFORMANCE says why, while the program runs. Compare "
-            "recordings only at the same clock.",
-            first_of(Slices(trace, slow).longest_first()),
-            {"device_ns": float(lost), "low_mhz": low, "high_mhz": best, "mean_mhz": one.clock},
-            gpu if len(gaps_of(part).devices) > 1 else "",
+            {
+                "gpu": gpu,
+                "device_ns": Time(lost),
+                "low_mhz": Ratio(low),
+                "high_mhz": Ratio(best),
+                "mean_mhz": Ratio(one.clock),
+                "begin_mhz": Ratio(begin),
+                "end_mhz": Ratio(end),
+                "smi": smi(part),
+                **meanwhile,
+            },
+            Slices(trace, at[clock < FALLS * best]).longest_first(),
+            "device_ns low_mhz high_mhz mean_mhz",
+            device=gpu if several else "",
         )
+
+
+@says("falling_clock")
+def _falling_clock(c: Claims) -> tuple[str, str, str]:
+    mean, best, begin, end = (
+        f"{c[name].value:,.0f}" for name in ("mean_mhz", "high_mhz", "begin_mhz", "end_mhz")
+    )
+    falls = c.end_mhz.value < FALLS * c.begin_mhz.value
+    way = (
+        f"falls from {begin} to {end} MHz"
+        if falls
+        else f"varies between {c.low_mhz.value:,.0f} and {best} MHz"
+    )
+    meanwhile = [f"power is {c.power} W"] if "power" in c else []
+    meanwhile += [f"the temperature is {c.temperature} C"] if "temperature" in c else []
+    recorded = f" Meanwhile {' and '.join(meanwhile)}." if meanwhile else ""
+    return (
+        f"The SM clock of {c.gpu} {way} while kernels run",
+        f"Each kernel's cycles by its duration give the clock: on average {mean} MHz. "
+        f"At {best} MHz throughout, the same cycles would take {c.device_ns} less.{recorded} The "
+        "file does not say why the clock is lower: power, heat, or a limit that was set.",
+        f"{c.smi} -q -d CLOCK,POWER,PERFORMANCE says why, while the program runs. Compare "
+        "recordings only at the same clock.",
+    )
 
 
 def _with_kernels(part: Part) -> Iterator[tuple[DeviceCounters, I64]]:

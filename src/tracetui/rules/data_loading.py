@@ -11,9 +11,9 @@ from tracetui.analysis.select import processes_of
 from tracetui.analysis.steps.loading import loader_calls
 from tracetui.analysis.steps.scope import step_of, step_table_of
 from tracetui.analysis.verdicts import verdict_of
-from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.advice import loading_advice
-from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of
+from tracetui.rules.advice import advise, loading_advice
+from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, says
+from tracetui.rules.model import HIGH, MEDIUM, Finding, tell
 from tracetui.trace.indices import places
 from tracetui.trace.slices import Slices
 
@@ -35,18 +35,33 @@ def data_loading(part: Part) -> Iterator[Finding]:
     if not len(at) or not whole or total < LOADING_SHARE * whole:
         return
     at = at.longest_first()
-    longest = f", the longest {duration(at.duration[0])}" if len(at) > 1 else ""
     quiet = len(launch_calls_of(part)) and not trace.cut_off and not _launches_within(part, at)
-    idle = "" if not quiet else " The loop launches nothing while it waits for the batch."
-    yield Finding(
+    yield tell(
         "data_loading",
         "high" if total > HIGH * whole else "medium" if total >= MEDIUM * whole else "low",
-        f"Data loading takes {share(total / whole)} {base}",
-        f"{plural(len(at), 'call')} of {at.first_name} {verb(len(at), 'take')} "
-        f"{duration(total)}{longest}.{idle}",
-        loading_advice(part),
-        first_of(at),
-        {"loading_ns": float(total), "share": total / whole},
+        {
+            "loading_ns": Time(total),
+            "share": Share(total, whole, base),
+            "calls": Count(len(at)),
+            "name": at.first_name,
+            "longest_ns": Time(int(at.duration[0])),
+            "launches": not quiet,
+            **loading_advice(part),
+        },
+        at,
+        "loading_ns share",
+        remedy=Remedy("overlap", at),
+    )
+
+
+@says("data_loading")
+def _data_loading(c: Claims) -> tuple[str, str, str]:
+    longest = f", the longest {c.longest_ns}" if c.calls.n > 1 else ""
+    idle = "" if c.launches else " The loop launches nothing while it waits for the batch."
+    return (
+        f"Data loading takes {c.share}",
+        f"{c.calls:call} of {c.name} {c.calls:~take} {c.loading_ns}{longest}.{idle}",
+        advise(c),
     )
 
 

@@ -9,8 +9,9 @@ from tracetui.analysis.idle.gap_list import busy_share_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.small_grids import small_grids_of
 from tracetui.analysis.select import has, named
-from tracetui.core.units import plural, share
-from tracetui.rules.model import WORK_TIME, Finding, first_of, graded_kernels
+from tracetui.core.units import plural
+from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, names_of, says
+from tracetui.rules.model import OF_WORK, Finding, graded_kernels, tell
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -35,19 +36,34 @@ def small_grids(part: Part) -> Iterator[Finding]:
     time = small.time
     if time < max(1, SHARE * work_time(part)):
         return
-    told = [f"{decoded_name(part, i).short} ({plural(n, 'block')})" for _, i, n, _ in small.rows]
-    listed = ", ".join(list(dict.fromkeys(told))[:3])
-    fraction = f"{'' if small.read else 'about '}{share(time / work_time(part))}"
-    yield Finding(
+    told = (f"{decoded_name(part, i).short} ({plural(n, 'block')})" for _, i, n, _ in small.rows)
+    kernels = small.slices.longest_first()
+    yield tell(
         "small_grids",
         graded_kernels(part, time),
-        f"Kernels that leave most of the GPU idle take {fraction} of {WORK_TIME}",
-        f"A block of threads runs on one of the GPU's {small.rows[0][3]} multiprocessors, and these kernels "
-        f"have fewer blocks than a quarter of that: {listed}. Nothing runs beside them, so the rest of the "
-        "GPU has nothing to do, although it counts as busy.",
-        _OWN_KERNELS if _of_no_op(part, small.slices) else _OPS,
-        first_of(small.slices.longest_first()),
-        {"share": time / work_time(part), "device_ns": float(time), "blocks": float(small.rows[0][2])},
+        {
+            "share": Share(time, work_time(part), OF_WORK),
+            "device_ns": Time(time),
+            "blocks": Count(small.rows[0][2]),
+            "about": not small.read,
+            "multiprocessors": Count(small.rows[0][3]),
+            "kernels": names_of([*dict.fromkeys(told)][:3]),
+            "of_no_op": _of_no_op(part, small.slices),
+        },
+        kernels,
+        "share device_ns blocks",
+        remedy=Remedy("overlap", kernels),
+    )
+
+
+@says("small_grids")
+def _small_grids(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"Kernels that leave most of the GPU idle take {'about ' if c.about else ''}{c.share}",
+        f"A block of threads runs on one of the GPU's {c.multiprocessors.n} multiprocessors, and these "
+        f"kernels have fewer blocks than a quarter of that: {c.kernels}. Nothing runs beside them, so the "
+        "rest of the GPU has nothing to do, although it counts as busy.",
+        _OWN_KERNELS if c.of_no_op else _OPS,
     )
 
 

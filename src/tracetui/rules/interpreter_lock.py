@@ -10,11 +10,12 @@ from tracetui.analysis.idle.gaps import lane_calls_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import base_of
-from tracetui.core.units import duration, plural, share
-from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of, first_to_end
+from tracetui.rules.claims import Claims, Count, Share, Time, says
+from tracetui.rules.model import HIGH, MEDIUM, Finding, first_to_end, tell
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 TURN_NS = 5_000_000
 """A thread that asks for the lock gets it after so long at the latest, if the other one is in Python code:
@@ -48,18 +49,30 @@ def interpreter_lock(part: Part) -> Iterator[Finding]:
     fraction = time / span if span else 0.0
     if fraction < MEDIUM:
         return
-    order = np.argsort(-length, kind="stable")
-    yield Finding(
+    stretches = Slices(trace, before[np.argsort(-length, kind="stable")])
+    yield tell(
         "interpreter_lock",
         "high" if fraction >= HIGH else "medium",
-        f"Most likely another Python thread holds the interpreter lock: {share(fraction)} {base_of(part)}",
-        f"{plural(len(before), 'time')} the thread that calls the ops does nothing for about 5 ms, or 10 ms, "
-        f"or 15, {duration(time)} in all, after events of {len(names):,} names. That is how long CPython "
-        "lets a thread run before it has to hand over the lock (sys.getswitchinterval).",
+        {
+            "share": Share(time, span, base_of(part)),
+            "stretches": Count(len(before)),
+            "waited_ns": Time(time),
+            "names": Count(len(names)),
+        },
+        stretches,
+        "share stretches waited_ns",
+    )
+
+
+@says("interpreter_lock")
+def _interpreter_lock(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"Most likely another Python thread holds the interpreter lock: {c.share}",
+        f"{c.stretches:time} the thread that calls the ops does nothing for about 5 ms, or 10 ms, or 15, "
+        f"{c.waited_ns} in all, after events of {c.names} names. That is how long CPython lets a thread run "
+        "before it has to hand over the lock (sys.getswitchinterval).",
         "Look for threads that compute in Python: monitoring, loading, preprocessing (py-spy dump shows "
         "them). Move that work to another process.",
-        first_of(before[order]),
-        {"share": fraction, "stretches": float(len(before)), "waited_ns": float(time)},
     )
 
 

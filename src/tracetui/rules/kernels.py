@@ -37,17 +37,17 @@ from tracetui.analysis.rates.efficiency import efficiency, shapes_recorded
 from tracetui.analysis.rates.flops import counted
 from tracetui.analysis.rates.small_grids import SPINS, small_grids_of
 from tracetui.analysis.select import named
-from tracetui.core.units import duration, plural, rate, share
-from tracetui.rules.advice import FIRST_TURN_OFF, RNN_ADVICE, no_graphs_yet
+from tracetui.rules.advice import FIRST_TURN_OFF, RNN_ADVICE, before_graphs, graphs
+from tracetui.rules.claims import Claim, Claims, Count, Named, Names, Rate, Ratio, Remedy, Share, Time, says
 from tracetui.rules.model import (
     FUSED_SHARE,
     MUCH_IDLE,
+    OF_WORK,
     SMALL_COPIES,
     WAITED_SHARE,
-    WORK_TIME,
     Finding,
     can_be_fused,
-    first_of,
+    tell,
     waited_share,
 )
 from tracetui.trace.model import I64
@@ -83,41 +83,56 @@ def hotspot(part: Part) -> Iterator[Finding]:
     if own or name.kind == "collective" or host_copies(trace, at.at[:1])[0] or on_plain_units(name):
         return
     at = at.longest_first()
-    mean = time[top] / len(at)
-    numbers = {"share": fraction, "calls": float(len(at)), "device_ns": float(time[top])}
-    reached = ""
+    claims: dict[str, Claim] = {
+        "name": name.short,
+        "share": Share(int(time[top]), work_time(part), OF_WORK),
+        "calls": Count(len(at)),
+        "device_ns": Time(int(time[top])),
+        "mean_ns": Time(time[top] / len(at)),
+        "rest_ns": Time(work_time(part) - int(time[top])),
+        "instances": Count(int(np.count_nonzero(alike == top))),
+        "gpus": Count(len(gaps_of(part).devices)),
+        "why": "spins" if SPINS in at.first_name else "joins" if "CatArray" in at.first_name else "",
+        "shapes": shapes_recorded(trace) or not _shapes_would_tell(part, at, name),
+    }
+    numbers = "share calls device_ns"
     row = next(iter(efficiency(trace, at[:RATED].at).kernels), None)
     if row is not None and row.tflops is not None:
-        numbers["tflops"] = row.tflops
-        reached = f"It reaches {rate(row.tflops * 1e12, 'FLOP/s')}"
+        claims["rate"], claims["tflops"] = Rate(row.tflops * 1e12, "FLOP/s"), Ratio(row.tflops)
+        numbers += " tflops"
         if row.compute_share is not None:
-            numbers["compute_share"] = row.compute_share
-            reached += f", {share(row.compute_share)} of the peak for its type"
+            claims["compute_share"] = Share(row.compute_share, 1, "of the peak for its type")
+            numbers += " compute_share"
         if row.memory_share is not None and row.gbps is not None and row.memory_share >= NEAR_PEAK:
-            numbers["memory_share"] = row.memory_share
-            reached += (
-                f", and moves at least {rate(row.gbps * 1e9, 'B/s')}, {share(row.memory_share)} of the "
-            )
-            reached += "memory's bandwidth"
+            claims["bytes"] = Rate(row.gbps * 1e9, "B/s")
+            claims["memory_share"] = Share(row.memory_share, 1, "of the memory's bandwidth")
+            numbers += " memory_share"
+    severity = "low" if name.kind in ("gemm", "conv", "attention") else "medium"
+    yield tell("hotspot", severity, claims, at, numbers, remedy=Remedy("speed_up", at))
+
+
+@says("hotspot")
+def _hotspot(c: Claims) -> tuple[str, str, str]:
+    reached = ""
+    if "rate" in c:
+        reached = f"It reaches {c.rate}"
+        if "compute_share" in c:
+            reached += f", {c.compute_share}"
+        if "memory_share" in c:
+            reached += f", and moves at least {c.bytes}, {c.memory_share}"
         reached += ". "
-    whose = "the GPU's" if len(gaps_of(part).devices) == 1 else "the GPUs'"
-    instances = int(np.count_nonzero(alike == top))
-    calls = f"{plural(len(at), 'call')} of {duration(mean)} on average, {duration(time[top])}"
-    calls = calls if len(at) > 1 else f"1 call, {duration(mean)}"
-    of_them = f", by {instances} instances of one template" if instances > 1 else ""
-    yield Finding(
-        "hotspot",
-        "low" if name.kind in ("gemm", "conv", "attention") else "medium",
-        f"{name.short} takes {share(fraction)} of {WORK_TIME}",
-        f"{calls} in all{of_them}. {reached}All {whose} other work together takes "
-        f"{duration(work_time(part) - time[top])}.",
-        "It only waits, as torch.cuda._sleep does: leave it out of what you measure."
-        if SPINS in at.first_name
-        else _JOINS
-        if "CatArray" in at.first_name
-        else _hotspot_advice(numbers, shapes_recorded(trace) or not _shapes_would_tell(part, at, name)),
-        first_of(at),
-        numbers,
+    calls = f"{c.calls:call} of {c.mean_ns} on average, {c.device_ns}"
+    calls = calls if c.calls.n > 1 else f"1 call, {c.mean_ns}"
+    of_them = f", by {c.instances} instances of one template" if c.instances.n > 1 else ""
+    whose = "the GPU's" if c.gpus.n == 1 else "the GPUs'"
+    advice = {
+        "spins": "It only waits, as torch.cuda._sleep does: leave it out of what you measure.",
+        "joins": _JOINS,
+    }
+    return (
+        f"{c.name} takes {c.share}",
+        f"{calls} in all{of_them}. {reached}All {whose} other work together takes {c.rest_ns}.",
+        advice.get(c.why) or _hotspot_advice(c),
     )
 
 
@@ -158,14 +173,13 @@ _JOINS = (
 )
 
 
-def _hotspot_advice(numbers: dict[str, float], shapes: bool) -> str:
-    reached = numbers.get("compute_share")
-    if "memory_share" in numbers:
+def _hotspot_advice(c: Claims) -> str:
+    if "memory_share" in c:
         return "Memory limits it: larger batches reuse what it reads, a narrower type reads less."
-    if reached is None:
+    if "compute_share" not in c:
         before = "Compare its rate with the GPU's peak before you tune it"
-        return f"{before}." if shapes else f"{before}: record_shapes=True shows how much work it does."
-    if reached >= NEAR_PEAK:
+        return f"{before}." if c.shapes else f"{before}: record_shapes=True shows how much work it does."
+    if c.compute_share.value >= NEAR_PEAK:
         return "There is little left to gain in the kernel itself: give it less work, or a narrower type."
     return "It is well below the peak: check the shape of its work (too small, unaligned, or too narrow?)."
 
@@ -188,21 +202,34 @@ def memory_bound(part: Part) -> Iterator[Finding]:
     if not time or time < MEMORY_SHARE * work_time(part) or len(names) < 2:  # of one, `hotspot` tells
         return
     short = kernel_names_of(part)
-    listed = ", ".join(f"{short[each.index].short} ({duration(each.time)})" for each in names[:4])
-    gathered = at[at.among(indexing)].time
-    yield Finding(
+    yield tell(
         "memory_bound",
         "medium",
-        f"{share(time / work_time(part))} of {WORK_TIME} goes to kernels that mostly read and write memory",
+        {
+            "share": Share(time, work_time(part), OF_WORK),
+            "device_ns": Time(time),
+            "names": Names(tuple(Named(short[each.index].short, ns=each.time) for each in names[:4])),
+            "gathered_ns": Time(at[at.among(indexing)].time),
+        },
+        at,
+        "share device_ns",
+        first=(each.longest for each in names),
+        remedy=Remedy("speed_up", at),
+    )
+
+
+@says("memory_bound")
+def _memory_bound(c: Claims) -> tuple[str, str, str]:
+    gathered = c.gathered_ns.ns
+    return (
+        f"{c.share} goes to kernels that mostly read and write memory",
         f"Elementwise work, {'gathers, scatters, ' if gathered else ''}copies, norms and reductions "
-        f"(by name): {listed}. Each reads its inputs "
-        "from the GPU's memory, writes its result back, and does almost no arithmetic on the way.",
+        f"(by name): {c.names}. Each reads its inputs from the GPU's memory, writes its result back, and "
+        "does almost no arithmetic on the way.",
         _GATHERING
-        if 2 * gathered > time
+        if 2 * gathered > c.device_ns.ns
         else "Fuse them: torch.compile for chains of elementwise ops, fused norms and losses. Intermediate "
         "results then never go to memory.",
-        first_of(each.longest for each in names),
-        {"share": time / work_time(part), "device_ns": float(time)},
     )
 
 
@@ -227,36 +254,59 @@ def short_calls(part: Part) -> Iterator[Finding]:
         return
     at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
     kernel = decoded_name(part, int(at[0]))
-    device_time, launch_time = int(short.device_time.sum()), int(short.launch_time.sum())
     small, quick = short.at, trace.duration[launches.event] < launches.cost
     op = op_behind(trace, launches.event[small])
     ops, calls = np.unique(trace.name[op[op >= 0]], return_counts=True)
     order = [i for i in np.argsort(-calls, kind="stable")[:3] if "::" in trace.names[int(ops[i])]]
-    most = [f"{short_name(trace.names[int(ops[i])], 'cpu_op')} ({calls[i]:,})" for i in order]
-    under = f" The ops that launch most of them: {', '.join(most)}." if most else ""
     begun = trace.start[launches.launch[small]]
     updates = np.count_nonzero(can_be_fused(part).touching(begun, begun + 1)) >= FUSED_SHARE * len(small)
-    usual = float(np.median(launches.cost))  # first launches are far longer, and say nothing of the others
-    instead = no_graphs_yet(part)
-    graphs = ", CUDA graphs make launches cheap" if instead is None else ""
-    in_all = " in all" if len(gaps_of(part).devices) > 1 else ""
-    yield Finding(
+    copies = 2 * np.count_nonzero(host_copies(trace, launches.event[quick])) > np.count_nonzero(quick)
+    why = (
+        "anomaly" if searches_for_nan(part)
+        else "copies" if copies
+        else "rnn" if launched_by_rnn(part)
+        else ""
+    )  # fmt: skip
+    named_ops = (Named(short_name(trace.names[int(ops[i])], "cpu_op"), int(calls[i])) for i in order)
+    events = Slices(trace, launches.event[short.at])
+    yield tell(
         "short_calls",
         "medium" if waited >= MUCH_IDLE else "low",
-        f"{short.events:,} of {short.of:,} kernels, copies and memsets take less time than their launch",
-        f"They keep {gpus_text(part)} busy for {duration(device_time)}{in_all}; a launch takes the CPU "
-        f"{duration(usual)} (median). Most frequent: {kernel.short}, {plural(int(short.count[0]), 'call')} "
-        f"of {duration(short.device_time[0] / max(1, short.count[0]))} on average.{under}",
-        FIRST_TURN_OFF
-        if searches_for_nan(part)
-        else SMALL_COPIES
-        if 2 * np.count_nonzero(host_copies(trace, launches.event[quick])) > np.count_nonzero(quick)
-        else RNN_ADVICE
-        if launched_by_rnn(part)
-        else "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
-        f"kernel{graphs}"
-        + ("; a fused optimizer handles many tensors per kernel." if updates else ".")
-        + (instead or ""),
-        first_of(at),
-        {"short": float(short.events), "of": float(short.of), "launch_ns": float(launch_time)},
+        {
+            "short": Count(short.events),
+            "of": Count(short.of),
+            "launch_ns": Time(int(short.launch_time.sum())),
+            "device_ns": Time(int(short.device_time.sum())),
+            # First launches are far longer, and say nothing of the others.
+            "usual_launch_ns": Time(float(np.median(launches.cost))),
+            "gpus": Count(len(gaps_of(part).devices)),
+            "kernel": kernel.short,
+            "calls": Count(int(short.count[0])),
+            "mean_ns": Time(short.device_time[0] / max(1, short.count[0])),
+            "ops": Names(tuple(named_ops)),
+            "why": why,
+            "fusable": bool(updates),
+            **graphs(part),
+        },
+        events,
+        "short of launch_ns",
+        first=at,
+        remedy=Remedy("remove", Slices(trace, launches.launch[short.at])),
+    )
+
+
+@says("short_calls")
+def _short_calls(c: Claims) -> tuple[str, str, str]:
+    under = f" The ops that launch most of them: {c.ops}." if c.ops.each else ""
+    advised = ", CUDA graphs make launches cheap" if c.graphs == "advised" else ""
+    more = "; a fused optimizer handles many tensors per kernel." if c.fusable else "."
+    advice = {"anomaly": FIRST_TURN_OFF, "copies": SMALL_COPIES, "rnn": RNN_ADVICE}
+    return (
+        f"{c.short} of {c.of} kernels, copies and memsets take less time than their launch",
+        f"They keep {gpus_text(c.gpus.n)} busy for {c.device_ns}{' in all' if c.gpus.n > 1 else ''}; a "
+        f"launch takes the CPU {c.usual_launch_ns} (median). Most frequent: {c.kernel}, {c.calls:call} of "
+        f"{c.mean_ns} on average.{under}",
+        advice.get(c.why)
+        or "Do more per kernel: torch.compile fuses elementwise chains, larger batches lengthen every "
+        f"kernel{advised}{more}{before_graphs(c)}",
     )

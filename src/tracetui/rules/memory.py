@@ -10,8 +10,8 @@ from tracetui.analysis.calls.ancestors import deepest_at, op_around
 from tracetui.analysis.calls.memory import OUT_OF_MEMORY
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
-from tracetui.core.units import duration, plural
-from tracetui.rules.model import Finding, first_of
+from tracetui.rules.claims import Claims, Count, Named, Names, Time, says
+from tracetui.rules.model import Finding, tell
 from tracetui.trace import Kind
 from tracetui.trace.memory import named_instants
 from tracetui.trace.slices import Slices, joined
@@ -29,18 +29,29 @@ def out_of_memory(part: Part) -> Iterator[Finding]:
     if not (at >= 0).any():
         return
     ops = Slices(trace, at[at >= 0])
-    told = ", ".join(f"{short_name(op.name, 'cpu_op')} ({op.calls:,})" for op in ops.by_calls()[:3])
-    last = duration(int(time.max()) - trace.span[0])
-    yield Finding(
+    names = (Named(short_name(op.name, "cpu_op"), op.calls) for op in ops.by_calls()[:3])
+    yield tell(
         "out_of_memory",
         "medium",
-        f"{plural(len(time), 'request')} for GPU memory failed",
-        f"PyTorch's allocator found no room, under {told}; the last time {last} after the start. An op then "
-        "raises OutOfMemoryError, or, as cuDNN's convolutions do, falls back to an algorithm that needs less "
-        "memory and is often slower.",
+        {
+            "requests": Count(len(time)),
+            "ops": Count(len(joined(ops))),
+            "names": Names(tuple(names)),
+            "last_ns": Time(int(time.max()) - trace.span[0]),
+        },
+        ops,
+        "requests ops",
+    )
+
+
+@says("out_of_memory")
+def _out_of_memory(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"{c.requests:request} for GPU memory failed",
+        f"PyTorch's allocator found no room, under {c.names}; the last time {c.last_ns} after the start. An "
+        "op then raises OutOfMemoryError, or, as cuDNN's convolutions do, falls back to an algorithm that "
+        "needs less memory and is often slower.",
         "Use smaller batches, keep less (losses with their graph, old outputs), or recompute activations "
         "(torch.utils.checkpoint). If much is reserved and little allocated: "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
-        first_of(ops),
-        {"requests": float(len(time)), "ops": float(len(joined(ops)))},
     )

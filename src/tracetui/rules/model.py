@@ -20,7 +20,7 @@ from tracetui.analysis.select import named
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import unique
-from tracetui.core.copying import replace
+from tracetui.rules.claims import Claim, Count, Named, Names, Remedy, Share, Time, say
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union
 from tracetui.trace.model import I64
@@ -29,7 +29,7 @@ from tracetui.trace.slices import Slices
 SEVERITIES = ("high", "medium", "low", "info")
 """High: most of the time goes here. Info: helps to read the trace; no time to be saved."""
 
-WORK_TIME = "kernel and copy time"
+OF_WORK = "of kernel and copy time"
 
 SMALL_COPIES = "Most of these are copies from and to the host: copy many small tensors as one."
 
@@ -63,6 +63,9 @@ class Finding:
         evidence: slices to jump to, the most relevant first; never empty.
         numbers: the figures behind the text; times in nanoseconds, shares from 0 to 1.
         device: the device that it is about, as a sentence calls it; "" where it is about the trace.
+        claims: what the sentences are made of, by name.
+        affected: all slices that it is about, those of `evidence` first.
+        remedy: what would be done about it; None where that is not known.
     """
 
     rule: str
@@ -71,8 +74,35 @@ class Finding:
     text: str
     advice: str
     evidence: tuple[int, ...]
-    numbers: Mapping[str, float] = field(default_factory=dict)
-    device: str = ""
+    numbers: Mapping[str, float]
+    device: str
+    claims: Mapping[str, Claim]
+    affected: Slices = field(compare=False)
+    remedy: Remedy | None = field(default=None, compare=False)
+
+
+def tell(
+    rule: str,
+    severity: str,
+    claims: Mapping[str, Claim],
+    affected: Slices,
+    numbers: str,
+    *,
+    first: Iterable[int] | I64 | None = None,
+    device: str = "",
+    remedy: Remedy | None = None,
+) -> Finding:
+    """A finding, with the sentences that its claims make.
+
+    `affected`: the most relevant first; if these are others, `first` has them. `numbers`: the names of the
+    claims that are its `numbers`.
+    """
+    evidence = first_of(affected if first is None else first)
+    if first is not None:
+        head = np.array(evidence, dtype=np.int64)
+        affected = Slices(affected.trace, np.concatenate([head, affected.at[~np.isin(affected.at, head)]]))
+    figures = {name: float(claims[name]) for name in numbers.split()}  # type: ignore[arg-type]
+    return Finding(rule, severity, *say(rule, claims), evidence, figures, device, claims, affected, remedy)
 
 
 Rule = Callable[[Part], Iterator[Finding]]
@@ -139,11 +169,15 @@ def of_devices(found: Iterable[OfDevice], worst: Callable[[Iterable[float]], flo
         listed = [f"{one.device} ({one.figure or busy_text(one.part)})" for one in others[:MOST_LISTED]]
         listed += ["..."] if len(others) > MOST_LISTED else []
         told = first.tell()
-        yield replace(
-            told,
-            title=f"{told.title}; {len(others)} others are alike",
-            text=f"{told.text} Alike: {', '.join(listed)}.",
-            evidence=first_of(chain(told.evidence, (one.evidence() for one in others))),
+        yield tell(
+            told.rule,
+            told.severity,
+            {**told.claims, "others": Count(len(others)), "alike": Names(tuple(map(Named, listed)))},
+            told.affected,
+            " ".join(told.numbers),
+            first=chain(told.evidence, (one.evidence() for one in others)),
+            device=told.device,
+            remedy=told.remedy,
         )
 
 
@@ -168,10 +202,18 @@ def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
     return last[np.unique(trace.start[last] + trace.duration[last], return_index=True)[1]]
 
 
-def numbers_of(part: Part, kernels: Slices) -> dict[str, float]:
-    """What kernels take: for `Finding.numbers`."""
+def claims_of(part: Part, kernels: Slices) -> dict[str, Claim]:
+    """What kernels take."""
     time = kernels.time
-    return {"share": time / work_time(part), "device_ns": float(time), "kernels": float(len(kernels))}
+    return {
+        "share": Share(time, work_time(part), OF_WORK),
+        "device_ns": Time(time),
+        "kernels": Count(len(kernels)),
+    }
+
+
+KERNELS = "share device_ns kernels"
+"""The names of these claims."""
 
 
 def device_span(part: Part) -> int:

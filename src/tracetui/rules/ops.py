@@ -11,6 +11,7 @@ from tracetui.analysis.calls.backward import recomputed_ops
 from tracetui.analysis.calls.calls import outermost_ops_of, own_time_of
 from tracetui.analysis.calls.launches import launch_calls_of, launches_of
 from tracetui.analysis.calls.sums import sum_into
+from tracetui.analysis.device_work import work_time
 from tracetui.analysis.idle.cpu_time import cpu_time_of, is_synchronising
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
@@ -21,17 +22,13 @@ from tracetui.analysis.select import METADATA_OPS, named
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import base_of, verdict_of
 from tracetui.core.columns import unique
-from tracetui.core.units import duration, plural, share, such, verb
-from tracetui.rules.model import (
-    CAN_BE_FUSED,
-    OF_ALL,
-    Finding,
-    first_of,
-)
+from tracetui.core.units import duration, plural, such
+from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, names_of, says
+from tracetui.rules.model import CAN_BE_FUSED, OF_ALL, OF_WORK, Finding, tell
 from tracetui.trace import Kind
 from tracetui.trace.indices import index
 from tracetui.trace.model import I32, I64, Bool
-from tracetui.trace.slices import Slices
+from tracetui.trace.slices import Slices, joined
 
 CHILDREN_SHARE = 0.3
 VIEWS_SHARE = 0.1
@@ -83,22 +80,33 @@ def look_at_the_children(part: Part) -> Iterator[Finding]:
     if 2 * int(first_use.within(call.start, call.end).sum()) > inside:
         # a finding of its own
         return
-    name, below = short_name(first.name, "cpu_op"), call.first_name
-    yield Finding(
+    yield tell(
         "look_at_the_children",
         "info",
-        f"{name} spends {share(inside / time)} of its CPU time in {below}",
-        f"{name} takes {duration(time)} in {plural(len(mine), 'call')}, more than any other outermost "
-        f"op; {duration(inside)} of it {'is' if len(call) == 1 else 'are'} {below}, "
-        f"{plural(levels, 'level')} further down.",
-        "Look there: an op's total time includes what it calls, its self time does not.",
-        first_of(i for child in call.longest_first() for i in (child, _outermost(child, mine))),
         {
-            "total_ns": float(time),
-            "self_ns": float(own_time_of(part)[mine].sum()),
-            "inside_ns": float(inside),
-            "levels": float(levels),
+            "total_ns": Time(time),
+            "self_ns": Time(int(own_time_of(part)[mine].sum())),
+            "inside_ns": Time(inside),
+            "levels": Count(levels),
+            "share": Share(inside, time, "of its CPU time"),
+            "name": short_name(first.name, "cpu_op"),
+            "calls": Count(len(mine)),
+            "below": call.first_name,
+            "below_calls": Count(len(call)),
         },
+        call,
+        "total_ns self_ns inside_ns levels",
+        first=(i for child in call.longest_first() for i in (child, _outermost(child, mine))),
+    )
+
+
+@says("look_at_the_children")
+def _look_at_the_children(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"{c.name} spends {c.share} in {c.below}",
+        f"{c.name} takes {c.total_ns} in {c.calls:call}, more than any other outermost op; {c.inside_ns} of "
+        f"it {'is' if c.below_calls.n == 1 else 'are'} {c.below}, {c.levels:level} further down.",
+        "Look there: an op's total time includes what it calls, its self time does not.",
     )
 
 
@@ -148,11 +156,9 @@ def metadata_only(part: Part) -> Iterator[Finding]:
         return
     own = own_time_of(part)[at]
     names = at.by_calls()
-    most = ", ".join(f"{each.name} ({each.calls:,})" for each in names[:4])
-    most += " and others" if len(names) > 4 else ""
     ops = slices_of(part, Kind.CPU_OP)
-    fraction = float(own.sum()) / max(1.0, float(own_time_of(part)[ops].sum()))
-    if fraction < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * part.length:
+    share = Share(int(own.sum()), max(1, int(own_time_of(part)[ops].sum())), "of the self time of all ops")
+    if share.value < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * part.length:
         return
     # Next to work that a device has queued they cost nothing.
     views, idle = busy_union(trace, at.at), 0
@@ -161,17 +167,34 @@ def metadata_only(part: Part) -> Iterator[Finding]:
         idle += int((end - begin - gaps.blocks.within(begin, end)).sum())
     if idle < max(1, OF_ALL * sum(gaps.span for gaps in devices)):
         return
-    waits = f"; for {duration(idle)} of that the GPU is idle." if len(devices) == 1 else "."
-    yield Finding(
+    yield tell(
         "metadata_only",
         "info",
-        f"{plural(len(at), 'call')} of view ops {verb(len(at), 'start')} no kernel",
-        f"{most}: they only make a new view of the same memory, with different sizes and strides, and "
-        f"move no data. They cost the CPU {duration(own.sum())}, {share(fraction)} of the self time of all "
-        f"ops{waits}",
+        {
+            "calls": Count(len(at)),
+            "self_ns": Time(int(own.sum())),
+            "share": share,
+            "idle_ns": Time(idle),
+            "names": Names(tuple(Named(each.name, each.calls) for each in names[:4])),
+            "more_names": len(names) > 4,
+            "gpus": Count(len(devices)),
+        },
+        at,
+        "calls self_ns share idle_ns",
+        first=(each.longest for each in names),
+        remedy=Remedy("remove", at),
+    )
+
+
+@says("metadata_only")
+def _metadata_only(c: Claims) -> tuple[str, str, str]:
+    waits = f"; for {c.idle_ns} of that the GPU is idle." if c.gpus.n == 1 else "."
+    return (
+        f"{c.calls:call} of view ops {c.calls:~start} no kernel",
+        f"{c.names}{' and others' if c.more_names else ''}: they only make a new view of the same memory, "
+        f"with different sizes and strides, and move no data. They cost the CPU {c.self_ns}, "
+        f"{c.share}{waits}",
         "Nothing runs on the GPU for them: torch.compile avoids these calls.",
-        first_of(each.longest for each in names),
-        {"calls": float(len(at)), "self_ns": float(own.sum()), "share": fraction, "idle_ns": float(idle)},
     )
 
 
@@ -202,24 +225,41 @@ def _optimizer_loop(part: Part, at: Slices) -> Iterator[Finding]:
     if len(kernels) < OPTIMIZER_KERNELS * len(at) or 2 * several > len(kernels):
         return
     name = at.first_name
-    yield Finding(
+    yield tell(
         "optimizer_loop",
         "medium",
-        f"{short_name(name, 'user_annotation')} launches {round(len(kernels) / len(at)):,} kernels a call",
-        f"{plural(len(at), 'call')} {verb(len(at), 'take')} {duration(spent)}, {share(fraction)} "
-        f"{base_of(part)}. The kernels run for "
-        f"{duration(float(kernels.duration.mean()))} on average: each is for one "
-        "tensor, and every tensor takes several.",
-        _SPARSE
-        if "SparseAdam" in name
-        else "Update many tensors with one kernel: "
-        + (
-            "foreach=True or fused=True in the optimizer."
+        {
+            "kernels": Count(len(kernels)),
+            "calls": Count(len(at)),
+            "share": Share(spent, max(1, part.length), base_of(part)),
+            "name": short_name(name, "user_annotation"),
+            "each": Count(round(len(kernels) / len(at))),
+            "spent_ns": Time(spent),
+            "mean_ns": Time(float(kernels.duration.mean())),
+            "can": "nothing"
+            if "SparseAdam" in name
+            else "fuse"
             if CAN_BE_FUSED.fullmatch(name)
-            else "foreach=True in the optimizer, if it has that."
-        ),
-        first_of([*at.longest_first()[:3], *kernels.longest_first()[:3]]),
-        {"kernels": float(len(kernels)), "calls": float(len(at)), "share": fraction},
+            else "foreach",
+        },
+        joined(at, kernels),
+        "kernels calls share",
+        first=[*at.longest_first()[:3], *kernels.longest_first()[:3]],
+        remedy=Remedy("remove", kernels),
+    )
+
+
+@says("optimizer_loop")
+def _optimizer_loop_words(c: Claims) -> tuple[str, str, str]:
+    can = {
+        "fuse": "foreach=True or fused=True in the optimizer.",
+        "foreach": "foreach=True in the optimizer, if it has that.",
+    }
+    return (
+        f"{c.name} launches {c.each} kernels a call",
+        f"{c.calls:call} {c.calls:~take} {c.spent_ns}, {c.share}. The kernels run for {c.mean_ns} on "
+        "average: each is for one tensor, and every tensor takes several.",
+        f"Update many tensors with one kernel: {can[c.can]}" if c.can in can else _SPARSE,
     )
 
 
@@ -252,37 +292,47 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
     runs = np.bincount(which, minlength=len(names))
     order = np.argsort(-spent, kind="stable")[:3]
     each = [list(dict.fromkeys(trace.names[i] for i in pair)) for pair in names.tolist()]
-    told = "; ".join(
-        f"{' and '.join(each[i])}, {plural(int(calls[i]), 'call')} in {plural(int(runs[i]), 'run')}, "
-        f"{duration(int(spent[i]))}"
-        for i in order
-    )
-    base = base_of(part)
     many = count / (1 + (other != trace.name[begin]))
-    what = "one op" if len(each[order[0]]) == 1 else "two ops in turn"
-    loops = f"Loops call {what} {round(float(many.mean())):,}"
-    instead = dict.fromkeys(_instead(name) for i in order for name in each[i])
     steps = busy_union(
         trace, slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#")).at
     )
-    if 2 * int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum()) > int(
-        count.sum()
-    ):
-        instead = {"foreach=True or fused=True in the optimizer": None}
-    yield Finding(
+    in_steps = int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum())
+    share = Share(total, span, base_of(part))
+    loops = (Named(" and ".join(each[i]), int(calls[i]), int(spent[i])) for i in order)
+    yield tell(
         "tensor_loops",
         "medium" if total >= 2 * LOOP_SHARE * span else "low",
-        f"{loops} times in a row: {share(total / span)} {base}",
-        f"{told}. Each call launches at least one kernel of its own, and nothing else is launched in "
-        "between: most likely each is for another tensor of a list, or for the result of the one before.",
-        f"One call for a whole list: {', '.join(instead)}. torch.compile makes one kernel of a chain.",
-        first_of(begin[np.argsort(-time, kind="stable")]),
         {
-            "calls": float(count.sum()),
-            "runs": float(len(first)),
-            "loop_ns": float(total),
-            "share": total / span,
+            "calls": Count(int(count.sum())),
+            "runs": Count(len(first)),
+            "loop_ns": Time(total),
+            "share": share,
+            "loops": Names(tuple(loops)),
+            "runs_of_each": names_of(plural(int(runs[i]), "run") for i in order),
+            "in_turn": len(each[order[0]]) > 1,
+            "many": Count(round(float(many.mean()))),
+            "ops": names_of(dict.fromkeys(name for i in order for name in each[i])),
+            "in_optimizer": 2 * in_steps > int(count.sum()),
         },
+        Slices(trace, begin[np.argsort(-time, kind="stable")]),
+        "calls runs loop_ns share",
+    )
+
+
+@says("tensor_loops")
+def _tensor_loops(c: Claims) -> tuple[str, str, str]:
+    loops = "; ".join(
+        f"{each.name}, {plural(each.calls, 'call')} in {runs}, {duration(each.ns)}"
+        for each, runs in zip(c.loops.each, c.runs_of_each.each, strict=True)
+    )
+    instead = ", ".join(dict.fromkeys(_instead(each.name) for each in c.ops.each))
+    if c.in_optimizer:
+        instead = "foreach=True or fused=True in the optimizer"
+    return (
+        f"Loops call {'two ops in turn' if c.in_turn else 'one op'} {c.many} times in a row: {c.share}",
+        f"{loops}. Each call launches at least one kernel of its own, and nothing else is launched in "
+        "between: most likely each is for another tensor of a list, or for the result of the one before.",
+        f"One call for a whole list: {instead}. torch.compile makes one kernel of a chain.",
     )
 
 
@@ -306,25 +356,34 @@ def recomputation(part: Part) -> Iterator[Finding]:
     trace, again = part.trace, recomputed_ops(part)
     if again is None:
         return
-    fraction, cpu = again.device_share, again.cpu_share
-    base = base_of(part)
-    listed = ", ".join(f"{trace.names[name]} ({calls:,})" for name, calls in again.calls[:3])
-    gpu = f" What they launch takes {share(fraction)} of kernel and copy time." if again.device_ns else ""
-    yield Finding(
+    ops = again.ops.longest_first()
+    yield tell(
         "recomputation",
         "low",
-        f"The backward pass runs forward ops again, for {duration(again.cpu_ns)} on the CPU",
-        f"In {plural(again.nodes, 'node')} of the backward pass: {listed}. That is {share(cpu)} {base}.{gpu} "
-        "So does activation checkpointing: it computes again what it does not keep.",
+        {
+            "calls": Count(len(ops)),
+            "cpu_ns": Time(again.cpu_ns),
+            "device_ns": Time(again.device_ns),
+            "share": Share(again.device_ns, max(1, work_time(part)), OF_WORK),
+            "cpu_share": Share(again.cpu_ns, max(1, part.length), base_of(part)),
+            "nodes": Count(again.nodes),
+            "names": Names(tuple(Named(trace.names[name], calls) for name, calls in again.calls[:3])),
+        },
+        ops,
+        "calls cpu_ns device_ns share",
+        remedy=Remedy("remove", ops),
+    )
+
+
+@says("recomputation")
+def _recomputation(c: Claims) -> tuple[str, str, str]:
+    gpu = f" What they launch takes {c.share}." if c.device_ns.ns else ""
+    return (
+        f"The backward pass runs forward ops again, for {c.cpu_ns} on the CPU",
+        f"In {c.nodes:node} of the backward pass: {c.names}. That is {c.cpu_share}.{gpu} So does activation "
+        "checkpointing: it computes again what it does not keep.",
         "If memory allows, checkpoint fewer layers (torch.utils.checkpoint), or only what is cheap to "
         "compute again.",
-        first_of(again.ops.longest_first()),
-        {
-            "calls": float(len(again.ops)),
-            "cpu_ns": float(again.cpu_ns),
-            "device_ns": float(again.device_ns),
-            "share": fraction,
-        },
     )
 
 
@@ -341,20 +400,32 @@ def planned_launches(part: Part) -> Iterator[Finding]:
     at, after = at[together], after[together]
     if not len(at):
         return
-    ops = ", ".join(op.name for op in Slices(trace, trace.parent[at].astype(np.int64)).by_calls()[:3])
+    ops = (op.name for op in Slices(trace, trace.parent[at].astype(np.int64)).by_calls()[:3])
     planned = np.unique(after)
     total = at.time
     if total < QUERY_SHARE * part.length:
         return
-    query = at[-1:].first_name
-    yield Finding(
+    yield tell(
         "planned_launches",
         "info",
-        f"{plural(len(planned), 'launch is', 'launches are')} preceded by an occupancy query",
-        f"In {ops} the library asks how many blocks of a kernel fit on a multiprocessor before it "
-        f"launches it: {such(len(at), 'query', query, 'queries')}, {duration(total)} in all. It "
-        "picks the grid for this GPU at run time. Elementwise kernels are launched without asking.",
+        {
+            "queries": Count(len(at)),
+            "launches": Count(len(planned)),
+            "query_ns": Time(total),
+            "ops": names_of(ops),
+            "query": at[-1:].first_name,
+        },
+        Slices(trace, np.stack([at.at, after], axis=1).ravel()),
+        "queries launches query_ns",
+    )
+
+
+@says("planned_launches")
+def _planned_launches(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"{c.launches:launch is/launches are} preceded by an occupancy query",
+        f"In {c.ops} the library asks how many blocks of a kernel fit on a multiprocessor before it launches "
+        f"it: {such(c.queries.n, 'query', c.query, 'queries')}, {c.query_ns} in all. It picks the grid for "
+        "this GPU at run time. Elementwise kernels are launched without asking.",
         "Nothing to change: it explains why this op takes the CPU longer than an elementwise one.",
-        first_of(np.stack([at.at, after], axis=1).ravel()),
-        {"queries": float(len(at)), "launches": float(len(planned)), "query_ns": float(total)},
     )

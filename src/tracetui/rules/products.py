@@ -23,15 +23,10 @@ from tracetui.analysis.rates.efficiency import peak_of
 from tracetui.analysis.rates.flops import work_of
 from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import verdict_of
-from tracetui.core.units import duration, share, such, verb
-from tracetui.rules.model import (
-    OF_ALL,
-    WORK_TIME,
-    Finding,
-    first_of,
-    graded_kernels,
-    numbers_of,
-)
+from tracetui.core.units import such
+from tracetui.rules.claims import Claim, Claims, Ratio, Remedy, says
+from tracetui.rules.model import KERNELS, OF_ALL, Finding, claims_of, graded_kernels, tell
+from tracetui.trace.slices import Slices
 
 FP32_SHARE = 0.05
 _CHANNELS = "numbers of channels that are multiples of 8, and memory_format=torch.channels_last."
@@ -57,28 +52,33 @@ def layout_conversions(part: Part) -> Iterator[Finding]:
     time = at.time
     if not time or time < LAYOUT_SHARE * work_time(part) or not len(work_of_kind(part, "conv")):
         return
-    fraction = share(time / work_time(part))
     line, flat, deep = (named(part.trace, f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
+    claims = claims_of(part, at) | {
+        "name": decoded_name(part, at.first).short,
+        "dims": "1" if line and not flat and not deep else "3" if deep and not flat else "2",
+    }
+    severity = graded_kernels(part, time)
+    yield tell("layout_conversions", severity, claims, at, KERNELS, remedy=Remedy("remove", at))
+
+
+@says("layout_conversions")
+def _layout_conversions(c: Claims) -> tuple[str, str, str]:
     advice = (
         "Keep the model and its inputs in NHWC: "
-        f"model.to(memory_format=torch.channels_last{'_3d' if deep and not flat else ''}), and the same for "
-        "the input."
+        f"model.to(memory_format=torch.channels_last{'_3d' if c.dims == '3' else ''}), and the same for the "
+        "input."
     )
-    if line and not flat and not deep:
+    if c.dims == "1":
         advice = (
             "torch.channels_last is for tensors of 4 dimensions: a Conv1d needs no conversions if you write "
             "it as a Conv2d of height 1, with its input in that format."
         )
-    yield Finding(
-        "layout_conversions",
-        graded_kernels(part, time),
-        f"Conversions between NCHW and NHWC take {fraction} of {WORK_TIME}",
-        f"{such(len(at), 'kernel', decoded_name(part, at.first).short)} "
-        f"{verb(len(at), 'take')} {duration(time)}. They copy a tensor into the layout that a convolution "
-        "wants, and back: fast convolutions mostly take NHWC, PyTorch's default is NCHW.",
+    return (
+        f"Conversions between NCHW and NHWC take {c.share}",
+        f"{such(c.kernels.n, 'kernel', c.name)} {c.kernels:~take} {c.device_ns}. They copy a tensor into the "
+        "layout that a convolution wants, and back: fast convolutions mostly take NHWC, PyTorch's default is "
+        "NCHW.",
         advice,
-        first_of(at),
-        numbers_of(part, at),
     )
 
 
@@ -90,37 +90,51 @@ def fp32_products(part: Part) -> Iterator[Finding]:
     if time < max(1, FP32_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
     modern = has_tf32(trace, kernel_names_of(part).values())
-    name = decoded_name(part, at.first)
-    peak, _ = peak_of(trace)
     convolutions = at.among(work_of_kind(part, "conv"))
-    what = "convolutions" if convolutions.all() else "kernels" if convolutions.any() else "matmuls"
-    text = f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}, "
-    text += f"{share(time / work_time(part))} of {WORK_TIME}, on the plain fp32 units. "
-    faster = "tf32" if modern else "fp16"
-    if peak and peak.tflops_for(faster) and peak.tflops_for("fp32"):
-        text += (
-            f"The {peak.label} does {peak.tflops['fp32']:g} TFLOP/s there and {peak.tflops[faster]:g} in "
-            f"{faster} on its tensor cores."
-        )
-    if modern and 2 * at[convolutions].time > time:
-        advice = _FP32_CONVOLUTIONS
-    elif modern:
-        advice = (
-            'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.'
-        )
-    elif trace.info.devices:
-        advice = "Run them in fp16 under autocast: this GPU's tensor cores do not take fp32."
-    else:  # a file that names no device
-        advice = "If the GPU has tensor cores (Volta or newer), run them in fp16 under autocast."
-    yield Finding(
-        "fp32_products",
-        graded_kernels(part, time),
-        f"fp32 {what} run without tensor cores: {share(time / work_time(part))} of {WORK_TIME}",
-        text.strip(),
-        advice,
-        first_of(at),
-        numbers_of(part, at),
-    )
+    claims = claims_of(part, at) | {
+        "name": decoded_name(part, at.first).short,
+        "what": "convolutions" if convolutions.all() else "kernels" if convolutions.any() else "matmuls",
+        "why": "convolutions" if modern and 2 * at[convolutions].time > time
+        else "tf32" if modern
+        else "fp16" if trace.info.devices
+        else "unknown",  # a file that names no device
+        **_peaks(part, "fp32", "tf32" if modern else "fp16"),
+    }  # fmt: skip
+    severity = graded_kernels(part, time)
+    yield tell("fp32_products", severity, claims, at, KERNELS, remedy=_faster(at, claims))
+
+
+def _peaks(part: Part, slow: str, fast: str) -> dict[str, Claim]:
+    """What the device does at most in two types, where that is known."""
+    peak, _ = peak_of(part.trace)
+    if not peak or not peak.tflops_for(fast) or not peak.tflops_for(slow):
+        return {}
+    low, high = Ratio(peak.tflops[slow]), Ratio(peak.tflops[fast])
+    return {"peak_of": peak.label, "slow_tflops": low, "fast_tflops": high, "fast": fast}
+
+
+def _faster(at: Slices, claims: dict[str, Claim]) -> Remedy:
+    slow, fast = claims.get("slow_tflops"), claims.get("fast_tflops")
+    known = isinstance(slow, Ratio) and isinstance(fast, Ratio)
+    return Remedy("speed_up", at, fast.value / slow.value if known else None)  # type: ignore[union-attr]
+
+
+_FP32 = {
+    "convolutions": _FP32_CONVOLUTIONS,
+    "tf32": 'torch.set_float32_matmul_precision("high") lets them run as TF32; autocast runs them in bf16.',
+    "fp16": "Run them in fp16 under autocast: this GPU's tensor cores do not take fp32.",
+    "unknown": "If the GPU has tensor cores (Volta or newer), run them in fp16 under autocast.",
+}
+
+
+@says("fp32_products")
+def _fp32_products(c: Claims) -> tuple[str, str, str]:
+    text = f"{such(c.kernels.n, 'kernel', c.name)} {c.kernels:~take} {c.device_ns}, {c.share}, on the plain "
+    text += "fp32 units."
+    if "fast" in c:
+        text += f" The {c.peak_of} does {c.slow_tflops.value:g} TFLOP/s there and {c.fast_tflops.value:g} in "
+        text += f"{c.fast} on its tensor cores."
+    return f"fp32 {c.what} run without tensor cores: {c.share}", text, _FP32[c.why]
 
 
 def plain_convolutions(part: Part) -> Iterator[Finding]:
@@ -133,44 +147,50 @@ def plain_convolutions(part: Part) -> Iterator[Finding]:
     if time < max(1, FP32_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
     name = decoded_name(part, at.first)
-    yield Finding(
-        "plain_convolutions",
-        graded_kernels(part, time),
-        f"{name.dtype} convolutions run without tensor cores: {share(time / work_time(part))} of {WORK_TIME}",
-        f"{such(len(at), 'kernel', name.short)} {verb(len(at), 'take')} {duration(time)}: they read "
-        f"{name.dtype} and multiply on the plain units, many times slower than the tensor cores could.",
+    claims = claims_of(part, at) | {"name": name.short, "dtype": name.dtype}
+    severity = graded_kernels(part, time)
+    yield tell("plain_convolutions", severity, claims, at, KERNELS, remedy=Remedy("speed_up", at))
+
+
+@says("plain_convolutions")
+def _plain_convolutions(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"{c.dtype} convolutions run without tensor cores: {c.share}",
+        f"{such(c.kernels.n, 'kernel', c.name)} {c.kernels:~take} {c.device_ns}: they read {c.dtype} and "
+        "multiply on the plain units, many times slower than the tensor cores could.",
         _PLAIN_CONVOLUTIONS,
-        first_of(at),
-        numbers_of(part, at),
     )
 
 
 def double_precision(part: Part) -> Iterator[Finding]:
     """Matrix products or convolutions in fp64: often a default of NumPy's that nobody chose."""
-    trace = part.trace
     at = work_where(
         part, lambda name: name.kind in ("gemm", "conv") and name.dtype in ("fp64", "complex128")
     ).longest_first()
     time = at.time
     if time < max(1, FP32_SHARE * work_time(part), OF_ALL * verdict_of(part).judged):
         return
-    peak, _ = peak_of(trace)
-    text = f"{such(len(at), 'kernel', decoded_name(part, at.first).short)} "
-    text += f"{verb(len(at), 'take')} {duration(time)}, {share(time / work_time(part))} of {WORK_TIME}."
-    faster = "tf32" if has_tf32(trace, kernel_names_of(part).values()) else "fp32"
-    if peak and peak.tflops_for("fp64") and peak.tflops_for(faster):
-        text += f" The {peak.label} does {peak.tflops['fp64']:g} TFLOP/s in fp64 at most, and "
-        text += f"{peak.tflops[faster]:g} in {faster}."
-    yield Finding(
-        "double_precision",
-        graded_kernels(part, time),
-        f"fp64 {'kernels' if at.among(work_of_kind(part, 'conv')).any() else 'matmuls'} take "
-        f"{share(time / work_time(part))} of {WORK_TIME}",
+    faster = "tf32" if has_tf32(part.trace, kernel_names_of(part).values()) else "fp32"
+    claims = claims_of(part, at) | {
+        "name": decoded_name(part, at.first).short,
+        "convolutions": bool(at.among(work_of_kind(part, "conv")).any()),
+        **_peaks(part, "fp64", faster),
+    }
+    severity = graded_kernels(part, time)
+    yield tell("double_precision", severity, claims, at, KERNELS, remedy=_faster(at, claims))
+
+
+@says("double_precision")
+def _double_precision(c: Claims) -> tuple[str, str, str]:
+    text = f"{such(c.kernels.n, 'kernel', c.name)} {c.kernels:~take} {c.device_ns}, {c.share}."
+    if "fast" in c:
+        text += f" The {c.peak_of} does {c.slow_tflops.value:g} TFLOP/s in fp64 at most, and "
+        text += f"{c.fast_tflops.value:g} in {c.fast}."
+    return (
+        f"fp64 {'kernels' if c.convolutions else 'matmuls'} take {c.share}",
         f"{text} Everything between them moves twice the bytes of fp32.",
         "If the result does not need fp64, convert model and data to fp32 or bf16. NumPy makes float64 "
         "arrays unless told otherwise, and torch.from_numpy keeps their type.",
-        first_of(at),
-        numbers_of(part, at),
     )
 
 
@@ -184,17 +204,20 @@ def unaligned_products(part: Part) -> Iterator[Finding]:
         return
     op = int(work_op_of(part)[device_work_of(part).among(at[:1])][0])
     work = work_of(trace.name_of(op), trace.args(op)) if op >= 0 else None
-    shape = f" The longest is {trace.name_of(op)}, {work.shape}." if work else ""
-    fraction = share(time / work_time(part))
-    yield Finding(
-        "unaligned_products",
-        graded_kernels(part, time),
-        f"Kernels with unaligned operands take {fraction} of {WORK_TIME}",
-        f"{such(len(at), 'kernel', decoded_name(part, at.first).short)} {verb(len(at), 'load')} one "
-        "element at a time (align1 in the name), because an operand's rows do not start at multiples of 16 "
-        f"bytes: some dimension is not a multiple of 8.{shape} Kernels for aligned operands load up to "
-        "eight at a time.",
+    claims = claims_of(part, at) | {"name": decoded_name(part, at.first).short}
+    if work:
+        claims |= {"op": trace.name_of(op), "shape": work.shape}
+    severity = graded_kernels(part, time)
+    yield tell("unaligned_products", severity, claims, at, KERNELS, remedy=Remedy("speed_up", at))
+
+
+@says("unaligned_products")
+def _unaligned_products(c: Claims) -> tuple[str, str, str]:
+    shape = f" The longest is {c.op}, {c.shape}." if "op" in c else ""
+    return (
+        f"Kernels with unaligned operands take {c.share}",
+        f"{such(c.kernels.n, 'kernel', c.name)} {c.kernels:~load} one element at a time (align1 in the "
+        "name), because an operand's rows do not start at multiples of 16 bytes: some dimension is not a "
+        f"multiple of 8.{shape} Kernels for aligned operands load up to eight at a time.",
         "Pad that dimension to a multiple of 8 (better, 64): vocabulary, sequence length, number of classes.",
-        first_of(at),
-        numbers_of(part, at),
     )

@@ -20,10 +20,12 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside, recorded_too
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import base_of
-from tracetui.core.units import capital, duration, plural, share
-from tracetui.rules.model import Finding, OfDevice, first_of, of_devices
+from tracetui.core.units import capital, duration
+from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, names_of, says
+from tracetui.rules.model import Finding, OfDevice, of_devices, tell
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
+from tracetui.trace.slices import Slices
 
 CAPTURE_SHARE = 0.05
 RECORDED_SHARE = 0.2
@@ -47,19 +49,29 @@ def graph_capture(part: Part) -> Iterator[Finding]:
         return
     length = last.end - first.start
     time, building = int(length.sum()), made.time
-    span = part.length
-    fraction = (time + building) / span if span else 0.0
-    instantiated = f" and {duration(building)} to instantiate" if building else ""
-    yield Finding(
+    share = Share(time + building, part.length, base_of(part))
+    yield tell(
         "graph_capture",
-        "low" if fraction >= CAPTURE_SHARE else "info",
-        f"{plural(len(first), 'CUDA graph is', 'CUDA graphs are')} captured in this recording",
-        f"It takes {duration(time)} to capture{instantiated}, {share(fraction)} {base_of(part)}. Whatever is "
-        "launched during a capture is recorded into the graph, not run: those ops have no kernel. A program "
-        "does this once per graph.",
+        "low" if share.value >= CAPTURE_SHARE else "info",
+        {
+            "captures": Count(len(first)),
+            "capture_ns": Time(time),
+            "instantiate_ns": Time(building),
+            "share": share,
+        },
+        Slices(part.trace, np.concatenate([first[np.argsort(-length)].at, last.at, made.at])),
+        "captures capture_ns instantiate_ns",
+    )
+
+
+@says("graph_capture")
+def _graph_capture(c: Claims) -> tuple[str, str, str]:
+    instantiated = f" and {c.instantiate_ns} to instantiate" if c.instantiate_ns.ns else ""
+    return (
+        f"{c.captures:CUDA graph is/CUDA graphs are} captured in this recording",
+        f"It takes {c.capture_ns} to capture{instantiated}, {c.share}. Whatever is launched during a capture "
+        "is recorded into the graph, not run: those ops have no kernel. A program does this once per graph.",
         "Ignore that stretch when you read the trace, or record after it: only the replays repeat.",
-        first_of([*first[np.argsort(-length)], *last, *made]),
-        {"captures": float(len(first)), "capture_ns": float(time), "instantiate_ns": float(building)},
     )
 
 
@@ -76,22 +88,32 @@ def recording_cost(part: Part) -> Iterator[Finding]:
     also = [what for what in recorded_too(trace) if what != "stacks"]
     if not also and len(stacks) * OFTEN_NS < part.length:
         return
-    ops = len(slices_of(part, Kind.CPU_OP))
-    recorded = "stacks were recorded"
-    if also:
-        recorded = f"{', '.join(['stacks', *also[:-1]])} and {also[-1]} were recorded together"
-    each = f", each with its {' and '.join(also)}" if also else ""
-    yield Finding(
+    yield tell(
         "recording_cost",
         "low",
+        {
+            "python_calls": Count(len(stacks)),
+            "ops": Count(len(slices_of(part, Kind.CPU_OP))),
+            "also": names_of(also),
+        },
+        stacks[np.argsort(-own_time_of(part)[stacks], kind="stable")],
+        "python_calls ops",
+    )
+
+
+@says("recording_cost")
+def _recording_cost(c: Claims) -> tuple[str, str, str]:
+    recorded, each = "stacks were recorded", ""
+    if also := [each.name for each in c.also.each]:
+        recorded = f"{', '.join(['stacks', *also[:-1]])} and {also[-1]} were recorded together"
+        each = f", each with its {c.also: and }"
+    return (
         f"The recording itself costs CPU time: {recorded}",
-        f"{len(stacks):,} Python calls were recorded along with {plural(ops, 'op')}{each}. The measured "
-        "threads do all of that work, and the trace does not show how long it takes: without it, the CPU "
-        "would be faster and the GPU idle for less time.",
+        f"{c.python_calls} Python calls were recorded along with {c.ops:op}{each}. The measured threads do "
+        "all of that work, and the trace does not show how long it takes: without it, the CPU would be "
+        "faster and the GPU idle for less time.",
         "To measure times, turn with_stack, record_shapes and profile_memory off; turn one on only to answer "
         "a question that needs it.",
-        first_of(stacks[np.argsort(-own_time_of(part)[stacks], kind="stable")]),
-        {"python_calls": float(len(stacks)), "ops": float(ops)},
     )
 
 
@@ -112,14 +134,14 @@ def profiler_overhead(part: Part) -> Iterator[Finding]:
         if part.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
             work = device_work_of(part)
             first = int(work.at[np.searchsorted(work.start, gaps.first)])
-            tell = partial(_delays_the_first, part, overhead, gaps, in_lead, first)
+            told = partial(_delays_the_first, part, overhead, gaps, in_lead, first)
             fraction = in_lead / gaps.lead_in
-            delayed.append(OfDevice("info", device, fraction, partial(int, first), tell, duration(in_lead)))
+            delayed.append(OfDevice("info", device, fraction, partial(int, first), told, duration(in_lead)))
         if len(gaps) and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
             event = int(causes.event[np.argmax(in_gaps)])
-            tell = partial(_explains_gaps, part, overhead, gaps, in_gaps, event)
+            told = partial(_explains_gaps, part, overhead, gaps, in_gaps, event)
             time = int(in_gaps.sum())
-            held.append(OfDevice("info", device, time / gaps.span, partial(int, event), tell, duration(time)))
+            held.append(OfDevice("info", device, time / gaps.span, partial(int, event), told, duration(time)))
     yield from of_devices(delayed, max)
     yield from of_devices(held, max)
 
@@ -127,21 +149,23 @@ def profiler_overhead(part: Part) -> Iterator[Finding]:
 def _delays_the_first(part: Part, overhead: I64, gaps: DeviceGaps, spent: int, first: int) -> Finding:
     trace, device = part.trace, device_text(part, gaps)
     longest, inside, events = _what_it_interrupts(part, overhead, gaps.first - gaps.lead_in, gaps.first)
-    name = trace.name_of(longest)
-    kernel = f"the first kernel of {device}" if len(gaps_of(part).devices) > 1 else "the first kernel"
-    warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
-    return Finding(
+    return tell(
         "profiler_overhead",
         "info",
-        f"{name} holds up {kernel} for {duration(spent)}",
-        f"{capital(device)}'s first event starts {duration(gaps.lead_in)} after the CPU does; "
-        f"{duration(spent)} of that is the profiler's own work ({name}){inside}. Without a profiler, the "
-        "program does not have this cost.",
-        f"Do not count that stretch{' or the op around it' if inside else ''}."
-        f"{'' if asked_from_outside(trace) else warm_up}",
-        first_of([*events.tolist(), first]),
-        {"profiler_ns": float(spent), "lead_in_ns": float(gaps.lead_in)},
-        device,
+        {
+            "profiler_ns": Time(spent),
+            "lead_in_ns": Time(gaps.lead_in),
+            "name": trace.name_of(longest),
+            "inside": inside,
+            "device": device,
+            "gpus": Count(len(gaps_of(part).devices)),
+            "ran_before": asked_from_outside(trace),
+        },
+        Slices(trace, events),
+        "profiler_ns lead_in_ns",
+        first=[*events.tolist(), first],
+        device=device,
+        remedy=Remedy("remove", Slices(trace, events)),
     )
 
 
@@ -152,26 +176,55 @@ def _explains_gaps(part: Part, overhead: I64, gaps: DeviceGaps, in_gaps: I64, ev
     longest, inside, events = _what_it_interrupts(
         part, overhead, int(gaps.start[worst]), int(gaps.end[worst])
     )
-    name, which = trace.name_of(longest), "the longest lasts" if many > 1 else "it lasts"
-    without = " and ".join(what for what in recorded_too(trace) if what != "shapes")
-    of = f" of {device}" if len(gaps_of(part).devices) > 1 else ""
-    return Finding(
+    return tell(
         "profiler_overhead",
         "info",
-        f"The profiler's own work explains {duration(time)} of idle time{of}",
-        f"{name} holds {device} up in {plural(many, 'gap')}{inside}; {which} "
-        f"{duration(gaps.duration[worst])}. Without a profiler, the program does not have "
-        f"{'them' if many > 1 else 'it'}.",
-        "Do not count that time. To get less of it, record fewer steps"
-        f"{without and f', or record without {without}'}.",
-        first_of([*events.tolist(), event]),
-        {"profiler_ns": float(time), "gaps": float(many)},
-        device,
+        {
+            "profiler_ns": Time(time),
+            "gaps": Count(many),
+            "longest_ns": Time(int(gaps.duration[worst])),
+            "name": trace.name_of(longest),
+            "inside": inside,
+            "device": device,
+            "gpus": Count(len(gaps_of(part).devices)),
+            "recorded": names_of(what for what in recorded_too(trace) if what != "shapes"),
+        },
+        Slices(trace, overhead),
+        "profiler_ns gaps",
+        first=[*events.tolist(), event],
+        device=device,
+        remedy=Remedy("remove", Slices(trace, overhead)),
+    )
+
+
+@says("profiler_overhead")
+def _profiler_overhead(c: Claims) -> tuple[str, str, str]:
+    inside = f", inside {c.inside}" if c.inside else ""
+    of_several = c.gpus.n > 1
+    if "lead_in_ns" in c:
+        kernel = f"the first kernel of {c.device}" if of_several else "the first kernel"
+        warm_up = " With warm-up steps in a schedule, it is over before the recording starts."
+        return (
+            f"{c.name} holds up {kernel} for {c.profiler_ns}",
+            f"{capital(c.device)}'s first event starts {c.lead_in_ns} after the CPU does; {c.profiler_ns} of "
+            f"that is the profiler's own work ({c.name}){inside}. Without a profiler, the program does not "
+            "have this cost.",
+            f"Do not count that stretch{' or the op around it' if inside else ''}."
+            f"{'' if c.ran_before else warm_up}",
+        )
+    which = "the longest lasts" if c.gaps.n > 1 else "it lasts"
+    without = f", or record without {c.recorded: and }" if c.recorded.each else ""
+    return (
+        f"The profiler's own work explains {c.profiler_ns} of idle "
+        f"time{f' of {c.device}' if of_several else ''}",
+        f"{c.name} holds {c.device} up in {c.gaps:gap}{inside}; {which} {c.longest_ns}. Without a profiler, "
+        f"the program does not have {'them' if c.gaps.n > 1 else 'it'}.",
+        f"Do not count that time. To get less of it, record fewer steps{without}.",
     )
 
 
 def _what_it_interrupts(part: Part, overhead: I64, start: int, end: int) -> tuple[int, str, I64]:
-    """(longest overhead event of a range of time, ", inside OP" or "", all its overhead events)."""
+    """(longest overhead event of a range of time, the op that it is in or "", all its overhead events)."""
     trace = part.trace
     low = np.maximum(trace.start[overhead], start)
     length = np.minimum(trace.start[overhead] + trace.duration[overhead], end) - low
@@ -181,4 +234,4 @@ def _what_it_interrupts(part: Part, overhead: I64, start: int, end: int) -> tupl
     threads = np.array([i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"], dtype=np.int64)
     around = deepest_at(trace, threads, np.full(len(threads), middle, dtype=np.int64))
     ops = [int(i) for i in around if i >= 0 and trace.kind[i] in (Kind.CPU_OP, Kind.RUNTIME)]
-    return longest, f", inside {trace.name_of(ops[0])}" if ops else "", inside
+    return longest, trace.name_of(ops[0]) if ops else "", inside

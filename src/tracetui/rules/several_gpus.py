@@ -17,12 +17,13 @@ from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import judged_range, verdict_of
-from tracetui.core.units import duration, plural, share
-from tracetui.rules.advice import data_parallel_advice
-from tracetui.rules.model import MEDIUM, WORK_TIME, Finding, first_of
+from tracetui.core.units import duration
+from tracetui.rules.advice import advise, data_parallel_advice
+from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
+from tracetui.rules.model import MEDIUM, OF_WORK, Finding, tell
 from tracetui.trace import Kind
 from tracetui.trace.intervals import all_of
-from tracetui.trace.slices import Slices
+from tracetui.trace.slices import Slices, joined
 
 TAKES_PART = 0.15
 """Of the busy time of all GPUs: one that has less only helps the others."""
@@ -47,33 +48,50 @@ def gpus_in_turn(part: Part) -> Iterator[Finding]:
     together = int(busy[used].sum()) - any_of_them
     if any_of_them < BUSY_SHARE * (high - low) or together >= AT_ONCE * any_of_them:
         return
-    listed = [f"{device_text(part, devices[i])} for {duration(int(busy[i]))}" for i in used[:NAMED]]
-    listed += ["..."] if len(used) > NAMED else []
     sent = slices_of(part, Kind.MEMCPY, lambda name: "PtoP" in name).at
-    at_once = f"for {duration(together)} at most" if together else "never"
-    why, early = "", ""
-    if len(sent):
-        why = f"Results move from one to another in {plural(len(sent), 'copy', 'copies')}: most likely each "
-        why += "waits for what another computes. "
-        early = " Start copies to another GPU as early as possible, on a stream of their own."
-    each = [Slices(trace, work_of_devices(trace)[devices[i].device]).longest_first()[:2] for i in used]
-    yield Finding(
+    works = [Slices(trace, work_of_devices(trace)[devices[i].device]).longest_first() for i in used]
+    yield tell(
         "gpus_in_turn",
         "high" if any_of_them >= HIGH_SHARE * (high - low) else "medium",
-        f"{len(used)} GPUs take turns and hardly ever work at the same time",
-        f"Of the {duration(high - low)} {verdict_of(part).base}, at least one of them is busy for "
-        f"{duration(any_of_them)} ({', '.join(listed)}), more than one {at_once}. "
-        f"{why}Used like this, they are hardly faster than a single one.",
+        {
+            "together_ns": Time(together),
+            "busy_ns": Time(any_of_them),
+            "gpus": Count(len(used)),
+            "share": Share(
+                len(used) * (high - low) - int(busy[used].sum()),
+                len(used) * (high - low),
+                verdict_of(part).base,
+            ),
+            "time_ns": Time(high - low),
+            "each": Names(
+                tuple(Named(device_text(part, devices[i]), ns=int(busy[i])) for i in used[:NAMED].tolist())
+            ),
+            "sent": Count(len(sent)),
+        },
+        joined(*works),
+        "together_ns busy_ns gpus share",
+        first=chain.from_iterable(work[:2] for work in works),
+    )
+
+
+@says("gpus_in_turn")
+def _gpus_in_turn(c: Claims) -> tuple[str, str, str]:
+    listed = [f"{each.name} for {duration(each.ns)}" for each in c.each.each]
+    listed += ["..."] if c.gpus.n > NAMED else []
+    at_once = f"for {c.together_ns} at most" if c.together_ns.ns else "never"
+    why, early = "", ""
+    if c.sent.n:
+        why = f"Results move from one to another in {c.sent:copy/copies}: most likely each waits for what "
+        why += "another computes. "
+        early = " Start copies to another GPU as early as possible, on a stream of their own."
+    return (
+        f"{c.gpus.n} GPUs take turns and hardly ever work at the same time",
+        f"Of the {c.time_ns} {c.share.of}, at least one of them is busy for {c.busy_ns} "
+        f"({', '.join(listed)}), more than one {at_once}. {why}Used like this, they are hardly faster than a "
+        "single one.",
         "If the model fits on one GPU, put a copy on each (to train it: DistributedDataParallel). If not, "
         "split each batch into micro-batches, so that one GPU works on the next while another is busy "
         f"(torch.distributed.pipelining).{early}",
-        first_of(chain.from_iterable(each)),
-        {
-            "together_ns": float(together),
-            "busy_ns": float(any_of_them),
-            "gpus": float(len(used)),
-            "share": 1 - float(busy[used].sum()) / (len(used) * (high - low)),
-        },
     )
 
 
@@ -84,19 +102,34 @@ def data_parallel(part: Part) -> Iterator[Finding]:
         return
     moves = slices_of(part, Kind.CPU_OP, _MOVES.__contains__)
     moves = moves[op_around(trace, moves.at) < 0]
-    backward = trains_data_parallel(part)
     work = device_work_of(part)
-    cpu, device = moves.time, work[communicates(trace)[work.name] | work.are_named("PtoP")].time
-    parts = cpu / (high - low), device / max(1, work_time(part))
-    gathers = ", and adds up the gradients on one of them in the backward pass" if backward else ""
-    yield Finding(
+    copies = work[communicates(trace)[work.name] | work.are_named("PtoP")]
+    share = Share(copies.time, max(1, work_time(part)), OF_WORK)
+    yield tell(
         "data_parallel",
-        "medium" if max(parts) >= MEDIUM else "low",
+        "medium" if max(moves.time / (high - low), share.value) >= MEDIUM else "low",
+        {
+            "cpu_ns": Time(moves.time),
+            "device_ns": Time(copies.time),
+            "calls": Count(len(forward)),
+            "share": share,
+            "trains": trains_data_parallel(part),
+            **data_parallel_advice(part),
+        },
+        joined(moves, forward),
+        "cpu_ns device_ns calls",
+        first=[*moves.longest_first()[:3], *forward.longest_first()],
+        remedy=Remedy("remove", joined(moves, copies)),
+    )
+
+
+@says("data_parallel")
+def _data_parallel(c: Claims) -> tuple[str, str, str]:
+    gathers = ", and adds up the gradients on one of them in the backward pass" if c.trains else ""
+    return (
         "DataParallel copies the model to every GPU in each forward pass",
-        f"It also splits the inputs and gathers the outputs{gathers}. That takes {duration(cpu)} in recorded "
-        f"ops on the CPU and {duration(device)} on the GPUs, {share(parts[1])} of {WORK_TIME}. One process "
-        "launches the work of all GPUs, from threads that share Python's interpreter lock.",
-        data_parallel_advice(part),
-        first_of([*moves.longest_first()[:3], *forward.longest_first()]),
-        {"cpu_ns": float(cpu), "device_ns": float(device), "calls": float(len(forward))},
+        f"It also splits the inputs and gathers the outputs{gathers}. That takes {c.cpu_ns} in recorded ops "
+        f"on the CPU and {c.device_ns} on the GPUs, {c.share}. One process launches the work of all GPUs, "
+        "from threads that share Python's interpreter lock.",
+        advise(c),
     )

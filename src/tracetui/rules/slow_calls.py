@@ -12,9 +12,9 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.rates.inputs import read_inputs
 from tracetui.analysis.select import plausible
 from tracetui.analysis.verdicts import verdict_of
-from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.advice import slow_call_advice
-from tracetui.rules.model import HIGH, Finding, first_of
+from tracetui.rules.advice import advise, slow_call_advice
+from tracetui.rules.claims import Claim, Claims, Count, Remedy, Share, Time, from_to, says
+from tracetui.rules.model import HIGH, Finding, tell
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -36,56 +36,69 @@ def slow_calls(part: Part) -> Iterator[Finding]:
         fraction = idle / verdict.judged
         if fraction < SLOW_SHARE:
             return
-        many, length = len(found.calls), found.calls.duration
-        low, high = duration(int(length.min())), duration(int(length.max()))
-        times = low if low == high else f"{low} to {high}"
-        which = "each of " if many == found.of else f"{many:,} of "
-        which += f"{plural(found.of, 'call')} {'takes' if many == found.of else verb(many, 'take')}"
-        yield Finding(
+        slow = found.calls.longest_first()
+        yield tell(
             "slow_calls",
             "high" if fraction >= HIGH else "medium",
-            f"{found.name}: {which} {times} on the CPU",
-            "Next to nothing is recorded inside: the op, or a library that it calls, works on the CPU "
-            f"before it launches. The GPU is idle for {duration(idle)} of that, "
-            f"{share(fraction)} {verdict.of()}.{_others(found.calls)}{_of_new_shapes(found.calls)}",
-            slow_call_advice(found),
-            first_of(found.calls.longest_first()),
             {
-                "share": fraction,
-                "idle_ns": float(idle),
-                "calls": float(many),
-                "longest_ns": float(length.max()),
+                "name": found.name,
+                "share": Share(idle, verdict.judged, verdict.of()),
+                "idle_ns": Time(idle),
+                "calls": Count(len(slow)),
+                "of": Count(found.of),
+                "shortest_ns": Time(int(slow.duration[-1])),
+                "longest_ns": Time(int(slow.duration[0])),
+                "new_shapes": _of_new_shapes(found.calls),
+                **_others(found.calls),
+                **slow_call_advice(found),
             },
+            slow,
+            "share idle_ns calls longest_ns",
+            remedy=Remedy("remove", slow),
         )
 
 
-def _others(slow: Slices) -> str:
-    """A sentence on the calls of the op that are quick."""
-    trace = slow.trace
-    others = Slices(trace, calls_of(trace, plausible(trace, Kind.CPU_OP), slow.first)).without(slow)
-    if not len(others):
-        return ""
-    usual = duration(float(np.median(others.duration)))
-    return f" The other {plural(len(others), 'call')} {verb(len(others), 'take')} {usual}" + (
-        "." if len(others) == 1 else " (median)."
+@says("slow_calls")
+def _slow_calls(c: Claims) -> tuple[str, str, str]:
+    times = from_to(c.shortest_ns, c.longest_ns)
+    every = c.calls.n == c.of.n
+    which = f"each of {c.of:call} takes" if every else f"{c.calls} of {c.of:call} {c.calls:~take}"
+    others = ""
+    if "quick" in c:
+        median = "" if c.quick.n == 1 else " (median)"
+        others = f" The other {c.quick:call} {c.quick:~take} {c.quick_ns}{median}."
+    if c.new_shapes:
+        who = "It" if c.calls.n == 1 else "Each of the slow ones"
+        others += f" {who} is the first with its shapes in this recording."
+    return (
+        f"{c.name}: {which} {times} on the CPU",
+        "Next to nothing is recorded inside: the op, or a library that it calls, works on the CPU before it "
+        f"launches. The GPU is idle for {c.idle_ns} of that, {c.share}.{others}",
+        advise(c),
     )
 
 
-def _of_new_shapes(slow: Slices) -> str:
-    """A sentence where each slow call has shapes that no call before it had."""
+def _others(slow: Slices) -> dict[str, Claim]:
+    """The calls of the op that are quick, and their median."""
+    trace = slow.trace
+    others = Slices(trace, calls_of(trace, plausible(trace, Kind.CPU_OP), slow.first)).without(slow)
+    if not len(others):
+        return {}
+    return {"quick": Count(len(others)), "quick_ns": Time(float(np.median(others.duration)))}
+
+
+def _of_new_shapes(slow: Slices) -> bool:
+    """Whether each slow call has shapes that no call before it had."""
     every = Slices(slow.trace, plausible(slow.trace, Kind.CPU_OP))
     every = every[every.name == slow.name[0]]
     if not 1 < len(every) <= MOST_CALLS:
-        return ""
+        return False
     seen, new = set(), set()
     for i in every[np.argsort(every.start, kind="stable")]:
         inputs = read_inputs(slow.trace.args(i))
         if inputs is None:
-            return ""
+            return False
         if (shapes := tuple(inputs.dims)) not in seen:
             seen.add(shapes)
             new.add(i)
-    if not set(slow) <= new:
-        return ""
-    who = "It" if len(slow) == 1 else "Each of the slow ones"
-    return f" {who} is the first with its shapes in this recording."
+    return set(slow) <= new

@@ -14,6 +14,7 @@ from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_text import gpus_text
 from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.cpu_time import cpu_time_of, is_allocation, is_synchronising
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
@@ -23,9 +24,9 @@ from tracetui.analysis.steps.scope import StepTable, count_in, launch_times, sli
 from tracetui.analysis.steps.steps import unusual_lengths
 from tracetui.analysis.steps.widths import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, cold_widths, own_widths
 from tracetui.analysis.verdicts import verdict_of
-from tracetui.core.units import duration, share, verb
-from tracetui.rules.advice import allocation_advice, loading_advice, slow_call_advice
-from tracetui.rules.model import Finding, first_of
+from tracetui.rules.advice import advise, allocation_advice, claim_advice, loading_advice, slow_call_advice
+from tracetui.rules.claims import Claim, Claims, Count, Share, Time, says
+from tracetui.rules.model import Finding, tell
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.slices import Slices
@@ -74,57 +75,108 @@ def slow_steps(part: Part) -> Iterator[Finding]:
     if not long[1:].any() or more < SLOW_SHARE * width.sum() or of_its_own:
         return
     rows = _busy_rows(part, steps)
+    claims: dict[str, Claim] = {}
     outside = width - busy_union(trace, rows).within(steps.start, steps.end)
     rest = min(more, int((outside - np.median(outside[~long]))[long].sum()))
-    where = f" For {duration(rest)} of it their thread was in no op." if 2 * rest > more else ""
+    if 2 * rest > more:
+        claims["outside_ns"] = Time(rest)
     loading = loading_time(part).within(steps.start, steps.end)
     waited = min(more, int((loading - np.median(loading[~long]))[long].sum()))
     loads = 2 * waited > more
     if loads:
-        where = f" For {duration(waited)} of it the program waited for its DataLoader."
+        claims = {"loading_ns": Time(waited)}
     short, level = more < SLOW_NS * many, "medium"
-    named, spent = ("", 0) if where or short else _dearest(part, steps, long)
+    named, spent = ("", 0) if claims or short else _dearest(part, steps, long)
     worst = int(np.argmax(steps.end - steps.start))
     only, at = _only_there(part, steps, long, worst)
     inside = _time_in(trace, at, steps, worst)
     if loads:
         advice = loading_advice(part)
     elif short:
-        advice, level = _SYSTEMS, "info"
+        advice, level = claim_advice("system's"), "info"
     elif is_allocation(named):
         advice = allocation_advice(part)
     elif is_synchronising(named):
-        advice = _OF_THE_GPU
-    elif not where and _do_the_same(trace, steps, rows, long):
-        where = f" {'It runs' if many == 1 else 'They run'} as many ops as the others, and these take longer."
-        advice = _SAME_OPS.format(how="" if shapes_recorded(trace) else " (record_shapes=True)")
+        advice = claim_advice("GPU's")
+    elif not claims and _do_the_same(trace, steps, rows, long):
+        claims["same_ops"] = True
+        advice = claim_advice("same ops", shapes=shapes_recorded(trace))
     else:
-        advice = _NAMED if named else _ONLY_THERE
+        advice = claim_advice("named" if named else "only there")
     for slow in slow_calls_of(part):
         if slow.calls.first_name == named:
             advice = slow_call_advice(slow)
     if 2 * inside > int((width - usual).max()) and not loads:
-        where += f" Found only there: {only}, {duration(inside)}{' in the longest' if many > 1 else ''}."
-        advice, named = _ONLY_THERE, ""
+        claims["only"], claims["only_ns"] = only, Time(inside)
+        advice, named = claim_advice("only there"), ""
     if named:
-        longest = " in the longest" if many > 1 else ""
-        spent = min(spent, int((width - usual).max()))
-        wait = "a wait for the GPU, " if is_synchronising(named) else ""
-        where += f" Most of it is {wait}{short_name(named, 'cuda_runtime')} (+{duration(spent)}{longest})."
-    which = _numbers(steps, long)
-    mean, fraction = duration(int(width[long].mean())), share(more / int(width.sum()))
-    each, they = (f"Step {which} takes {mean}", "it takes")
-    if many > 1:
-        each, they = f"Steps {which} take {mean} on average", "they take"
-    yield Finding(
+        claims["most"] = short_name(named, "cuda_runtime")
+        claims["most_ns"] = Time(min(spent, int((width - usual).max())))
+        claims["waits"] = is_synchronising(named)
+    yield tell(
         "slow_steps",
         level,
-        f"{many:,} of {len(steps):,} steps {verb(many, 'take')} {duration(more)} longer than usual",
-        f"{each} on the CPU, the median step {duration(usual)}. What {they} longer is {fraction} of the time "
-        f"of all steps.{where}",
+        {
+            "what": "time",
+            "slow": Count(many),
+            "more_ns": Time(more),
+            "share": Share(more, int(width.sum()), "of the time of all steps"),
+            "steps": Count(len(steps)),
+            "numbers": _numbers(steps, long),
+            "mean_ns": Time(int(width[long].mean())),
+            "usual_ns": Time(usual),
+            **claims,
+            **advice,
+        },
+        Slices(trace, steps.event[long]).longest_first(),
+        "slow more_ns share",
+    )
+
+
+_ADVICE = {
+    "only there": _ONLY_THERE,
+    "larger": _LARGER,
+    "named": _NAMED,
+    "GPU's": _OF_THE_GPU,
+    "system's": _SYSTEMS,
+}
+
+
+@says("slow_steps")
+def _slow_steps(c: Claims) -> tuple[str, str, str]:
+    many = c.slow.n > 1
+    in_the_longest = " in the longest" if many else ""
+    why = c.advice.each[0].name
+    how = "" if c.get("shapes") else " (record_shapes=True)"
+    advice = _SAME_OPS.format(how=how) if why == "same ops" else _ADVICE.get(why) or advise(c)
+    where = ""
+    if "outside_ns" in c:
+        where += f" For {c.outside_ns} of it their thread was in no op."
+    if "loading_ns" in c:
+        where += f" For {c.loading_ns} of it the program waited for its DataLoader."
+    if "same_ops" in c:
+        where += f" {'They run' if many else 'It runs'} as many ops as the others, and these take longer."
+    if "only" in c:
+        launches = "which launches " if c.what == "work" else ""
+        where += f" Found only there: {c.only}, {launches}{c.only_ns}{in_the_longest}."
+    if "most" in c:
+        wait = "a wait for the GPU, " if c.waits else ""
+        where += f" Most of it is {wait}{c.most} (+{c.most_ns}{in_the_longest})."
+    steps, average = (f"Steps {c.numbers}", " on average") if many else (f"Step {c.numbers}", "")
+    if c.what == "work":
+        return (
+            f"{c.slow} of {c.steps} steps {c.slow:~give} {gpus_text(c.gpus.n)} {c.more_ns} more work than "
+            "usual",
+            f"{steps} {'launch' if many else 'launches'} kernels and copies of {c.mean_ns}{average}, the "
+            f"median step {c.usual_ns}. The difference is {c.share}.{where}",
+            advice,
+        )
+    takes, it_takes = ("take", "they take") if many else ("takes", "it takes")
+    return (
+        f"{c.slow} of {c.steps} steps {c.slow:~take} {c.more_ns} longer than usual",
+        f"{steps} {takes} {c.mean_ns}{average} on the CPU, the median step {c.usual_ns}. What {it_takes} "
+        f"longer is {c.share}.{where}",
         advice,
-        first_of(Slices(trace, steps.event[long]).longest_first()),
-        {"slow": float(many), "more_ns": float(more), "share": more / int(width.sum())},
     )
 
 
@@ -145,20 +197,26 @@ def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
     of_it = (busy_union(trace, at).touching(begun, begun + 1) > 0) & (step == worst)
     spent = work[of_it].time
     told = 2 * spent > time[worst] - usual
-    longest, average = (" in the longest", " on average") if many > 1 else ("", "")
-    where = f" Found only there: {only}, which launches {duration(spent)}{longest}." if told else ""
-    fraction = more / int(time.sum())
-    each = f"Step {_numbers(steps, long)} launches" if many == 1 else f"Steps {_numbers(steps, long)} launch"
-    yield Finding(
+    claims: dict[str, Claim] = {"only": only, "only_ns": Time(spent)} if told else {}
+    yield tell(
         "slow_steps",
         "medium" if told else "low",
-        f"{many:,} of {len(steps):,} steps {verb(many, 'give')} {gpus_text(part)} {duration(more)} more "
-        "work than usual",
-        f"{each} kernels and copies of {duration(int(time[long].mean()))}{average}, the median step "
-        f"{duration(usual)}. The difference is {share(fraction)} of the work of all steps.{where}",
-        _ONLY_THERE if told else _LARGER,
-        first_of([*at[:1].tolist(), *Slices(trace, steps.event[long]).longest_first()]),
-        {"slow": float(many), "more_ns": float(more), "share": fraction},
+        {
+            "what": "work",
+            "slow": Count(many),
+            "more_ns": Time(more),
+            "share": Share(more, int(time.sum()), "of the work of all steps"),
+            "steps": Count(len(steps)),
+            "numbers": _numbers(steps, long),
+            "mean_ns": Time(int(time[long].mean())),
+            "usual_ns": Time(usual),
+            "gpus": Count(len(gaps_of(part).devices)),
+            **claims,
+            **claim_advice("only there" if told else "larger"),
+        },
+        Slices(trace, steps.event[long]),
+        "slow more_ns share",
+        first=[*at[:1].tolist(), *Slices(trace, steps.event[long]).longest_first()],
     )
 
 

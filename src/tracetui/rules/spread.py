@@ -9,8 +9,8 @@ import numpy as np
 from tracetui.analysis.device_work import decoded_name, device_work_of, work_of_kind
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of
-from tracetui.core.units import duration, plural, share, verb
-from tracetui.rules.model import Finding, first_of, graded, smi
+from tracetui.rules.claims import Claims, Count, Share, Time, says
+from tracetui.rules.model import Finding, graded, smi, tell
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
@@ -54,43 +54,65 @@ def spread(part: Part) -> Iterator[Finding]:
     column = table[:, worst]
     if _other_grids(trace, table[np.argmin(time[:, worst])], table[np.argmax(time[:, worst])], worst):
         return
-    name = decoded_name(part, int(column[0]))
-    low, high = int(time[:, worst].min()), int(time[:, worst].max())
-    clocks = smi(part).replace("nvidia-smi", "nvidia-smi -q -d CLOCK,POWER")
-    yield Finding(
+    calls = Slices(trace, column).longest_first()
+    yield tell(
         "spread",
         "low",
-        f"{name.short} takes {duration(low)} in one step and {duration(high)} in another",
+        {
+            "shortest_ns": Time(int(time[:, worst].min())),
+            "longest_ns": Time(int(time[:, worst].max())),
+            "kernels": Count(len(wide)),
+            "of": Count(table.shape[1]),
+            "name": decoded_name(part, calls.first).short,
+            "tool": smi(part),
+        },
+        calls,
+        "shortest_ns longest_ns kernels",
+    )
+
+
+@says("spread")
+def _spread(c: Claims) -> tuple[str, str, str]:
+    if "device_ns" in c:
+        return (
+            f"{c.kernels:kernel} {c.kernels:~take} {FAR_RATIO} or more times as long as in other steps: "
+            f"{c.share}",
+            f"The same kernel at the same place in the step usually takes far less; the longest is {c.name}, "
+            f"{c.longest_ns}. Beyond the usual, they add up to {c.device_ns}. If their inputs are no larger "
+            "there, another process shares its GPU: a kernel that is interrupted for the other process's "
+            "turn lasts that much longer.",
+            f"Look for other processes on the GPU ({c.tool}), and record again with the GPU to yourself. "
+            "Until then, compare medians, not means.",
+        )
+    clocks = c.tool.replace("nvidia-smi", "nvidia-smi -q -d CLOCK,POWER")
+    return (
+        f"{c.name} takes {c.shortest_ns} in one step and {c.longest_ns} in another",
         "It is the same kernel at the same place in the step, so the work should be the same; "
-        f"{len(wide):,} of {plural(table.shape[1], 'kernel')} per step "
-        f"{'varies' if len(wide) == 1 else 'vary'} by a factor of {SPREAD_RATIO:g} or more. Clocks, "
-        "power limits, kernels that run at the same time (collectives above all), other processes on the "
-        "GPU, and what is in the caches can all cause this.",
+        f"{c.kernels} of {c.of:kernel} per step {'varies' if c.kernels.n == 1 else 'vary'} by a factor of "
+        f"{SPREAD_RATIO:g} or more. Clocks, power limits, kernels that run at the same time (collectives "
+        "above all), other processes on the GPU, and what is in the caches can all cause this.",
         f"Look at the trace, not the mean. Check the clocks ({clocks}), profile more steps, and compare "
         "medians.",
-        first_of(Slices(trace, column).longest_first()),
-        {"shortest_ns": float(low), "longest_ns": float(high), "kernels": float(len(wide))},
     )
 
 
 def _far_slower(part: Part, at: I64, lost: int, time: int) -> Finding:
     """The finding on kernels that some steps run many times as long: `at`, the longest first. `lost`: what
     they take beyond the usual, of the `time` of all kernels of these steps, ns."""
-    trace = part.trace
-    name, longest = decoded_name(part, int(at[0])), duration(int(trace.duration[at[0]]))
-    what = f"{plural(len(at), 'kernel')} {verb(len(at), 'take')}"
-    return Finding(
+    calls = Slices(part.trace, at)
+    return tell(
         "spread",
         graded(part, lost),
-        f"{what} {FAR_RATIO} or more times as long as in other steps: {share(lost / time)} of kernel time",
-        f"The same kernel at the same place in the step usually takes far less; the longest is {name.short}, "
-        f"{longest}. Beyond the usual, they add up to {duration(lost)}. If their inputs are no larger there, "
-        "another process shares its GPU: a kernel that is interrupted for the other process's turn lasts "
-        "that much longer.",
-        f"Look for other processes on the GPU ({smi(part)}), and record again with the GPU to yourself. "
-        "Until then, compare medians, not means.",
-        first_of(at),
-        {"device_ns": float(lost), "kernels": float(len(at)), "share": lost / time},
+        {
+            "device_ns": Time(lost),
+            "kernels": Count(len(at)),
+            "share": Share(lost, time, "of kernel time"),
+            "longest_ns": Time(int(calls.duration[0])),
+            "name": decoded_name(part, calls.first).short,
+            "tool": smi(part),
+        },
+        calls,
+        "device_ns kernels share",
     )
 
 

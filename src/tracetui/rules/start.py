@@ -22,10 +22,11 @@ from tracetui.analysis.recorded import asked_from_outside
 from tracetui.analysis.select import has
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of, window_of
 from tracetui.analysis.steps.widths import NOT_ASKED, SLOW_NS, alike_steps, cold_widths
-from tracetui.analysis.verdicts import base_of, earlier_share_of, earlier_work_of, judged_range, verdict_of
+from tracetui.analysis.verdicts import base_of, earlier_time_of, earlier_work_of, judged_range, verdict_of
 from tracetui.core.columns import unique
-from tracetui.core.units import duration, instant, plural, share, significant
-from tracetui.rules.model import HIGH, MEDIUM, Finding, first_of
+from tracetui.core.units import duration, instant, plural
+from tracetui.rules.claims import Claim, Claims, Count, Named, Names, Ratio, Remedy, Share, Time, says
+from tracetui.rules.model import HIGH, MEDIUM, Finding, tell
 from tracetui.trace import Kind
 from tracetui.trace.intervals import EMPTY, all_of
 from tracetui.trace.model import F64, I64
@@ -73,22 +74,42 @@ def initialisation(part: Part) -> Iterator[Finding]:
     if 2 * sum(time for _, time in listed) < lost:
         listed = _first_uses(part, at)
     devices = len(gaps_of(part).devices)
-    in_all, of_it = (", taken together", " of that") if devices > 1 else ("", "")
-    told = ", ".join(f"{short_name(name, 'cuda_runtime')} ({duration(time)}{of_it})" for name, time in listed)
-    first = at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))]
-    fraction = lost / (devices * int(high[0] - low[0]))
-    steps = _in_many_steps(part, lost)
-    yield Finding(
+    first = Slices(trace, at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))])
+    share = Share(lost, devices * int(high[0] - low[0]), base_of(part))
+    yield tell(
         "initialisation",
-        "high" if fraction >= HIGH else "medium" if fraction >= MEDIUM else "info",
-        f"First calls on {gpus_text(part)} cost {duration(lost)} of idle time{in_all}, "
-        f"{share(fraction)} {base_of(part)}",
+        "high" if share.value >= HIGH else "medium" if share.value >= MEDIUM else "info",
+        {
+            "initialisation_ns": Time(lost),
+            "calls": Count(len(at)),
+            "share": share,
+            "gpus": Count(devices),
+            "names": Names(tuple(Named(short_name(name, "cuda_runtime"), ns=ns) for name, ns in listed)),
+            "ran_before": asked_from_outside(trace),
+            **_in_many_steps(part, lost),
+        },
+        first,
+        "initialisation_ns calls share",
+        remedy=Remedy("remove", first),
+    )
+
+
+@says("initialisation")
+def _initialisation(c: Claims) -> tuple[str, str, str]:
+    in_all, of_it = (", taken together", " of that") if c.gpus.n > 1 else ("", "")
+    told = ", ".join(f"{each.name} ({duration(each.ns)}{of_it})" for each in c.names.each)
+    steps = ""
+    if "loading_steps" in c:
+        steps = (
+            f" {c.loading_steps} of {c.steps} steps load code for kernels that had not run before: a matmul "
+        )
+        steps += "with new shapes can need another kernel, so this goes on until all of them are loaded."
+    return (
+        f"First calls on {gpus_text(c.gpus.n)} cost {c.initialisation_ns} of idle time{in_all}, {c.share}",
         f"Meanwhile the CPU is in calls that are slow only once: {told}. They create the context, load code, "
         "set up libraries, or are the first that the profiler sees. The verdict and the advice leave that "
         f"time out.{steps}",
-        _FEW_SHAPES if steps else _RAN_BEFORE if asked_from_outside(trace) else _WARM_UP,
-        first_of(first),
-        {"initialisation_ns": float(lost), "calls": float(len(at)), "share": fraction},
+        _FEW_SHAPES if steps else _RAN_BEFORE if c.ran_before else _WARM_UP,
     )
 
 
@@ -123,20 +144,17 @@ def _first_uses(part: Part, at: I64) -> list[tuple[str, int]]:
     return found
 
 
-def _in_many_steps(part: Part, lost: int) -> str:
-    """A sentence where each of several steps loads code: of kernels that only its shapes need, say."""
+def _in_many_steps(part: Part, lost: int) -> dict[str, Claim]:
+    """How many of several steps load code: of kernels that only their shapes need, say."""
     steps = step_table_of(part)
     if not part.is_whole or len(steps) < MANY_STEPS:
-        return ""
+        return {}
     idle = split_of(part).idle_within(steps.start, steps.end)[:, FIRST_USE]
     many = int(np.count_nonzero((idle >= lost / len(steps) / 4) & (idle >= SLOW_NS)))
     loads = np.unique(step_of(steps, part.trace.start[loading(part.trace)]))
     if many < max(MANY_STEPS, len(steps) / 2) or np.count_nonzero(loads >= 0) < many:
-        return ""
-    return (
-        f" {many:,} of {len(steps):,} steps load code for kernels that had not run before: a matmul with new "
-        "shapes can need another kernel, so this goes on until all of them are loaded."
-    )
+        return {}
+    return {"loading_steps": Count(many), "steps": Count(len(steps))}
 
 
 def _recorded(part: Part) -> tuple[int, int]:
@@ -150,24 +168,28 @@ def cold_start(part: Part) -> Iterator[Finding]:
     width = cold_widths(part)
     if width is None or not _is_cold(width) or asked_from_outside(part.trace):
         return
-    number, ratio, text, evidence, numbers = _first_step(part, width)
-    others = "others" if len(width) > 2 else "other"
-    after = width[1] / max(1.0, float(np.median(width[2:]))) if len(width) > 2 else 0.0
-    if after >= STILL_COLD:
-        text += f"The step after it still takes {significant(after, 2)} times as long as the following ones. "
     scheduled = step_table_of(part).source.startswith("ProfilerStep")
-    missing = "Step 0 is recorded: the profiler had no warm-up. " if scheduled and not number else ""
-    yield Finding(
-        "cold_start",
-        "low",
-        f"Cold start: the first step takes {significant(ratio, 2)} times as long as the {others}",
+    claims, longest = _first_step(part, width)
+    claims["without_warm_up"] = scheduled and not alike_steps(part).number[0]
+    if len(width) > 2:
+        claims["after"] = Ratio(width[1] / max(1.0, float(np.median(width[2:]))))
+    at = Slices(part.trace, alike_steps(part).event[:1])
+    yield tell("cold_start", "low", claims, at, FIRST_STEP, first=[at.first, *longest])
+
+
+@says("cold_start")
+def _cold_start(c: Claims) -> tuple[str, str, str]:
+    text = _first_step_text(c)
+    if "after" in c and c.after.value >= STILL_COLD:
+        text += f"The step after it still takes {c.after} times as long as the following ones. "
+    missing = "Step 0 is recorded: the profiler had no warm-up. " if c.without_warm_up else ""
+    return (
+        f"Cold start: the first step takes {c.ratio} times as long as the {_others(c)}",
         f"{text}{missing}Code that runs for the first time creates handles, loads kernels, fills caches and "
         "allocates memory.",
-        f"Ignore step {number} when you read the trace. Let a schedule run warm-up steps before the first "
+        f"Ignore step {c.number} when you read the trace. Let a schedule run warm-up steps before the first "
         "active one: schedule(wait=1, warmup=2, active=3). That hides the cost but does not remove it: the "
         "program pays for it at every start.",
-        evidence,
-        numbers,
     )
 
 
@@ -177,25 +199,40 @@ def wide_first_step(part: Part) -> Iterator[Finding]:
     outside = asked_from_outside(part.trace)
     if width is None or (_is_cold(width) and not outside):
         return
-    number, ratio, text, evidence, numbers = _first_step(part, width)
-    others = "others" if len(width) > 2 else "other"
-    if outside:
-        reason = "The process was running before it was asked for this trace"
-    elif len(width) == 2:
-        reason = "There is only one other step to compare with, so the program may have been cold"
-    elif width[1] < STILL_COLD * np.median(width[2:]):
-        reason = "The next step is like the others, so the program was most likely warm"
-    else:
-        reason = "The next step is also longer than the last: two are too few to tell if the program was cold"
-    yield Finding(
-        "wide_first_step",
-        "info",
-        f"The first recorded step takes {significant(ratio, 2)} times as long as the {others}",
-        f"{text}{reason}. The first calls under the profiler are slow in any process.",
-        f"Read the steps after step {number}.",
-        evidence,
-        numbers,
+    claims, longest = _first_step(part, width)
+    claims["reason"] = (
+        "ran before" if outside
+        else "only one other" if len(width) == 2
+        else "next like the others" if width[1] < STILL_COLD * np.median(width[2:])
+        else "too few"
+    )  # fmt: skip
+    at = Slices(part.trace, alike_steps(part).event[:1])
+    yield tell("wide_first_step", "info", claims, at, FIRST_STEP, first=[at.first, *longest])
+
+
+_REASONS = {
+    "ran before": "The process was running before it was asked for this trace",
+    "only one other": "There is only one other step to compare with, so the program may have been cold",
+    "next like the others": "The next step is like the others, so the program was most likely warm",
+    "too few": "The next step is also longer than the last: two are too few to tell if the program was cold",
+}
+
+
+@says("wide_first_step")
+def _wide_first_step(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"The first recorded step takes {c.ratio} times as long as the {_others(c)}",
+        f"{_first_step_text(c)}{_REASONS[c.reason]}. The first calls under the profiler are slow in any "
+        "process.",
+        f"Read the steps after step {c.number}.",
     )
+
+
+def _others(c: Claims) -> str:
+    return "others" if c.others_alike.n > 1 else "other"
+
+
+FIRST_STEP = "first_ns usual_ns profiler_ns"
 
 
 def _is_cold(width: F64) -> bool:
@@ -204,37 +241,45 @@ def _is_cold(width: F64) -> bool:
     return bool(still or width[0] >= VERY_COLD_RATIO * np.median(width[1:]))
 
 
-def _first_step(part: Part, width: F64) -> tuple[int, float, str, tuple[int, ...], dict[str, float]]:
-    """(number, ratio, how much longer it is and why, evidence, numbers) of the first step."""
+def _first_step(part: Part, width: F64) -> tuple[dict[str, Claim], list[int]]:
+    """(how much longer the first step is and why, the slices that show why)."""
     steps = alike_steps(part)
-    number = int(steps.number[0])
     usual = float(np.median(width[1:]))
     whole = float(steps.end[0] - steps.start[0])
-    profiler = whole - float(width[0])
-    many = len(steps) > 2
-    others = f"{len(steps) - 1:,} other steps take {duration(usual)} (median)"
-    others = others if many else f"other step takes {duration(usual)}"
-    if len(steps) < len(step_table_of(part)):
-        others = others.replace(" take", " that do as much take" if many else " that does as much take", 1)
-    text = f"Step {number} takes {duration(whole)} on the CPU, the {others}"
-    if profiler:
-        queued = "" if not len(queue_full(part.trace)) else " and waiting for room in the queue"
-        text += f". Of the first, {duration(profiler)} is the profiler's own work{queued}, not counted here"
-    text += ". "
     dearer = _dearer(part)
-    more = sum(ns for _, ns, _ in dearer)
-    if more < PART * (float(width[0]) - usual):
+    claims: dict[str, Claim] = {
+        "first_ns": Time(whole),
+        "usual_ns": Time(usual),
+        "profiler_ns": Time(whole - float(width[0])),
+        "number": f"{steps.number[0]}",
+        "ratio": Ratio(float(width[0]) / usual),
+        "others_alike": Count(len(steps) - 1),
+        "all_alike": len(steps) == len(step_table_of(part)),
+        "queue_full": len(queue_full(part.trace)) > 0,
+        "dearer": Names(tuple(Named(name, ns=ns) for name, ns, _ in dearer)),
+        "more_ns": Time(float(width[0]) - usual),
+    }
+    return claims, [i for _, _, i in dearer]
+
+
+def _first_step_text(c: Claims) -> str:
+    many = c.others_alike.n > 1
+    alike = "" if c.all_alike else " that do as much" if many else " that does as much"
+    others = f"{c.others_alike} other steps{alike} take {c.usual_ns} (median)"
+    others = others if many else f"other step{alike} takes {c.usual_ns}"
+    text = f"Step {c.number} takes {c.first_ns} on the CPU, the {others}"
+    if c.profiler_ns.ns:
+        queued = " and waiting for room in the queue" if c.queue_full else ""
+        text += f". Of the first, {c.profiler_ns} is the profiler's own work{queued}, not counted here"
+    text += ". "
+    more = sum(each.ns for each in c.dearer.each)
+    if more < PART * c.more_ns.ns:
         text += "Most of the difference is outside of ops and calls. "
-    elif dearer:
-        most = 2 * more > float(width[0]) - usual
-        text += (
-            f"{'Most' if most else 'Part'} of the difference: "
-            + ", ".join(f"{n} (+{duration(d)})" for n, d, _ in dearer)
-            + ". "
-        )
-    evidence = first_of([int(steps.event[0]), *(i for _, _, i in dearer)])
-    numbers = {"first_ns": whole, "usual_ns": usual, "profiler_ns": profiler}
-    return number, float(width[0]) / usual, text, evidence, numbers
+    elif c.dearer.each:
+        most = "Most" if 2 * more > c.more_ns.ns else "Part"
+        listed = ", ".join(f"{each.name} (+{duration(each.ns)})" for each in c.dearer.each)
+        text += f"{most} of the difference: {listed}. "
+    return text
 
 
 def _dearer(part: Part) -> list[tuple[str, float, int]]:
@@ -296,50 +341,73 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
         return
     order = np.argsort(-stretch, kind="stable")
     at, inner, stretch = at[order], inner[order], stretch[order]
-    name = short_name(at.first_name, "user_annotation")
-    first = short_name(inner.first_name, "cpu_op")
-    fraction = share(stretch[0] / at.duration[0])
+    yield tell(
+        "before_the_first_op",
+        "low",
+        {
+            "name": short_name(at.first_name, "user_annotation"),
+            "first": short_name(inner.first_name, "cpu_op"),
+            "share": Share(int(stretch[0]), int(at.duration[0]), "of it"),
+            "stretch_ns": Time(int(stretch[0])),
+            "total_ns": Time(int(stretch.sum())),
+            "count": Count(len(at)),
+            "runs_ns": Time(int(at.duration[0])),
+            "python": has(trace, Kind.PYTHON),
+        },
+        Slices(trace, np.stack([at.at, inner.at], axis=1).ravel()),
+        "stretch_ns total_ns count",
+    )
+
+
+@says("before_the_first_op")
+def _before_the_first_op(c: Claims) -> tuple[str, str, str]:
     others = ""
-    if len(at) > 1:
-        more = plural(len(at) - 1, "more such stretch", "more such stretches")
-        others = f"With {more} it adds up to {duration(stretch.sum())}. "
+    if c.count.n > 1:
+        more = plural(c.count.n - 1, "more such stretch", "more such stretches")
+        others = f"With {more} it adds up to {c.total_ns}. "
     code, how = (
         "code that is not recorded, such as Python",
         "Record with with_stack=True to see the Python functions, or put record_function around the parts.",
     )
-    if has(trace, Kind.PYTHON):
+    if c.python:
         code, how = "Python", "Look at the Python functions there, on the timeline."
-    yield Finding(
-        "before_the_first_op",
-        "low",
-        f"{name}: {duration(stretch[0])} pass before anything in it is recorded",
-        f"{name} runs for {duration(at.duration[0])}, of which {duration(stretch[0])} ({fraction}) "
-        f"pass before {first} begins. {others}In that time the thread is in no op, launch or other "
-        f"annotation: it runs {code}, or it waits.",
+    return (
+        f"{c.name}: {c.stretch_ns} pass before anything in it is recorded",
+        f"{c.name} runs for {c.runs_ns}, of which {c.stretch_ns} ({c.share:bare}) pass before {c.first} "
+        f"begins. {others}In that time the thread is in no op, launch or other annotation: it runs {code}, "
+        "or it waits.",
         how,
-        first_of(np.stack([at.at, inner.at], axis=1).ravel()),
-        {"stretch_ns": float(stretch[0]), "total_ns": float(stretch.sum()), "count": float(len(at))},
     )
 
 
 def work_in_flight_at_start(part: Part) -> Iterator[Finding]:
     """Much of what the device is busy with was launched before the recording."""
-    fraction = earlier_share_of(part)
-    if fraction < EARLIER_SHARE:
+    earlier = Share(*earlier_time_of(part), "of the busy time")
+    if earlier.value < EARLIER_SHARE:
         return
     low, high = judged_range(part)
     at = Slices(part.trace, earlier_work_of(part))
     at = at[(at.start < high) & (at.end > low)]
-    what = plural(len(at), "kernel, copy or memset", "kernels, copies and memsets")
-    yield Finding(
+    yield tell(
         "work_in_flight_at_start",
         "info",
-        f"{share(fraction)} of the busy time is work that was launched before the recording",
-        f"No launch in the trace belongs to {what} that came first in their streams. All of it was queued "
-        f"when the recording began, and the last of it runs until {instant(int(at.end.max()))}. It belongs "
-        "to no op and no step.",
+        {
+            "share": earlier,
+            "events": Count(len(at)),
+            "last_end_ns": Time(int(at.end.max())),
+        },
+        at.longest_first(),
+        "share events last_end_ns",
+    )
+
+
+@says("work_in_flight_at_start")
+def _work_in_flight_at_start(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"{c.share} is work that was launched before the recording",
+        f"No launch in the trace belongs to {c.events:kernel, copy or memset/kernels, copies and memsets} "
+        "that came first in their streams. All of it was queued when the recording began, and the last of it "
+        f"runs until {instant(c.last_end_ns.ns)}. It belongs to no op and no step.",
         "Do not look for what launched it. To record only work launched during the recording, call "
         "torch.cuda.synchronize() before it starts; or record more steps, so that this matters less.",
-        first_of(at.longest_first()),
-        {"share": fraction, "events": float(len(at)), "last_end_ns": float(at.end.max())},
     )

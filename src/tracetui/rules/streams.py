@@ -16,8 +16,8 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import distinct
-from tracetui.core.units import duration, plural, verb
-from tracetui.rules.model import Finding, first_of
+from tracetui.rules.claims import Claims, Count, Time, names_of, says
+from tracetui.rules.model import Finding, tell
 from tracetui.trace import Kind
 from tracetui.trace.indices import places
 from tracetui.trace.model import I32, I64, Bool
@@ -75,29 +75,45 @@ def _in_turn(part: Part, at: Slices) -> Iterator[Finding]:
     if turns < TURNS or together >= AT_ONCE * any_of_them:
         return
     names = [trace.lanes[lane].name for lane in lanes[busy].tolist()]
-    listed = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
     late = verdict_of(part).share("cpu") >= IDLE_SHARE
     waits = len(slices_of(part, Kind.RUNTIME, lambda name: "StreamWaitEvent" in name))
     chained = 2 * waits >= turns * len(devices)  # the calls do not say whose streams they are
-    why, advice = "So they gain nothing over one stream.", _FULL
-    if chained:
-        calls = plural(waits, "call") + (" on all GPUs" if len(devices) > 1 else "")
-        why, advice = f"{calls} {verb(waits, 'make')} one stream wait for another.", _CHAIN
-    elif late:
-        why, advice = _RAN_OUT, _LATE
     mine = trace.lanes[at.lane[0]].device
     called = next((device_text(part, gaps) for gaps in devices if gaps.device == mine), "")
-    of_it = f" of {called}" if len(devices) > 1 else ""
-    yield Finding(
+    yield tell(
         "streams_in_turn",
         "info",
-        f"Kernels of {len(names)} streams{of_it} take turns and hardly ever overlap",
-        f"{listed}: kernels run for {duration(any_of_them)} in all, with {plural(turns, 'change')} from one "
-        f"stream to another, and overlap for {duration(together)}. {why}",
+        {
+            "together_ns": Time(together),
+            "kernel_ns": Time(any_of_them),
+            "streams": Count(len(names)),
+            "names": names_of(names[:NAMED]),
+            "turns": Count(turns),
+            "waits": Count(waits),
+            "gpus": Count(len(devices)),
+            "device": called,
+            "why": "chained" if chained else "late" if late else "full",
+        },
+        at,
+        "together_ns kernel_ns streams",
+        first=(i for of_lane in each for i in of_lane.longest_first()[:2]),
+        device=called,
+    )
+
+
+@says("streams_in_turn")
+def _streams_in_turn(c: Claims) -> tuple[str, str, str]:
+    all_gpus, of_it = (" on all GPUs", f" of {c.device}") if c.gpus.n > 1 else ("", "")
+    why, advice = {
+        "chained": (f"{c.waits:call}{all_gpus} {c.waits:~make} one stream wait for another.", _CHAIN),
+        "late": (_RAN_OUT, _LATE),
+        "full": ("So they gain nothing over one stream.", _FULL),
+    }[c.why]
+    return (
+        f"Kernels of {c.streams.n} streams{of_it} take turns and hardly ever overlap",
+        f"{c.names}{', ...' if c.streams.n > NAMED else ''}: kernels run for {c.kernel_ns} in all, with "
+        f"{c.turns:change} from one stream to another, and overlap for {c.together_ns}. {why}",
         advice,
-        first_of(i for of_lane in each for i in of_lane.longest_first()[:2]),
-        {"together_ns": float(together), "kernel_ns": float(any_of_them), "streams": float(len(names))},
-        called,
     )
 
 

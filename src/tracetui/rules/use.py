@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -21,8 +21,8 @@ from tracetui.analysis.idle.idle_device import (
     long_calls,
 )
 from tracetui.analysis.idle.split import CAUSED, COLUMNS, causes_of
-from tracetui.analysis.idle.verdict import QUEUED_NS, busy_text
-from tracetui.analysis.idle.waited_for import waits_for_others
+from tracetui.analysis.idle.verdict import QUEUED_NS
+from tracetui.analysis.idle.waited_for import cause_variants, waits_for_others
 from tracetui.analysis.idle.waits import TURNS_SHARE, blocking_launches_of, waits_for_device
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
@@ -30,21 +30,30 @@ from tracetui.analysis.select import is_op_name
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import judged_range, verdict_of
+from tracetui.core.columns import unique
 from tracetui.core.threads import threads_for, together
-from tracetui.core.units import capital, duration, plural, share
-from tracetui.rules.advice import LAUNCHING, UNBLOCK, advice_on, allocation_advice
-from tracetui.rules.model import (
-    MUCH_IDLE,
-    Finding,
-    OfDevice,
-    first_of,
-    first_to_end,
-    of_devices,
+from tracetui.core.units import capital, duration, plural
+from tracetui.rules.advice import LAUNCHING, advice_on, advise, allocation_advice, claim_advice
+from tracetui.rules.claims import (
+    Claim,
+    Claims,
+    Count,
+    Named,
+    Names,
+    Ratio,
+    Remedy,
+    Share,
+    Time,
+    from_to,
+    names_of,
+    says,
 )
+from tracetui.rules.model import MUCH_IDLE, Finding, OfDevice, first_to_end, of_devices, tell
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind
+from tracetui.trace.slices import Slices
 from tracetui.trace.unrecorded import launches_by_time
-from tracetui.words.cause_words import cause_sentences
+from tracetui.words.cause_words import cause_sentence
 
 LITTLE_USE = 0.5
 IDLE_SHARE = 0.1
@@ -58,10 +67,10 @@ TURNS, TURN_SHARE = 5, 0.95
 _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 
 
-def of_device(idle: IdleDevice, severity: str, tell: Callable[[IdleDevice], Finding]) -> OfDevice:
+def of_device(idle: IdleDevice, severity: str, told: Callable[[IdleDevice], Finding]) -> OfDevice:
     """A finding about a device that stands idle."""
     device = device_text(idle.part, idle.gaps)
-    return OfDevice(severity, device, idle.busy_share, lambda: idle.evidence[0], partial(tell, idle))
+    return OfDevice(severity, device, idle.busy_share, lambda: idle.evidence[0], partial(told, idle))
 
 
 def overhead_bound(part: Part) -> Iterator[Finding]:
@@ -73,18 +82,15 @@ def overhead_bound(part: Part) -> Iterator[Finding]:
     # Where it also waits for other ranks, or for what the trace does not show, the CPU is not all.
     queued = verdict.causes[CAUSES.index("queued")] >= IDLE_SHARE * verdict.judged
     alone = not queued and verdict.share("communication") < IDLE_SHARE and not launches_of(part).ahead
-    pace = "A faster GPU or faster kernels would change little: the CPU sets the pace." if alone else ""
-    waits, events = waits_for_device(part), ""
+    waits = waits_for_device(part)
     blocking = blocking_launches_of(part) is not None
     # Few of them explain nothing; more of them are a finding of their own.
-    if max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS:
-        of_all = " of all GPUs" if len(gaps_of(part).devices) > 1 else ""
-        events = f"{short.events:,} of {short.of:,} kernels, copies and memsets{of_all} take less time than "
-        events += "their launch on the CPU."
+    some_short = max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS
     low, high = judged_range(part)
     begin, end = np.clip(waits.start, low, high), np.clip(waits.end, low, high)
+    severity = "low" if verdict.mostly_left_out else "high"
 
-    def tell(idle: IdleDevice) -> Finding:
+    def told(idle: IdleDevice) -> Finding:
         # One gap or one step says nothing of the rest, nor does compiling.
         rare = idle.one_gap or bool(_one_step(part, idle)) or 2 * idle.compiling > idle.idle
         rare = rare or first_call(part, idle) is not None or 2 * idle_after_all_work(part, idle) > idle.idle
@@ -94,37 +100,50 @@ def overhead_bound(part: Part) -> Iterator[Finding]:
         # Launches are not what takes the time then.
         elsewhere = 2 * max(idle.compiling, idle.on_cpu[1]) > idle.idle
         elsewhere = elsewhere or not any(CAUSES[i] in LAUNCHING for i in idle.largest)
-        device = device_text(part, idle.gaps)
-        numbers = {**idle.numbers, "short_launches": float(short.events)}
-        if verdict.launch_delay is not None:
-            numbers["launch_delay_ns"] = float(verdict.launch_delay)
         waited = int(idle.gaps.blocks.within(begin, end).sum())
         # Where most work is queued, the rest of the time is the GPU's.
         behind = (verdict.launch_delay or 0) >= QUEUED_NS and idle.busy_share >= IDLE_SHARE
-        text = "" if rare or behind else pace
-        if waited >= TURNS_SHARE * idle.time:
-            text = f"CPU and {device.removeprefix('the ')} take turns: for {duration(waited)} the CPU waits "
-            text += "for the GPU." if device == "the GPU" else "while it works."
-        if blocking:
-            text = "CPU and GPU take turns: each launch waits for its kernel."
-        return Finding(
-            "overhead_bound",
-            "low" if verdict.mostly_left_out else "high",
-            f"Overhead-bound: {device} is busy {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
-            " ".join(
-                fraction
-                for fraction in (_idle_text(part, idle), "" if elsewhere else events, text)
-                if fraction
-            ),
-            UNBLOCK if blocking else advice_on(part, idle),
-            idle.evidence,
-            numbers,
-            device,
-        )
+        pace = (
+            "blocking" if blocking
+            else "turns" if waited >= TURNS_SHARE * idle.time
+            else "" if rare or behind or not alone
+            else "the CPU's"
+        )  # fmt: skip
+        claims = {
+            "short_launches": Count(short.events),
+            "short_of": Count(short.of) if some_short and not elsewhere else None,
+            "gpus": Count(len(gaps_of(part).devices)),
+            "pace": pace,
+            "waited_ns": Time(waited),
+        }
+        numbers = "short_launches"
+        if verdict.launch_delay is not None:
+            claims["launch_delay_ns"] = Time(verdict.launch_delay)
+            numbers += " launch_delay_ns"
+        advice = claim_advice("unblock") if blocking else advice_on(part, idle)
+        return tell_idle("overhead_bound", severity, idle, claims | advice, numbers)
 
-    severity = "low" if verdict.mostly_left_out else "high"
     found = (idle for idle in idle_devices(part) if idle.busy_share <= LITTLE_USE)
-    yield from of_devices((of_device(idle, severity, tell) for idle in found), min)
+    yield from of_devices((of_device(idle, severity, told) for idle in found), min)
+
+
+@says("overhead_bound")
+def _overhead_bound(c: Claims) -> tuple[str, str, str]:
+    text = _idle_text(c)
+    if c.short_of:
+        of_all = " of all GPUs" if c.gpus.n > 1 else ""
+        text += (
+            f" {c.short_launches} of {c.short_of} kernels, copies and memsets{of_all} take less time than "
+        )
+        text += "their launch on the CPU."
+    if c.pace == "the CPU's":
+        text += " A faster GPU or faster kernels would change little: the CPU sets the pace."
+    elif c.pace == "turns":
+        text += f" CPU and {c.device.removeprefix('the ')} take turns: for {c.waited_ns} the CPU waits "
+        text += "for the GPU." if c.device == "the GPU" else "while it works."
+    elif c.pace == "blocking":
+        text += " CPU and GPU take turns: each launch waits for its kernel."
+    return f"Overhead-bound: {c.device} is busy {c.busy_share:1}", text, advise(c)
 
 
 def little_use(part: Part) -> Iterator[Finding]:
@@ -135,42 +154,27 @@ def little_use(part: Part) -> Iterator[Finding]:
         return
     severity = "low" if verdict.mostly_left_out else "high"
 
-    def tell(idle: IdleDevice) -> Finding:
-        device = device_text(part, idle.gaps)
-        return Finding(
-            "little_use",
-            severity,
-            f"{capital(device)} is busy only {busy_text(idle.busy_share)} {verdict.of(idle.time)}",
-            _idle_text(part, idle),
-            advice_on(part, idle),
-            idle.evidence,
-            idle.numbers,
-            device,
-        )
+    def told(idle: IdleDevice) -> Finding:
+        return tell_idle("little_use", severity, idle, advice_on(part, idle))
 
     found = (idle for idle in idle_devices(part) if idle.busy_share < LITTLE_USE)
-    yield from of_devices((of_device(idle, severity, tell) for idle in found), min)
+    yield from of_devices((of_device(idle, severity, told) for idle in found), min)
+
+
+@says("little_use")
+def _little_use(c: Claims) -> tuple[str, str, str]:
+    return f"{capital(c.device)} is busy only {c.busy_share:1}", _idle_text(c), advise(c)
 
 
 def idle_time(part: Part) -> Iterator[Finding]:
     """A device that is idle for less than half of its time, but for enough of it to look at."""
-    verdict = verdict_of(part)
 
     def severity(idle: IdleDevice) -> str:
         return "medium" if 1 - idle.busy_share >= MUCH_IDLE else "low"
 
-    def tell(idle: IdleDevice) -> Finding:
-        device = device_text(part, idle.gaps)
-        return Finding(
-            "idle_time",
-            severity(idle),
-            f"{capital(device)} is idle {share(1 - idle.busy_share)} {verdict.of(idle.time)}",
-            _idle_text(part, idle),
-            advice_on(part, idle),
-            idle.evidence,
-            idle.numbers,
-            device,
-        )
+    def told(idle: IdleDevice) -> Finding:
+        claims = {"share": Share(idle.idle, idle.time, verdict_of(part).of(idle.time))}
+        return tell_idle("idle_time", severity(idle), idle, claims | advice_on(part, idle))
 
     found = (
         idle
@@ -180,7 +184,12 @@ def idle_time(part: Part) -> Iterator[Finding]:
         and idle.idle - idle.no_reason >= IDLE_SHARE * idle.time
         and idle.loading < NEARLY_ALL * idle.idle
     )
-    yield from of_devices((of_device(idle, severity(idle), tell) for idle in found), min)
+    yield from of_devices((of_device(idle, severity(idle), told) for idle in found), min)
+
+
+@says("idle_time")
+def _idle_time(c: Claims) -> tuple[str, str, str]:
+    return f"{capital(c.device)} is idle {c.share}", _idle_text(c), advise(c)
 
 
 def allocations(part: Part) -> Iterator[Finding]:
@@ -193,17 +202,30 @@ def allocations(part: Part) -> Iterator[Finding]:
     at = slices_of(part, Kind.RUNTIME, is_allocation).longest_first()
     if len(at) < 2:
         return
-    told = ", ".join(
-        f"{each.name} ({plural(each.calls, 'call')}, {duration(each.time)})" for each in at.by_name()[:3]
-    )
-    yield Finding(
+    yield tell(
         "allocations",
         "medium" if fraction >= IDLE_SHARE and not verdict.mostly_left_out else "low",
-        f"Allocating and freeing memory takes {share(fraction)} {verdict.of()}",
-        f"{told}. {capital(gpus_are(part))} idle for {duration(cost)} because of that.",
-        allocation_advice(part),
-        first_of(at),
-        {"calls": float(len(at)), "idle_ns": float(cost), "share": fraction},
+        {
+            "calls": Count(len(at)),
+            "idle_ns": Time(cost),
+            "share": Share(cost, verdict.judged, verdict.of()),
+            "names": Names(tuple(Named(each.name, each.calls, each.time) for each in at.by_name()[:3])),
+            "gpus": Count(len(gaps_of(part).devices)),
+            **allocation_advice(part),
+        },
+        at,
+        "calls idle_ns share",
+        remedy=Remedy("remove", at),
+    )
+
+
+@says("allocations")
+def _allocations(c: Claims) -> tuple[str, str, str]:
+    names = [f"{each.name} ({plural(each.calls, 'call')}, {duration(each.ns)})" for each in c.names.each]
+    return (
+        f"Allocating and freeing memory takes {c.share}",
+        f"{', '.join(names)}. {capital(gpus_are(c.gpus.n))} idle for {c.idle_ns} because of that.",
+        advise(c),
     )
 
 
@@ -211,23 +233,18 @@ def between_kernels(part: Part) -> Iterator[Finding]:
     """Work is queued, but the kernels are so short that the moment between two of them counts."""
     trace, verdict = part.trace, verdict_of(part)
 
-    def tell(idle: IdleDevice) -> Finding:
+    def told(idle: IdleDevice) -> Finding:
         pause, fraction = idle.pauses, idle.no_reason / idle.time
         event = idle.why.event[np.argsort(-pause, kind="stable")[: np.count_nonzero(pause)]]
-        kernel, usual = float(trace.duration[event].mean()), float(pause[pause > 0].mean())
-        return Finding(
-            "between_kernels",
-            "medium" if fraction >= MUCH_IDLE else "low",
-            f"The moments between kernels take {share(fraction)} {verdict.of(idle.time)}",
-            f"The next kernel is queued, and still {duration(idle.no_reason)} pass between the end of one "
-            f"and the start of another: {duration(usual)} each on average, next to kernels of "
-            f"{duration(kernel)}. Launching earlier does not change that.",
-            "Fewer, longer kernels: torch.compile fuses elementwise chains, larger batches lengthen every "
-            "kernel.",
-            first_of(event),
-            {"share": fraction, "idle_ns": float(idle.no_reason), "kernel_ns": kernel},
-            device_text(part, idle.gaps),
-        )
+        claims: dict[str, Claim] = {
+            "share": Share(idle.no_reason, idle.time, verdict.of(idle.time)),
+            "idle_ns": Time(idle.no_reason),
+            "kernel_ns": Time(float(trace.duration[event].mean())),
+            "pause_ns": Time(float(pause[pause > 0].mean())),
+        }
+        severity = "medium" if fraction >= MUCH_IDLE else "low"
+        at, device = Slices(trace, event), device_text(part, idle.gaps)
+        return tell("between_kernels", severity, claims, at, "share idle_ns kernel_ns", device=device)
 
     found = [
         OfDevice(
@@ -235,7 +252,7 @@ def between_kernels(part: Part) -> Iterator[Finding]:
             device_text(part, idle.gaps),
             idle.no_reason / idle.time,
             lambda idle=idle: int(idle.why.event[np.argmax(idle.pauses)]),  # type: ignore[misc]
-            partial(tell, idle),
+            partial(told, idle),
         )
         for idle in idle_devices(part)
         if idle.no_reason >= IDLE_SHARE * idle.time and idle.pauses.any()
@@ -243,52 +260,126 @@ def between_kernels(part: Part) -> Iterator[Finding]:
     yield from of_devices(found, max)
 
 
-def _idle_text(part: Part, idle: IdleDevice) -> str:
-    words = cause_sentences(part.trace, causes_of(part))
-    told = "; ".join(f"for {duration(idle.causes[i])} {words[CAUSES[i]]}" for i in idle.largest)
-    verdict, device = verdict_of(part), device_text(part, idle.gaps)
-    counted = " that count" if verdict.noticeably_left_out else ""
-    time = f"{duration(idle.time)} {verdict.base}{counted}"
-    loading = ""
+@says("between_kernels")
+def _between_kernels(c: Claims) -> tuple[str, str, str]:
+    return (
+        f"The moments between kernels take {c.share}",
+        f"The next kernel is queued, and still {c.idle_ns} pass between the end of one and the start of "
+        f"another: {c.pause_ns} each on average, next to kernels of {c.kernel_ns}. Launching earlier does "
+        "not change that.",
+        "Fewer, longer kernels: torch.compile fuses elementwise chains, larger batches lengthen every "
+        "kernel.",
+    )
+
+
+def tell_idle(
+    rule: str, severity: str, idle: IdleDevice, claims: Mapping[str, Claim], numbers: str = ""
+) -> Finding:
+    """A finding on a device that stands idle: how long, why, and what the CPU did meanwhile."""
+    part, verdict, variants = (
+        idle.part,
+        verdict_of(idle.part),
+        cause_variants(idle.part.trace, causes_of(idle.part)),
+    )
+    device = device_text(part, idle.gaps)
+    largest = (Named(variants.get(CAUSES[i], CAUSES[i]), ns=int(idle.causes[i])) for i in idle.largest)
+    known: dict[str, Claim] = {
+        "device": device,
+        "busy_share": Share(idle.busy, idle.time, verdict.of(idle.time)),
+        "idle_ns": Time(idle.idle),
+        "span_busy_share": Ratio(idle.gaps.busy_share),
+        "busy_ns": Time(idle.busy),
+        "time_ns": Time(idle.time),
+        "base": f"{verdict.base}{' that count' if verdict.noticeably_left_out else ''}",
+        "causes": Names(tuple(largest)),
+        **_meanwhile(part, idle),
+    }
+    ends = idle.stretches[2]
+    affected = Slices(part.trace, unique(ends[ends >= 0]))
+    numbers = f"busy_share idle_ns span_busy_share {numbers}"
+    return tell(rule, severity, known | dict(claims), affected, numbers, first=idle.evidence, device=device)
+
+
+def _meanwhile(part: Part, idle: IdleDevice) -> dict[str, Claim]:
+    """What the CPU did while a device was idle, as far as one thing stands out, and where most of that is."""
+    claims: dict[str, Claim] = {}
     if idle.loading >= 0.1 * idle.idle:
-        loading = f" For {duration(idle.loading)} of the idle time the program waited for its DataLoader."
+        claims["loading_ns"] = Time(idle.loading)
     if idle.compiling >= 0.1 * idle.idle:
-        loading += f" For {duration(idle.compiling)} of it, torch.compile was compiling."
-    within, within_time = ("", 0) if loading else idle.within
+        claims["compiling_ns"] = Time(idle.compiling)
+    within, within_time = ("", 0) if claims else idle.within
     if within:
-        loading = f" The CPU was in {within} for {duration(within_time)} of it."
-    if not loading and (slow := long_calls(part, idle)):
+        claims["within"] = Names((Named(within, ns=within_time),))
+    if not claims and (slow := long_calls(part, idle)):
         spent, calls = sum(each.idle for each in slow), sum(len(each.calls) for each in slow)
-        loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
-        loading += f"{plural(calls, 'long call')} of {' and '.join(e.name for e in slow)}."
-    if not loading and (once := first_call(part, idle)):
+        claims["long_calls"], claims["long_calls_of"] = Count(calls), names_of(e.name for e in slow)
+        claims["long_calls_ns"] = Time(min(spent, idle.dispatch))
+    if not claims and (once := first_call(part, idle)):
         names, spent = once
-        loading = f" For {duration(min(spent, idle.dispatch))} of the idle time the CPU was in "
-        loading += f"{' and '.join(names)}, called once{' each' if len(names) > 1 else ''}: a first call "
-        loading += "also loads code and sets up libraries."
+        claims["first_calls"], claims["first_calls_ns"] = names_of(names), Time(min(spent, idle.dispatch))
     for cause in (CAUSES[i] for i in idle.largest):
-        if not loading and cause == "dispatch":
-            loading = _ops_on_cpu(idle)
-        if not loading and cause == "host":
-            loading = _same_place(part, idle)
+        if not claims and cause == "dispatch" and idle.on_cpu[0]:
+            claims["on_cpu"] = Names((Named(idle.on_cpu[0], ns=idle.on_cpu[1]),))
+        if not claims and cause == "host":
+            claims |= _same_place(part, idle)
     if idle.main == "queued" and not waits_for_others(part.trace):
-        loading += _turns(idle)
+        claims |= _turns(idle)
     if where := _one_step(part, idle) or _without_launches(part):
-        loading += where
+        claims |= where
     elif 2 * (first := _before_all(part, idle)) > idle.idle:
-        loading += f" {duration(first)} pass before {device} has anything to do."
+        claims["before_ns"] = Time(first)
     elif 2 * (rest := idle_after_all_work(part, idle)) > idle.idle:
-        loading += f" {duration(rest)} come after the last work of {device}."
+        claims["after_ns"] = Time(rest)
     elif idle.one_gap:
-        loading += f" One gap alone takes {duration(idle.longest_length)}."
-    busy = f"{capital(device)} is busy for {duration(idle.busy)} of the {time}"
-    return f"{busy}. While it is idle: {told}.{loading}"
+        claims["one_gap_ns"] = Time(idle.longest_length)
+    return claims
 
 
-def _ops_on_cpu(idle: IdleDevice) -> str:
-    ops, time, _ = idle.on_cpu
-    launch = "launch nothing" if ops.startswith("ops ") else "launches nothing"
-    return f" For {duration(time)} of the idle time the CPU ran {ops}, which {launch}." if ops else ""
+def _idle_text(c: Claims) -> str:
+    causes = "; ".join(f"for {duration(each.ns)} {cause_sentence(each.name)}" for each in c.causes.each)
+    text = f"{capital(c.device)} is busy for {c.busy_ns} of the {c.time_ns} {c.base}. "
+    text += f"While it is idle: {causes}."
+    if "loading_ns" in c:
+        text += f" For {c.loading_ns} of the idle time the program waited for its DataLoader."
+    if "compiling_ns" in c:
+        text += f" For {c.compiling_ns} of it, torch.compile was compiling."
+    if "within" in c:
+        (within,) = c.within.each
+        text += f" The CPU was in {within.name} for {duration(within.ns)} of it."
+    if "long_calls" in c:
+        text += f" For {c.long_calls_ns} of the idle time the CPU was in {c.long_calls:long call} of "
+        text += f"{c.long_calls_of: and }."
+    if "first_calls" in c:
+        each = " each" if len(c.first_calls.each) > 1 else ""
+        text += f" For {c.first_calls_ns} of the idle time the CPU was in {c.first_calls: and }, called once"
+        text += f"{each}: a first call also loads code and sets up libraries."
+    if "on_cpu" in c:
+        (ops,) = c.on_cpu.each
+        launch = "launch nothing" if ops.name.startswith("ops ") else "launches nothing"
+        text += f" For {duration(ops.ns)} of the idle time the CPU ran {ops.name}, which {launch}."
+    if "shortest_place_ns" in c:
+        after = f", after {c.after}" if c.after else ""
+        times = from_to(c.shortest_place_ns, c.longest_place_ns)
+        text += f" In every step one stretch outside of ops takes {times}{after}."
+    if "turns" in c:
+        times = from_to(c.shortest_turn_ns, c.longest_turn_ns)
+        text += f" {c.turns.n} gaps take {times} each: so do the turns of processes that share a GPU."
+    if "step" in c:
+        text += f" {capital(c.step)} alone has {c.step_idle_ns} of it: it takes {c.step_ns}, the median step "
+        text += f"{c.median_step_ns}."
+    elif "steps_without" in c:
+        text += (
+            f" {capital(c.step_without)} launches nothing."
+            if c.steps_without.n == 1
+            else f" {c.steps_without} of {c.steps} steps launch nothing."
+        )
+    elif "before_ns" in c:
+        text += f" {c.before_ns} pass before {c.device} has anything to do."
+    elif "after_ns" in c:
+        text += f" {c.after_ns} come after the last work of {c.device}."
+    elif "one_gap_ns" in c:
+        text += f" One gap alone takes {c.one_gap_ns}."
+    return text
 
 
 def _before_all(part: Part, idle: IdleDevice) -> int:
@@ -300,16 +391,16 @@ def _before_all(part: Part, idle: IdleDevice) -> int:
     return max(0, idle.gaps.first - low - left_out)
 
 
-def _same_place(part: Part, idle: IdleDevice) -> str:
+def _same_place(part: Part, idle: IdleDevice) -> dict[str, Claim]:
     return part.cached((_same_place, idle.place), partial(_find_same_place, part, idle))
 
 
-def _find_same_place(part: Part, idle: IdleDevice) -> str:
-    """A sentence on the longest stretch of each step in which no thread is in an op, a call or an annotation;
-    "" where they are little of `host`."""
+def _find_same_place(part: Part, idle: IdleDevice) -> dict[str, Claim]:
+    """The longest stretch of each step in which no thread is in an op, a call or an annotation; nothing where
+    they are little of `host`."""
     trace, steps = part.trace, step_table_of(part)
     if not part.is_whole or len(steps) < STEPS:
-        return ""
+        return {}
     others = slices_of(part, Kind.ANNOTATION, lambda name: not name.startswith("ProfilerStep")).at
     # Annotations that have something inside say nothing of the time between it.
     inside = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last for -1, of those in nothing
@@ -323,14 +414,16 @@ def _find_same_place(part: Part, idle: IdleDevice) -> str:
     longest = _longest_of_each(step, length)
     host = int(idle.causes[CAUSES.index("host")])
     if len(longest) < len(steps) or length[longest].sum() < PLACE_SHARE * host:
-        return ""
+        return {}
     low, high = int((end - start)[longest].min()), int((end - start)[longest].max())
     if low < PLACE_NS or high > PLACE_RATIO * low:
-        return ""
+        return {}
     before = {trace.name_of(i) for i in first_to_end(trace, known, start[longest]).tolist()}
-    after = f", after {short_name(before.pop(), 'cpu_op')}" if len(before) == 1 else ""
-    times = duration(low) if duration(low) == duration(high) else f"{duration(low)} to {duration(high)}"
-    return f" In every step one stretch outside of ops takes {times}{after}."
+    return {
+        "shortest_place_ns": Time(low),
+        "longest_place_ns": Time(high),
+        "after": short_name(before.pop(), "cpu_op") if len(before) == 1 else "",
+    }
 
 
 def _longest_of_each(step: I32, length: I64) -> I64:
@@ -346,46 +439,44 @@ def _longest_of_each(step: I32, length: I64) -> I64:
     return found
 
 
-def _turns(idle: IdleDevice) -> str:
-    """A sentence on the gaps with work queued, where most of that time is in several of one length."""
+def _turns(idle: IdleDevice) -> dict[str, Claim]:
+    """The gaps with work queued, where most of that time is in several of one length."""
     length, held = idle.scoped.duration, idle.why.pieces[:, CAUSES.index("queued")]
     long = np.sort(length[held > TURN_SHARE * held.max(initial=0)])
     if len(long) < TURNS or 2 * long.sum() < held.sum():
-        return ""
-    low, high = duration(int(long[0])), duration(int(long[-1]))
-    alike = f"{low} each" if low == high else f"{low} to {high} each"
-    return f" {len(long)} gaps take {alike}: so do the turns of processes that share a GPU."
+        return {}
+    low, high = Time(int(long[0])), Time(int(long[-1]))
+    return {"turns": Count(len(long)), "shortest_turn_ns": low, "longest_turn_ns": high}
 
 
-def _one_step(part: Part, idle: IdleDevice) -> str:
+def _one_step(part: Part, idle: IdleDevice) -> dict[str, Claim]:
     """The step that most of it is in, if that is not as the others are."""
     rows = steps_of(part).rows if part.is_whole and len(gaps_of(part).devices) == 1 else ()
     if not rows:
-        return ""
+        return {}
     judged = np.array([row.judged for row in rows])
     idle_of = judged[:, CAUSED].sum(1) - judged[:, _NOT_THE_PROGRAMS].sum(1)
     worst, most = rows[int(np.argmax(idle_of))], int(idle_of.max())
     # Of one that is mostly left out the length says nothing.
     if not worst.unusual or worst.verdict.mostly_left_out or 2 * most < idle.idle:
-        return ""
-    usual = duration(float(np.median([row.window_length for row in rows])))
-    return (
-        f" {capital(worst.label)} alone has {duration(most)} of it: it takes "
-        f"{duration(worst.window_length)}, the median step {usual}."
-    )
+        return {}
+    return {
+        "step": worst.label,
+        "step_idle_ns": Time(most),
+        "step_ns": Time(worst.window_length),
+        "median_step_ns": Time(float(np.median([row.window_length for row in rows]))),
+    }
 
 
-def _without_launches(part: Part) -> str:
+def _without_launches(part: Part) -> dict[str, Claim]:
     """The steps that have nothing for any device to do, beside others that have."""
     rows, table = steps_of(part).rows if part.is_whole else (), step_table_of(part)
     if (table.end[:-1] > table.start[1:]).any():  # work belongs to the latest to start
-        return ""
+        return {}
     idle = [i for i, row in enumerate(rows) if not row.launches]
     time, _ = launches_by_time(part.trace) if idle else (table.start, None)
     calls = np.searchsorted(time, table.end[idle]) - np.searchsorted(time, table.start[idle])
     without = [rows[i].label for i, n in zip(idle, calls.tolist(), strict=True) if not n]
     if not without or len(without) == len(rows):
-        return ""
-    if len(without) == 1:
-        return f" {capital(without[0])} launches nothing."
-    return f" {len(without):,} of {len(rows):,} steps launch nothing."
+        return {}
+    return {"steps_without": Count(len(without)), "step_without": without[0], "steps": Count(len(rows))}

@@ -28,11 +28,12 @@ from tracetui.analysis.idle.waits import (
 )
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import per_step, slices_of
-from tracetui.analysis.verdicts import verdict_of
+from tracetui.analysis.verdicts import base_of, verdict_of
 from tracetui.core.columns import unique
-from tracetui.core.units import capital, duration, plural, share, such, verb
+from tracetui.core.units import capital, such
 from tracetui.rules.advice import SAVED_ADVICE, SEND, UNBLOCK
-from tracetui.rules.model import Finding, first_of
+from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
+from tracetui.rules.model import Finding, tell
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -86,18 +87,30 @@ def waiting_at_the_end(part: Part) -> Iterator[Finding]:
     busy = busy_union(trace, work.at).time_in(start, start + length)
     if length < max(WAIT_NS, CLOSING_SHARE * part.length) or busy < 0.5 * length:
         return
-    # The trace does not say which one it waits for.
-    several = len(gaps_of(part).devices) > 1
-    a_gpu, busy_one = ("a GPU", "at least one GPU") if several else ("the GPU", "the GPU")
-    yield Finding(
+    yield tell(
         "waiting_at_the_end",
         "info",
-        f"{trace.name_of(last)} waits {duration(length)} for {a_gpu} to finish",
-        f"{capital(busy_one)} is busy for {duration(busy)} of that: it is working through earlier launches. "
-        "The call itself is not slow: its CPU time is the GPU's time, seen from the CPU.",
+        {
+            "name": trace.name_of(last),
+            "wait_ns": Time(length),
+            "busy_ns": Time(busy),
+            "gpus": Count(len(gaps_of(part).devices)),
+        },
+        at[at.at == last],
+        "wait_ns busy_ns",
+        first=[last, *work[work.end > start][:3]],
+    )
+
+
+@says("waiting_at_the_end")
+def _waiting_at_the_end(c: Claims) -> tuple[str, str, str]:
+    # The trace does not say which one it waits for.
+    a_gpu, busy_one = ("a GPU", "At least one GPU") if c.gpus.n > 1 else ("the GPU", "The GPU")
+    return (
+        f"{c.name} waits {c.wait_ns} for {a_gpu} to finish",
+        f"{busy_one} is busy for {c.busy_ns} of that: it is working through earlier launches. The call "
+        "itself is not slow: its CPU time is the GPU's time, seen from the CPU.",
         "Do not count it as overhead. It shows how far the CPU was ahead of the GPU.",
-        first_of([last, *work[work.end > start][:3]]),
-        {"wait_ns": float(length), "busy_ns": float(busy)},
     )
 
 
@@ -112,8 +125,6 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
     time = {op.name: op.time for op in Slices(trace, called).by_name(at.duration)}
     ops = unique(parent)  # one that copies and then waits for the copy takes two calls
     each = per_step(part, trace.start[ops]) or 0
-    in_step = f" in {plural(len(ops), 'op')}" if len(ops) < len(at) else ""
-    in_step += f" ({each:,} in a step)" if 1 < each < len(ops) else ""
     verdict = verdict_of(part)
     devices = len(gaps_of(part).devices)  # each of them may be idle for all of the wait
     cost = min(total * devices, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
@@ -121,53 +132,93 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
     idle = verdict.parts[PARTS.index("cpu")] if verdict.parts else 0
     hidden = min(total * devices, idle)
     behind = fraction < WAIT_SHARE and hidden >= TURNS_SHARE * verdict.judged > 0
-    gpus = gpus_text(part)
-    are, have = ("is", "has") if devices < 2 else ("are", "have")
-    meanwhile = f"{capital(gpus)} {have} work in the meantime"
-    if fraction >= WAIT_SHARE:
-        meanwhile = f"Meanwhile nothing is launched: for {duration(cost)}, {share(fraction)} {verdict.of()}, "
-        meanwhile += f"{gpus_are(part)} idle because of these waits."
-    elif behind:
-        meanwhile += f", but the CPU cannot work ahead. That could hide up to {duration(hidden)} of the "
-        meanwhile += f"{duration(idle)} for which {gpus} {verb(max(1, devices), 'wait')} for the CPU."
-    else:
-        meanwhile += ", so the waiting costs little here."
-    cheap = fraction < WAIT_SHARE and not behind
-    if not devices:
-        meanwhile = "The trace does not show what the GPU does meanwhile."
     copying = at[at.among(blocking_copies(trace, launches_of(part).event)[0])]
     mostly_copies = 2 * copying.time > total
     if fraction < WAIT_MEDIUM and mostly_copies and len(pageable_copies(part)):
         return  # a finding of its own
-    if cheap and verdict.verdict == "overhead-bound":
-        meanwhile = f"{capital(gpus)} {are} idle for other reasons: the waiting costs little here."
-    yield Finding(
+    cheap = fraction < WAIT_SHARE and not behind
+    overhead = verdict.verdict == "overhead-bound"
+    meanwhile = (
+        "not recorded" if not devices
+        else "idle for other reasons" if cheap and overhead
+        else "idle" if fraction >= WAIT_SHARE
+        else "not ahead" if behind
+        else "busy"
+    )  # fmt: skip
+    why = (
+        "not recorded" if not devices
+        else "first the rest" if cheap and overhead
+        else "leave" if cheap
+        else "send" if 2 * sending(part, at, parent, called) > total
+        else "saved" if saves_on_host(part)
+        else "status" if 2 * sum(time[name] for name in time if _LINEAR_ALGEBRA.match(name)) > total
+        else "by itself" if 2 * sum(time[name] for name in time if _CTC.match(name)) > total
+        else "fetch" if 2 * fetching(part, at) > total
+        else "read once" if each >= MANY_VALUES and 2 * time.get("aten::item", 0) > total
+        else "read later"
+    )  # fmt: skip
+    longest = at.longest_first()
+    yield tell(
         "blocking_calls",
         "medium" if fraction >= WAIT_MEDIUM else "low" if fraction >= WAIT_SHARE or behind else "info",
-        f"The CPU waits {duration(total)} for {gpus} inside ops",
-        f"{such(len(at), 'call', at.by_name()[0].name)}{in_step} {verb(len(at), 'stop')} the CPU until "
-        f"{gpus} {have} caught up, under "
-        f"{', '.join(f'{name} ({duration(time[name])})' for name in list(time)[:3])}. {meanwhile}",
-        _RECORD
-        if not devices
-        else ("First look at what keeps the GPU idle." if verdict.verdict == "overhead-bound" else _LEAVE)
-        if cheap
-        else SEND
-        if 2 * sending(part, at, parent, called) > total
-        else SAVED_ADVICE
-        if saves_on_host(part)
-        else _STATUS
-        if 2 * sum(time[name] for name in time if _LINEAR_ALGEBRA.match(name)) > total
-        else _BY_ITSELF
-        if 2 * sum(time[name] for name in time if _CTC.match(name)) > total
-        else _FETCH
-        if 2 * fetching(part, at) > total
-        else _READ_ONCE
-        if each >= MANY_VALUES and 2 * time.get("aten::item", 0) > total
-        else _READ_LATER,
-        first_of(at.longest_first()),
-        {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost)}
-        | {"share": total / span if span else 0.0},
+        {
+            "wait_ns": Time(total),
+            "calls": Count(len(at)),
+            "idle_ns": Time(cost),
+            "share": Share(total, span, base_of(part)),
+            "idle_share": Share(cost, verdict.judged, verdict.of()),
+            "name": at.by_name()[0].name,
+            "ops": Count(len(ops)),
+            "in_a_step": Count(each),
+            "under": Names(tuple(Named(name, ns=ns) for name, ns in list(time.items())[:3])),
+            "gpus": Count(devices),
+            "meanwhile": meanwhile,
+            "hidden_ns": Time(hidden),
+            "for_the_cpu_ns": Time(idle),
+            "why": why,
+        },
+        longest,
+        "wait_ns calls idle_ns share",
+        remedy=Remedy("remove", longest),
+    )
+
+
+_WAITS = {
+    "not recorded": _RECORD,
+    "first the rest": "First look at what keeps the GPU idle.",
+    "leave": _LEAVE,
+    "send": SEND,
+    "saved": SAVED_ADVICE,
+    "status": _STATUS,
+    "by itself": _BY_ITSELF,
+    "fetch": _FETCH,
+    "read once": _READ_ONCE,
+    "read later": _READ_LATER,
+}
+
+
+@says("blocking_calls")
+def _blocking_calls(c: Claims) -> tuple[str, str, str]:
+    gpus, one = gpus_text(c.gpus.n), c.gpus.n < 2
+    have = "has" if one else "have"
+    in_step = f" in {c.ops:op}" if c.ops.n < c.calls.n else ""
+    in_step += f" ({c.in_a_step} in a step)" if 1 < c.in_a_step.n < c.ops.n else ""
+    works = f"{capital(gpus)} {have} work in the meantime"
+    meanwhile = {
+        "not recorded": "The trace does not show what the GPU does meanwhile.",
+        "idle for other reasons": f"{capital(gpus)} {'is' if one else 'are'} idle for other reasons: the "
+        "waiting costs little here.",
+        "idle": f"Meanwhile nothing is launched: for {c.idle_ns}, {c.idle_share}, {gpus_are(c.gpus.n)} idle "
+        "because of these waits.",
+        "not ahead": f"{works}, but the CPU cannot work ahead. That could hide up to {c.hidden_ns} of the "
+        f"{c.for_the_cpu_ns} for which {gpus} {'waits' if one else 'wait'} for the CPU.",
+        "busy": f"{works}, so the waiting costs little here.",
+    }
+    return (
+        f"The CPU waits {c.wait_ns} for {gpus} inside ops",
+        f"{such(c.calls.n, 'call', c.name)}{in_step} {c.calls:~stop} the CPU until {gpus} {have} caught up, "
+        f"under {c.under}. {meanwhile[c.meanwhile]}",
+        _WAITS[c.why],
     )
 
 
@@ -186,17 +237,33 @@ def explicit_waits(part: Part) -> Iterator[Finding]:
     fraction = cost / verdict.judged if verdict.judged else 0.0
     if fraction < WAIT_MEDIUM or total < max(WAIT_NS, within):
         return
-    yield Finding(
+    yield tell(
         "explicit_waits",
         "medium",
-        f"The CPU waits {duration(total)} for {gpus_text(part)} outside of ops",
-        f"{such(len(at), 'call', at.first_name)} {verb(len(at), 'stop')} the CPU until "
-        f"{gpus_text(part)} {'has' if devices < 2 else 'have'} caught up, outside of any op. Meanwhile "
-        f"nothing is launched: for {duration(cost)}, {share(fraction)} {verdict.of()}, {gpus_are(part)} idle "
-        "because of these waits.",
-        _LATER if 2 * at.named("EventSynchronize").time > total else _OUT_OF_THE_LOOP,
-        first_of(at),
-        {"wait_ns": float(total), "calls": float(len(at)), "idle_ns": float(cost), "share": fraction},
+        {
+            "wait_ns": Time(total),
+            "calls": Count(len(at)),
+            "idle_ns": Time(cost),
+            "share": Share(cost, verdict.judged, verdict.of()),
+            "name": at.first_name,
+            "gpus": Count(devices),
+            "for_events": 2 * at.named("EventSynchronize").time > total,
+        },
+        at,
+        "wait_ns calls idle_ns share",
+        remedy=Remedy("remove", at),
+    )
+
+
+@says("explicit_waits")
+def _explicit_waits(c: Claims) -> tuple[str, str, str]:
+    gpus = gpus_text(c.gpus.n)
+    return (
+        f"The CPU waits {c.wait_ns} for {gpus} outside of ops",
+        f"{such(c.calls.n, 'call', c.name)} {c.calls:~stop} the CPU until {gpus} "
+        f"{'has' if c.gpus.n < 2 else 'have'} caught up, outside of any op. Meanwhile nothing is launched: "
+        f"for {c.idle_ns}, {c.share}, {gpus_are(c.gpus.n)} idle because of these waits.",
+        _LATER if c.for_events else _OUT_OF_THE_LOOP,
     )
 
 
@@ -205,15 +272,28 @@ def blocking_launches(part: Part) -> Iterator[Finding]:
     blocking = blocking_launches_of(part)
     if blocking is None:
         return
-    calls = blocking.calls
-    yield Finding(
+    calls = blocking.calls.longest_first()
+    yield tell(
         "blocking_launches",
         "high",
+        {
+            "calls": Count(len(calls)),
+            "launch_ns": Time(calls.time),
+            "kernels": Count(blocking.kernels),
+            "of": Count(blocking.of),
+            "long_ns": Time(BLOCKING_NS),
+        },
+        calls,
+        "calls launch_ns",
+        remedy=Remedy("remove", calls),
+    )
+
+
+@says("blocking_launches")
+def _blocking_launches(c: Claims) -> tuple[str, str, str]:
+    return (
         "Launches wait for their kernels, as with CUDA_LAUNCH_BLOCKING=1",
-        f"{blocking.kernels:,} of {plural(blocking.of, 'kernel')} of {duration(BLOCKING_NS)} and more end "
-        "before their launch returns. So CPU and GPU never work at the same time, and the time of a launch "
-        "is that of its kernel.",
+        f"{c.kernels} of {c.of:kernel} of {c.long_ns} and more end before their launch returns. So CPU and "
+        "GPU never work at the same time, and the time of a launch is that of its kernel.",
         UNBLOCK,
-        first_of(calls.longest_first()),
-        {"calls": float(len(calls)), "launch_ns": float(calls.time)},
     )

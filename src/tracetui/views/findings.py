@@ -10,11 +10,12 @@ import numpy as np
 from tracetui.core.cells import wrap
 from tracetui.core.units import plural
 from tracetui.rules import Finding
+from tracetui.rules.claims import Remedy, claims_json
 from tracetui.trace.model import I64, Trace
 from tracetui.views.model import Column, Columns, Table, by_key, each, pick
 from tracetui.views.writers import Record, records
 
-JSON = "rule severity title text advice numbers evidence"
+JSON = "rule severity title text advice numbers evidence claims affected remedy"
 FILE = "rule severity title text advice count evidence_name evidence_start_ns evidence_duration_ns"
 
 
@@ -35,6 +36,9 @@ def finding_columns(trace: Trace, findings: Sequence[Finding]) -> Columns:
         field("advice", lambda f: f.advice),
         field("numbers", lambda f: {name: float(value) for name, value in f.numbers.items()}),
         field("evidence", lambda f: [evidence_json(trace, i) for i in f.evidence]),
+        field("claims", lambda f: claims_json(f.claims)),
+        field("affected", lambda f: len(f.affected)),
+        field("remedy", lambda f: f.remedy and remedy_json(f.remedy)),
         Column("count", fields={"evidence": each(lambda r: len(findings[r].evidence))}),
         first("name"),
         first("start_ns"),
@@ -51,6 +55,13 @@ def evidence_json(trace: Trace, event: int) -> Record:
         "start_ns": int(trace.start[event]),
         "duration_ns": int(trace.duration[event]),
     }
+
+
+def remedy_json(remedy: Remedy) -> Record:
+    """What would be done about it: to how many slices, which take how long. `factor`: how many times as fast;
+    null where that is not known."""
+    slices = remedy.slices
+    return {"what": remedy.what, "slices": len(slices), "time_ns": slices.time, "factor": remedy.factor}
 
 
 def findings_json(trace: Trace, findings: Sequence[Finding]) -> list[Record]:

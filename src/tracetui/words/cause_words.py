@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.idle.causes import Causes, others_work
 from tracetui.analysis.idle.parts import CAUSES as CAUSES
-from tracetui.analysis.idle.waited_for import waited_for_elsewhere, waits_for_others
+from tracetui.analysis.idle.waited_for import UNTIL, cause_variants
 from tracetui.analysis.select import has
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
@@ -44,10 +44,15 @@ CAUSE_SENTENCES = {
     "unlinked": "the trace does not say what launched the next work",
 }
 """What held things up while a device stood idle, as a part of a sentence."""
-_QUEUED_ALONE = (
-    "the next work was queued, and nothing recorded ran on the GPU (all in one stream: another process "
-    "may have had the GPU)"
-)
+_VARIANTS = {
+    "queued alone": "the next work was queued, and nothing recorded ran on the GPU (all in one stream: "
+    "another process may have had the GPU)",
+    "sync of several": f"{FOR_A_GPU} and then had to launch again",
+    "no ops": "the CPU was in no recorded call (the trace has no ops)",
+    "host beside others": "the launching thread was outside any op, while another thread of the process was "
+    "in ops for some of it",
+}
+"""By `cause_variants`."""
 
 
 def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
@@ -58,16 +63,14 @@ def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> 
     return said | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
 
 
+def cause_sentence(variant: str) -> str:
+    """A cause, or one of its `cause_variants`, as a part of a sentence."""
+    if variant.startswith(UNTIL):
+        return f"the next work was queued until work on {variant.removeprefix(UNTIL)} was done"
+    return _VARIANTS.get(variant) or CAUSE_SENTENCES[variant]
+
+
 def cause_sentences(trace: Trace, causes: Causes) -> dict[str, str]:
     """Like `cause_words`, as parts of a sentence."""
-    said = dict(CAUSE_SENTENCES) if waits_for_others(trace) else CAUSE_SENTENCES | {"queued": _QUEUED_ALONE}
-    if len(work_of_devices(trace)) > 1:
-        said["sync"] = f"{FOR_A_GPU} and then had to launch again"
-    if where := waited_for_elsewhere(trace, causes):
-        said["queued"] = f"the next work was queued until work on {where} was done"
-    if not has(trace, Kind.CPU_OP):
-        return said | {"host": "the CPU was in no recorded call (the trace has no ops)"}
-    if not others_work(causes):
-        return said
-    beside = "while another thread of the process was in ops for some of it"
-    return said | {"host": f"the launching thread was outside any op, {beside}"}
+    variants = cause_variants(trace, causes)
+    return {cause: cause_sentence(variants.get(cause, cause)) for cause in CAUSE_SENTENCES}

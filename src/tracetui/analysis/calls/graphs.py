@@ -72,9 +72,9 @@ def is_annotated(trace: Trace, events: I64) -> bool:
     return any(any(modules_of(trace, events[at : at + PROBED])) for at in places)
 
 
-def by_module(trace: Trace, events: I64) -> str:
-    """How the time of a graph with the kernels `events` can be divided by module."""
-    if is_annotated(trace, events):
+def by_module(annotated: bool) -> str:
+    """How the time of a graph can be divided by module. `annotated`: whether its kernels are."""
+    if annotated:
         return "Its kernels are annotated: the averages by module split its time."
     return (
         "Per-op tables cannot split a graph's time. Since PyTorch 2.12, torch.cuda.graph can note which "

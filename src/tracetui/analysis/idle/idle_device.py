@@ -162,11 +162,6 @@ class IdleDevice:
     def main(self) -> str:
         return CAUSES[self.largest[0]]
 
-    @property
-    def numbers(self) -> dict[str, float]:
-        whole = self.gaps.busy_share
-        return {"busy_share": self.busy_share, "idle_ns": float(self.idle), "span_busy_share": whole}
-
 
 @fact
 def idle_devices(part: Part) -> tuple[IdleDevice, ...]:

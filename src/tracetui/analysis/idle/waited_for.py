@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tracetui.analysis.devices import device_of
-from tracetui.analysis.idle.causes import AT, Causes
-from tracetui.trace import DEVICE_WORK, Trace
+from tracetui.analysis.devices import device_of, work_of_devices
+from tracetui.analysis.idle.causes import AT, Causes, others_work
+from tracetui.analysis.select import has
+from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import kept_by_trace
 
 KNOWN = 0.8
@@ -37,3 +38,21 @@ def waits_for_others(trace: Trace) -> bool:
             if working > 1 or bool((linked[:-1] & ~linked[1:]).any()):
                 return True
     return not working
+
+
+UNTIL = "queued until "
+"""Begins the variant of `queued` that names what was waited for."""
+
+
+def cause_variants(trace: Trace, causes: Causes) -> dict[str, str]:
+    """What is known of causes beyond their names: cause to variant."""
+    found = {} if waits_for_others(trace) else {"queued": "queued alone"}
+    if len(work_of_devices(trace)) > 1:
+        found["sync"] = "sync of several"
+    if where := waited_for_elsewhere(trace, causes):
+        found["queued"] = f"{UNTIL}{where}"
+    if not has(trace, Kind.CPU_OP):
+        found["host"] = "no ops"
+    elif others_work(causes):
+        found["host"] = "host beside others"
+    return found
