@@ -18,8 +18,9 @@ import pytest
 from tests.formats import packets
 from tests.formats.test_fuzz import assemble, mutate
 
-from tracetui.formats.pftrace import decoder, read
+from tracetui.formats.pftrace import decoder
 from tracetui.formats.pftrace import packets as reference
+from tracetui.formats.pftrace.reader import read
 from tracetui.formats.pftrace.schema import Decoded, Numbers, Table, tables
 from tracetui.formats.pftrace.wire import varint
 from tracetui.formats.registry import FORMATS
