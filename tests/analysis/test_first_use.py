@@ -1,4 +1,4 @@
-"""The first use of a GPU, marks of synchronisation, and steps that show little: what is said of them."""
+"""The first use of a GPU, marks of synchronization, and steps that show little: what is said of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tracetui.analysis.calls.launches import find_launches
 from tracetui.analysis.idle.causes import CAUSES, gap_causes
 from tracetui.analysis.idle.gaps import find_gaps
-from tracetui.analysis.idle.initialisation import first_calls, first_ops
+from tracetui.analysis.idle.initialization import first_calls, first_ops
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.analysis.steps.steps import steps_of
@@ -87,7 +87,7 @@ def test_the_severity_of_initialisation_follows_its_share(tmp_path: Path, long: 
         ("hipModuleLoad", 300, True),
     ],
 )
-def test_calls_that_initialise(tmp_path: Path, name: str, length: float, counts: bool) -> None:
+def test_calls_that_initialize(tmp_path: Path, name: str, length: float, counts: bool) -> None:
     call = cpu(name, 1000, length, "cuda_runtime")
     after = 1000 + length + 10
     trace = trace_of(tmp_path, *usual(0, 1), call, launch(after, 90), kernel(after + 6, 5, 90, name="k"))
@@ -140,7 +140,7 @@ def test_a_launch_that_waits_for_a_place_in_the_queue(tmp_path: Path) -> None:
     assert not {"initialisation", "profiler"} & set(pieces(trace))
 
 
-def test_marks_of_synchronisation_are_no_device_work(tmp_path: Path) -> None:
+def test_marks_of_synchronization_are_no_device_work(tmp_path: Path) -> None:
     names = ("Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event")
     marks = [kernel(100 * n, 90, 0, name=name, cat="cuda_sync") for n, name in enumerate(names)]
     trace = trace_of(tmp_path, *marks, *run(500, 10, 1, name="gemm"))

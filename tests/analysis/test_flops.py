@@ -274,5 +274,5 @@ def test_the_table_of_peaks_is_sound() -> None:
         assert rates.get("tf32", 0) <= rates["fp16"]
         assert rates.get("bf16", rates["fp16"]) == rates["fp16"]
         assert rates["fp16"] <= rates.get("int8", rates["fp16"])
-        # A figure with sparsity among dense ones would be four times its neighbour, not twice.
+        # A figure with sparsity among dense ones would be four times its neighbor, not twice.
         assert rates.get("fp8", 0) <= 2.1 * rates["fp16"]

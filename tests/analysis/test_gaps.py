@@ -14,7 +14,7 @@ from tests.kineto import cpu, kernel, launch, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.idle.causes import CAUSES, cause_totals, gap_causes, lead_in_causes
-from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
+from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronizing
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import clip, find_gaps, without_work_text
 from tracetui.analysis.idle.split import causes_of
@@ -191,8 +191,8 @@ def test_clips_add_up(shares: list[float]) -> None:
         "cuMemcpyDtoH_v2",
     ],
 )
-def test_synchronising(name: str) -> None:
-    assert is_synchronising(name)
+def test_synchronizing(name: str) -> None:
+    assert is_synchronizing(name)
 
 
 @pytest.mark.parametrize(
@@ -200,14 +200,14 @@ def test_synchronising(name: str) -> None:
 )
 def test_allocating(name: str) -> None:
     assert is_allocation(name)
-    assert not is_synchronising(name)
+    assert not is_synchronizing(name)
 
 
 @pytest.mark.parametrize(
     "name", ["cudaMemcpyAsync", "cudaLaunchKernel", "cudaMallocAsync", "cudaEventQuery", "hipFreeAsync"]
 )
 def test_neither(name: str) -> None:
-    assert not is_synchronising(name)
+    assert not is_synchronizing(name)
     assert not is_allocation(name)
 
 

@@ -12,7 +12,7 @@ from tracetui.analysis.calls.flow import partner
 from tracetui.analysis.calls.groups import shape_text
 from tracetui.analysis.idle.causes import CAUSES, gap_causes
 from tracetui.analysis.idle.gaps import find_gaps
-from tracetui.analysis.idle.initialisation import first_calls, first_ops
+from tracetui.analysis.idle.initialization import first_calls, first_ops
 from tracetui.analysis.rates.efficiency import efficiency
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
@@ -240,7 +240,7 @@ def test_an_op_holds_what_was_loaded_if_it_holds_the_middle_of_it(tmp_path: Path
         assert len(first_ops(trace, first_calls(trace))) == counts, begin
 
 
-def test_only_what_initialises_makes_an_op_one_of_initialisation(tmp_path: Path) -> None:
+def test_only_what_initializes_makes_an_op_one_of_initialisation(tmp_path: Path) -> None:
     inner = [cpu("cudaStreamCreate", 500, 300, "cuda_runtime"), cpu("aten::empty", 400, 600)]
     ops = [cpu("aten::mm", 0, 2000), cpu("aten::mm", 4000, 10), cpu("aten::empty", 4002, 1)]
     trace = trace_of(tmp_path, *ops, *inner)
@@ -309,7 +309,7 @@ def test_the_throughput_of_ops_on_the_cpu(tmp_path: Path) -> None:
 
 
 def test_a_kernel_whose_op_has_the_number_of_its_launch(tmp_path: Path) -> None:
-    """An `External id` equal to the event's own correlation is a link of kernels; of marks of synchronisation
+    """An `External id` equal to the event's own correlation is a link of kernels; of marks of synchronization
     it is none."""
     op = cpu("aten::mm", 0, 50, **{"External id": 5})
     work = kernel(60, 10, 5)

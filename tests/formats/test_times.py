@@ -40,7 +40,7 @@ def test_floats_just_below_the_limit(nanoseconds: int) -> None:
 
 def test_the_place_where_one_rounding_is_not_enough() -> None:
     # Times 1000 in one go, about every second odd value between 2**42 and 2**52 / 1000 rounds to its
-    # neighbour.
+    # neighbor.
     values = range(4_400_000_000_000_001, 4_400_000_000_001_001)
     floats = np.array([float(Decimal(n) / 1000) for n in values])
     assert from_floats(floats).tolist() == list(values)

@@ -20,7 +20,7 @@ from tracetui.analysis.idle import cpu_time
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
 from tracetui.analysis.idle.cpu_time import CpuTime, cpu_time_of
 from tracetui.analysis.idle.gap_list import gaps_of
-from tracetui.analysis.idle.initialisation import is_loading, is_profilers
+from tracetui.analysis.idle.initialization import is_loading, is_profilers
 from tracetui.analysis.idle.split import causes_of, split_of
 from tracetui.analysis.idle.verdict import COMPUTE_SHARE, PART_SHARE
 from tracetui.analysis.part import Part
@@ -84,7 +84,7 @@ class Plain:
                 if is_op_name(name):
                     of["dispatch"].append(self.span(i))
                 continue
-            if cpu_time.is_synchronising(name) or self.blocks(i):
+            if cpu_time.is_synchronizing(name) or self.blocks(i):
                 of["sync"].append(self.span(i))
                 copies = [self.start[n] for n in self.launched.get(i, [])] if self.blocks(i) else []
                 of["waits"].append((self.start[i], max(self.start[i], min(copies, default=self.end[i]))))

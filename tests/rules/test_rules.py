@@ -12,7 +12,7 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.shares import check_shares
 from tests.rules.test_findings import RECORDED, SAMPLES
 
-from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
+from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronizing
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope, step_scope
@@ -1551,7 +1551,7 @@ def test_work_without_a_launch_later_on_is_not_of_before_the_recording(tmp_path:
 
 def test_calls_and_copies_of_an_intel_gpu(tmp_path: Path) -> None:
     for name in ("urQueueFinish", "urEventWait", "zeFenceHostSynchronize"):
-        assert is_synchronising(name)
+        assert is_synchronizing(name)
     assert is_allocation("urUSMDeviceAlloc")
     assert decode("Memcpy M2D (Memory -> Device)").short == "memcpy M2D"
     finding = found(

@@ -9,7 +9,7 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.test_rules import found
 from tests.rules.test_said import found as found_whole
 
-from tracetui.analysis.idle.initialisation import profilers_work
+from tracetui.analysis.idle.initialization import profilers_work
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.analysis.steps.steps import steps_of

@@ -9,7 +9,7 @@ from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.test_rules import found
 from tests.rules.test_said import found as found_whole
 
-from tracetui.analysis.idle.initialisation import first_calls, first_ops
+from tracetui.analysis.idle.initialization import first_calls, first_ops
 from tracetui.analysis.part import Part
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import slow_calls
@@ -46,7 +46,7 @@ def told(trace: Trace, rule: str) -> str:
 
 
 def test_a_plan_for_each_new_shape(tmp_path: Path) -> None:
-    """As cuDNN's attention does when sequences grow: one step like the others is none that initialises."""
+    """As cuDNN's attention does when sequences grow: one step like the others is none that initializes."""
     trace = trace_of(tmp_path, *decode(shapes=True))
     assert not len(first_ops(trace, first_calls(trace)))
     finding = found(trace, "slow_calls")
@@ -146,7 +146,7 @@ def test_a_first_call_that_comes_again_half_as_long_is_not_slow_once(tmp_path: P
         rest = [event for n in range(5) for event in call(200_000 + 100 * n, 40, 3 + n)]
         return trace_of(tmp_path, *run(5, 5, 90), *call(10, 10_000, 1), *call(90_000, second, 2), *rest)
 
-    for second, initialises in ((4_900, True), (5_000, False)):
+    for second, initializes in ((4_900, True), (5_000, False)):
         trace = ops(second)
         loads = trace_of(
             tmp_path,
@@ -156,8 +156,8 @@ def test_a_first_call_that_comes_again_half_as_long_is_not_slow_once(tmp_path: P
             *call(90_000, second, 2),
             *[event for n in range(5) for event in call(200_000 + 100 * n, 40, 3 + n)],
         )
-        assert not len(first_ops(trace, first_calls(trace)))  # nothing in it initialises
-        assert bool(len(first_ops(loads, first_calls(loads)))) is initialises
+        assert not len(first_ops(trace, first_calls(trace)))  # nothing in it initializes
+        assert bool(len(first_ops(loads, first_calls(loads)))) is initializes
 
 
 def steps_of(extra: str, cat: str = "cuda_runtime", length: float = 9_000) -> list[Event]:

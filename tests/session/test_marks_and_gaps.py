@@ -95,7 +95,7 @@ def test_marks_one_after_the_other(tmp_path: Path) -> None:
     session.walk.show(0, 1_000_000)
     for time in (200_000, 200_001, 200_002, 900_000):
         session.marks.put(session.marks.here()._replace(time=time, label=str(time)))
-    session.walk.centre_on(100_000)
+    session.walk.center_on(100_000)
     seen = []
     for _ in range(5):
         mark = session.marks.next()
@@ -103,7 +103,7 @@ def test_marks_one_after_the_other(tmp_path: Path) -> None:
         seen.append(mark.time)
         session.marks.go_to(mark)
     assert seen == [200_000, 200_001, 200_002, 900_000, 200_000]
-    session.walk.centre_on(500_000)  # away from the last one
+    session.walk.center_on(500_000)  # away from the last one
     following = session.marks.next()
     assert following is not None
     assert following.time == 900_000
@@ -118,7 +118,7 @@ def test_marks_of_two_recordings_stand_on_one_clock(tmp_path: Path) -> None:
     session.marks.put(session.marks.here()._replace(label="second"))
     assert session.walk.scene.marks == ((50_000, "second"), (300_000, "first"))
     session.walk.select(None, of=1)
-    session.walk.centre_on(400_000)
+    session.walk.center_on(400_000)
     assert session.marks.here().time == session.walk.middle + 50_000
     (mark,) = session.walk.recordings[1].marks.here
     session.marks.go_to(mark)

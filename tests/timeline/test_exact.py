@@ -58,7 +58,7 @@ def test_moves() -> None:
     assert viewport.zoom(VIEW, 100, 1050) == Viewport(1045.0, 1.0, 20)
     assert viewport.pan(VIEW, 3) == Viewport(1030.0, 10.0, 20)
     assert viewport.pan(VIEW, -3) == Viewport(970.0, 10.0, 20)
-    assert viewport.centre(VIEW, 500) == Viewport(400.0, 10.0, 20)
+    assert viewport.center(VIEW, 500) == Viewport(400.0, 10.0, 20)
     assert viewport.resize(VIEW, 40) == Viewport(1000.0, 5.0, 40)
     assert viewport.resize(VIEW, 0) == Viewport(1000.0, 200.0, 1)
     assert viewport.resize(VIEW, 20) is VIEW

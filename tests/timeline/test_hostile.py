@@ -52,7 +52,7 @@ def test_any_times(
         if step in ("in", "out"):
             scene = moves.zoomed(scene, 7.0 if step == "in" else 1 / 7, None)
         elif step == "f":
-            scene = moves.centred(scene)
+            scene = moves.centered(scene)
         elif step in ("left", "right"):
             cells = 50 if step == "right" else -50
             scene = moves.look(scene, replace(scene.view, start=scene.view.start + cells * scene.view.cell))

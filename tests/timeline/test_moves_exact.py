@@ -94,14 +94,14 @@ def test_a_slice_comes_into_view(scene: Scene) -> None:
 
 
 def test_the_selection_in_the_middle_then_as_wide_as_the_screen(scene: Scene) -> None:
-    chosen = moves.centred(replace(scene, selected=at(scene, "other")))
+    chosen = moves.centered(replace(scene, selected=at(scene, "other")))
     assert seen(chosen) == (550.0, 10.0)
-    assert seen(moves.centred(chosen)) == (590.0, 6.0)
-    assert moves.centred(scene) is scene
+    assert seen(moves.centered(chosen)) == (590.0, 6.0)
+    assert moves.centered(scene) is scene
     almost = replace(chosen, view=Viewport(540.0, 10.0, 20))
-    assert seen(moves.centred(almost)) == (550.0, 10.0)  # off by a cell: to the middle first
+    assert seen(moves.centered(almost)) == (550.0, 10.0)  # off by a cell: to the middle first
     nearly = replace(chosen, view=Viewport(541.0, 10.0, 20))
-    assert seen(moves.centred(nearly)) == (590.0, 6.0)
+    assert seen(moves.centered(nearly)) == (590.0, 6.0)
 
 
 def test_a_gap_comes_into_view(scene: Scene) -> None:
@@ -251,6 +251,6 @@ def test_the_nearest_of_a_row(make: Make) -> None:
     assert at == {0: 0, 100: 0, 149: 0, 150: 0, 175: 0, 176: 1, 200: 1, 209: 1, 999: 1}
 
 
-def test_the_first_event_can_be_centred_too(scene: Scene) -> None:
+def test_the_first_event_can_be_centered_too(scene: Scene) -> None:
     assert at(scene, "deep 0") == 0
-    assert seen(moves.centred(replace(scene, selected=0))) != seen(scene)
+    assert seen(moves.centered(replace(scene, selected=0))) != seen(scene)

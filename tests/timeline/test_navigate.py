@@ -39,9 +39,9 @@ def test_rows_and_nesting(make: Make, make_scene: MakeScene) -> None:
     rows = Rows(trace)
     scene = make_scene(trace)
     at = {trace.name_of(i): i for i in range(len(trace))}
-    assert named(trace, navigate.neighbour(rows, at["a"], 1)) == "b"
-    assert named(trace, navigate.neighbour(rows, at["b"], -1)) == "a"
-    assert navigate.neighbour(rows, at["b"], 1) is None
+    assert named(trace, navigate.neighbor(rows, at["a"], 1)) == "b"
+    assert named(trace, navigate.neighbor(rows, at["b"], -1)) == "a"
+    assert navigate.neighbor(rows, at["b"], 1) is None
     assert named(trace, navigate.below(scene, at["step"])) == "a"
     assert named(trace, navigate.below(scene, at["a"])) == "a1"
     assert named(trace, navigate.above(scene, at["a2"])) == "a"

@@ -237,7 +237,7 @@ def test_moves_go_by_the_axis() -> None:
     there = moves.revealed(far, 1, 20, closer=True, of=1)
     assert there.view.contains(10_500)
     chosen = moves.chosen(far, 1, of=1)
-    assert moves.centred(chosen).view.contains(11_000)
+    assert moves.centered(chosen).view.contains(11_000)
     assert moves.look(chosen, Viewport(12_000.0, 10.0, 60)).view.contains(12_000)
     seen = replace(chosen, view=Viewport(10_000.0, 100.0, 60))
     assert moves.zoomed(seen, 2, None).view.column(11_000) == seen.view.column(11_000)

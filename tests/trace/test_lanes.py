@@ -75,7 +75,7 @@ def test_a_process_may_have_the_number_of_a_device(
     assert trace.kind.tolist() == [Kind.CPU_OP, Kind.OTHER, Kind.KERNEL]
 
 
-def test_unknown_categories_on_a_labelled_device(
+def test_unknown_categories_on_a_labeled_device(
     trace_of: Callable[..., Trace], event: Callable[..., Event]
 ) -> None:
     trace = trace_of(

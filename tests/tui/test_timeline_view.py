@@ -198,11 +198,11 @@ async def test_centre_then_fit(shell: Shell) -> None:
         i = of_name(view.walk.trace, "aten::inner")[10]
         view.walk.zoom(3, 0)
         view.walk.select(i, reveal=False)
-        view.walk.centre()
+        view.walk.center()
         middle = int(view.walk.trace.start[i]) + int(view.walk.trace.duration[i]) // 2
         assert abs(view.walk.view.column(middle) - view.walk.view.width // 2) <= 1
         cell = view.walk.view.cell
-        view.walk.centre()
+        view.walk.center()
         assert view.walk.view.cell < cell
         assert view.walk.view.start_ns <= int(view.walk.trace.start[i])
         assert view.walk.view.end_ns >= int(view.walk.trace.start[i] + view.walk.trace.duration[i])

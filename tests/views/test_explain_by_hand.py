@@ -276,7 +276,7 @@ def test_what_a_kernel_does_within_its_kind(tmp_path: Path, name: str, said: str
 
 
 @pytest.mark.parametrize("name", ["Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event"])
-def test_marks_of_synchronisation_keep_their_names(name: str) -> None:
+def test_marks_of_synchronization_keep_their_names(name: str) -> None:
     """They are no functions with a type before the name."""
     assert decode(name).short == name
     assert decode(f"void {name.replace(' ', '_')}(int)").short == name.replace(" ", "_")

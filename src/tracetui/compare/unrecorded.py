@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracetui.analysis.select import named, plausible
-from tracetui.analysis.steps.scope import is_analysable
+from tracetui.analysis.steps.scope import is_analyzable
 from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side, side_of
 from tracetui.core.copying import replace
@@ -39,7 +39,7 @@ def unrecorded_work(a: Side, b: Side) -> str:
 
 def nothing(a: Side, b: Side) -> str:
     """Which side has nothing to compare: "A", "B", or "" if both have something."""
-    return next((c for c, one in zip("AB", (a, b), strict=True) if not is_analysable(one.part.whole)), "")
+    return next((c for c, one in zip("AB", (a, b), strict=True) if not is_analyzable(one.part.whole)), "")
 
 
 def unrecorded_cpu(a: Side, b: Side) -> str:

@@ -22,7 +22,7 @@ from tracetui.analysis.calls.memory import OUT_OF_MEMORY
 from tracetui.analysis.calls.saved_tensors import saves_on_host
 from tracetui.analysis.calls.slow_calls import SlowCalls
 from tracetui.analysis.idle.causes import CAUSES
-from tracetui.analysis.idle.cpu_time import cpu_time_of, is_allocation, is_synchronising
+from tracetui.analysis.idle.cpu_time import cpu_time_of, is_allocation, is_synchronizing
 from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
@@ -279,7 +279,7 @@ def sends(part: Part) -> bool:
     """Whether most of the CPU's waits are in copies to a device."""
     at, parent = waits_in_ops(part)
     sent = sending(part, at, parent, outermost_op(part, parent))
-    return 2 * sent > joined(at, slices_of(part, Kind.RUNTIME, is_synchronising)).time
+    return 2 * sent > joined(at, slices_of(part, Kind.RUNTIME, is_synchronizing)).time
 
 
 def graphs(part: Part) -> dict[str, Claim]:

@@ -12,10 +12,10 @@ from tracetui.analysis.calls.calls import outermost_ops_of, own_time_of
 from tracetui.analysis.calls.launches import launch_calls_of, launches_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import work_time
-from tracetui.analysis.idle.cpu_time import cpu_time_of, is_synchronising
+from tracetui.analysis.idle.cpu_time import cpu_time_of, is_synchronizing
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.idle.initialisation import loading
+from tracetui.analysis.idle.initialization import loading
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import METADATA_OPS, named
@@ -130,7 +130,7 @@ def _is_expected(part: Part, call: int, op: int) -> bool:
     trace = part.trace
     name, kind = trace.name_of(call), trace.kind[call]
     if kind == Kind.RUNTIME:
-        return bool((launches_of(part).launch == call).any()) or is_synchronising(name) or "emcpy" in name
+        return bool((launches_of(part).launch == call).any()) or is_synchronizing(name) or "emcpy" in name
     outer = trace.name_of(op)
     library, outer_library = name.split("::")[0], outer.split("::")[0]
     known = "::" in name and "::" in outer and outer_library != "autograd"  # autograd runs any op

@@ -14,7 +14,7 @@ from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.gap_list import busy_share_of, gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
-from tracetui.analysis.idle.initialisation import profilers_work
+from tracetui.analysis.idle.initialization import profilers_work
 from tracetui.analysis.idle.split import device_causes_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside, recorded_too

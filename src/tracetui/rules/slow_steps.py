@@ -13,7 +13,7 @@ from tracetui.analysis.calls.slow_calls import slow_calls_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_text import gpus_text
 from tracetui.analysis.device_work import device_work_of
-from tracetui.analysis.idle.cpu_time import cpu_time_of, is_allocation, is_synchronising
+from tracetui.analysis.idle.cpu_time import cpu_time_of, is_allocation, is_synchronizing
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.names.kernel_names import short_name
@@ -96,7 +96,7 @@ def slow_steps(part: Part) -> Iterator[Finding]:
         advice, level = claim_advice("system's"), "info"
     elif is_allocation(named):
         advice = allocation_advice(part)
-    elif is_synchronising(named):
+    elif is_synchronizing(named):
         advice = claim_advice("GPU's")
     elif not claims and _do_the_same(trace, steps, rows, long):
         claims["same_ops"] = True
@@ -112,7 +112,7 @@ def slow_steps(part: Part) -> Iterator[Finding]:
     if named:
         claims["most"] = short_name(named, "cuda_runtime")
         claims["most_ns"] = Time(min(spent, int((width - usual).max())))
-        claims["waits"] = is_synchronising(named)
+        claims["waits"] = is_synchronizing(named)
     yield tell(
         "slow_steps",
         level,

@@ -14,7 +14,7 @@ from tracetui.analysis.idle.cpu_time import cpu_time_of
 from tracetui.analysis.idle.cpu_verdict import is_collective
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.idle.initialisation import loading, profilers_work, queue_full
+from tracetui.analysis.idle.initialization import loading, profilers_work, queue_full
 from tracetui.analysis.idle.split import split_of
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
@@ -41,8 +41,8 @@ STRETCH_SHARE = 0.1
 STRETCH_OF_ALL = 0.05
 EARLIER_SHARE = 0.25
 """A device that is never idle runs some steps' work late: of less, nobody wonders where it comes from."""
-INITIALISATION_NS = 500_000
-INITIALISATION_SHARE = 0.01
+INITIALIZATION_NS = 500_000
+INITIALIZATION_SHARE = 0.01
 MANY_STEPS = 3
 FIRST_USE = CAUSES.index("initialisation")
 _WARM_UP = (
@@ -64,7 +64,7 @@ def initialisation(part: Part) -> Iterator[Finding]:
     trace = part.trace
     low, high = (np.array([time]) for time in _recorded(part))
     lost = int(split_of(part).idle_within(low, high)[0, FIRST_USE])
-    if lost < max(INITIALISATION_NS, INITIALISATION_SHARE * int(high[0] - low[0])):
+    if lost < max(INITIALIZATION_NS, INITIALIZATION_SHARE * int(high[0] - low[0])):
         return
     at = unique(cpu_time_of(part).first, loading(trace))
     at = at[(trace.start[at] < high[0]) & (trace.start[at] + trace.duration[at] > low[0])]

@@ -14,7 +14,7 @@ from tracetui.analysis.calls.saved_tensors import saves_on_host
 from tracetui.analysis.device_text import gpus_are, gpus_text
 from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import CAUSES
-from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronising
+from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.verdict import PARTS
@@ -76,9 +76,9 @@ _FETCH = (
 
 
 def waiting_at_the_end(part: Part) -> Iterator[Finding]:
-    """A closing synchronisation that mostly waits for work that was queued."""
+    """A closing synchronization that mostly waits for work that was queued."""
     trace, work = part.trace, device_work_of(part)
-    at = slices_of(part, Kind.RUNTIME, is_synchronising)
+    at = slices_of(part, Kind.RUNTIME, is_synchronizing)
     at = at[op_around(trace, at.at) < 0]
     if not len(at) or not len(work):
         return
@@ -225,7 +225,7 @@ def _blocking_calls(c: Claims) -> tuple[str, str, str]:
 def explicit_waits(part: Part) -> Iterator[Finding]:
     """Calls outside of ops that make the CPU wait for the device, before it launches more."""
     trace, launch = part.trace, launch_calls_of(part)
-    at = slices_of(part, Kind.RUNTIME, is_synchronising)
+    at = slices_of(part, Kind.RUNTIME, is_synchronizing)
     if not len(at) or not len(launch):
         return
     inside = op_around(trace, at.at) >= 0

@@ -68,7 +68,7 @@ class MarkWalk:
     def go_to(self, mark: Mark) -> str:
         """Center a mark and select its event. Returns its text."""
         self._visited = mark
-        self._walk.centre_on(mark.time + self._walk.offset)
+        self._walk.center_on(mark.time + self._walk.offset)
         event = event_of(self._walk.recording.trace, mark)
         if event is not None:
             self._walk.select(event, reveal=False)

@@ -140,9 +140,9 @@ class Walk:
         cells = round(fraction * self.view.width) or (1 if fraction > 0 else -1)
         self.go(moves.look(self.scene, viewport.pan(self.view, cells)), jump=False)
 
-    def centre_on(self, time_ns: float, *, jump: bool = True) -> None:
+    def center_on(self, time_ns: float, *, jump: bool = True) -> None:
         """Center the view on a time. `jump`: add the old view to the history."""
-        self.go(moves.look(self.scene, viewport.centre(self.view, time_ns)), jump=jump)
+        self.go(moves.look(self.scene, viewport.center(self.view, time_ns)), jump=jump)
 
     def scroll_lanes(self, lines: int, *, docked: bool = False) -> None:
         """Scroll the lanes; positive: down. `docked`: those of the devices."""
@@ -153,9 +153,9 @@ class Walk:
         `closer`: zoom in if it is tiny."""
         self.go(moves.revealed(self.scene, slice_index, self.height, closer=closer))
 
-    def centre(self) -> None:
+    def center(self) -> None:
         """Center the selection; if it is centered already, fit it to the screen."""
-        self.go(moves.centred(self.scene), jump=True)
+        self.go(moves.centered(self.scene), jump=True)
 
     def go_to(self, time_ns: int) -> None:
         """Center the view on a time and draw a line there. Adds to the history."""

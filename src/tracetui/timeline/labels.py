@@ -37,10 +37,10 @@ def lines_below(scene: Scene, height: int) -> tuple[int, int]:
 def paint_labels(scene: Scene, canvas: Canvas, lines: list[Line]) -> None:
     """Paint the labels of the lines below the ruler."""
     theme = scene.theme
-    labelled = [y for y, line in enumerate(lines, TOP) if line.of is not Of.RULE]
-    labelled += range(TOP + len(lines), canvas.height)
-    canvas.paper[labelled, : scene.labels] = theme.frame
-    canvas.ink[labelled, : scene.labels] = theme.dim
+    labeled = [y for y, line in enumerate(lines, TOP) if line.of is not Of.RULE]
+    labeled += range(TOP + len(lines), canvas.height)
+    canvas.paper[labeled, : scene.labels] = theme.frame
+    canvas.ink[labeled, : scene.labels] = theme.dim
     below, dock_below = lines_below(scene, canvas.height)
     last = TOP + sum(scene.layout.parts(canvas.height - TOP)[:2]) - 1
     for y, line in enumerate(lines, TOP):

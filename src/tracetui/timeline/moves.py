@@ -61,7 +61,7 @@ def _around(scene: Scene, view: Viewport, middle: float) -> Viewport:
     """A view centered on a time, as far as it stays within the trace."""
     (low, high), half = scene.span, view.span_ns / 2
     near = min(max(middle, low + half), high - half) if 2 * half < high - low else (low + high) / 2
-    return viewport.centre(view, near)
+    return viewport.center(view, near)
 
 
 def zoomed(scene: Scene, factor: float, about: float | None) -> Scene:
@@ -121,13 +121,13 @@ def revealed(scene: Scene, slice_index: int, height: int, *, closer: bool, of: i
     return brought_up(scene, of, lane, depth, height)
 
 
-def centred(scene: Scene) -> Scene:
+def centered(scene: Scene) -> Scene:
     """Center the selection; if it is centered already, fit it to the screen."""
     if scene.selected < 0:
         return scene
     source, view = scene.source, scene.view
     start, length = source.start(scene.selected), int(source.trace.duration[scene.selected])
-    there = look(scene, viewport.centre(view, start + length / 2))
+    there = look(scene, viewport.center(view, start + length / 2))
     if abs(there.view.start - view.start) >= view.cell:
         return there
     return look(scene, viewport.fit(start, start + max(length, 10), view.width, margin=0.02))
@@ -165,7 +165,7 @@ def stepped(scene: Scene, direction: str) -> Event | None:
     if i < 0:
         return navigate.opening(scene)
     if direction in ("next", "previous"):
-        found = navigate.neighbour(scene.source.rows, i, 1 if direction == "next" else -1)
+        found = navigate.neighbor(scene.source.rows, i, 1 if direction == "next" else -1)
         return None if found is None else Event(scene.active, found)
     return (navigate.above if direction == "up" else navigate.below)(scene, i)
 

@@ -17,7 +17,7 @@ MOST = 16
 """Most flows of each kind drawn for an event."""
 
 
-def neighbour(rows: Rows, slice_index: int, step: int) -> int | None:
+def neighbor(rows: Rows, slice_index: int, step: int) -> int | None:
     """The next (1) or previous (-1) slice of the same row."""
     trace = rows.trace
     row = rows.row(int(trace.lane[slice_index]), rows.depth(slice_index))

@@ -68,7 +68,7 @@ def clamped(view: Viewport, low: int, high: int) -> Viewport:
     scale = min(max(view.scale, MIN_SCALE), widest)
     if scale != view.scale:
         middle = view.start + view.span_ns / 2
-        view = centre(replace(view, scale=scale), middle)
+        view = center(replace(view, scale=scale), middle)
     half = view.span_ns / 2
     return replace(view, start=min(max(view.start, low - half), high - half))
 
@@ -97,7 +97,7 @@ def pan(view: Viewport, cells: int) -> Viewport:
     return replace(view, start=view.start + cells * view.cell)
 
 
-def centre(view: Viewport, time_ns: float) -> Viewport:
+def center(view: Viewport, time_ns: float) -> Viewport:
     """Center a time."""
     return replace(view, start=time_ns - view.span_ns / 2)
 

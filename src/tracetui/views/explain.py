@@ -9,9 +9,9 @@ import numpy as np
 from tracetui.analysis.calls.calls import self_time_of
 from tracetui.analysis.calls.chain import Chain, launch_chain, launched_by
 from tracetui.analysis.calls.compositions import PARTS, rms_norm
-from tracetui.analysis.idle.cpu_time import is_synchronising
+from tracetui.analysis.idle.cpu_time import is_synchronizing
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.idle.initialisation import (
+from tracetui.analysis.idle.initialization import (
     FAR,
     FEW,
     LONG_NS,
@@ -112,7 +112,7 @@ def _runtime(trace: Trace, i: int) -> Parts:
     events = having(trace, "launch", i)
     if len(events) > 1:
         facts.append(("launched", f"{len(events):,} GPU events, {duration(trace.duration[events].sum())}"))
-    if is_synchronising(name):
+    if is_synchronizing(name):
         busy = _time_within(trace, i, plausible(trace, *DEVICE_WORK))
         if busy:
             wait = duration(trace.duration[i])

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.part import Part
-from tracetui.analysis.steps.scope import is_analysable
+from tracetui.analysis.steps.scope import is_analyzable
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.cells import fit
 from tracetui.core.units import duration, instant
@@ -30,7 +30,7 @@ SHOWN = 3
 
 def unknown_events(part: Part) -> str | None:
     """What to say of a trace in which nothing can be analyzed; None of others."""
-    if is_analysable(part.whole):
+    if is_analyzable(part.whole):
         return None
     if "dynamo_timed" in part.trace.categories:
         return "These are the phases of torch.compile, from its own log: they are drawn, but not judged."

@@ -119,7 +119,7 @@ def every_form(summary: Summary, *widths: int) -> Forms:
 
 
 def _is_work(trace: Trace, table: Averages, i: int) -> bool:
-    """Whether a row is of kernels, copies or memsets. PyTorch's table also has marks of synchronisation."""
+    """Whether a row is of kernels, copies or memsets. PyTorch's table also has marks of synchronization."""
     return bool(table.device[i]) and trace.kind[table.first[i]] in DEVICE_WORK
 
 

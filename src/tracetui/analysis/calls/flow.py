@@ -32,7 +32,7 @@ def subtree(trace: Trace, i: int) -> tuple[int, int]:
 
 
 def work_within(trace: Trace, i: int) -> I64:
-    """The device events, except synchronisation marks, of the calls within slice i, by call."""
+    """The device events, except synchronization marks, of the calls within slice i, by call."""
     first, stop = subtree(trace, i)
     events = having(trace, "launch", first, stop)
     call = trace.launch[events]

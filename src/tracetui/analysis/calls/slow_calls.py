@@ -15,7 +15,7 @@ from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import cpu_time_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.idle.initialisation import profilers_work
+from tracetui.analysis.idle.initialization import profilers_work
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import is_op_name, plausible

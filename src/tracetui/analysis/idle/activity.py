@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES, Causes
-from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronising
+from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronizing
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.kernel_names import short_name
@@ -58,7 +58,7 @@ def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
         np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(n, np.bool_), causes.activity.copy()
     )
     left = ~said & (causes.launch >= 0)
-    for cause, wanted in (("allocation", is_allocation), ("sync", is_synchronising)):
+    for cause, wanted in (("allocation", is_allocation), ("sync", is_synchronizing)):
         mine = np.flatnonzero(left & (causes.cause == CAUSES.index(cause)))
         found.calls[mine] = True
         _count(trace, found, causes, start, end, mine, Kind.RUNTIME, named(trace, wanted))

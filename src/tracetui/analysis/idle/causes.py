@@ -5,7 +5,7 @@ Let K be the event that ends a gap [g0, g1), L its launch, and T the thread of L
 initialisation  until L's end, while T was in a call that is long because it is the GPU's first use, or in the
                 op around it, except for the profiler's own work there; also what CUPTI reports as loading
 profiler        until L's end, while the profiler's own work ran
-sync            until L, while T was in a synchronising call. Also the first part of the gap, as long as T had
+sync            until L, while T was in a synchronizing call. Also the first part of the gap, as long as T had
                 waited in such calls between its launch before L and g0: without that wait, L would have come
                 that much earlier. The copying in a blocking copy is not such a wait: it is work, for the CPU
                 too

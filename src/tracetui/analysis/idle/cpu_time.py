@@ -16,7 +16,7 @@ from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.devices import device_of, work_of_devices
 from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union, find_gaps
-from tracetui.analysis.idle.initialisation import first_calls, first_ops, loading, profilers_work, queue_full
+from tracetui.analysis.idle.initialization import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import named, op_names, plausible
 from tracetui.core.columns import repeated, unique
@@ -44,7 +44,7 @@ _ALLOCATION = re.compile(
 )
 
 
-def is_synchronising(name: str) -> bool:
+def is_synchronizing(name: str) -> bool:
     """Whether a runtime call of this name makes the CPU wait for the device (blocking copies do)."""
     return _SYNC.match(name) is not None
 
@@ -58,7 +58,7 @@ class CpuTime:
     """What each launching thread was doing at any time, for the causes of idle time.
 
     Each thread has five unions, each of which contains the one before: initialisation (and full queues); then
-    also the profiler; then synchronising calls; then allocation; then ops. Each thread is looked at once.
+    also the profiler; then synchronizing calls; then allocation; then ops. Each thread is looked at once.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -67,12 +67,12 @@ class CpuTime:
         """The gaps of every device, if already found."""
         calls = first_calls(trace)
         self.first = unique(calls, first_ops(trace, calls))
-        """The calls and ops that initialise. Slices, sorted."""
+        """The calls and ops that initialize. Slices, sorted."""
         self.full = busy_union(trace, queue_full(trace))
         """When a launch waited for a place in its queue."""
         self._loading = _both(self.full, busy_union(trace, loading(trace)))
         self._overhead = _both(self._loading, busy_union(trace, profilers_work(trace)))
-        waiting, allocating = (named(trace, of, Kind.RUNTIME) for of in (is_synchronising, is_allocation))
+        waiting, allocating = (named(trace, of, Kind.RUNTIME) for of in (is_synchronizing, is_allocation))
         self._names = waiting, allocating, op_names(trace)
         self.work = work_of_devices(trace)
         work = np.concatenate([np.zeros(0, np.int64), *self.work.values()])
@@ -105,7 +105,7 @@ class CpuTime:
         return self._of(lane)[0]
 
     def waits(self, lane: int) -> Union:
-        """When the lane was in a synchronising call. A blocking copy counts only until the copy began."""
+        """When the lane was in a synchronizing call. A blocking copy counts only until the copy began."""
         return self._of(lane)[1]
 
     def with_others(self, lane: int) -> Union:
@@ -164,7 +164,7 @@ class CpuTime:
     def _look_at(self, lane: int) -> tuple[tuple[Union, ...], Union]:
         if lane < 0:
             return (self._loading, *(self._overhead,) * 4), EMPTY
-        trace, (synchronising, allocating, _) = self.trace, self._names
+        trace, (synchronizing, allocating, _) = self.trace, self._names
         this = trace.lanes[lane]
         runtime = plausible(trace, Kind.RUNTIME)
         runtime = runtime[slice(*np.searchsorted(runtime, (this.first, this.last)))]
@@ -172,7 +172,7 @@ class CpuTime:
         low, high = np.searchsorted(self.first, (this.first, this.last))
         mine = self.first[low:high]
         low, high = np.searchsorted(self._blocking, (this.first, this.last))
-        copies, calls = self._blocking[low:high], runtime[synchronising[name]]
+        copies, calls = self._blocking[low:high], runtime[synchronizing[name]]
         sync = busy_union(trace, unique(calls, copies))
         waits = sync
         if len(copies):  # the copying itself is not a wait for earlier work

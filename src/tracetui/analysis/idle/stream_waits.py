@@ -1,6 +1,6 @@
 """What a stream was told to wait for: CUPTI's marks of `cudaStreamWaitEvent`.
 
-A trace recorded with synchronisation events (Kineto's default for captures on demand) has a mark
+A trace recorded with synchronization events (Kineto's default for captures on demand) has a mark
 `Stream Wait Event` per call: the stream that waits, the call that recorded the event, and the stream it was
 recorded in. Later work in the waiting stream cannot start before the work that had been launched into the
 other stream by the time of that record has ended.

@@ -11,7 +11,7 @@ from tracetui.analysis.calls.ancestors import first_marked, op_around, outermost
 from tracetui.analysis.calls.backward import checked_for_nan
 from tracetui.analysis.calls.launches import launch_calls_of, launches_of
 from tracetui.analysis.calls.pageable import OUT, is_copying
-from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronising
+from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import named
@@ -35,7 +35,7 @@ def waits_in_ops(part: Part) -> tuple[Slices, I64]:
     """The calls in ops that make the CPU wait for the device, and the op around each (slices)."""
     trace = part.trace
     at = unique(
-        slices_of(part, Kind.RUNTIME, is_synchronising).at, blocking_copies(trace, launches_of(part).event)[0]
+        slices_of(part, Kind.RUNTIME, is_synchronizing).at, blocking_copies(trace, launches_of(part).event)[0]
     )
     parent = op_around(trace, at)
     at, parent = at[parent >= 0], parent[parent >= 0]
@@ -77,7 +77,7 @@ def waits_for_device(part: Part) -> Union:
     """While the thread that launches most waits for a device, in or outside of ops, before it goes on."""
     trace, launch = part.trace, launch_calls_of(part)
     at = unique(
-        slices_of(part, Kind.RUNTIME, is_synchronising).at, blocking_copies(trace, launches_of(part).event)[0]
+        slices_of(part, Kind.RUNTIME, is_synchronizing).at, blocking_copies(trace, launches_of(part).event)[0]
     )
     if len(launch):
         lane = np.argmax(np.bincount(trace.lane[launch]))

@@ -330,7 +330,7 @@ def slices_of(part: Part, kind: Kind, wanted: Callable[[str], bool] | None = Non
     return Slices(part.trace, at if part.is_whole else at[members(part.trace, part.scope, at)])
 
 
-def is_analysable(part: Part) -> bool:
+def is_analyzable(part: Part) -> bool:
     """Whether the part has anything for the rules: ops, annotations, launches, device work."""
     kinds = part.trace.is_kind(Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, *DEVICE_WORK)
     return bool(members(part.trace, part.scope, np.flatnonzero(kinds)).any())

@@ -7,7 +7,7 @@ import numpy as np
 from tracetui.analysis.calls.compiling import compile_phases
 from tracetui.analysis.calls.launches import launch_calls_of
 from tracetui.analysis.idle.gaps import busy_union
-from tracetui.analysis.idle.initialisation import profilers_work, queue_full
+from tracetui.analysis.idle.initialization import profilers_work, queue_full
 from tracetui.analysis.part import Part, fact
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import StepTable, count_in, slices_of, step_table_of

@@ -34,7 +34,7 @@ class Moves:
         if self.walk.selected is None:
             self.host.say("nothing selected: click an event, or use the arrow keys")
         else:
-            self.walk.centre()
+            self.walk.center()
 
     def action_fit(self) -> None:
         self.walk.fit()

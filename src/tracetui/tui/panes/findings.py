@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar
 
 from tracetui.analysis.idle.verdict import communication_text
-from tracetui.analysis.steps.scope import is_analysable
+from tracetui.analysis.steps.scope import is_analyzable
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.cells import same_place
 from tracetui.core.units import plural
@@ -43,7 +43,7 @@ class FindingsPane(ScopedPane):
         if communication := communication_text(verdict):
             note += f"; {communication}"
         nothing = "nothing stands out {}"
-        if not findings and not is_analysable(part):
+        if not findings and not is_analyzable(part):
             nothing = "no PyTorch events {}"
         nothing = nothing.format(where or "in this trace")
         yield partial(self.show_findings, findings, note, where, nothing)

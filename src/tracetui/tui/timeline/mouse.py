@@ -95,7 +95,7 @@ class Mouse:
         scene = self._walk.scene
         low, high = scene.span
         share = min(1.0, max(0.0, (x - scene.labels + 0.5) / max(1, scene.view.width)))
-        self._walk.centre_on(low + share * (high - low), jump=False)
+        self._walk.center_on(low + share * (high - low), jump=False)
 
     def _click(self, x: int, y: int) -> None:
         scene = self._walk.scene

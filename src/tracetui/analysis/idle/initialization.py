@@ -27,7 +27,7 @@ call."""
 ALLOCATION_NS = 10_000_000
 """The first `cudaMalloc` or `cudaFree` must be at least this long: these are slow at any time."""
 AGAIN = 0.5
-"""If a later call that does not initialise takes at least this share of its time, the first one is not slow
+"""If a later call that does not initialize takes at least this share of its time, the first one is not slow
 only once."""
 SEVERAL, HELD = 5, 0.25
 """A thread that begins at least `SEVERAL` ops and calls meanwhile is not held up, unless it is in one of them
@@ -107,7 +107,7 @@ def _beside(trace: Trace, at: I64) -> Bool:
 
 
 def first_calls(trace: Trace) -> I64:
-    """The runtime calls that initialise, by slice. Sorted.
+    """The runtime calls that initialize, by slice. Sorted.
 
     A launch counts if it is the first of its kernel, any other call if it is the first of its name; either
     has to take `FAR` times the median of its name.
@@ -138,7 +138,7 @@ def first_calls(trace: Trace) -> I64:
 
 
 def first_ops(trace: Trace, calls: I64) -> I64:
-    """The ops that are long because something in them initialises. They take `FAR` times the median of the
+    """The ops that are long because something in them initializes. They take `FAR` times the median of the
     others of their name, and are either the first of these, or the first to launch one of its kernels, with
     code being loaded meanwhile (each shape of a matrix product can need a kernel of its own). `calls`:
     `first_calls(trace)`."""
@@ -174,7 +174,7 @@ def first_ops(trace: Trace, calls: I64) -> I64:
 
 
 def _comes_again(trace: Trace, op: int, found: I64, ops: I64) -> bool:
-    """Whether a later op of the same name that does not initialise takes at least `AGAIN` of its time, for
+    """Whether a later op of the same name that does not initialize takes at least `AGAIN` of its time, for
     example because a library does the same for each new shape."""
     later = ops[(trace.name[ops] == trace.name[op]) & (trace.start[ops] > trace.start[op])]
     later = later[~np.isin(later, found)]
