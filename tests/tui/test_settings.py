@@ -112,3 +112,9 @@ async def test_the_first_opening_says_how_to_move_and_never_again(state: Path) -
             await pilot.press("escape")
             await pilot.pause()
             assert "New here?" not in text(app)
+
+
+def test_keys_by_the_names_that_actions_had_before() -> None:
+    assert parse({"keys": {"centre": "f9", "pane_maximise": "f10"}}) == parse(
+        {"keys": {"center": "f9", "pane_maximize": "f10"}}
+    )

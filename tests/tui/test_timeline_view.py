@@ -191,7 +191,7 @@ async def test_a_small_event_that_is_jumped_to_can_be_seen(shell: Shell) -> None
         assert not view.walk.forward()
 
 
-async def test_centre_then_fit(shell: Shell) -> None:
+async def test_center_then_fit(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view

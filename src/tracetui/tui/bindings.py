@@ -60,7 +60,7 @@ Moving
     zoom_out_fast | S | zoom(-4) | zoom out, faster | ″
     pan_left_fast | A | pan(-0.5) | pan left, faster | ″
     pan_right_fast | D | pan(0.5) | pan right, faster | ″
-    centre | f | centre | center the selection; again: fit it | center; again: fit it
+    center | f | center | center the selection; again: fit it | center; again: fit it
     fit | 0 home | fit | fit the whole trace
     back | backspace | back | back to the last view | views: back, forward
     forward | B | forward | forward again, after going back | ″
@@ -99,7 +99,7 @@ Panes
     sort_reverse | R | sort(0) | reverse the sort order
     pane_taller | + | pane_size(3) | pane: taller | pane: taller, lower
     pane_lower | - | pane_size(-3) | pane: lower | ″
-    pane_maximise | v | pane_maximise | pane: full screen, and back
+    pane_maximize | v | pane_maximize | pane: full screen, and back
     pane_side | V | pane_side | pane: beside the timeline, or below | pane: beside, or below
     group | b | group | ops, kernels: by name, shape, module | group ops, kernels
     filter | F | filter | filter the table
@@ -177,7 +177,7 @@ HINTS: tuple[tuple[str, str, str], ...] = (
     (f"1-{panes.NUMBERS}", "panes", ""),
     ("e", "explain", "explain"),
     ("C", "compare", "compare"),
-    ("f", "fit", "centre"),
+    ("f", "fit", "center"),
     ("0", "all", "fit"),
     ("[ ]", "flow", "flow_next"),
     ("Tab", "table", "focus"),
@@ -195,7 +195,7 @@ TABLE_HINTS: tuple[tuple[str, str, str], ...] = (
     ("< >", "sort", "sort_next"),
     ("F", "filter", "filter"),
     ("b", "group", "group"),
-    ("v", "full screen", "pane_maximise"),
+    ("v", "full screen", "pane_maximize"),
     ("Y", "copy", "copy_table"),
     ("E", "export", "export"),
 )

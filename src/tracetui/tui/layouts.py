@@ -62,7 +62,7 @@ PAIR = ScreenLayout(
         ("C", "what differs", "compare"),
         ("P", "averages", "compare_averages"),
         ("Q", "only B", "compare_end"),
-        *_hints("search", "gap_next", "centre", "fit", "flow_next", "explain", "focus"),
+        *_hints("search", "gap_next", "center", "fit", "flow_next", "explain", "focus"),
     ),
     nothing="- only A has it, + only B has it; ) next difference",
     absent="two traces are compared",

@@ -111,10 +111,15 @@ def _gap(value: Any) -> int:
         raise SettingsError(f"minimum_gap: {error}") from None
 
 
+_BRITISH = {"centre": "center", "pane_maximise": "pane_maximize"}
+"""What these actions were called before."""
+
+
 def _keys(values: Mapping[str, Any]) -> dict[str, str]:
     keys = values.get("keys", {})
     if not isinstance(keys, Mapping):
         raise SettingsError('keys must be a table: [keys], then lines such as zoom_in = "i"')
+    keys = {_BRITISH.get(id, id): key for id, key in keys.items()}
     ids = {a.id for a in ACTIONS}
     for id, key in keys.items():
         if id not in ids:

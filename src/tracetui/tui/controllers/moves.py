@@ -30,7 +30,7 @@ class Moves:
     def action_pan(self, fraction: float) -> None:
         self.walk.pan(fraction)
 
-    def action_centre(self) -> None:
+    def action_center(self) -> None:
         if self.walk.selected is None:
             self.host.say("nothing selected: click an event, or use the arrow keys")
         else:

@@ -32,7 +32,7 @@ class PaneKeys:
         """Whether to put the panes beside the timeline, if there is room."""
         host.escapes += [
             Escape(lambda: self._filtered and self._filtered.has_focus, self._show_all_rows),
-            Escape(lambda: not host.screen.query_one("#picture").display, self.action_pane_maximise),
+            Escape(lambda: not host.screen.query_one("#picture").display, self.action_pane_maximize),
         ]
         host.escapes.insert(0, Escape(lambda: self._filtered, self._show_all_rows))  # from the timeline: last
 
@@ -165,7 +165,7 @@ class PaneKeys:
         else:
             self.area.grow(lines)
 
-    def action_pane_maximise(self) -> None:
+    def action_pane_maximize(self) -> None:
         if self.area.open is None:
             self.host.say(CLOSED)
         else:
@@ -185,7 +185,7 @@ class PaneKeys:
             self.host.say(CLOSED)
         else:
             if not self.host.screen.query_one("#picture").display:
-                self.action_pane_maximise()
+                self.action_pane_maximize()
             self._aside = not self._aside
             self.resized()
 

@@ -35,7 +35,7 @@ HINTS = (
     ("?", "help", "help"),
     ("q", "stop reading", "cancel"),
     ("e", "explain", "explain"),
-    ("f", "fit", "centre"),
+    ("f", "fit", "center"),
     ("0", "all that is drawn", "fit"),
 )
 HERE = ("Moving", "previous", "next", "up", "down", "explain", "clear", "help")
