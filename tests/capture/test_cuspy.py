@@ -170,6 +170,7 @@ def test_an_older_pytorch_says_so(options: Make) -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_a_script_with_its_own_kineto_keeps_the_gpu(run: Callable[..., Ran], tmp_path: Path) -> None:
     ran = run(SEVEN + ITS_OWN + "own(tp.ProfilerActivity.CUDA)\n")
     assert "seems to have a profiler of its own" in ran.notes["kineto"]
@@ -191,7 +192,10 @@ def test_a_script_with_its_own_cuspy_gets_its_trace(
 @pytest.mark.torch
 @pytest.mark.parametrize(("ours", "own", "lost"), [
     ("kineto", "second()", "Cuspy cannot record a GPU after Kineto, so it writes no trace"),
-    ("cuspy", "own(CUDA)", "Kineto cannot record a GPU after Cuspy, so its trace has no GPU work"),
+    pytest.param(
+        "cuspy", "own(CUDA)", "Kineto cannot record a GPU after Cuspy, so its trace has no GPU work",
+        marks=pytest.mark.long,
+    ),
 ])  # fmt: skip
 def test_what_a_profiler_loses_to_ours_is_said(
     ours: str, own: str, lost: str, run: Callable[..., Ran], tmp_path: Path

@@ -406,6 +406,7 @@ def test_all_ranks_start_at_one_time(job: Start, tmp_path: Path) -> None:
     assert firsts[0] == firsts[1]
 
 
+@pytest.mark.long
 def test_a_rank_that_misses_the_common_start_is_waited_for(job: Start, tmp_path: Path) -> None:
     """All are recorded again, with more time before the start."""
     often, seldom = found(job("600"), interval=0), found(job("600", "0.5"), interval=0)
