@@ -145,6 +145,7 @@ def test_counters_that_are_refused_are_named_once(run: Callable[..., Ran]) -> No
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_a_cuspy_that_does_not_start_is_replaced(run: Callable[..., Ran]) -> None:
     ran = run(SEVEN, "crashes", pftrace=True)
     line = "ImportError: libcupti.so.13: cannot open shared object file"

@@ -583,7 +583,9 @@ def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pyt
     assert len(recorded.paths) == 1
 
 
-@pytest.mark.parametrize("wanted", [Wanted(duration=0.5), Wanted(steps=10**5)])
+@pytest.mark.parametrize(
+    "wanted", [Wanted(duration=0.5), pytest.param(Wanted(steps=10**5), marks=pytest.mark.long)]
+)
 def test_stopped_while_it_records(
     wanted: Wanted, job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

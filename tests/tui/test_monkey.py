@@ -54,8 +54,8 @@ def run(*arguments: str, before: str = "", **look: str) -> subprocess.CompletedP
     ("names", "seed", "look"),
     [
         (["sample_traces/attention_naive"], 5, {"COLORTERM": ""}),
-        (["tests/data/llama_train"], 1, {}),
-        (["tests/data/mlp_compile"], 2, {"NO_COLOR": "1"}),
+        pytest.param(["tests/data/llama_train"], 1, {}, marks=pytest.mark.long),
+        pytest.param(["tests/data/mlp_compile"], 2, {"NO_COLOR": "1"}, marks=pytest.mark.long),
         (
             ["tests/data/pairs/decode_eager", "tests/data/pairs/train_item"],
             8,
