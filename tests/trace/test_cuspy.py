@@ -278,11 +278,11 @@ def test_waits_without_a_stream_have_a_lane_of_their_own(tmp_path: Path) -> None
     ]  # fmt: skip
     trace = trace_of(tmp_path, *events)
     device = [lane.name for lane in trace.lanes if lane.device == 0]
-    assert device == ["stream 1", "stream 2", "sync without a stream"]
+    assert device == ["stream 1", "stream 2", "sync, no stream"]
     (waits,) = waits_of(trace, np.array([at(trace)["k3"]]))
     assert not len(waits)  # -1 is not stream 1
     perfetto = trace_of(tmp_path, kernel(5, 9, 1), wait(2147483647, 7, 2))
-    assert [lane.name for lane in perfetto.lanes] == ["stream 7", "sync without a stream"]
+    assert [lane.name for lane in perfetto.lanes] == ["stream 7", "sync, no stream"]
 
 
 def test_the_mark_of_an_event_in_a_graph_is_no_work(tmp_path: Path) -> None:

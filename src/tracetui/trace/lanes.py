@@ -244,7 +244,7 @@ def _lane_name(tid: str, kind: str, given: str) -> str:
     if kind == "async":
         return f"async {tid}".strip()
     if _has_no_stream(tid, kind, given):
-        return "sync without a stream"
+        return "sync, no stream"
     word = "thread" if kind == "thread" else "stream"
     given = "" if given == _NO_STREAM_NAME else given
     if given and (tid in given or given.startswith(word)):
