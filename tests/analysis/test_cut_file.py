@@ -14,8 +14,7 @@ from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import find_findings
 from tracetui.trace import Trace, load
-from tracetui.views.lines import plain_text
-from tracetui.views.summary import metric, summarize, summary_lines
+from tracetui.views.summary import metrics_of, summary_answer
 
 LOADER = cpu("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 700, 200, "user_annotation")
 OPS = [event for n in range(4) for event in (step(n, 1000 * n, 990), cpu("aten::mm", 1000 * n + 100, 600))]
@@ -38,8 +37,8 @@ def test_what_the_gpu_did_is_not_known(tmp_path: Path, work: tuple[Event, ...]) 
         verdict = verdict_of(results.within(part))
         assert (verdict.verdict, verdict.busy_share, verdict.parts) == ("not known", None, ())
         assert verdict.reason.startswith("The file is cut off.")
-    assert metric(summarize(results), "busy") is None
-    text = plain_text(summary_lines(summarize(results), 100))
+    assert metrics_of(results)["busy"] is None
+    text = summary_answer(results).text(100)
     assert "idle" not in text
     assert "0.0%" not in text
     assert [row.number for row in steps_of(results).rows] == [0, 1, 2, 3]

@@ -26,7 +26,7 @@ from tracetui.views.device_counters import counters_json, counters_text
 from tracetui.views.efficiency_text import efficiency_json, efficiency_markdown
 from tracetui.views.event import event_facts
 from tracetui.views.overview import overviews
-from tracetui.views.summary import summarize, summary_json, summary_markdown
+from tracetui.views.summary import summary_answer
 
 SAMPLES = ROOT / "tests" / "data" / "cuspy" / "samples.json.gz"
 """Three products beside copies, sampled every 100 us: the events of a .pftrace of PyTorch 2.15, as JSON."""
@@ -166,9 +166,9 @@ def test_where_it_is_told() -> None:
         ("DRAM", ("8.3%",)),
     ]
     said = "while kernels ran: SM active 94%; while busy: DRAM 8.3% of peak (a sample every 100 µs)"
-    summary = summarize(results)
-    assert said in summary_markdown(summary)
-    (device,) = summary_json(summary)["device_list"]
+    summary = summary_answer(results)
+    assert "| SM active | 94% |" in summary.markdown()
+    (device,) = summary.data()["device_list"]
     assert device["counters"]["sm_active_share"] == pytest.approx(0.937, abs=1e-3)
     counters = device_counters(results)
     assert said in efficiency_markdown(efficiency_of(results), counters=counters)

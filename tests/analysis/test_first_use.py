@@ -19,7 +19,7 @@ from tracetui.rules import Finding, find_findings
 from tracetui.timeline.busy import busy_of, overall
 from tracetui.trace import Kind, Trace
 from tracetui.views.explain import explain
-from tracetui.views.summary import metric, summarize, summary_json
+from tracetui.views.summary import metrics_of, summary_answer
 
 
 def found(trace: Trace, rule: str) -> list[Finding]:
@@ -146,7 +146,7 @@ def test_marks_of_synchronization_are_no_device_work(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *marks, *run(500, 10, 1, name="gemm"))
     (gaps,) = find_gaps(trace)
     assert (gaps.busy, gaps.events) == (10_000, 1)
-    told = summary_json(summarize(Part(trace)))
+    told = summary_answer(Part(trace)).data()
     assert [top["name"] for top in told["top"]] == ["gemm"]
     assert told["whole"]["busy_ns"] == 10_000
     for finding in find_findings(Part(trace)):
@@ -167,12 +167,12 @@ def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
 def test_the_ends_of_a_step_count(tmp_path: Path) -> None:
     """11 us of device work in 33.7 ms are not compute-bound."""
     trace = trace_of(tmp_path, step(1, 0, 33_700), *run(20_000, 5, 1), *run(20_005, 6, 2))
-    summary = summarize(Part(trace))
-    verdict = verdict_of(summary.part)
+    part = Part(trace)
+    verdict = verdict_of(part)
     assert verdict.verdict == "overhead-bound"
     assert verdict.busy_share == pytest.approx(11 / 33_700)
     for name in ("busy", "step-busy", "device-busy"):
-        assert metric(summary, name) == pytest.approx(11 / 33_700)
+        assert metrics_of(part)[name] == pytest.approx(11 / 33_700)
     (finding,) = found(trace, "overhead_bound")
     assert f"{finding.claims['busy_share']:1}" == "<0.1% of the step"
 
@@ -246,7 +246,7 @@ def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path: Path) -> None:
     results = Part(trace)
     assert verdict_of(results).busy_share == 1.0
     assert steps_of(results).whole.busy == 1_001_000  # in the table it counts
-    assert metric(summarize(results), "device-busy") == 1.0
+    assert metrics_of(results)["device-busy"] == 1.0
 
 
 def test_after_the_last_launch_the_ops_of_every_thread_count(tmp_path: Path) -> None:

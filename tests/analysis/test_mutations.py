@@ -27,7 +27,7 @@ from tracetui.trace.unknown import idle_known
 from tracetui.views.gaps_text import gaps_json, gaps_lines
 from tracetui.views.jsonable import dumps
 from tracetui.views.pytorch_table import pytorch_table, sort_rows
-from tracetui.views.summary import summarize, summary_json, summary_lines, summary_markdown
+from tracetui.views.summary import summary_answer
 
 DATA = Path(__file__).parent.parent / "data"
 SOURCES = ("matmul_add_64_nosched_20", "mlp_compile", "matmul_add_4096_warm_eager")
@@ -111,10 +111,10 @@ def check(trace: Trace) -> None:
     launches = find_launches(trace)
     short_kernels(trace, launches)
     results = Part(trace)
-    summary = summarize(results)
-    json.loads(dumps(summary_json(summary)))
-    assert all(sum(len(t) for t, _ in line) <= 90 for line in summary_lines(summary, 80))
-    summary_markdown(summary)
+    summary = summary_answer(results)
+    json.loads(dumps(summary.data()))
+    assert all(sum(len(t) for t, _ in line) <= 90 for line in summary.lines(80))
+    summary.markdown()
     json.loads(dumps(gaps_json(results)))
     gaps_lines(results, 80)
 

@@ -16,8 +16,9 @@ from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.compare.compare import compare
 from tracetui.rules import find_findings
+from tracetui.views.gaps_text import gaps_lines
 from tracetui.views.lines import plain_text
-from tracetui.views.summary import summarize, summary_lines
+from tracetui.views.summary import summary_answer
 
 SYNC = "cudaDeviceSynchronize"
 
@@ -48,7 +49,7 @@ def test_a_clock_that_is_off_leaves_no_verdict(tmp_path: Path, late: float, page
     assert "the clocks of CPU and GPU differ" in verdict.reason
     assert not find_findings(results)
     assert not gaps_of(results).devices
-    text = plain_text(summary_lines(summarize(results), 100))
+    text = summary_answer(results).text(100)
     assert "dispatch" not in text
     assert [row.window_length for row in steps_of(results).rows] == [1_000_000, 1_000_000, 1_000_000, 990_000]
 
@@ -187,8 +188,9 @@ def test_steps_whose_gpu_work_was_not_recorded_do_not_count(
     share = verdict_of(whole).busy_share
     assert share is not None
     assert verdict_of(results).busy_share == pytest.approx(share, abs=0.01)
-    text = plain_text(summary_lines(summarize(results), 100))
-    assert f"{4 - len(kept)} more steps: what they launch is not in the trace, or not all." in text
+    text = summary_answer(results).text(100)
+    assert f"{4 - len(kept)} more steps: what they launch is not in the trace, or not all" in text
+    text = plain_text(gaps_lines(results, 100))
     assert ("10 launches, of which nothing else is in the trace" in text) == (first == 1)
     assert not any("steps_without" in one.claims for one in find_findings(results))
 

@@ -23,7 +23,7 @@ from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core import threads as machine
 from tracetui.rules import find_findings
-from tracetui.views.summary import summarize, summary_json, summary_lines, summary_markdown
+from tracetui.views.summary import summary_answer
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -55,8 +55,8 @@ def test_a_summary_makes_each_analysis_once(llama: Part, monkeypatch: pytest.Mon
         "calls": counted(monkeypatch, calls, "build_calls"),
     }
     again = counted(monkeypatch, split, "find_gaps"), counted(monkeypatch, cpu_time, "find_gaps")
-    summary = summarize(llama)
-    summary_json(summary), summary_lines(summary, 80), summary_markdown(summary)
+    summary = summary_answer(llama)
+    summary.data(), summary.lines(80), summary.markdown()
     assert {name: len(found) for name, found in seen.items()} == dict.fromkeys(seen, 1)
     assert again == ([], [])
 

@@ -11,8 +11,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import Finding, find_findings
 from tracetui.trace import Trace, load
-from tracetui.views.lines import plain_text
-from tracetui.views.summary import summarize, summary_lines
+from tracetui.views.summary import summary_answer
 
 DATA = Path(__file__).parent.parent / "data" / "two_gpus"
 
@@ -48,7 +47,7 @@ def test_the_verdict_speaks_of_all(
     tmp_path: Path, devices: int, busy: float, op: float, said: tuple[str, str]
 ) -> None:
     results = Part(alike(tmp_path, devices, busy, op))
-    reason, text = verdict_of(results).reason, plain_text(summary_lines(summarize(results), 200))
+    reason, text = verdict_of(results).reason, summary_answer(results).text(200)
     who = "The GPU is" if devices == 1 else "Taken together, the 2 GPUs are"
     assert reason.startswith(f"{who} busy ")
     assert [f" {words} " in reason for words in said] == [devices == 1, devices == 2]
@@ -174,4 +173,4 @@ def test_a_wait_for_one_of_two_devices() -> None:
     assert [x.device for x in idle] == ["GPU 0", "GPU 1"]
     assert all("sync of several" in f"{x.claims['causes']}" for x in idle)
     assert all("send" in f"{x.claims['advice']}" for x in idle)
-    assert "the CPU had waited for a GPU" in plain_text(summary_lines(summarize(results), 80))
+    assert "CPU waited for a GPU" in summary_answer(results).text(80)

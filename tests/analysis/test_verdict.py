@@ -24,7 +24,7 @@ from tracetui.views.event import trace_facts
 from tracetui.views.gaps_text import gaps_lines, gaps_markdown
 from tracetui.views.lines import plain_text
 from tracetui.views.steps import steps_json
-from tracetui.views.summary import summarize, summary_json, summary_lines
+from tracetui.views.summary import summary_answer
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -59,21 +59,18 @@ def test_the_share_is_that_of_communication_with_no_computation_beside_it(tmp_pa
 def test_a_range_and_a_step_have_theirs(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *RANK)
     # 200 to 300 us: 50 alone, 50 beside a kernel.
-    for found in (
-        Part(trace).within(range_scope(200_000, 300_000)),
-        summarize(Part(trace).within(range_scope(200_000, 300_000))).part,
-    ):
-        assert verdict_of(found).communication_share == pytest.approx(0.5)
+    found = Part(trace).within(range_scope(200_000, 300_000))
+    assert verdict_of(found).communication_share == pytest.approx(0.5)
     assert verdict_of(Part(trace).within(step_scope(trace, 1))).communication_share == pytest.approx(0.5)
 
 
 def test_text_and_json_say_it(tmp_path: Path) -> None:
-    summary = summarize(Part(trace_of(tmp_path, *RANK)))
-    text = plain_text(summary_lines(summary, 100))
+    summary = summary_answer(Part(trace_of(tmp_path, *RANK)))
+    text = summary.text(100)
     assert "23.9% of its busy time is communication (by name) while nothing computes" in " ".join(
         text.split()
     )
-    told = summary_json(summary)
+    told = summary.data()
     assert told["communication_share"] == pytest.approx(220 / 920)
     assert [s["communication_share"] for s in told["step_list"]] == pytest.approx([0.5, 20 / 520])
 
@@ -202,7 +199,7 @@ def test_events_of_unknown_categories_on_a_device_are_said(
     text = verdict_of(results).reason
     assert verdict_of(results).verdict == "not known"
     assert f"The device's lanes hold {many} of other categories ({named}): drawn, but not judged." in text
-    assert summary_json(summarize(results))["reason"] == text
+    assert summary_answer(results).data()["reason"] == text
     assert plain_text(gaps_lines(results, 500)).strip() == text
     assert {"no GPU work": text}.items() <= {f.label: f.value for f in trace_facts(results.trace)}.items()
     assert gaps_markdown(results).strip() == text
@@ -230,7 +227,7 @@ def test_unknown_work_beside_kernels_is_no_idle_time(
     assert bool(gaps_of(results).devices) is known
     assert ("So it is not known when the device was idle." in verdict.reason) is not known
     assert known or not [f for f in find_findings(results) if f.rule in ("little_use", "idle_time")]
-    text = plain_text(summary_lines(summarize(results), 80))
+    text = summary_answer(results).text(80)
     assert ("GPU busy" in text) is known
 
 

@@ -19,7 +19,7 @@ from tracetui.trace import Trace
 from tracetui.trace.build import _flow_ids
 from tracetui.trace.lanes import _device_indices
 from tracetui.views.gaps_text import gap_report, gaps_json, headline
-from tracetui.views.summary import summarize, summary_json
+from tracetui.views.summary import summary_answer
 
 FORWARD = {"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 3}
 
@@ -128,7 +128,7 @@ def test_shown_and_in_json(tmp_path: Path) -> None:
         "[TP01] GPU 1 (GPU type 1)",
     ]
     assert [d["rank"] for d in gaps_json(results)["devices"]] == ["TP00", "TP01"]
-    devices: list[dict[str, Any]] = summary_json(summarize(results))["device_list"]
+    devices: list[dict[str, Any]] = summary_answer(results).data()["device_list"]
     assert [(d["device"], d["rank"]) for d in devices] == [(0, "TP00"), (1, "TP01")]
     assert device_text(results, gaps_of(results).devices[1]) == "GPU 1 of TP01"
 

@@ -32,7 +32,8 @@ from tracetui.tui.panes.details import DetailsPane
 from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.verdict_line import VerdictLine, bar_cells
-from tracetui.views.overview import Block, Overview, overviews
+from tracetui.views.document import Block, Document
+from tracetui.views.overview import overviews
 from tracetui.views.overview_lines import TWO_COLUMNS, lay_out
 from tracetui.views.parts import evidence, time_parts
 from tracetui.views.target import Target
@@ -49,12 +50,12 @@ def results_of(name: str) -> Part:
     return Part(load(SAMPLES / f"{name}.json.gz"))
 
 
-def whole(results: Part) -> Overview:
+def whole(results: Part) -> Document:
     *_, last = overviews(results)
     return last
 
 
-def entries_of(overview: Overview) -> int:
+def entries_of(overview: Document) -> int:
     return sum(len(block.entries) for block in overview.blocks)
 
 

@@ -29,7 +29,7 @@ from tracetui.views.lines import plain_text
 from tracetui.views.parts import _until_first_work
 from tracetui.views.pytorch_table import sort_rows
 from tracetui.views.steps import steps_lines
-from tracetui.views.summary import metric, summarize, summary_lines
+from tracetui.views.summary import metrics_of, summary_answer
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
 
@@ -155,13 +155,13 @@ def test_idle_time_of_two_devices_is_said_to_be_a_sum(tmp_path: Path) -> None:
 
 def test_the_first_names_of_a_summary(tmp_path: Path) -> None:
     """A step's own time is of no op; kernels that look alike are told apart."""
-    top = summarize(Part(trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, 10))))
-    assert [top.table.names[i] for i in top.top] == ["aten::mm"]
+    answer = summary_answer(Part(trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, 10))))
+    assert [one["name"] for one in answer.data()["top"]] == ["aten::mm"]
     alike = [GEMM, GEMM.replace("segment_k_off", "split_k")]
     runs = [
         e for n, name in enumerate(alike) for e in (launch(40 * n, n), kernel(40 * n + 10, 5, n, name=name))
     ]
-    text = plain_text(summary_lines(summarize(Part(trace_of(tmp_path, *runs))), 80))
+    text = summary_answer(Part(trace_of(tmp_path, *runs))).text(80)
     assert "gemm bf16 128x128 tn · segment" in text
     assert "gemm bf16 128x128 tn · split" in text
 
@@ -225,9 +225,9 @@ def test_overlap_is_of_the_whole_recording(tmp_path: Path) -> None:
         launch(300, 5), kernel(310, 20, 5, 8, talk),
     ]  # fmt: skip
     results = Part(trace_of(tmp_path, *events))
-    assert metric(summarize(results), "overlap") == 0.5  # 40 of 80 us
-    assert metric(summarize(results.within(step_table_of(results).scope(1))), "overlap") == 0.5  # 20 of 40
-    assert metric(summarize(results.within(step_table_of(results).scope(0))), "overlap") == 1.0
+    assert metrics_of(results)["overlap"] == 0.5  # 40 of 80 us
+    assert metrics_of(results.within(step_table_of(results).scope(1)))["overlap"] == 0.5  # 20 of 40
+    assert metrics_of(results.within(step_table_of(results).scope(0)))["overlap"] == 1.0
 
 
 def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(tmp_path: Path) -> None:

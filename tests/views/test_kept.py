@@ -30,7 +30,7 @@ from tracetui.trace import answers, load, saved
 from tracetui.trace.unknown import idle_known
 from tracetui.views import kept, kept_summary, summary
 from tracetui.views.overview import overviews
-from tracetui.views.summary import every_form, summarize
+from tracetui.views.summary import find_summary
 
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in SAMPLES.glob("*.json.gz"))
 FORMS = ([], ["--json"], ["--markdown"])
@@ -79,9 +79,8 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
     path = SAMPLES / f"{name}.json.gz"
     trace = load(path, cache=False)
-    forms = every_form(summarize(Part(trace)), 80, 110)
-    kept_summary.keep_forms(trace.reader.source, forms)
-    assert kept_summary.kept_forms(str(path)) == forms
+    forms = find_summary(Part(trace), True)
+    assert kept_summary.kept_summary(str(path)) == forms
     steps = [row.busy_share for row in steps_of(Part(trace)).rows]
     known = [part for part in steps if part is not None]
     assert forms.metrics["step-busy"] == min(known, default=forms.metrics["busy"])
@@ -91,8 +90,7 @@ def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
     assert list(kept.judged(Part(trace))) == [last]
     assert last.verdict == verdict_of(Part(trace))
     *_, overview = overviews(Part(trace))
-    assert [*kept.kept_overviews(Part(trace))][-1] == overview
-    assert list(kept.kept_overviews(Part(trace))) == [overview]
+    assert list(kept.kept_overviews(Part(trace))) == [overview] == [forms.document]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -104,6 +102,7 @@ def test_the_second_summary_is_the_first_one(
     os.environ.pop("TRACETUI_NO_CACHE", None)  # the option is for the whole process
     assert not list(cache.glob("*"))
     assert said(path, *form, *limits) == alone
+    assert said(path, *limits)[0] == 3  # in another form, beside it
     request.getfixturevalue("unread")
     assert said(path, *form, *limits) == alone
     assert alone[0] == 3
@@ -112,7 +111,7 @@ def test_the_second_summary_is_the_first_one(
 def test_json_of_very_many_steps_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "STEPS_KEPT", 0)
     first = said(path, "--json")
-    forms = kept_summary.kept_forms(str(path))
+    forms = kept_summary.kept_summary(str(path))
     assert forms is not None
     assert (forms.json, said(path, "--json")) == ("", first)
 
@@ -130,24 +129,24 @@ def test_not_used_for_another_name_another_file_another_program(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said(path)
-    assert kept_summary.kept_forms(str(path)) is not None
+    assert kept_summary.kept_summary(str(path)) is not None
     link = path.with_name("other.json.gz")
     link.symlink_to(path)
-    assert kept_summary.kept_forms(str(link)) is None  # it says the file's name
+    assert said(link)[1].startswith("other.json.gz ")
     with monkeypatch.context() as patch:
         patch.setattr(answers, "program_of", lambda *folders: "another")
-        assert kept_summary.kept_forms(str(path)) is None
+        assert kept_summary.kept_summary(str(path)) is None
     with monkeypatch.context() as patch:
         patch.setenv("TRACETUI_NO_CACHE", "1")
-        assert kept_summary.kept_forms(str(path)) is None
+        assert kept_summary.kept_summary(str(path)) is None
     status = os.stat(path)
     text = bytearray(path.read_bytes())
     text[9] ^= 1  # the system that gzip ran on
     path.write_bytes(text)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert kept_summary.kept_forms(str(path)) is None
-    assert kept_summary.kept_forms("-") is None
-    assert kept_summary.kept_forms(str(path.parent / "missing.json")) is None
+    assert kept_summary.kept_summary(str(path)) is None
+    assert kept_summary.kept_summary("-") is None
+    assert kept_summary.kept_summary(str(path.parent / "missing.json")) is None
 
 
 def test_a_change_of_any_module_that_makes_answers_is_another_program(
@@ -197,7 +196,7 @@ def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pyte
 def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, analysed_once: None) -> None:
     path = one_path
     said(path)
-    forms = kept_summary.kept_forms(str(path))
+    forms = kept_summary.kept_summary(str(path))
     (file,) = cache.glob(f"*{saved.ANSWERS}")
     whole, chance = file.read_bytes(), random.Random(seed)
     text = bytearray(whole)
@@ -207,10 +206,10 @@ def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, anal
     else:
         text = text[: chance.randrange(len(text))] + chance.choice((b"", b"x", b"\0" * 9))
     file.write_bytes(text)
-    assert kept_summary.kept_forms(str(path)) is None
+    assert kept_summary.kept_summary(str(path)) is None
     assert answers.answers(open_source(path)) == {}
     assert said(path)[0] == 0  # and it is kept anew
-    assert kept_summary.kept_forms(str(path)) == forms
+    assert kept_summary.kept_summary(str(path)) == forms
 
 
 def test_what_could_not_be_so_is_not_used(path: Path) -> None:
@@ -223,9 +222,10 @@ def test_what_could_not_be_so_is_not_used(path: Path) -> None:
     assert wrong != encode(judged)
     assert answers.keep_answer(source, "judged", decode(wrong, type=kept.Judged), kept.Judged)
     assert len(list(kept.judged(results))) == 2  # anew
-    assert answers.keep_answer(source, "overview", kept.KeptOverview(slices + 1, overview), kept.KeptOverview)
+    unlike = kept_summary.KeptSummary(slices + 1, overview, {})
+    assert answers.keep_answer(source, "summary", unlike, kept_summary.KeptSummary)
     assert list(kept.kept_overviews(results)) == list(overviews(results))
-    assert answers.keep_answer(source, "overview", {"slices": slices}, dict)
+    assert answers.keep_answer(source, "summary", {"slices": slices}, dict)
     assert list(kept.kept_overviews(results)) == list(overviews(results))
 
 

@@ -13,9 +13,12 @@ from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.trace import load
+from tracetui.views import markdown
+from tracetui.views.document import Block, Document, Entry
 from tracetui.views.lines import plain_text
-from tracetui.views.overview import Block, Entry, Overview, _costs, overviews
+from tracetui.views.overview import _costs, overviews
 from tracetui.views.overview_lines import FEW_LINES, _grid, _lines, lay_out
+from tracetui.views.summary import summary_answer
 from tracetui.views.target import Target
 
 
@@ -39,12 +42,12 @@ def two_steps(tmp_path: Path) -> Part:
     return Part(trace_of(tmp_path, *events, cpu("aten::add", 1250, 20)))
 
 
-def last(results: Part) -> Overview:
+def last(results: Part) -> Document:
     *_, found = overviews(results)
     return found
 
 
-def said(overview: Overview) -> dict[str, list[tuple[str, ...]]]:
+def said(overview: Document) -> dict[str, list[tuple[str, ...]]]:
     """Of each block the name, the numbers and the text of its entries."""
     blocks = (*overview.left, *overview.right)
     return {block.key: [(e.name, *e.numbers, e.text) for e in block.entries] for block in blocks}
@@ -76,7 +79,6 @@ def test_of_two_steps(two_steps: Part) -> None:
             ("memcpy HtoD pinned", "50.0 µs", "11%", "1 ×", ""),
         ],
         "counters": [],
-        "devices": [],
         "steps": [("step 0", "1.00 ms", "45.0%", ""), ("step 1", "900 µs", "50.0%", "mixed")],
     }
     assert [(block.title, block.note) for block in found.blocks] == [
@@ -159,10 +161,34 @@ def test_several_devices(tmp_path: Path) -> None:
     assert found.left[0].note.endswith(", 2 GPUs together")
 
 
+@pytest.mark.parametrize("name", ["train", "train_ddp", "llm_decode", "matmul_add_64_cold"])
+def test_screen_text_markdown_and_json_say_the_same(name: str) -> None:
+    part = Part(load(SAMPLES / f"{name}.json.gz"))
+    answer, document = summary_answer(part), last(part)
+    text, screen = answer.text(110), "\n".join(placed(document, 63))
+    rows = [[cell.strip(" `") for cell in line.split("|")] for line in answer.markdown().splitlines()]
+    sections = {one["section"]: one for one in answer.data()["sections"]}
+    assert [*sections] == [block.key for block in (*document.blocks, *document.more)]
+    for block in document.blocks:
+        assert f"\n{block.title}" in text
+        for entry, record in zip(block.entries, sections[block.key]["rows"], strict=True):
+            assert (record["name"], record["text"]) == (entry.name, entry.text)
+            cells = [entry.name, *map(markdown.cell, entry.numbers)]
+            listed = f"- {entry.name}: {markdown.cell(entry.text)}" in answer.markdown()
+            assert listed if not entry.numbers else any(row[1 : len(cells) + 1] == cells for row in rows)
+            for number in entry.numbers:
+                assert number in text
+                assert number in screen
+    for sentence in filter(None, (document.reason, document.advice)):
+        assert sentence in " ".join(text.split())
+        assert sentence in " ".join(line.strip() for line in placed(document, 63))
+    assert answer.data()["advice"] == document.advice
+
+
 # Where it stands
 
 
-def placed(overview: Overview, width: int, height: int = 0, without: int = -1) -> list[str]:
+def placed(overview: Document, width: int, height: int = 0, without: int = -1) -> list[str]:
     """The lines as the screen shows them; each entry's first cell, and its place in reading order."""
     count = sum(len(block.entries) for block in (*overview.left, *overview.right))
     lines = []
@@ -181,7 +207,7 @@ def entry(name: str, *numbers: str, part: float | None = None, text: str = "") -
     return Entry(name, numbers, part, "", text, Target("details"))
 
 
-SMALL = Overview(
+SMALL = Document(
     "It is so. Because of that.",
     "Do this. Or do that.",
     (
@@ -322,7 +348,7 @@ def test_the_parts_of_the_time_as_far_as_they_fit() -> None:
 
 def test_names_give_way_before_numbers_and_texts_before_names() -> None:
     long = entry("a_long_name_of_an_op", "5 µs", "100%", part=1.0, text="12 calls of it in all")
-    block = Overview("", "", (Block("time", "Ops", "a note, which is cut where it must be", (long,)),), ())
+    block = Document("", "", (Block("time", "Ops", "a note, which is cut where it must be", (long,)),), ())
     whole = " a_long_name_of_an_op  5 µs  100%"
     assert placed(block, 70)[1] == f"{whole}  {FULL[:12]}  12 calls of it in all [0]"
     assert placed(block, 64)[1] == f"{whole}  ██████  12 calls of it in all [0]"

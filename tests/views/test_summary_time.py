@@ -13,30 +13,31 @@ from tracetui.views.gap_words import cause_text
 from tracetui.views.gaps_text import gaps_lines
 from tracetui.views.lines import plain_text
 from tracetui.views.steps import steps_lines
-from tracetui.views.summary import summarize, summary_lines, summary_markdown
+from tracetui.views.summary import summary_answer
 
 
 def test_a_single_step_with_an_empty_front(tmp_path: Path) -> None:
     """Idle time before the first device event is no gap, but the step's all the same."""
     trace = trace_of(tmp_path, step(0, 0, 1000), *run(900, 50, 1))
-    summary = summarize(Part(trace))
-    text = plain_text(summary_lines(summary, 80))
+    summary = summary_answer(Part(trace))
+    text = summary.text(80)
     title, *rows = text[text.index("Where the time goes") :].splitlines()[:3]
-    assert title == "Where the time goes: 1.00 ms of the step"
+    assert title == "Where the time goes  1.00 ms of the step"
     assert rows[0].split()[:4] == ["compute", "50.0", "µs", "5.0%"]
     assert rows[1].split()[0] == "host"
     assert float(rows[1].split()[3].rstrip("%")) > 90
-    assert "before its first event 9" in text
-    assert "| host |" in summary_markdown(summary)
+    assert "900 µs before its first event" in text
+    assert "| host |" in summary.markdown()
 
 
 def test_what_does_not_count_stands_below(tmp_path: Path) -> None:
     late = [step(0, 0, 1000), cpu("aten::mm", 880, 30), *run(900, 50, 1)]
     trace = trace_of(tmp_path, *late, *(event for n in (1, 2) for event in (step(n, 1000 * n, 1000),
                      *run(1000 * n + 10, 980, n + 1))))  # fmt: skip
-    text = plain_text(summary_lines(summarize(Part(trace)), 80))
-    assert "of the steps that count" in text
+    text = summary_answer(Part(trace)).text(80)
+    assert " that count, mean of 3" in text
     assert [line.split()[0] for line in text.splitlines() if line.endswith("not counted")] == ["lead-in"]
+    text = plain_text(steps_lines(steps_of(Part(trace)), 80))
     first = next(line for line in text.splitlines() if line.startswith("  step 0"))
     assert "%*" in first
     assert text.splitlines().count("  * without the lead-in") == 1
@@ -51,11 +52,11 @@ def test_what_a_step_launched_may_run_after_it(tmp_path: Path) -> None:
     ]
     trace = trace_of(tmp_path, *(event for events in queued for event in events))
     note = "compute and kernels: of what the step launched, whenever it ran"
-    assert note in plain_text(summary_lines(summarize(Part(trace)), 80))
+    assert note in plain_text(steps_lines(steps_of(Part(trace)), 80))
     alone = trace_of(
         tmp_path, *(e for n in (0, 1) for e in (step(n, 500 * n, 500), *run(500 * n + 9, 400, n + 1)))
     )
-    assert note not in plain_text(summary_lines(summarize(Part(alone)), 80))
+    assert note not in plain_text(steps_lines(steps_of(Part(alone)), 80))
 
 
 def test_compiling_is_not_called_ops(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_compiling_is_not_called_ops(tmp_path: Path) -> None:
 def test_numbers_wrap(tmp_path: Path, width: int) -> None:
     long = [launch(500, 90, 600_000), kernel(600_510, 5, 90, name="new")]
     trace = trace_of(tmp_path, *run(0, 5, 1), *run(100, 5, 2), *run(200, 5, 3), *run(300, 5, 4), *long)
-    lines = plain_text(summary_lines(summarize(Part(trace)), width)).splitlines()
+    lines = summary_answer(Part(trace)).text(width).splitlines()
     said = " ".join(" ".join(lines).split())
     assert "(median)" in said
     assert max(map(len, lines)) <= width
@@ -106,7 +107,7 @@ def test_idle_time_that_is_mostly_a_loader_is_called_so(tmp_path: Path) -> None:
     kernels = [*run(20, 10, 1), *run(600, 400, 2)]
 
     def text(*more: Event) -> str:
-        return plain_text(summary_lines(summarize(Part(trace_of(tmp_path, *kernels, loader, *more))), 90))
+        return summary_answer(Part(trace_of(tmp_path, *kernels, loader, *more))).text(90)
 
     assert "mostly a DataLoader" in text()
     assert "mostly a DataLoader" in text(cpu("aten::stack", 60, 100))

@@ -15,6 +15,7 @@ from tests.recorded import load
 
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency_of
+from tracetui.analysis.steps.steps import steps_of
 from tracetui.core.cells import fit, wrap
 from tracetui.views import markdown
 from tracetui.views.averages import format_share, format_time
@@ -24,7 +25,7 @@ from tracetui.views.gaps_text import gaps_lines
 from tracetui.views.jsonable import dumps
 from tracetui.views.lines import bar, columns, plain_text
 from tracetui.views.steps import steps_lines
-from tracetui.views.summary import summarize, summary_lines, summary_markdown
+from tracetui.views.summary import summary_answer
 
 SAMPLES = sorted((Path(__file__).parent.parent.parent / "sample_traces").glob("*.json.gz"))
 
@@ -63,11 +64,11 @@ def test_wrapped_text_keeps_numbers_with_their_units(words: list[str]) -> None:
 def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None:
     strange = trace_of(tmp_path, cpu("paint", 0, 10, "blink"), cpu("layout", 20, 10, "devtools"))
     told = "No events of PyTorch's profiler"
-    summary = summarize(Part(strange))
+    summary = summary_answer(Part(strange))
     assert told in plain_text(findings_lines(Part(strange), 120))
-    assert told in " ".join(plain_text(summary_lines(summary, 120)).split())
+    assert told in " ".join(summary.text(120).split())
     assert told in findings_markdown(Part(strange))
-    assert told in summary_markdown(summary)
+    assert told in summary.markdown()
     compiled = Part(trace_of(tmp_path, cpu("bytecode_tracing", 0, 10, "dynamo_timed")))
     assert "phases of torch.compile" in plain_text(findings_lines(compiled, 120))
     known = Part(trace_of(tmp_path, cpu("aten::mm", 0, 10)))
@@ -77,7 +78,7 @@ def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None
     device.append(cpu("run", 20, 10, "mtia_ccp_events") | {"pid": 3})
     not_judged = Part(trace_of(tmp_path, cpu("aten::mm", 0, 10), *device))
     assert "not judged" in plain_text(findings_lines(not_judged, 120))
-    assert "Nothing could be analysed" not in plain_text(summary_lines(summarize(known), 120))
+    assert "Nothing could be analysed" not in summary_answer(known).text(120)
 
 
 def test_columns_line_up() -> None:
@@ -119,11 +120,10 @@ def test_shares_as_pytorch_writes_them() -> None:
 def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
     trace = load(path)
     results = Part(trace)
-    summary = summarize(results)
     lines = [
-        *summary_lines(summary, width),
+        *summary_answer(results).lines(width),
         *gaps_lines(results, width),
-        *steps_lines(summary.steps, width),
+        *steps_lines(steps_of(results), width),
         *findings_lines(results, width),
         *efficiency_lines(efficiency_of(results), width),
     ]

@@ -207,7 +207,8 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
     from tracetui.core.threads import import_numpy
 
     import_numpy()
-    from tracetui.views.kept_summary import METRICS, WIDEST, keep_forms, kept_forms
+    from tracetui.views.document_text import document_lines, document_markdown
+    from tracetui.views.kept_summary import METRICS, file_name, kept_summary
     from tracetui.views.terminal import render, terminal_width
 
     for name, _ in limits:
@@ -215,28 +216,24 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
             raise click.BadParameter(
                 f"expected one of {', '.join(METRICS)}; got {name!r}", param_hint="--fail-under"
             )
-    width, form = min(terminal_width(), WIDEST), chosen_format()
-    forms = kept_forms(trace) if scope == "whole" else None
-    if forms is not None and width in forms.lines and (form != "json" or forms.json):
-        text, metrics = {"json": forms.json, "markdown": forms.markdown}.get(form), forms.metrics
-        emit(render(forms.lines[width]) if text is None else text)
-    else:
+    title, found = file_name(trace), kept_summary(trace) if scope == "whole" else None
+    if found is None or (chosen_format() == "json" and not found.json):
         check_exists(trace)
         # Imported while the trace is read: most of that is not Python's work.
         threading.Thread(target=import_module, args=("tracetui.views.summary",)).start()
         part = load_scope(trace, scope)
-        from tracetui.trace.saved import keeps
-        from tracetui.views.summary import every_form, metric, summarize, summary_form
+        from tracetui.views.summary import find_summary
 
-        summary = summarize(part)
-        metrics = {name: metric(summary, name) for name, _ in limits}
-        said = summary_form(summary, form, width)
-        emit(said if isinstance(said, str) else render(said))
-        if scope == "whole" and keeps(part.trace.reader.source):
-            keep_forms(part.trace.reader.source, every_form(summary, width, 80, WIDEST))
+        found, title = find_summary(part, chosen_format() == "json"), file_name(part.trace.info.path)
+    if chosen_format() == "json":
+        emit(found.json)
+    elif chosen_format() == "markdown":
+        emit(document_markdown(found.document, title))
+    else:
+        emit(render(document_lines(found.document, title, terminal_width())))
     failed = False
     for name, least in limits:
-        value = metrics[name]
+        value = found.metrics[name]
         if value is None or value < least:
             failed = True
             shown = "is not known" if value is None else f"is {value:.3f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracetui.compare.model import Comparison, Explanation
 from tracetui.core.units import duration, ratio_text, signed
 from tracetui.views.compare import Number, change_text, main_change, numbers, spread_text, value_text
-from tracetui.views.overview import Block, Entry, Overview
+from tracetui.views.document import Block, Document, Entry
 from tracetui.views.target import Target
 
 HEADS = ("A", "B", "B - A", "B/A", "")
@@ -14,7 +14,7 @@ NOISE = {"within noise": "noise", "the machine": "machine", "same": "same"}
 SIDE_BY_SIDE = "averages"
 
 
-def compare_overview(comparison: Comparison) -> Overview:
+def compare_overview(comparison: Comparison) -> Document:
     """The overview of a comparison."""
     rows = numbers(comparison)
     each = "Median step" if comparison.per_step else "In all"
@@ -28,7 +28,7 @@ def compare_overview(comparison: Comparison) -> Overview:
     idle = Block("idle", "GPU idle for", "", tuple(_number(r) for r in rows if r.idle), HEADS)
     notes = tuple(Entry("", (), None, "", note, Target()) for note in comparison.notes)
     more = Entry(SIDE_BY_SIDE, (), None, "accent", "every name of A and B side by side", Target("averages"))
-    return Overview(comparison.answer, "", (why, Block("notes", "Also", "", (*notes, more))), (metrics, idle))
+    return Document(comparison.answer, "", (why, Block("notes", "Also", "", (*notes, more))), (metrics, idle))
 
 
 def _explanation(comparison: Comparison, one: Explanation) -> Entry:

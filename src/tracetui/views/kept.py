@@ -1,8 +1,4 @@
-"""What the first screen says about a whole trace, kept beside the trace if that is large (`trace.saved`):
-when it is opened again, the screen has it at once. What was kept equals what would be found now.
-
-Nothing here raises: what cannot be used is computed again.
-"""
+"""What the first screen says about a whole trace: what was kept of it, else what is found."""
 
 from __future__ import annotations
 
@@ -17,9 +13,13 @@ from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.copying import replace
 from tracetui.trace.answers import answer, keep_answer
+from tracetui.trace.saved import keeps
+from tracetui.views.document import Document
 from tracetui.views.gap_words import words_of_all
-from tracetui.views.overview import Overview, overviews
+from tracetui.views.kept_summary import KeptSummary, keep_summary, summary_of
+from tracetui.views.overview import overviews, recorded_slices
 from tracetui.views.parts import evidence, time_parts
+from tracetui.views.summary import metrics_of
 from tracetui.views.target import Target
 
 
@@ -35,13 +35,6 @@ class Judged(Struct, frozen=True):
     """By `TimePart.what`; {} while it is not known."""
     words: dict[str, str] = {}
     """Of the causes of idle time; {} while they are not known."""
-
-
-class KeptOverview(Struct, frozen=True):
-    """The overview in its last form."""
-
-    slices: int
-    overview: Overview
 
 
 def judged(part: Part) -> Iterator[Judged]:
@@ -60,23 +53,23 @@ def judged(part: Part) -> Iterator[Judged]:
     keep_answer(part.trace.reader.source, "judged", found, Judged)
 
 
-def kept_overviews(part: Part) -> Iterator[Overview]:
+def kept_overviews(part: Part) -> Iterator[Document]:
     """Like `overviews`; of a whole trace the last one alone, if it was kept."""
     if not part.is_whole:
         yield from overviews(part)
         return
-    slices, source = len(part.trace), part.trace.reader.source
-    kept = answer(source, "overview", KeptOverview)
+    source = part.trace.reader.source
+    kept, slices = summary_of(source), recorded_slices(part.trace)
     if kept is not None and kept.slices == slices:
-        entries = [entry for block in kept.overview.blocks for entry in block.entries]
-        if _lead_there([entry.target for entry in entries], slices):
-            yield kept.overview
+        entries = [entry for block in kept.document.blocks for entry in block.entries]
+        if _lead_there([entry.target for entry in entries], len(part.trace)):
+            yield kept.document
             return
     last = None
     for last in overviews(part):
         yield last
-    if last is not None:
-        keep_answer(source, "overview", KeptOverview(slices, last), KeptOverview)
+    if last is not None and keeps(source):
+        keep_summary(source, KeptSummary(slices, last, metrics_of(part)))
 
 
 def _lead_there(targets: Any, slices: int) -> bool:

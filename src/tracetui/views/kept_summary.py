@@ -1,8 +1,8 @@
-"""What `tracetui summary` says about a whole trace, kept beside the trace if that is large (`trace.saved`):
-asking again takes no time.
+"""What the first screen and `tracetui summary` say about a whole trace, kept beside the trace if that is
+large (`trace.saved`): the screen then has it at once, and the command without reading the file.
 
-Imports nothing that analyzes: `report.summary` makes it. Nothing here raises: what cannot be used is computed
-again.
+Imports nothing that analyzes: `overview` and `summary` make it. Nothing here raises: what cannot be used is
+computed again.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from msgspec import Struct
 from tracetui.core.safe_text import plain
 from tracetui.formats.source import Source, open_source
 from tracetui.trace.answers import answer, keep_answer
-from tracetui.views.lines import Line
+from tracetui.views.document import Document
 
 METRICS = ("busy", "step-busy", "device-busy", "overlap")
 """What `--fail-under` can test: the busy share within steps, that of the worst step, that of the worst
 device, and the share of communication that other kernels hide."""
-WIDEST = 110
-"""Its lines have this many cells at most, however wide the screen is."""
 
 
-class Forms(Struct, frozen=True):
-    """All that `tracetui summary` can print of a whole trace."""
+class KeptSummary(Struct, frozen=True):
+    """All that is kept of a whole trace."""
 
-    file: str
-    json: str
-    """"" where there are so many steps that it is very long: it is made anew where it is asked for."""
-    markdown: str
-    lines: dict[int, list[Line]]
-    """By width: those that have been asked for."""
+    slices: int
+    """How many the file has."""
+    document: Document
     metrics: dict[str, float | None]
     """By `METRICS`."""
+    json: str = ""
+    """What `tracetui summary --json` prints; "" until it is asked for, and where it is very long."""
 
 
-def kept_forms(path: str) -> Forms | None:
-    """What the summary of a file says, without reading the file; None if it is not known."""
+def kept_summary(path: str) -> KeptSummary | None:
+    """What is kept of a file, without reading it; None if nothing is."""
     with suppress(Exception):
-        if not os.path.isfile(path):
-            return None
-        source = open_source(path)
-        with source.file:
-            found = answer(source, "summary", Forms)
-        return found if found is not None and found.file == file_name(path) else None
+        if os.path.isfile(path):
+            source = open_source(path)
+            with source.file:
+                return summary_of(source)
     return None
 
 
-def keep_forms(source: Source, forms: Forms) -> None:
+def summary_of(source: Source) -> KeptSummary | None:
+    """What is kept of an opened file; None if nothing is."""
+    return answer(source, "summary", KeptSummary)
+
+
+def keep_summary(source: Source, summary: KeptSummary) -> None:
     """Keep what a summary says."""
-    keep_answer(source, "summary", forms, Forms)
+    keep_answer(source, "summary", summary, KeptSummary)
 
 
 def file_name(path: str) -> str:

@@ -1,4 +1,4 @@
-"""The overview: what the summary says, as short blocks of lines that lead to their evidence."""
+"""The overview: the verdict and what it is about. The first screen and `tracetui summary` are made of it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.calls.calls import calls_of
 from tracetui.analysis.calls.sums import sum_by, sum_into
 from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.gaps import DeviceGaps
 from tracetui.analysis.idle.verdict import OF_STEPS, busy_text
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import told_apart
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.rates.efficiency import efficiency_of
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import distinct
@@ -25,20 +27,24 @@ from tracetui.core.copying import replace
 from tracetui.core.threads import PART, in_blocks
 from tracetui.core.units import duration, plural, share
 from tracetui.rules import Finding, find_findings
-from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind
+from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 from tracetui.views.averages import instances
+from tracetui.views.document import Block, Document, Entry
 from tracetui.views.file_notes import file_notes
 from tracetui.views.findings_text import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
 from tracetui.views.gap_words import words_of_all
 from tracetui.views.gaps_text import device_names
 from tracetui.views.parts import evidence, time_parts
-from tracetui.views.steps import steps_within
+from tracetui.views.steps import source_words, steps_within, unrecorded_text
 from tracetui.views.target import Target
+from tracetui.views.verdicts import VERDICT_STYLE
 
 STEPS = 8
 """Most steps in the overview; the steps' pane has all."""
 TOP = 5
 """Most ops, and most kernels."""
+COST = ("time_ns", "share", "calls")
+"""The numbers of those."""
 FINDINGS = 12
 WORTH_TRYING = ("high", "medium")
 """Findings of these severities may have the advice that comes first."""
@@ -48,62 +54,21 @@ CPU_FIRST = ("overhead-bound", "CPU-only", "not known")
 """Verdicts under which the ops come before the kernels, by their time on the CPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of a block. All texts are safe to show."""
-
-    name: str
-    numbers: tuple[str, ...]
-    part: float | None
-    """The length of its bar, 0 to 1 of the longest there can be; None for no bar."""
-    style: str
-    """The color of the bar, or of the name if there is no bar: a part of the time, or a key of `STYLES`."""
-    text: str
-    target: Target
-    of: float = 1.0
-    """The length of what the bar is a part of, likewise. The part of that is the share beside it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A few lines on one question."""
-
-    key: str
-    title: str
-    note: str
-    """A few words after the title."""
-    entries: tuple[Entry, ...]
-    heads: tuple[str, ...] = ()
-    """Titles of the columns of numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """Everything that the overview says."""
-
-    reason: str
-    """Why the verdict is what it is: a sentence or two."""
-    advice: str
-    """What to try first, "" where no finding says so."""
-    left: tuple[Block, ...]
-    right: tuple[Block, ...]
-    """Beside the left ones where there is room, else below."""
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """In reading order, without empty ones."""
-        return tuple(block for block in (*self.left, *self.right) if block.entries)
-
-
-def overviews(part: Part) -> Iterator[Overview]:
+def overviews(part: Part) -> Iterator[Document]:
     """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
     verdict = verdict_of(part)
     reason = unknown_events(part) or verdict.reason
-    found = Overview(
+    devices = _devices(part)
+    several = len(devices.entries) > 1
+    found = Document(
         reason,
         "",
         (_time(part), _notices(part)),
-        (_counters(part), _devices(part), _steps(part)),
+        (_counters(part), *((devices,) if several else ()), _steps(part)),
+        () if several else (devices,),
+        _about(part),
+        (verdict.verdict, VERDICT_STYLE[verdict.verdict]),
+        _numbers(part),
     )
     yield found
     time, notices = found.left
@@ -121,6 +86,33 @@ def overviews(part: Part) -> Iterator[Overview]:
         yield replace(found, right=right)
 
 
+def recorded_slices(trace: Trace) -> int:
+    """How many slices are in the file: the viewer adds lanes of modules."""
+    return sum(lane.last - lane.first for lane in trace.lanes if lane.kind != "modules")
+
+
+def _about(part: Part) -> str:
+    """How much there is."""
+    trace = part.trace
+    lanes = sum(lane.last > lane.first and lane.kind != "modules" for lane in trace.lanes)
+    only = "" if part.is_whole else f"; only {part.scope.label}"
+    low, high = trace.span
+    slices = plural(recorded_slices(trace), "slice")
+    what = f"{plural(trace.events, 'event')}, {slices} on {plural(lanes, 'lane')}"
+    return f"{what}, {duration(high - low)}{only}"
+
+
+def _numbers(part: Part) -> str:
+    """The numbers of the verdict."""
+    verdict, numbers = verdict_of(part), []
+    if verdict.busy_share is not None:
+        who = "GPU" if len(gaps_of(part).devices) < 2 else "GPUs"
+        numbers.append(f"{who} busy {busy_text(verdict.busy_share)} {verdict.of()}")
+    if verdict.launch_delay is not None:
+        numbers.append(f"launch to start {duration(verdict.launch_delay)} (median)")
+    return ", ".join(numbers)
+
+
 def _time(part: Part) -> Block:
     verdict, steps = verdict_of(part), _count_steps(part)
     words = words_of_all(part)
@@ -131,7 +123,8 @@ def _time(part: Part) -> Block:
 
     def entry(name: str, time: int, piece: float | None, style: str, text: str, target: Target) -> Entry:
         numbers = (duration(time / each), share(piece) if piece is not None else "-")
-        return Entry(name, numbers, piece, style if piece is not None else "dim", text, target)
+        style = style if piece is not None else "dim"
+        return Entry(name, numbers, piece, style, text, target, values=(round(time / each), piece))
 
     entries = [
         entry(piece.what, piece.duration, piece.share, piece.what, piece.brief, evidence(part, piece.what))
@@ -150,7 +143,7 @@ def _time(part: Part) -> Block:
         title, note = "Where a step's time goes", f"{duration(total / steps)}{counts}, mean of {steps:,}"
     else:
         title, note = "Where the time goes", f"{duration(total)} {verdict.base}{counts}"
-    return Block("time", title, note + together, tuple(entries))
+    return Block("time", title, note + together, tuple(entries), fields=("time_ns", "share"))
 
 
 def _count_steps(part: Part) -> int:
@@ -218,21 +211,27 @@ def _costs(part: Part) -> _Costs:
 
 
 def _devices(part: Part) -> Block:
-    """How busy each device was, where there are several."""
+    """How busy each device was."""
     trace, devices, names = part.trace, gaps_of(part).devices, device_names(part.trace)
-    busy = [(device, device.busy / device.span if device.span else 0.0) for device in devices]
-    entries = tuple(
-        Entry(
+
+    def entry(device: DeviceGaps) -> Entry:
+        busy = device.busy_share
+        named = " ".join(filter(None, (trace.rank_of(device.device), names.get(device.device, ""))))
+        idle = f"idle {duration(device.idle)} in {plural(len(device), 'gap')}"
+        before = f"{duration(device.lead_in)} before its first event" if device.lead_in else ""
+        return Entry(
             trace.device_called(device.device),
-            (busy_text(piece),),
-            piece,
-            "compute",
-            " ".join(filter(None, (trace.rank_of(device.device), names.get(device.device, "")))),
+            (busy_text(busy),),
+            busy if len(devices) > 1 else None,
+            "compute" if len(devices) > 1 else "",
+            "; ".join(filter(None, (named, idle, before))),
             Target("gaps", span=(device.first, device.last)),
+            values=(busy,),
         )
-        for device, piece in busy
-    )
-    return Block("devices", "GPUs", "busy between its first and last work", entries * (len(busy) > 1))
+
+    title = "GPUs" if len(devices) > 1 else "GPU"
+    entries = tuple(map(entry, devices))
+    return Block("devices", title, "busy between its first and last work", entries, fields=("busy_share",))
 
 
 def _steps(part: Part) -> Block:
@@ -252,15 +251,18 @@ def _steps(part: Part) -> Block:
             row.verdict.verdict if row.verdict.verdict != verdict else "",
             Target("steps", span=row.window, said=f"{row.label}: {duration(row.window_length)}"),
             row.window_length / longest,
+            (row.window_length, row.busy_share),
         )
         for row in rows[:STEPS]
     ]
     if len(rows) > STEPS:
-        entries.append(
-            Entry(f"{plural(len(rows) - STEPS, 'step')} more", (), None, "dim", "", Target("steps"))
-        )
+        more = f"{plural(len(rows) - STEPS, 'step')} more"
+        entries.append(Entry(more, (), None, "dim", "", Target("steps"), values=(None, None)))
     busy = "length, GPU busy" if any(row.busy_share is not None for row in rows) else ""
-    return Block("steps", "Steps", busy, tuple(entries) if len(rows) > 1 else ())
+    note = ", ".join(filter(None, (busy, source_words(steps.table.source))))
+    return Block(
+        "steps", "Steps", note, tuple(entries) if len(rows) > 1 else (), fields=("window_ns", "busy_share")
+    )
 
 
 def _notices(part: Part) -> Block:
@@ -269,6 +271,8 @@ def _notices(part: Part) -> Block:
         return Entry(level, (), None, LEVEL_STYLE.get(level, ""), f"{often}{text}", Target("details"))
 
     notes = file_notes(part.trace) if part.is_whole else []
+    if part.is_whole and (unrecorded := unrecorded_text(step_table_of(part))):
+        notes.append(("missing", 1, unrecorded.removesuffix(".")))
     return Block("file", "About the file", "", tuple(entry(level, text, n) for level, n, text in notes))
 
 
@@ -322,6 +326,11 @@ def _top(
                     event=int(of_row[0]) if len(of_row) else None,
                     said=f"{said} of {plural(int(table.calls[row]), 'call')}",
                 ),
+                values=(
+                    round(values[row]),
+                    float(values[row] / total) if total else None,
+                    round(float(calls[row]), 3),
+                ),
             )
         )
     return tuple(found)
@@ -341,7 +350,7 @@ def _ops(part: Part, costs: _Costs) -> Block:
     entries = _top(part, rows, values, costs.calls, total, names, "ops", by)
     lanes = distinct(part.trace.lane[calls_of(part).cpu], len(part.trace.lanes)) if of_cpu else ()
     on_all = ", all threads" if len(lanes) > 1 else ""
-    return Block("ops", "Ops", f"{what}, of {duration(total)} {costs.said}{on_all}", entries)
+    return Block("ops", "Ops", f"{what}, of {duration(total)} {costs.said}{on_all}", entries, fields=COST)
 
 
 def _kernels(part: Part, costs: _Costs) -> Block:
@@ -354,7 +363,7 @@ def _kernels(part: Part, costs: _Costs) -> Block:
     full = [table.names[row] for row in top.tolist()]
     names = told_apart([decode(name).short for name in full], full, [True] * len(full))
     entries = _top(part, top, costs.self_device, costs.calls, total, names, "kernels", "")
-    return Block("kernels", "Kernels and copies", f"{duration(total)} {costs.said}", entries)
+    return Block("kernels", "Kernels and copies", f"{duration(total)} {costs.said}", entries, fields=COST)
 
 
 def _with_peaks(part: Part, kernels: Block) -> Block:

@@ -1,4 +1,4 @@
-"""The overview laid out in lines, in one column, two, or three."""
+"""A document laid out in lines, in one column, two, or three."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from tracetui.core.cells import cell, clauses, middle, wrap
 from tracetui.core.copying import replace
+from tracetui.views.document import Block, Document, Entry
 from tracetui.views.lines import Line, bar
-from tracetui.views.overview import Block, Entry, Overview
 
 TWO_COLUMNS = 104
 """From this width on, in cells."""
@@ -51,15 +51,15 @@ class Piece:
     """The entry that it shows, by its place in reading order; -1 for none."""
 
 
-def lay_out(overview: Overview, width: int, keep: Collection[int], height: int = 0) -> list[list[Piece]]:
+def lay_out(document: Document, width: int, keep: Collection[int], height: int = 0) -> list[list[Piece]]:
     """The lines, each as its pieces from left to right. `keep`: the entries to show; `height`: the lines that
     can be seen at once, 0 where that is not known."""
     narrow = width < TWO_COLUMNS
-    brief = narrow and 0 < height < FEW_LINES and bool(overview.advice)
-    top = _sentences(overview, max(1, width - 1), max(2, height // 2) if brief else None)
+    brief = narrow and 0 < height < FEW_LINES and bool(document.advice)
+    top = _sentences(document, max(1, width - 1), max(2, height // 2) if brief else None)
     number = 0
     sides: list[list[Numbered]] = []
-    for side in (overview.left, overview.right):
+    for side in (document.left, document.right):
         blocks = []
         for block in side:
             entries = [(n, entry) for n, entry in enumerate(block.entries, number) if n in keep]
@@ -73,15 +73,17 @@ def lay_out(overview: Overview, width: int, keep: Collection[int], height: int =
         others = [one for one in (*sides[0], *sides[1]) if one[0].key not in COSTS]
         if len(costs) == 2 and width >= COSTS_BESIDE:
             half = (width - APART) // 2
-            left = _column([_brief(costs[0])], 0, half)
-            top += _beside(left, _column([_brief(costs[1])], half + APART, width - half - APART))
+            left = column_lines([_brief(costs[0])], 0, half)
+            top += _beside(left, column_lines([_brief(costs[1])], half + APART, width - half - APART))
         else:
             others = costs + others
-        return top + _beside(_column(others, 0, width))
+        return top + _beside(column_lines(others, 0, width))
     columns = _columns(sides, width)
     nothing: list[Piece] = []
-    airy = [*top, nothing, *_beside(*(_column(*column, apart=1) for column in columns))]
-    return airy if top and len(airy) <= height else top + _beside(*(_column(*column) for column in columns))
+    airy = [*top, nothing, *_beside(*(column_lines(*column, apart=1) for column in columns))]
+    return (
+        airy if top and len(airy) <= height else top + _beside(*(column_lines(*column) for column in columns))
+    )
 
 
 def _columns(sides: Sequence[list[Numbered]], width: int) -> list[tuple[list[Numbered], int, int]]:
@@ -104,14 +106,14 @@ def _columns(sides: Sequence[list[Numbered]], width: int) -> list[tuple[list[Num
     return [(left, 0, first), (second, first + APART, each), (third, first + each + 2 * APART, each)]
 
 
-def _sentences(overview: Overview, width: int, most: int | None) -> list[list[Piece]]:
+def _sentences(document: Document, width: int, most: int | None) -> list[list[Piece]]:
     """The reason and the advice, in at most so many lines. The advice has them first: what to do is said
     nowhere else. Before it stand the parts of the time, which the verdict line has as far as they fit."""
-    parts = _legend(overview, width) if most else []
+    parts = _legend(document, width) if most else []
     least = 0 if parts else 1  # lines of the reason
     most = most - len(parts) if most else None
-    advice = _within(f"Try: {overview.advice}", width, most and most - least) if overview.advice else []
-    reason = _within(overview.reason, width, None if most is None else most - len(advice))
+    advice = _within(f"Try: {document.advice}", width, most and most - least) if document.advice else []
+    reason = _within(document.reason, width, None if most is None else most - len(advice))
     lines = [Piece(1, line, -1) for line in parts]
     lines += [Piece(1, [(line, "")], -1) for line in reason if line]
     for n, text in enumerate(advice):
@@ -120,10 +122,10 @@ def _sentences(overview: Overview, width: int, most: int | None) -> list[list[Pi
     return [[line] for line in lines]
 
 
-def _legend(overview: Overview, width: int) -> list[Line]:
+def _legend(document: Document, width: int) -> list[Line]:
     """What the colors of the verdict line's bar are, with their shares: a line, or none."""
     line: Line = []
-    time = next((block for block in overview.left if block.key == TIME), None)
+    time = next((block for block in document.left if block.key == TIME), None)
     for entry in time.entries if time is not None else ():
         mark, text = MARK, f"{entry.name} {entry.numbers[-1]}  "
         if entry.part is None or sum(cell_len(t) for t, _ in line) + cell_len(mark + text) > width + 2:
@@ -160,7 +162,7 @@ def _brief(block: Numbered) -> Numbered:
     return block[0], told
 
 
-def _column(blocks: Sequence[Numbered], left: int, width: int, apart: int = 0) -> list[Piece | None]:
+def column_lines(blocks: Sequence[Numbered], left: int, width: int, apart: int = 0) -> list[Piece | None]:
     """The lines of one column. `apart`: empty lines between blocks."""
     found: list[Piece | None] = []
     grids: dict[tuple[bool, tuple[str, ...]], list[Entry]] = {}

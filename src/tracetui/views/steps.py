@@ -266,7 +266,7 @@ def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
         lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
     if not steps.rows:
         lines += paragraph(f"The trace has no {steps.table.name} annotations.", width, "dim", INDENT)
-    for text in (source_text(steps.table.source), _unrecorded(steps.table)):
+    for text in (source_text(steps.table.source), unrecorded_text(steps.table)):
         lines += paragraph(text, width, "dim", INDENT) if steps.rows and text else []
     return lines
 
@@ -295,7 +295,8 @@ def _what_counts(rows: Sequence[StepRow], shown: Sequence[Column]) -> list[str]:
     return notes
 
 
-def _unrecorded(table: StepTable) -> str:
+def unrecorded_text(table: StepTable) -> str:
+    """What to say of steps that are not judged; "" where there are none."""
     if not table.unrecorded:
         return ""
     launch = "what it launches" if table.unrecorded == 1 else "what they launch"
@@ -304,6 +305,13 @@ def _unrecorded(table: StepTable) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def source_words(source: str) -> str:
+    """The same in a word or two, for a note."""
+    if source == "ProfilerStep":
+        return ""
+    return "what repeats" if source == "repeats" else f"from {source}" if source else ""
 
 
 def source_text(source: str) -> str:
@@ -320,7 +328,7 @@ def source_text(source: str) -> str:
 
 def steps_markdown(steps: Steps, limit: int = 0) -> str:
     rows = _text_rows(steps, limit)
-    about = (source_text(steps.table.source), _unrecorded(steps.table)) if steps.rows else ()
+    about = (source_text(steps.table.source), unrecorded_text(steps.table)) if steps.rows else ()
     of_cpu = _of_cpu(rows)
     none = set() if any(row.lost for row in rows) else {"lost"}
     columns = pick(step_columns(rows), f"label window_length {of_cpu} lost unusual" if of_cpu else TEXT, none)

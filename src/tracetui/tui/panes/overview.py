@@ -23,8 +23,8 @@ from tracetui.views.model import Column, Table, scrolled
 from tracetui.views.target import Target
 
 if TYPE_CHECKING:
+    from tracetui.views.document import Document, Entry
     from tracetui.views.lines import Line
-    from tracetui.views.overview import Entry, Overview
     from tracetui.views.overview_lines import Piece
 
 TRACK = "|track"
@@ -55,7 +55,7 @@ class OverviewPane(ScopedPane):
 
     def __init__(self, session: Session, key: str) -> None:
         super().__init__(session, key)
-        self.overview: Overview | None = None
+        self.overview: Document | None = None
         self.entries: list[Entry] = []
         self._lines: list[list[Piece]] = []
         self._laid: tuple[int, ...] = ()
@@ -72,7 +72,7 @@ class OverviewPane(ScopedPane):
         for overview in kept_overviews(part):
             yield partial(self.show_overview, overview, place)
 
-    def show_overview(self, overview: Overview, place: str) -> None:
+    def show_overview(self, overview: Document, place: str) -> None:
         """`place`: the part of the trace that the overview is about."""
         before = self.entries[self.row] if self.row is not None and self.row != self._first else None
         self.overview = overview
