@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from tests.program import READING, output
 
 from tracetui.cli.main import main
-from tracetui.cli.scopes import parse_duration
+from tracetui.core.units import parse_duration
 
 DATA = Path(__file__).parent.parent / "data"
 EAGER = str(DATA / "mlp_eager.json.gz")

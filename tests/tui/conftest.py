@@ -9,17 +9,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 from tests.capture.conftest import warm_start
 from tests.driver import drive, until
 from textual.pilot import Pilot
 
+from tracetui.rules import Finding
 from tracetui.trace import Trace, load
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
+from tracetui.tui.panes.view import ViewPane
 from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
+from tracetui.views.findings import finding_lines
 
 __all__ = ["until", "warm_start"]
 
@@ -89,6 +93,18 @@ def pane_of(screen: TraceScreen, kind: type[P]) -> P:
     pane = screen.area.open
     assert isinstance(pane, kind)
     return pane
+
+
+def gaps_shown(pane: ViewPane) -> list[int]:
+    """The lengths of the gaps in their pane, by time."""
+    column = pane.table.column("duration") if pane.table is not None else None
+    return [] if column is None or column.values is None else np.asarray(column.values()).tolist()
+
+
+def shows_findings(pane: ViewPane, findings: tuple[Finding, ...]) -> bool:
+    """Whether the pane has these findings."""
+    lines = finding_lines(findings, max(20, pane.size.width - 14))
+    return pane.shown is not None and pane._texts == [line.text for line in lines]
 
 
 def sheet_lines(app: TracetuiApp) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 from tracetui.analysis.idle.gap_list import GapList, gaps_of
 from tracetui.analysis.part import Part
 from tracetui.core.units import duration
+from tracetui.rules import find_findings
 from tracetui.session import gap_walk
 from tracetui.session.gap_walk import gap_order
 from tracetui.trace import Trace
@@ -20,15 +21,14 @@ from tracetui.tui.command_palette import Palette
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.details import DetailsPane
-from tracetui.tui.panes.findings import FindingsPane
-from tracetui.tui.panes.gaps import GapsPane
-from tracetui.tui.panes.steps import StepsPane
+from tracetui.tui.panes.view import ViewPane
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.screens.help import HelpScreen
 from tracetui.tui.screens.loading import LoadingScreen, Progress
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.tables.view import TableView
+from tracetui.views import findings_text
 
 from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, visit, write_trace
 
@@ -58,7 +58,7 @@ async def test_keys_move_the_timeline_whoever_has_the_focus() -> None:
         await pilot.press("w")
         assert screen.walk.view.span_ns < start.span_ns
         await pilot.press("3", "3", "6")
-        assert isinstance(screen.focused, GapsPane)
+        assert isinstance(screen.focused, ViewPane)
         before = screen.walk.view
         await pilot.press("d")
         assert screen.walk.view.start_ns > before.start_ns
@@ -155,7 +155,7 @@ async def test_in_a_large_trace_g_has_the_gaps_sorted_in_a_thread(monkeypatch: p
 async def test_the_gaps_pane_names_causes_and_jumps() -> None:
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("6")
-        pane = pane_of(screen, GapsPane)
+        pane = pane_of(screen, ViewPane)
         await until(pilot, lambda: pane.table is not None and pane.table.column("cause") is not None)
         await until(pilot, lambda: "idle" in pane.note)
         await pilot.press("down", "down", "enter")
@@ -250,16 +250,16 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
 async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("7")
-        steps = pane_of(screen, StepsPane)
-        await until(pilot, lambda: steps.steps is not None and "step 3" in text(app))
+        steps = pane_of(screen, ViewPane)
+        await until(pilot, lambda: steps.shown is not None and "step 3" in text(app))
         await pilot.press("down", "enter")
         await until(pilot, lambda: screen.walk.selected is not None)
         assert llama.name_of(screen.walk.selected or 0) == "ProfilerStep#3"
         await pilot.press("8")
-        findings = pane_of(screen, FindingsPane)
-        await until(pilot, lambda: bool(findings.findings))
+        findings = pane_of(screen, ViewPane)
+        await until(pilot, lambda: findings.shown is not None)
         await pilot.press("enter")
-        first = findings.findings[0]  # type: ignore[index]
+        first = find_findings(screen.session.active.whole)[0]
         await until(pilot, lambda: screen.walk.selected == first.evidence[0])
         await pilot.press("enter")
         await until(pilot, lambda: screen.walk.selected == first.evidence[1 % len(first.evidence)])
@@ -441,7 +441,7 @@ async def test_a_failed_analysis_costs_its_pane_and_not_the_app(monkeypatch: pyt
     def broken(results: Part) -> None:
         raise ValueError("[bold]no\x1b[2J")
 
-    monkeypatch.setattr("tracetui.tui.panes.findings.find_findings", broken)
+    monkeypatch.setattr(findings_text, "find_findings", broken)
     async with visit(LLAMA, size=SIZE) as (app, pilot, _):
         await pilot.press("8")
         await until(pilot, lambda: "could not be computed (ValueError: [bold]no␛[2J)" in text(app))

@@ -11,7 +11,9 @@ from textual.binding import Binding
 
 from tracetui.session.recording import Recording
 from tracetui.trace import Trace
+from tracetui.tui import panes
 from tracetui.tui.bindings import ACTIONS, HINTS, find, footer, groups, key_text, rebound
+from tracetui.tui.layouts import LAYOUTS
 from tracetui.tui.panes import NUMBERS, PANES, PaneSpec, keyed
 from tracetui.tui.screens.help import (
     IN_TABLES,
@@ -44,6 +46,11 @@ def test_a_pane_may_have_a_letter() -> None:
     three = (*PANES[:2], PaneSpec("more", "more:MorePane", "more", "k"))
     assert [key for key, _ in keyed(three)] == ["1", "2", "k"]
     assert keys_text([*"1234", "k"]) == "1-4 k"
+
+
+def test_the_letters_for_plugins_are_free() -> None:
+    shared = [pane.letter for layout in LAYOUTS.values() for pane in layout.panes]
+    assert not {*panes.FREE} & {*BOUND, *shared}
 
 
 def test_no_key_means_two_things() -> None:

@@ -10,14 +10,31 @@ from tests.conftest import SAMPLES
 
 from tracetui.analysis.calls.averages import averages
 from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope
+from tracetui.core.copying import replace
+from tracetui.rules import find_findings
 from tracetui.trace import Trace
+from tracetui.tui.panes import FREE, PANES, PaneSpec, _of_views
 from tracetui.tui.panes.averages import AveragesPane
-from tracetui.tui.panes.findings import FindingsPane
-from tracetui.tui.panes.gaps import GapsPane
+from tracetui.tui.panes.view import ViewPane
 from tracetui.tui.screens.matches import MatchesScreen
+from tracetui.views import registry
+from tracetui.views.answer import Answer
+from tracetui.views.registry import View
+from tracetui.views.writers import as_csv
 
-from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, visit, write_trace
+from .conftest import (
+    DATA,
+    app_of,
+    gaps_shown,
+    pane_of,
+    screen_of,
+    slice_event,
+    until,
+    visit,
+    write_trace,
+)
 from .test_app import text
 
 LLAMA = DATA / "llama_train.json.gz"
@@ -44,17 +61,44 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         assert pane.averages.self_device.tolist() == expected.self_device.tolist()
         await until(pilot, lambda: "range of 64." in pane.note and "GPU busy" in pane.note)
         await pilot.press("6")
-        gaps = pane_of(screen, GapsPane)
+        gaps = pane_of(screen, ViewPane)
         await until(pilot, lambda: "in the range: idle" in gaps.note)
-        assert gaps.gaps is not None
-        assert int(gaps.gaps.start.min()) >= start
+        inside = gaps_of(screen.session.active.whole.within(range_scope(start, end)))
+        assert gaps_shown(gaps) == inside.duration.tolist()
         await pilot.press("enter")
         await until(pilot, lambda: screen.session.gaps.at is not None)
         await pilot.press("escape", "escape")
         await until(
             pilot,
-            lambda: gaps.gaps is not None and len(gaps.gaps) == len(gaps_of(screen.session.active.whole)),
+            lambda: len(gaps_shown(gaps)) == len(gaps_of(screen.session.active.whole)),
         )
+
+
+async def test_a_view_of_another_package_is_a_pane_with_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(part: Part) -> Answer:
+        rows = [{"slices": len(part.trace)}, {"slices": 3}]
+        wide = lambda width: [[(f"{width // 20} times", "bad")], [(part.scope.kind, "")]]  # noqa: E731
+        return Answer("acme", lambda: rows, lambda: "", wide)
+
+    view = View("acme", "What they say.", make, "what they say")
+    monkeypatch.setattr(registry, "_of_plugins", lambda: {"acme": view})
+    *_, spec = _of_views()
+    assert spec == PaneSpec("acme", "view:ViewPane", "what they say", FREE[0])
+    monkeypatch.setattr("tracetui.tui.panes.area.PANES", (*PANES, spec))
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        screen.action_pane("acme")
+        pane = pane_of(screen, ViewPane)
+        await until(pilot, lambda: pane.shown is not None)
+        assert "5 times" in text(app)
+        await pilot.press("enter")  # leads nowhere
+        await pilot.press("u")
+        await until(pilot, lambda: pane.table is not None and pane.table.columns[0].text(1) == "viewport")
+        await pilot.resize_terminal(80, 36)
+        await until(pilot, lambda: "3 times" in text(app))
+        assert pane.table is not None
+        assert as_csv(pane.table, pane.order) == f"slices\n{len(screen.walk.trace)}\n3\n"
 
 
 async def test_averages_group_by_what_one_wants() -> None:
@@ -203,12 +247,13 @@ async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
 async def test_the_same_findings_again_do_not_begin_their_events_anew() -> None:
     async with visit(LLAMA) as (_, pilot, screen):
         await pilot.press("8")
-        pane = pane_of(screen, FindingsPane)
-        await until(pilot, lambda: pane.findings)
-        first, second = pane.findings[0].evidence[:2]
+        pane = pane_of(screen, ViewPane)
+        await until(pilot, lambda: pane.shown is not None)
+        first, second = find_findings(screen.session.active.whole)[0].evidence[:2]
         await pilot.press("enter")
         await until(pilot, lambda: screen.walk.selected == first)
-        pane.show_findings(pane.findings, "found again", "in view", "")
+        assert pane.shown is not None
+        pane.show_view(replace(pane.shown, note="found again"), "in view")
         assert pane.note == "in view: found again"
         await pilot.press("enter")
         await until(pilot, lambda: screen.walk.selected == second)

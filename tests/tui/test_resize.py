@@ -11,14 +11,15 @@ from textual.geometry import Region, Size
 from textual.pilot import Pilot
 
 from tracetui.core.cells import same_place, wrap
+from tracetui.rules import find_findings
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.details import DetailsPane
-from tracetui.tui.panes.findings import FindingsPane
+from tracetui.tui.panes.view import ViewPane
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.tables.view import TableView
 
-from .conftest import DATA, app_of, pane_of, screen_of, until
+from .conftest import DATA, app_of, pane_of, screen_of, shows_findings, until
 from .terminal import OnTerminal, Terminal
 
 WIDE, NARROW = Size(120, 36), Size(80, 24)
@@ -129,22 +130,25 @@ async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
     async with app.run_test(size=(160, 36)) as pilot:
         screen = screen_of(app)
         await pilot.press("8")
-        await until(pilot, lambda: isinstance(screen.area.open, FindingsPane))
-        pane = pane_of(screen, FindingsPane)
-        await until(pilot, lambda: len(pane.lines) > 6)
-        pane.show_row(next(n for n, line in enumerate(pane.lines) if line.label == "try"))
-        text = pane.lines[pane.row or 0].text
+        await until(pilot, lambda: isinstance(screen.area.open, ViewPane))
+        pane = pane_of(screen, ViewPane)
+        await until(pilot, lambda: len(pane._texts) > 6)
+        assert pane.table is not None
+        label = pane.table.columns[0].text
+        pane.show_row(next(n for n in range(pane.table.rows) if label(n) == "try"))
+        text = pane._texts[pane.row or 0]
         for width in (159, 70, 160):
             await resized(pilot, width, 36)
-            line = pane.lines[pane.row or 0]
-            assert line.label == "try"
-            assert text.startswith(line.text[:20])
+            await until(pilot, lambda: shows_findings(pane, find_findings(screen.session.active.whole)))
+            line = pane._texts[pane.row or 0]
+            assert pane.table.columns[0].text(pane.row or 0) == "try"
+            assert text.startswith(line[:20])
             assert len(drawn_at(pane)) == 1
-            assert line.text[:20] in drawn_at(pane)[0]
+            assert line[:20] in drawn_at(pane)[0]
         pane.set_filter("GPU")
         row = pane.row
         await resized(pilot, 140, 36)
-        assert "GPU" in pane.lines[pane.row or 0].text
+        assert "GPU" in pane._texts[pane.row or 0]
         assert row is not None
 
 

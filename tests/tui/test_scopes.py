@@ -22,13 +22,22 @@ from tracetui.tui.panes import PANES, keyed
 from tracetui.tui.panes import averages as pane_module
 from tracetui.tui.panes.area import PaneTabs
 from tracetui.tui.panes.averages import AveragesPane
-from tracetui.tui.panes.findings import FindingsPane
-from tracetui.tui.panes.gaps import GapsPane
-from tracetui.tui.panes.steps import StepsPane
+from tracetui.tui.panes.view import ViewPane
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.views.averages import part_rows
 
-from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, visit, write_trace
+from .conftest import (
+    DATA,
+    app_of,
+    gaps_shown,
+    pane_of,
+    screen_of,
+    shows_findings,
+    slice_event,
+    until,
+    visit,
+    write_trace,
+)
 from .test_app import text
 
 LLAMA = DATA / "llama_train.json.gz"
@@ -97,11 +106,11 @@ async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_
 async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("6", "W", "u")
-        pane = pane_of(screen, GapsPane)
+        pane = pane_of(screen, ViewPane)
 
         def shows(scope: Scope) -> bool:
             expected = gaps_of(Part(llama).within(scope)).duration.tolist()
-            return pane.gaps is not None and pane.gaps.duration.tolist() == expected
+            return gaps_shown(pane) == expected
 
         def idle(scope: Scope) -> str:
             return exact(int(gaps_of(Part(llama).within(scope)).duration.sum()))
@@ -117,37 +126,37 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
 async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("7")
-        steps = pane_of(screen, StepsPane)
-        await until(pilot, lambda: steps.steps is not None and len(steps.steps.rows) == 2)
+        steps = pane_of(screen, ViewPane)
+        await until(pilot, lambda: steps.table is not None and steps.table.rows == 4)
         row = next(r for r in summarize_steps(llama).rows if r.number == 3)
         screen.walk.show(row.start + row.duration // 3, row.start + row.duration // 2)
         await pilot.press("u")
-        await until(pilot, lambda: [r.number for r in steps.steps.rows] == [3] if steps.steps else False)
+        await until(pilot, lambda: steps.table is not None and steps.table.columns[0].text(0) == "step 3")
         await until(pilot, lambda: "in view: 1 of 2 steps" in text(app))
         await pilot.press("8")
-        findings = pane_of(screen, FindingsPane)
+        findings = pane_of(screen, ViewPane)
         expected = find_findings(Part(llama).within(in_view(screen)))
         assert expected != find_findings(Part(llama))
-        await until(pilot, lambda: findings.findings == expected)
+        await until(pilot, lambda: shows_findings(findings, expected))
         found = f"{len(expected)} finding"
         await until(pilot, lambda: re.search(f"in view: {found}", text(app)) is not None)
         await pilot.press("u")
         expected = find_findings(Part(llama).within(step_scope(llama, 3)))
-        await until(pilot, lambda: findings.findings == expected)
+        await until(pilot, lambda: shows_findings(findings, expected))
         await until(pilot, lambda: "in step 3: " in text(app))
         await pilot.press("escape", "escape")
-        await until(pilot, lambda: findings.findings == find_findings(Part(llama)))
+        await until(pilot, lambda: shows_findings(findings, find_findings(Part(llama))))
 
 
 async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama: Trace) -> None:
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("8", "u")
-        pane = pane_of(screen, FindingsPane)
+        pane = pane_of(screen, ViewPane)
         scope = in_view(screen)
         expected = find_findings(Part(llama).within(scope))
         evidence = expected[0].evidence
         assert len(evidence) > 2
-        await until(pilot, lambda: pane.findings == expected)
+        await until(pilot, lambda: shows_findings(pane, expected))
         assert pane.note.startswith("in view: ")
         for n in range(3):
             await pilot.press("enter")
@@ -156,14 +165,14 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
             assert in_view(screen) != scope
             # Time for the tables to follow, if they did.
             await until(pilot, lambda: screen.session.scopes.frozen and screen.scopes._view_timer is None)
-            assert pane.findings == expected
+            assert shows_findings(pane, expected)
             assert screen.session.scopes.scope == scope
             assert pane.note.startswith("in earlier view: ")
         # A move of one's own, and they follow again.
         await pilot.press("d")
         moved = in_view(screen)
         await until(pilot, lambda: screen.session.scopes.scope == moved)
-        await until(pilot, lambda: pane.findings == find_findings(Part(llama).within(moved)))
+        await until(pilot, lambda: shows_findings(pane, find_findings(Part(llama).within(moved))))
         assert pane.note.startswith("in view: ")
 
 
@@ -176,8 +185,8 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await pilot.press("tab", "end", "enter")
         await until(pilot, lambda: screen.session.scopes.frozen)
         await pilot.press("8")
-        findings = pane_of(screen, FindingsPane)
-        await until(pilot, lambda: findings.findings == find_findings(Part(llama).within(before)))
+        findings = pane_of(screen, ViewPane)
+        await until(pilot, lambda: shows_findings(findings, find_findings(Part(llama).within(before))))
         assert findings.note.startswith("in earlier view: ")
         assert pane.note.startswith("earlier view of ")
         # Asked anew, what is in view is what is shown.
@@ -186,7 +195,9 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await until(pilot, lambda: "view" not in findings.note)
         await pilot.press("u")
         assert screen.session.scopes.scope == in_view(screen)
-        await until(pilot, lambda: findings.findings == find_findings(Part(llama).within(in_view(screen))))
+        await until(
+            pilot, lambda: shows_findings(findings, find_findings(Part(llama).within(in_view(screen))))
+        )
         assert findings.note.startswith("in view: ")
 
 
@@ -200,7 +211,7 @@ async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tm
         assert "stands out" not in text(app)
         await pilot.press("u")
         await until(pilot, lambda: "no PyTorch events in view" in text(app))
-        assert isinstance(screen.area.open, FindingsPane)
+        assert isinstance(screen.area.open, ViewPane)
 
 
 async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> None:
@@ -287,7 +298,7 @@ async def test_a_hidden_pane_follows_when_it_is_shown(llama: Trace) -> None:
         await until(pilot, lambda: hidden.averages is not None)
         whole = hidden.averages
         await pilot.press("6", "W", "u")
-        pane = pane_of(screen, GapsPane)
+        pane = pane_of(screen, ViewPane)
         await until(pilot, lambda: "in view" in pane.note)
         assert hidden.averages is whole
         await pilot.press("3")
@@ -299,7 +310,7 @@ async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
         await pilot.press("g", "g", "g")
         third = screen.session.gaps.at
         await pilot.press("6")
-        pane = pane_of(screen, GapsPane)
+        pane = pane_of(screen, ViewPane)
         await until(pilot, lambda: "idle" in pane.note)
         assert pane.cursor == 2
         assert pane.row == third
@@ -310,11 +321,8 @@ async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
         # And in a part of the trace, of which the gap is one.
         await pilot.press("u")
         await until(pilot, lambda: "in view" in pane.note)
-        assert pane.gaps is not None
-        assert pane.row is not None
-        assert int(pane.gaps.index[pane.row]) == int(
-            gaps_of(screen.session.active.whole).index[screen.session.gaps.at or 0]
-        )
+        gaps, at = gaps_of(screen.session.active.whole), screen.session.gaps.at or 0
+        assert pane.item == (int(gaps.device[at]), int(gaps.index[at]))
 
 
 async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:

@@ -1,5 +1,6 @@
 """A view: an answer to one question. It appears as `tracetui view acme_checkpoints TRACE`, with --json and
---markdown, and as `tt.load(TRACE).view("acme_checkpoints")`."""
+--markdown, as `tt.load(TRACE).view("acme_checkpoints")`, and as a pane of the viewer, because it says what
+that shows."""
 
 from __future__ import annotations
 
@@ -31,4 +32,4 @@ def make(part: Part) -> Answer:
     return Answer("acme_checkpoints", data, as_markdown, lines, lambda data: data["checkpoints"])
 
 
-CHECKPOINTS = View("acme_checkpoints", "Print when the model was saved.", make)
+CHECKPOINTS = View("acme_checkpoints", "Print when the model was saved.", make, "when the model was saved")

@@ -34,13 +34,8 @@ COMMANDS = {
     "attach": ("attach", "Record a process that is running."),
     "env": ("run", 'Print the variables that "run" sets.'),
     "serve": ("serve", "Show a trace in a browser."),
-    "table": ("tables", OURS["table"].title),
-    "gaps": ("tables", OURS["gaps"].title),
-    "summary": ("tables", OURS["summary"].title),
-    "steps": ("tables", OURS["steps"].title),
-    "findings": ("tables", OURS["findings"].title),
+    **{view.name: ("tables", view.title) for view in OURS.values()},
     "compare": ("compare", "Print what one trace does differently from another, and why."),
-    "efficiency": ("tables", OURS["efficiency"].title),
     "view": ("tables", "Print a view by its name, such as one of a plugin."),
     "check": ("check", "Report what is wrong with a file; write a clean copy."),
     "cache": ("cache", "Print or clear what is cached of large traces."),
@@ -122,7 +117,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"tracetui.cli.{COMMANDS[cmd_name][0]}")
-        command = getattr(module, f"{cmd_name}_command")
+        command = getattr(module, f"{cmd_name}_command", None) or module.command_of(OURS[cmd_name])
         assert isinstance(command, click.Command)
         return command
 

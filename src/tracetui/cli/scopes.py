@@ -1,4 +1,4 @@
-"""Times, scopes and limits as people type them: `5us`, `step:3`, `range:10us..20us`, `busy=0.8`."""
+"""Scopes and limits as people type them: `step:3`, `range:10us..20us`, `busy=0.8`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tracetui.cli.common import load_or_exit
-from tracetui.core.units import parse_duration
 
 if TYPE_CHECKING:
     from tracetui.analysis.part import Part, Scope
     from tracetui.trace import Trace
-
-
-def duration_callback(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    """An option's time, in nanoseconds."""
-    try:
-        return parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, param) from None
 
 
 def limits_callback(

@@ -1,19 +1,19 @@
-"""`table`, `gaps`, `steps`, `findings`, `summary`, `efficiency`, `view`: print what is in a trace."""
+"""The commands that print a view: those that `views.registry` declares, `summary` and `view`."""
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tracetui.cli.common import cache_option, check_exists, command_errors, did_you_mean, emit, trace_argument
-from tracetui.cli.scopes import duration_callback, limits_callback, load_scope, scope_option
-from tracetui.views.registry import VIEWS
+from tracetui.cli.scopes import limits_callback, load_scope, scope_option
+from tracetui.views.registry import VIEWS, View, ViewOption
 
 if TYPE_CHECKING:
     from tracetui.analysis.part import Part
@@ -24,23 +24,6 @@ F = TypeVar("F", bound=Callable[..., object])
 
 FAILED_LIMIT = 3
 """The exit code if a metric is under its limit."""
-
-GROUP_CHOICES = ("name", "shape", "annotation", "module", "kernel", "op")
-SORT_CHOICES = (
-    "self_cuda_time_total",
-    "self_cpu_time_total",
-    "cuda_time_total",
-    "cpu_time_total",
-    "cuda_time",
-    "cpu_time",
-    "count",
-    "name",
-    "self_cuda_memory_usage",
-    "self_cpu_memory_usage",
-    "cuda_memory_usage",
-    "cpu_memory_usage",
-)
-ALIASES = {"calls": "count"}
 
 
 def formats(function: Callable[..., None]) -> Callable[..., None]:
@@ -84,108 +67,54 @@ def write(
         emit(text if isinstance(text, str) else render(text))
 
 
-def command_of_view(*options: Callable[[F], F]) -> Callable[[Callable[..., Record]], click.Command]:
-    """Makes a command of the view of its name. The function gets the values of the options, and returns those
-    of the view; its text is the command's help."""
+def command_of(view: View) -> click.Command:
+    """The command that prints a view."""
 
-    def decorate(function: Callable[..., Record]) -> click.Command:
-        name = function.__name__.removesuffix("_command")
+    def command(trace: str, scope: str, **given: Any) -> None:
+        print_view(view.name, load_scope(trace, scope, given.get("annotation")), given)
 
-        @functools.wraps(function)
-        def command(trace: str, scope: str, **given: Any) -> None:
-            print_view(name, load_scope(trace, scope, given.get("annotation")), function(**given))
+    decorated: Callable[..., None] = scope_option(formats(command_errors(command)))
+    for option in reversed(view.options):
+        decorated = _option(option)(decorated)
+    about = f"{view.title}\n\n{cleandoc(view.about)}"
+    return click.command(view.name, help=about)(trace_argument(decorated))
 
-        decorated: Callable[..., None] = formats(command_errors(command))
-        for option in (*reversed(options), trace_argument):
-            decorated = option(decorated)
-        return click.command(name)(decorated)
 
-    return decorate
+def _option(option: ViewOption) -> Callable[[F], F]:
+    parse, default = option.parse, option.default
+
+    def parsed(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        try:
+            return parse(value) if parse is not None and value is not None else value
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, param) from None
+
+    flag = isinstance(default, bool)
+    number = not flag and (isinstance(default, int) or option.least > 0)
+    words = click.Choice(option.choices) if option.choices else None
+    return click.option(
+        option.flag or f"--{option.name.replace('_', '-')}",
+        option.name,
+        type=click.IntRange(option.least) if number else words,
+        is_flag=flag,
+        default=default,
+        show_default=bool(default) and parse is None,
+        callback=parsed,
+        metavar=option.metavar,
+        help=option.help,
+    )
 
 
 def print_view(name: str, part: Part, options: Record) -> None:
     """Print a view in the chosen format."""
+    from tracetui.views.terminal import is_terminal
+
+    if name == "table":
+        options = {**options, "fit": is_terminal()}
     answer = VIEWS[name].make(part, **options)
     write(answer.data, answer.markdown, answer.lines)
     for note in answer.notes if chosen_format() == "text" else ():
         click.echo(note, err=True)
-
-
-def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    if value is None:
-        return None
-    name = ALIASES.get(value.lower(), value.lower()).replace("device", "cuda").replace("xpu", "cuda")
-    if name not in SORT_CHOICES:
-        raise click.BadParameter(f"expected one of {', '.join(SORT_CHOICES)}; got {value!r}", ctx, param)
-    return name
-
-
-@command_of_view(
-    click.option("--sort", metavar="COLUMN", callback=_column, help=f"One of {', '.join(SORT_CHOICES)}."),
-    click.option("--limit", type=click.IntRange(min=0), default=0, help="Rows to print; 0 prints all."),
-    scope_option,
-    click.option(
-        "--group",
-        type=click.Choice(GROUP_CHOICES),
-        default="name",
-        show_default=True,
-        help="One row per name; or per name and input shapes, enclosing annotation or module; or per kernel, "
-        "or kernel and op.",
-    ),
-    click.option("--python-functions", is_flag=True, help="Include Python functions, as PyTorch 2.13 does."),
-    click.option(
-        "--name-width", type=click.IntRange(min=8), help="Widest name column; PyTorch's default is 55."
-    ),
-)
-def table_command(**options: Any) -> Record:
-    """Print the averages table: the rows and numbers of PyTorch's key_averages().table().
-
-    The text has PyTorch's layout. Rows are sorted by device time, or by CPU time if no device was recorded,
-    unless --sort says otherwise.
-
-    PyTorch before 2.15 can count unrelated kernels on rows of the profiler's own overhead, such as "Activity
-    Buffer Request"; tracetui does not.
-    """
-    from tracetui.views.terminal import is_terminal
-
-    return {**options, "fit": is_terminal()}
-
-
-@command_of_view(
-    click.option(
-        "--min",
-        "minimum",
-        metavar="TIME",
-        callback=duration_callback,
-        default="0us",
-        help="Only gaps of at least this length, e.g. 5us.",
-    ),
-    click.option(
-        "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Gaps to print as text."
-    ),
-    scope_option,
-)
-def gaps_command(**options: Any) -> Record:
-    """Print the gaps: when a GPU ran nothing on any stream, and why.
-
-    Totals count every gap, whatever --min says. --json lists every gap in time order.
-    """
-    return options
-
-
-@command_of_view(
-    click.option("--annotation", metavar="NAME", help="Treat each call of this annotation as a step."),
-    click.option(
-        "--limit", type=click.IntRange(min=0), default=0, help="Steps to print as text; 0 prints all."
-    ),
-    scope_option,
-)
-def steps_command(**options: Any) -> Record:
-    """Print one row per step: how long it took, what it launched, and how long the GPU was idle.
-
-    GPU work belongs to the step that launched it, even if it runs after that step has ended on the CPU.
-    """
-    return options
 
 
 @click.command("summary")
@@ -240,26 +169,6 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
             click.echo(f"tracetui: {name} {shown}, below {least:g}", err=True)
     if failed:
         sys.exit(FAILED_LIMIT)
-
-
-@command_of_view(scope_option)
-def findings_command() -> Record:
-    """Print the findings: what to notice, why it matters, what to try, and the events that show it."""
-    return {}
-
-
-@command_of_view(
-    click.option(
-        "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows; 0 prints all."
-    ),
-    scope_option,
-)
-def efficiency_command(**options: Any) -> Record:
-    """Print achieved TFLOP/s and GB/s of operators and kernels, and their share of the device's peak.
-
-    The work is computed from the recorded shapes (record_shapes=True); the time is that of the GPU events.
-    """
-    return options
 
 
 @click.command("view")

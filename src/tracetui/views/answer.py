@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracetui.views.lines import Line, plain_text
+from tracetui.views.model import Table
+from tracetui.views.target import Target
 from tracetui.views.writers import Record
+
+if TYPE_CHECKING:
+    from tracetui.analysis.part import Scope
 
 SHOWN = 20
 """Rows in a notebook; `to_pandas` has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A view on the screen: the table of its pane."""
+
+    table: Table
+    """Its `color` may be that of a severity."""
+    leads_to: Callable[[int, int], Target | None] = lambda row, again: None
+    """Where Enter on a row leads to; the number says how many times it was pressed before."""
+    note: str | None = None
+    """What the table covers, beside the tabs; None: not known yet."""
+    needed: str = ""
+    """The beginning of the note without which the rows would be misread."""
+    sort: str | None = None
+    """The column to sort by at first."""
+    descending: bool = True
+    item: Callable[[int], Any] = lambda row: None
+    """What a row is about: the cursor stays with that in the table of another part."""
+    row_of: Callable[[Any], int | None] = lambda item: None
+    """The first row about an item."""
+    row_at: Callable[[int], int | None] = lambda event: None
+    """The row that an event, which was selected, belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +58,9 @@ class Answer:
     """The rows in `data`."""
     notes: tuple[str, ...] = ()
     """What to say beside a text."""
+    shown: Callable[[int], Iterable[Shown]] | None = None
+    """The table of its pane, which has so many cells: first what is known soonest, in the end all of it.
+    None: the pane has the text."""
 
     @property
     def rows(self) -> list[Record]:
@@ -75,6 +106,13 @@ class Answer:
         body = "".join(line("td", [_cell(row.get(name)) for name in fields]) for row in rows[:SHOWN])
         more = f"<p>and {len(rows) - SHOWN:,} more rows</p>" if len(rows) > SHOWN else ""
         return f"<table><thead>{line('th', fields)}</thead><tbody>{body}</tbody></table>{more}"
+
+
+def within(scope: Scope) -> str:
+    """A scope as a place: `in view`, `in the range`, `in step 3`; "" for the whole trace."""
+    if scope.kind == "whole":
+        return ""
+    return {"viewport": "in view", "step": f"in {scope.label}"}.get(scope.kind, f"in the {scope.kind}")
 
 
 def _cell(value: Any) -> str:

@@ -9,11 +9,13 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.rates.counters import DeviceCounters, device_counters
 from tracetui.analysis.rates.efficiency import EfficiencyTable, efficiency_of
 from tracetui.core.safe_text import plain
+from tracetui.core.units import plural
 from tracetui.views import markdown
-from tracetui.views.answer import Answer
+from tracetui.views.answer import Answer, Shown
 from tracetui.views.device_counters import counters_json, counters_said
-from tracetui.views.efficiency import rates_json, rates_markdown, rates_text
+from tracetui.views.efficiency import efficiency_table, rates_json, rates_markdown, rates_text
 from tracetui.views.lines import Line, paragraph
+from tracetui.views.target import Target
 
 NO_SHAPES = "No shapes were recorded (record_shapes=True), so the work is not known."
 CACHED = "A bandwidth share above 100% means that some of the data was still in a cache."
@@ -96,4 +98,22 @@ def efficiency_answer(part: Part, limit: int = 20) -> Answer:
         lambda: efficiency_markdown(table, limit, counters),
         lambda width: efficiency_lines(table, width, limit, counters),
         lambda data: [{"of": kind[:-1], **row} for kind in ("ops", "kernels") for row in data[kind]],
+        shown=lambda width: [_shown(part, table, counters)],
     )
+
+
+def _shown(part: Part, table: EfficiencyTable, counters: Sequence[DeviceCounters]) -> Shown:
+    """Kernels, then ops by shape. Enter goes to the longest call, Enter again to the next longest."""
+    rows, duration = (*table.kernels, *table.ops), part.trace.duration
+
+    def leads_to(row: int, again: int) -> Target:
+        calls = rows[row].slices
+        order = calls[(-duration[calls]).argsort(kind="stable")]
+        at = again % len(order)
+        said = f"{at + 1} of {plural(len(order), 'call')}, longest first"
+        return Target(event=int(order[at]), said=said)
+
+    peak = f"of the peak of {table.peak.label}" if table.peak is not None else "the GPU's peak is not known"
+    peak += "; from a sample of the calls" if table.sampled else ""
+    note = "; ".join([*counters_said(counters), *([peak] if rows else [])])
+    return Shown(efficiency_table(table), leads_to, note, sort="duration")

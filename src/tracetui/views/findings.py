@@ -96,10 +96,8 @@ def findings_table(
     findings: Sequence[Finding],
     lines: Sequence[FindingLine],
     empty: str,
-    color: Callable[[str], str | None] | None = None,
 ) -> Table:
-    """The `finding_lines` on the screen. A file gets every finding with at least one line left. `color`: of
-    the chip of a severity."""
+    """The `finding_lines` on the screen. A file gets every finding with at least one line left."""
 
     def of_lines(order: I64) -> list[Record]:
         shown = dict.fromkeys(lines[row].finding for row in order.tolist())
@@ -112,7 +110,7 @@ def findings_table(
         ),
         len(lines),
         lambda r: lines[r].text,
-        (lambda r: color(findings[lines[r].finding].severity)) if color is not None else None,
+        lambda r: findings[lines[r].finding].severity,
         dim=lambda r: not lines[r].title,
         empty=empty,
         records=of_lines,

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.cells import cell_len
 
+from tracetui.analysis.idle.verdict import communication_text
 from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import is_analyzable
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.cells import fit
-from tracetui.core.units import duration, instant
+from tracetui.core.units import duration, instant, plural
 from tracetui.rules import Finding, find_findings
 from tracetui.rules.model import EVIDENCE
 from tracetui.trace import Trace
 from tracetui.trace.unknown import idle_known
 from tracetui.views import markdown
-from tracetui.views.answer import Answer
-from tracetui.views.findings import findings_json
+from tracetui.views.answer import Answer, Shown, within
+from tracetui.views.findings import finding_lines, findings_json, findings_table
 from tracetui.views.lines import INDENT, Line, paragraph
+from tracetui.views.target import Target
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
 LEVEL_STYLE = {"lost": "bad", "missing": "warn", "odd": "warn", "repaired": "dim"}
@@ -67,16 +67,6 @@ def _evidence(trace: Trace, finding: Finding, width: int = 200) -> list[str]:
     return shown
 
 
-def finding_titles(findings: Sequence[Finding], width: int, limit: int) -> list[Line]:
-    """One line per finding."""
-    lines: list[Line] = []
-    for f in findings[:limit]:
-        lines += paragraph(f.title, width, head=[(f"  {f.severity:<8} ", SEVERITY_STYLE[f.severity])])
-    if len(findings) > limit:
-        lines.append([(f"  and {len(findings) - limit} more: tracetui findings", "dim")])
-    return lines
-
-
 def findings_lines(part: Part, width: int) -> list[Line]:
     """Each finding with its explanation, advice, and the first pieces of evidence."""
     width = min(width, 100)
@@ -111,4 +101,29 @@ def findings_answer(part: Part) -> Answer:
         lambda: findings_markdown(part),
         lambda width: findings_lines(part, width),
         lambda data: list(data["findings"]),
+        shown=lambda width: [_shown(part, max(20, width - 14))],
+    )
+
+
+def _shown(part: Part, width: int) -> Shown:
+    """The findings in lines of `width` cells, the most severe first. Enter goes to an event that shows one,
+    Enter again to the next."""
+    findings, where = find_findings(part), within(part.scope)
+    lines = finding_lines(findings, width)
+    note = "; ".join(filter(None, (plural(len(findings), "finding"), communication_text(verdict_of(part)))))
+    nothing = "no PyTorch events" if not is_analyzable(part) else "nothing stands out"
+
+    def leads_to(row: int, again: int) -> Target:
+        finding = findings[lines[row].finding]
+        at = again % len(finding.evidence)
+        said = f"evidence {at + 1} of {len(finding.evidence)}: {finding.title}"
+        return Target(event=finding.evidence[at], said=said)
+
+    rules = [findings[line.finding].rule for line in lines]
+    return Shown(
+        findings_table(part.trace, findings, lines, f"{nothing} {where or 'in this trace'}"),
+        leads_to,
+        note,
+        item=rules.__getitem__,
+        row_of=lambda rule: rules.index(rule) if rule in rules else None,
     )

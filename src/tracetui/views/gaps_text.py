@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tracetui.analysis.idle.activity import small_ops_of
 from tracetui.analysis.idle.causes import CAUSES, Causes, CauseTotal, cause_totals, lead_in_causes
 from tracetui.analysis.idle.cpu_time import cpu_time_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, without_work_text
-from tracetui.analysis.idle.split import device_causes_of
+from tracetui.analysis.idle.split import causes_of, device_causes_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import NEVER, launch_times
+from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
-from tracetui.core.units import duration, plural, share
+from tracetui.core.units import duration, exact, plural, share
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.trace.unrecorded import launched_unrecorded
 from tracetui.views import markdown
-from tracetui.views.answer import Answer
+from tracetui.views.answer import Answer, Shown
 from tracetui.views.gap_words import words_of
-from tracetui.views.gaps import JSON, TEXT, gap_columns, gaps_text
+from tracetui.views.gaps import JSON, TEXT, gap_columns, gaps_table, gaps_text
 from tracetui.views.jsonable import share as json_share
 from tracetui.views.lines import INDENT, Line, Span, bar, columns, paragraph
 from tracetui.views.model import pick
+from tracetui.views.target import Target
 from tracetui.views.verdicts import causes_json
 from tracetui.views.writers import markdown_table, records
 
@@ -254,4 +257,28 @@ def gaps_answer(part: Part, minimum: int = 0, limit: int = 20) -> Answer:
         lambda: gaps_markdown(part, minimum, limit),
         lambda width: gaps_lines(part, width, minimum, limit),
         lambda data: [{"device": one["device"], **gap} for one in data["devices"] for gap in one["gaps"]],
+        shown=lambda width: _shown(part),
     )
+
+
+def _shown(part: Part) -> Iterator[Shown]:
+    """Gaps, longest first. Enter shows the gap in the timeline."""
+    gaps, whole = gaps_of(part), part.whole
+
+    def item(row: int) -> tuple[int, int]:
+        return int(gaps.device[row]), int(gaps.index[row])
+
+    def leads_to(row: int, again: int) -> Target | None:
+        found = gaps_of(whole).find(*item(row))
+        return Target(gap=found) if found is not None else None
+
+    shown = Shown(
+        gaps_table(part, False), leads_to, sort="duration", item=item, row_of=lambda gap: gaps.find(*gap)
+    )
+    if part.is_whole:  # finding all causes takes a while
+        yield shown
+    causes, idle = causes_of(part), int(gaps.duration.sum())
+    small_ops_of(part)
+    parts = [f"{t.cause} {share(t.duration / idle)}" for t in cause_totals(causes)] if idle else []
+    note = f"idle {exact(idle)}: {', '.join(parts[:3])}" if idle else "" if part.is_whole else "no gap"
+    yield replace(shown, table=gaps_table(part), note=note)

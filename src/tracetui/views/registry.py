@@ -1,7 +1,9 @@
-"""The views: each answers one question about a part of a trace. Commands and the API are made from these.
+"""The views: each answers one question about a part of a trace. Its command, its pane and the API's method
+are made from what is declared here.
 
-To add one, write a function that takes a part and the view's options and returns an `Answer`, and list it in
-`_OURS`; another package names a `View` in an entry point. Importing this module imports none of them.
+To add one, write a module with a function that takes a part and the view's options and returns an `Answer`,
+and declare it in `_OURS`; another package names a `View` in an entry point. Importing this module imports
+none of them, and nothing that `--help` would have to wait for.
 """
 
 from __future__ import annotations
@@ -11,10 +13,30 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tracetui.core.units import parse_duration
+
 if TYPE_CHECKING:
     from tracetui.analysis.part import Part
     from tracetui.core.plugins import Plugin
     from tracetui.views.answer import Answer
+
+
+class ViewOption(NamedTuple):
+    """An option of a view's command, and an argument of its `make`. A number is 0 or more, if its default is
+    one; True or False makes a flag, a word or None a text."""
+
+    name: str
+    """As in Python."""
+    default: int | str | bool | None
+    help: str
+    flag: str = ""
+    """Its spelling on the command line, if not `--name`."""
+    choices: tuple[str, ...] = ()
+    least: int = 0
+    """The smallest number."""
+    parse: Callable[[str], Any] | None = None
+    """What becomes of a text. Raises ValueError."""
+    metavar: str | None = None
 
 
 class View(NamedTuple):
@@ -26,29 +48,107 @@ class View(NamedTuple):
     """One line about it."""
     make: Callable[..., Answer]
     """From a part of a trace and the view's options, as keyword arguments."""
+    pane: str = ""
+    """What its pane shows, for the help; "" if it has none. The pane has the name of the view."""
+    letter: str = ""
+    """The key of the pane; "" for a number, or for any free letter where it is another package's."""
+    options: tuple[ViewOption, ...] = ()
+    about: str = ""
+    """More for the command's help."""
 
 
-def _ours(name: str, title: str, where: str) -> View:
+def _ours(name: str, title: str, where: str, *options: ViewOption, **more: Any) -> View:
     """A view whose `make` is imported when it is first needed. `where`: "module:function" of this folder."""
 
-    def make(part: Part, **options: Any) -> Answer:
+    def make(part: Part, **given: Any) -> Answer:
         module, _, function = where.partition(":")
-        found: Answer = getattr(import_module(f"{__package__}.{module}"), function)(part, **options)
+        found: Answer = getattr(import_module(f"{__package__}.{module}"), function)(part, **given)
         return found
 
-    return View(name, title, make)
+    return View(name, title, make, options=options, **more)
+
+
+SORT_CHOICES = (
+    "self_cuda_time_total", "self_cpu_time_total", "cuda_time_total", "cpu_time_total", "cuda_time",
+    "cpu_time", "count", "name", "self_cuda_memory_usage", "self_cpu_memory_usage", "cuda_memory_usage",
+    "cpu_memory_usage",
+)  # fmt: skip
+
+
+def _column(value: str) -> str:
+    """A column of PyTorch's table, which has other names for some."""
+    name = {"calls": "count"}.get(value.lower(), value.lower())
+    name = name.replace("device", "cuda").replace("xpu", "cuda")
+    if name not in SORT_CHOICES:
+        raise ValueError(f"expected one of {', '.join(SORT_CHOICES)}; got {value!r}")
+    return name
 
 
 _OURS = (
-    _ours("table", "Print the averages table, as PyTorch does.", "pytorch_table:averages_answer"),
-    _ours("gaps", "Print the gaps: when a GPU was idle, and why.", "gaps_text:gaps_answer"),
+    _ours(
+        "table",
+        "Print the averages table, as PyTorch does.",
+        "pytorch_table:averages_answer",
+        ViewOption("sort", None, f"One of {', '.join(SORT_CHOICES)}.", parse=_column, metavar="COLUMN"),
+        ViewOption("limit", 0, "Rows to print; 0 prints all."),
+        ViewOption(
+            "group",
+            "name",
+            "One row per name; or per name and input shapes, enclosing annotation or module; or per kernel, "
+            "or kernel and op.",
+            choices=("name", "shape", "annotation", "module", "kernel", "op"),
+        ),
+        ViewOption("python_functions", False, "Include Python functions, as PyTorch 2.13 does."),
+        ViewOption("name_width", None, "Widest name column; PyTorch's default is 55.", least=8),
+        about="""The rows and numbers of PyTorch's key_averages().table(), in its layout. Rows are sorted by
+            device time, or by CPU time if no device was recorded, unless --sort says otherwise.
+
+            PyTorch before 2.15 can count unrelated kernels on rows of the profiler's own overhead, such as
+            "Activity Buffer Request"; tracetui does not.""",
+    ),
+    _ours(
+        "gaps",
+        "Print the gaps: when a GPU was idle, and why.",
+        "gaps_text:gaps_answer",
+        ViewOption(
+            "minimum",
+            "0us",
+            "Only gaps of at least this length, e.g. 5us.",
+            "--min",
+            parse=parse_duration,
+            metavar="TIME",
+        ),
+        ViewOption("limit", 20, "Gaps to print as text."),
+        pane="gaps, longest first",
+        about="""A GPU is idle while it runs nothing on any stream. Totals count every gap, whatever --min
+            says. --json lists every gap in time order.""",
+    ),
     _ours("summary", "Print what is in a trace and where to look.", "summary:summary_answer"),
-    _ours("steps", "Print one row per step.", "steps:steps_answer"),
-    _ours("findings", "Print what to notice, and what to try.", "findings_text:findings_answer"),
+    _ours(
+        "steps",
+        "Print one row per step.",
+        "steps:steps_answer",
+        ViewOption("annotation", None, "Treat each call of this annotation as a step.", metavar="NAME"),
+        ViewOption("limit", 0, "Steps to print as text; 0 prints all."),
+        pane="steps",
+        about="""How long each took, what it launched, and how long the GPU was idle. GPU work belongs to the
+            step that launched it, even if it runs after that step has ended on the CPU.""",
+    ),
+    _ours(
+        "findings",
+        "Print what to notice, and what to try.",
+        "findings_text:findings_answer",
+        pane="findings",
+        about="Each with why it matters, and the events that show it.",
+    ),
     _ours(
         "efficiency",
         "Print achieved TFLOP/s and GB/s as a share of the peak.",
         "efficiency_text:efficiency_answer",
+        ViewOption("limit", 20, "Rows; 0 prints all."),
+        pane="share of peak, by kernel and op",
+        about="""Of operators and kernels. The work is computed from the recorded shapes (record_shapes=True);
+            the time is that of the GPU events.""",
     ),
 )
 
@@ -90,8 +190,8 @@ def _checked(plugin: Plugin, view: View) -> View:
     """The view of another package."""
     from tracetui.core.safe_text import plain
 
-    _, title, make = view
-    return View(plugin.name, plain(title, 80), partial(_made, plugin, make))
+    pane = plain(view.pane, 80)
+    return View(plugin.name, plain(view.title, 80), partial(_made, plugin, view.make), pane)
 
 
 def _made(plugin: Plugin, make: Callable[..., Answer], part: Part, **options: Any) -> Answer:
@@ -133,6 +233,7 @@ def _made(plugin: Plugin, make: Callable[..., Answer], part: Part, **options: An
         markdown=lambda: guarded(lambda: _safe_lines(answer.markdown())),
         lines=lambda width: guarded(lambda: lines(width)),
         choose=lambda data: guarded(lambda: answer.choose(data)),
+        shown=None,  # its pane has the text
     )
 
 

@@ -13,17 +13,18 @@ from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.verdict import PARTS, busy_text
 from tracetui.analysis.part import Part, Scope
 from tracetui.analysis.steps.scope import StepTable
-from tracetui.analysis.steps.steps import StepRow, Steps, summarize_steps
+from tracetui.analysis.steps.steps import StepRow, Steps, steps_of, summarize_steps
 from tracetui.core.cells import fit
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
 from tracetui.core.units import duration, plural, share
 from tracetui.views import markdown
-from tracetui.views.answer import Answer
+from tracetui.views.answer import Answer, Shown
 from tracetui.views.gaps import field
 from tracetui.views.jsonable import share as json_share
 from tracetui.views.lines import INDENT, Line, paragraph
 from tracetui.views.model import I64, Column, Columns, Table, by_key, pick
+from tracetui.views.target import Target
 from tracetui.views.times import time_column
 from tracetui.views.verdicts import causes_json, cpu_json, left_out_json, parts_json
 from tracetui.views.writers import Record, aligned, cells, markdown_table, records
@@ -40,6 +41,7 @@ CPU = "cpu_ops cpu_loading cpu_communication cpu_outside"
 FILE = JSON.replace("mostly", "causes").replace("parts", "judged").replace("cpu", CPU)
 """Files have a field for the idle time of each cause, and for each part of what a verdict is about."""
 
+UNUSUAL = "! differs: = says why"
 ALL_DEVICES = "idle: the sum over all devices"
 """Under the steps of several devices, whose idle time is more than a step is long."""
 LAUNCHED_IN = ("compute", "communication", "kernels")
@@ -365,11 +367,53 @@ def _chosen(steps: Steps, scope: Scope, wanted: Callable[[StepRow], bool]) -> St
 def steps_answer(part: Part, annotation: str | None = None, limit: int = 0) -> Answer:
     """One row per step. `annotation`: each call of it is a step; `limit`: steps in a text, 0 for all."""
     chosen = None if annotation is None else plain(annotation)  # as names are in a trace
-    steps = steps_from(summarize_steps(part.trace, chosen), part.scope)
+    whole = steps_of(part) if chosen is None else summarize_steps(part.trace, chosen)
+    steps = steps_from(whole, part.scope)
     return Answer(
         "steps",
         lambda: all_steps_json(steps),
         lambda: steps_markdown(steps, limit),
         lambda width: steps_lines(steps, width, limit),
         lambda data: list(data["steps"]),
+        shown=lambda width: [_shown(part, whole)],
     )
+
+
+def _shown(part: Part, whole: Steps) -> Shown:
+    """The steps in order of time. Enter shows the step in the timeline."""
+    trace, steps = part.trace, steps_within(whole, part.scope)
+    rows, note = table_rows(steps), _note(steps, len(whole.rows), part.is_whole)
+    places = {row.label: n for n, row in enumerate(whole.rows)}
+    items = [places.get(row.label, row.label) for row in rows]
+
+    def leads_to(row: int, again: int) -> Target:
+        if row < len(steps.rows):
+            return Target(event=rows[row].event, span=rows[row].window, said=rows[row].verdict.reason)
+        return Target(span=trace.span, said=steps.whole.verdict.reason)
+
+    def row_at(event: int) -> int | None:
+        """The step in which the event, or its launch, begins."""
+        time = int(trace.start[trace.launch[event] if trace.launch[event] >= 0 else event])
+        return next((n for n, r in enumerate(steps.rows) if r.start <= time < r.start + r.duration), None)
+
+    return Shown(
+        steps_table(steps),
+        leads_to,
+        note,
+        note if UNUSUAL in note else "",
+        "label",
+        False,
+        items.__getitem__,
+        lambda item: items.index(item) if item in items else None,
+        row_at,
+    )
+
+
+def _note(steps: Steps, count: int, whole: bool) -> str:
+    """What the pane says beside its title. `count`: the number of steps in the whole trace."""
+    if not count:
+        return "no steps in this trace: showing all of it"
+    of = "" if whole else f"{len(steps.rows):,} of "
+    counted = ", ".join(filter(None, (f"{of}{plural(count, 'step')}", source_words(steps.table.source))))
+    counted = counted.replace(", from", " from")
+    return f"{counted}; {UNUSUAL}" if any(row.unusual for row in steps.rows) else counted

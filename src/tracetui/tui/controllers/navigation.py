@@ -164,11 +164,11 @@ class Navigation:
         from tracetui.analysis.idle.gap_list import gaps_of
 
         pane = self.host.area.panes.get("gaps")
-        from tracetui.tui.panes.gaps import GapsPane
+        from tracetui.tui.panes.view import ViewPane
 
-        if isinstance(pane, GapsPane) and self.gaps.at is not None:
+        if isinstance(pane, ViewPane) and self.gaps.at is not None:
             gaps = gaps_of(self.host.session.active.whole)
-            pane.show_gap(int(gaps.device[self.gaps.at]), int(gaps.index[self.gaps.at]))
+            pane.show_item((int(gaps.device[self.gaps.at]), int(gaps.index[self.gaps.at])))
         self.host.follow_at_once()
 
     def gap_clicked(self, message: GapClicked) -> None:

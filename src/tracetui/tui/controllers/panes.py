@@ -106,13 +106,13 @@ class PaneKeys:
 
     def why_this_step(self) -> bool:
         """Open the sheet about the step under the cursor. False if the pane of steps has not got the keys."""
-        from tracetui.tui.panes.steps import StepsPane
+        from tracetui.tui.panes.view import ViewPane
 
         pane = self.area.open
-        if not isinstance(pane, StepsPane) or not pane.has_focus:
+        if not isinstance(pane, ViewPane) or pane.key != "steps" or not pane.has_focus:
             return False
-        step = pane.step()
-        if step is None:
+        step = pane.item
+        if not isinstance(step, int):
             self.host.say("choose a step: this line is not one")
         elif len(step_table_of(pane.whole)) < 2:
             self.host.say("there is only one step: nothing to compare it with")

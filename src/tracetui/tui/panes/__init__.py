@@ -1,9 +1,12 @@
-"""The panes: tables beside the timeline, each with a key. A new one is a module and a line here."""
+"""The panes: tables beside the timeline, each with a key. A view that declares a pane has one: see
+`views.registry`. Others have a line here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from tracetui.views.registry import OURS, VIEWS
 
 
 class PaneSpec(NamedTuple):
@@ -20,16 +23,27 @@ class PaneSpec(NamedTuple):
     fits the trace."""
 
 
+FREE = "ikU"
+"""Letters that no other key has."""
+
+
+def _of_views() -> Iterator[PaneSpec]:
+    """The panes of views. Those of other packages get the letters that are free, as far as these go."""
+    free = iter(FREE)
+    for view in VIEWS.values():
+        if view.pane:
+            letter = view.letter if view.name in OURS else next(free, None)
+            if letter is not None:
+                yield PaneSpec(view.name, "view:ViewPane", view.pane, letter)
+
+
 PANES = (
     PaneSpec("overview", "overview:OverviewPane", "overview: verdict, time, findings"),
     PaneSpec("details", "details:DetailsPane", "details of the selected event"),
     PaneSpec("ops", "averages:OpsPane", "averages of ops and runtime calls"),
     PaneSpec("kernels", "averages:KernelsPane", "averages of kernels and copies"),
     PaneSpec("annotations", "averages:AnnotationsPane", "averages of annotations"),
-    PaneSpec("gaps", "gaps:GapsPane", "gaps, longest first"),
-    PaneSpec("steps", "steps:StepsPane", "steps"),
-    PaneSpec("findings", "findings:FindingsPane", "findings"),
-    PaneSpec("efficiency", "efficiency:EfficiencyPane", "share of peak, by kernel and op"),
+    *_of_views(),
 )
 """The panes about one recording; `tui/layouts.py` has those about several."""
 

@@ -26,13 +26,6 @@ def scope_name(scope: Scope) -> str:
     return "view" if scope.kind == "viewport" else scope.kind
 
 
-def within(scope: Scope | None) -> str:
-    """A scope as a place: `in view`, `in the range`, `in step 3`; "" for the whole trace."""
-    if scope is None or scope.kind == "whole":
-        return ""
-    return {"viewport": "in view", "step": f"in {scope.label}"}.get(scope.kind, f"in the {scope.kind}")
-
-
 def scope_texts(part: Part) -> tuple[str, str]:
     """The scope, and how busy its devices were: `range of 1.200 ms`, `GPU busy 76.10%`."""
     if part.is_whole:
