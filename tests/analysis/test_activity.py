@@ -15,8 +15,7 @@ from tracetui.analysis.idle.causes import CAUSES, gap_causes
 from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.part import Part
 from tracetui.trace import Kind, Trace
-from tracetui.views.gaps_text import gaps_json, gaps_lines
-from tracetui.views.lines import plain_text
+from tracetui.views.gaps_text import gaps_answer, gaps_json
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -63,7 +62,7 @@ def test_one_thing_is_named_as_it_is(
 def test_text_and_json_say_it(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *BEFORE, *MANY, *AFTER)
     results = Part(trace)
-    assert "5 ops, most in aten::add" in plain_text(gaps_lines(results, 110))
+    assert "5 ops, most in aten::add" in gaps_answer(results).text(110)
     (gap,) = gaps_json(results)["devices"][0]["gaps"]
     assert (gap["cpu"], gap["cpu_ops"], gap["cpu_most"]) == (None, 5, "aten::add")
 

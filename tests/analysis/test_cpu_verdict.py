@@ -17,8 +17,9 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope
 from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.analysis.verdicts import verdict_of
+from tracetui.views.document_text import report_lines
 from tracetui.views.lines import plain_text
-from tracetui.views.steps import all_steps_json, steps_lines
+from tracetui.views.steps import all_steps_json, step_blocks
 
 
 def other(event: Event, tid: int = 5) -> Event:
@@ -81,7 +82,7 @@ def test_the_whole_is_not_the_steps(tmp_path: Path) -> None:
     assert steps.whole.verdict.reason.startswith("Nothing was launched on a GPU. 40% of")
     assert parts(steps.outside.cpu) == (0, 0, 0, 200)
     assert parts(steps.whole.cpu) == (80, 10, 35, 275)
-    *_, outside, whole = plain_text(steps_lines(steps, 80)).splitlines()
+    *_, outside, whole = plain_text(report_lines(step_blocks(steps), 80)).splitlines()
     assert outside.split() == ["outside", "-", "-", "-", "-", "100%"]
     assert whole.split() == ["whole", "400", "µs", "20%", "2.5%", "8.8%", "69%"]
 
@@ -103,7 +104,7 @@ def test_without_steps_the_recording(tmp_path: Path) -> None:
 
 def test_shown_in_the_table_and_in_json(tmp_path: Path) -> None:
     steps = summarize_steps(trace_of(tmp_path, *LOOP))
-    lines = ["".join(text for text, _ in line) for line in steps_lines(steps, 80)]
+    lines = ["".join(text for text, _ in line) for line in report_lines(step_blocks(steps), 80)]
     assert lines[0].split() == ["window", "in", "ops", "data", "comm", "rest"]
     assert lines[1].split() == ["step", "0", "100", "µs", "30%", "10%", "35%", "25%"]
     record: dict[str, Any] = all_steps_json(steps)["steps"][0]["cpu"]

@@ -23,7 +23,8 @@ from tracetui.timeline.series import counters
 from tracetui.trace import Kind
 from tracetui.trace.counters import counter_of, counters_of, kernel_clocks, mean_within
 from tracetui.views.device_counters import counters_json, counters_text
-from tracetui.views.efficiency_text import efficiency_json, efficiency_markdown
+from tracetui.views.document_text import report_markdown
+from tracetui.views.efficiency_text import efficiency_blocks, efficiency_json
 from tracetui.views.event import event_facts
 from tracetui.views.overview import overviews
 from tracetui.views.summary import summary_answer
@@ -171,7 +172,7 @@ def test_where_it_is_told() -> None:
     (device,) = summary.data()["device_list"]
     assert device["counters"]["sm_active_share"] == pytest.approx(0.937, abs=1e-3)
     counters = device_counters(results)
-    assert said in efficiency_markdown(efficiency_of(results), counters=counters)
+    assert said in report_markdown(efficiency_blocks(efficiency_of(results), counters=counters))
     assert efficiency_json(efficiency_of(results), counters)["counters"] == [device["counters"]]
 
 

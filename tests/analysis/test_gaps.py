@@ -23,8 +23,7 @@ from tracetui.rules import find_findings
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.views.explain import explain
 from tracetui.views.gap_words import cause_text
-from tracetui.views.gaps_text import causes_markdown, gap_report, gaps_lines
-from tracetui.views.lines import plain_text
+from tracetui.views.gaps_text import causes_markdown, gap_report, gaps_answer
 from tracetui.views.parts import BRIEF
 from tracetui.views.summary import summary_answer
 from tracetui.words.cause_words import CAUSE_TEXT
@@ -229,7 +228,7 @@ def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
     assert causes_of(results).others.tolist() == [backward * 1000]
     says = "launching thread outside any op" if said else "the CPU was outside any op"
     (report,) = gap_report(results)
-    told = (cause_text(results, 0), plain_text(gaps_lines(results, 100)), causes_markdown(report))
+    told = (cause_text(results, 0), gaps_answer(results).text(100), causes_markdown(report))
     assert all(says in text for text in told)
     assert BRIEF.get(says, BRIEF["host"]) in summary_answer(results).text(100)
     longer = (
@@ -243,7 +242,7 @@ def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
 
 def test_without_ops_nothing_is_outside_of_them(tmp_path: Path) -> None:
     results = Part(trace_of(tmp_path, launch(10, 1), kernel(20, 80, 1), launch(200, 2), kernel(210, 9, 2)))
-    told = (cause_text(results, 0), plain_text(gaps_lines(results, 100)))
+    told = (cause_text(results, 0), gaps_answer(results).text(100))
     assert all("the CPU was in no recorded call" in text and "any op" not in text for text in told)
     assert " in no recorded call" in summary_answer(results).text(100)
 

@@ -24,7 +24,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.trace import DEVICE_WORK, Trace
 from tracetui.trace.unknown import idle_known
-from tracetui.views.gaps_text import gaps_json, gaps_lines
+from tracetui.views.gaps_text import gaps_answer, gaps_json
 from tracetui.views.jsonable import dumps
 from tracetui.views.pytorch_table import pytorch_table, sort_rows
 from tracetui.views.summary import summary_answer
@@ -116,7 +116,7 @@ def check(trace: Trace) -> None:
     assert all(sum(len(t) for t, _ in line) <= 90 for line in summary.lines(80))
     summary.markdown()
     json.loads(dumps(gaps_json(results)))
-    gaps_lines(results, 80)
+    gaps_answer(results).lines(80)
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -16,8 +16,7 @@ from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.compare.compare import compare
 from tracetui.rules import find_findings
-from tracetui.views.gaps_text import gaps_lines
-from tracetui.views.lines import plain_text
+from tracetui.views.gaps_text import gaps_answer
 from tracetui.views.summary import summary_answer
 
 SYNC = "cudaDeviceSynchronize"
@@ -190,7 +189,7 @@ def test_steps_whose_gpu_work_was_not_recorded_do_not_count(
     assert verdict_of(results).busy_share == pytest.approx(share, abs=0.01)
     text = summary_answer(results).text(100)
     assert f"{4 - len(kept)} more steps: what they launch is not in the trace, or not all" in text
-    text = plain_text(gaps_lines(results, 100))
+    text = gaps_answer(results).text(100)
     assert ("10 launches, of which nothing else is in the trace" in text) == (first == 1)
     assert not any("steps_without" in one.claims for one in find_findings(results))
 

@@ -21,8 +21,7 @@ from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import find_findings
 from tracetui.trace import Trace
 from tracetui.views.event import trace_facts
-from tracetui.views.gaps_text import gaps_lines, gaps_markdown
-from tracetui.views.lines import plain_text
+from tracetui.views.gaps_text import gaps_answer
 from tracetui.views.steps import steps_json
 from tracetui.views.summary import summary_answer
 
@@ -200,9 +199,9 @@ def test_events_of_unknown_categories_on_a_device_are_said(
     assert verdict_of(results).verdict == "not known"
     assert f"The device's lanes hold {many} of other categories ({named}): drawn, but not judged." in text
     assert summary_answer(results).data()["reason"] == text
-    assert plain_text(gaps_lines(results, 500)).strip() == text
+    assert " ".join(gaps_answer(results).text(500).split()) == text
     assert {"no GPU work": text}.items() <= {f.label: f.value for f in trace_facts(results.trace)}.items()
-    assert gaps_markdown(results).strip() == text
+    assert gaps_answer(results).markdown().strip() == text
     steps = steps_of(results)
     assert [row["reason"] for row in steps_json([steps.outside, steps.whole])] == [text, text]
     # A thread's unknown categories are no device's.

@@ -11,8 +11,8 @@ from tests.recorded import ROOT, load
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.compare.compare import compare
-from tracetui.views.compare_text import Report as CompareReport
-from tracetui.views.compare_text import compare_lines
+from tracetui.views.compare_text import Report, compare_blocks
+from tracetui.views.document_text import report_lines
 from tracetui.views.event import trace_facts
 from tracetui.views.gap_words import cause_text
 from tracetui.views.gaps_text import cause_lines, gap_report
@@ -24,8 +24,8 @@ from tracetui.views.overview import overviews
 def test_recordings_without_steps_are_compared_as_a_whole(tmp_path: Path) -> None:
     def text(*events: Event) -> str:
         results = Part(trace_of(tmp_path, *run(10, 20, 1), *run(60, 20, 2), *events))
-        found = CompareReport(compare(results, results), ("a", "b"))
-        return plain_text(compare_lines(found, 100))
+        found = Report(compare(results, results), ("a", "b"))
+        return plain_text(report_lines(compare_blocks(found), 100))
 
     assert "as a whole" in text()
     assert "0 steps" not in text()

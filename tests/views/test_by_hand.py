@@ -17,18 +17,19 @@ from tests.recorded import load
 from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_table_of
-from tracetui.analysis.steps.steps import steps_of, summarize_steps
+from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.cli.main import main
 from tracetui.trace.memory import memory_records
 from tracetui.views import terminal
+from tracetui.views.document_text import report_lines
 from tracetui.views.event import event_facts
 from tracetui.views.findings_text import findings_lines
-from tracetui.views.gaps_text import gaps_lines
+from tracetui.views.gaps_text import gaps_answer
 from tracetui.views.jsonable import share
 from tracetui.views.lines import plain_text
 from tracetui.views.parts import _until_first_work
 from tracetui.views.pytorch_table import sort_rows
-from tracetui.views.steps import steps_lines
+from tracetui.views.steps import step_blocks, steps_answer
 from tracetui.views.summary import metrics_of, summary_answer
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
@@ -117,7 +118,7 @@ def test_sentences_about_gaps_are_wrapped_not_cut(tmp_path: Path, width: int) ->
     busy = cpu("Activity Buffer Request", 5, 300, cat="overhead", tid=0, pid=-1)
     events = [cpu("aten::mm", 0, 400), launch(310, 1), kernel(320, 5, 1), launch(420, 2), kernel(600, 5, 2)]
     trace = trace_of(tmp_path, busy, *events, deviceProperties=[{"id": 0, "name": "NVIDIA H200"}])
-    text = plain_text(gaps_lines(Part(trace), width)).partition("\nLongest")[0]
+    text = gaps_answer(Part(trace)).text(width).partition("\nLongest")[0]
     assert "…" not in text
     assert all(cell_len(line) <= width for line in text.splitlines())
     assert "profiler itself was at work" in " ".join(text.split())
@@ -144,12 +145,12 @@ def test_idle_time_of_two_devices_is_said_to_be_a_sum(tmp_path: Path) -> None:
 
     marks = [step(0, 0, 100), step(1, 100, 100)]
     runs = [e for n, at in enumerate((10, 90, 110, 190)) for e in (launch(at - 8, n, 1), of(0, at, n))]
-    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, *marks, *runs))), 80))
+    text = steps_answer(Part(trace_of(tmp_path, *marks, *runs))).text(80)
     assert "over all devices" not in text
     both = [
         e for n, at in enumerate((12, 92, 112, 192)) for e in (launch(at - 8, n + 9, 1), of(1, at, n + 9))
     ]
-    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, *marks, *runs, *both))), 80))
+    text = steps_answer(Part(trace_of(tmp_path, *marks, *runs, *both))).text(80)
     assert "idle: the sum over all devices" in text
 
 
@@ -209,7 +210,7 @@ def test_the_details_of_a_kernel(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_no_steps_stand_out(samples: Path) -> None:
-    lines = steps_lines(summarize_steps(load(samples / "mlp_eager.json.gz")), 100)
+    lines = report_lines(step_blocks(summarize_steps(load(samples / "mlp_eager.json.gz"))), 100)
     styles = {line[1][0].strip(): line[1][1] for line in lines if len(line) > 2}
     assert {styles[name] for name in styles if name.startswith("step ")} == {""}
     assert styles["whole"] == "title"
@@ -245,7 +246,7 @@ def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(t
 def test_steps_of_an_optimizer_say_where_they_come_from(tmp_path: Path) -> None:
     events = [e for n in range(4) for e in (cpu("Optimizer.step#SGD.step", 100 * n, 20, "user_annotation"),)]
     runs = [e for n in range(4) for e in (launch(100 * n + 30, n), kernel(100 * n + 40, 20, n))]
-    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, *events, *runs))), 80))
+    text = steps_answer(Part(trace_of(tmp_path, *events, *runs))).text(80)
     assert "Optimizer.step" in text.splitlines()[-1], text
 
 

@@ -12,6 +12,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.cli import main
 from tracetui.trace import load
+from tracetui.views.document_text import report_lines
 from tracetui.views.efficiency import efficiency_table
 from tracetui.views.lines import plain_text
 from tracetui.views.model import arrange
@@ -48,9 +49,9 @@ def test_a_step_has_a_third_of_the_calls(samples: Path) -> None:
 def test_lines_fit(samples: Path, width: int) -> None:
     from tracetui.analysis.part import Part
     from tracetui.trace import load
-    from tracetui.views.efficiency_text import efficiency_lines
+    from tracetui.views.efficiency_text import efficiency_blocks
 
-    lines = efficiency_lines(efficiency_of(Part(load(samples / "train.json.gz"))), width)
+    lines = report_lines(efficiency_blocks(efficiency_of(Part(load(samples / "train.json.gz")))), width)
     text = plain_text(lines)
     assert max(map(len, text.splitlines())) <= width
     assert "Operators" in text

@@ -8,13 +8,11 @@ import pytest
 from tests.kineto import cpu, run, step, trace_of
 
 from tracetui.analysis.part import Part
-from tracetui.analysis.steps.steps import steps_of
 from tracetui.views.device_facts import device_facts
 from tracetui.views.gap_words import gap_facts
-from tracetui.views.gaps_text import gaps_markdown
-from tracetui.views.lines import plain_text
+from tracetui.views.gaps_text import gaps_answer
 from tracetui.views.parts import evidence
-from tracetui.views.steps import steps_lines
+from tracetui.views.steps import steps_answer
 from tracetui.views.summary import summary_answer
 
 
@@ -29,9 +27,10 @@ def test_shares_of_the_ops_of_a_trace_without_a_device(tmp_path: Path) -> None:
 def test_twenty_gaps_are_listed(tmp_path: Path) -> None:
     events = [event for n in range(26) for event in run(10 + 20 * n, 5, n + 1)]
     results = Part(trace_of(tmp_path, *events))
-    assert gaps_markdown(results) == gaps_markdown(results, 0, 20)
-    lines = [len(gaps_markdown(results, 0, limit).splitlines()) for limit in (10, 20, 25, 0)]
-    assert lines == [lines[0], lines[0] + 10, lines[0] + 15, lines[0] + 15]
+    assert gaps_answer(results).markdown() == gaps_answer(results, 0, 20).markdown()
+    lines = [len(gaps_answer(results, 0, limit).markdown().splitlines()) for limit in (10, 20, 25, 0)]
+    # Two lines say how many more there are.
+    assert lines == [lines[0], lines[0] + 10, lines[0] + 13, lines[0] + 13]
 
 
 @pytest.mark.parametrize(
@@ -71,5 +70,5 @@ def test_the_longest_op_is_one_of_the_steps(tmp_path: Path) -> None:
 
 
 def test_a_trace_without_steps_says_so(tmp_path: Path) -> None:
-    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, cpu("a", 0, 10)))), 80))
+    text = steps_answer(Part(trace_of(tmp_path, cpu("a", 0, 10)))).text(80)
     assert "The trace has no ProfilerStep annotations." in text

@@ -10,9 +10,8 @@ from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.views.gap_words import cause_text
-from tracetui.views.gaps_text import gaps_lines
-from tracetui.views.lines import plain_text
-from tracetui.views.steps import steps_lines
+from tracetui.views.gaps_text import gaps_answer
+from tracetui.views.steps import steps_answer
 from tracetui.views.summary import summary_answer
 
 
@@ -37,7 +36,7 @@ def test_what_does_not_count_stands_below(tmp_path: Path) -> None:
     text = summary_answer(Part(trace)).text(80)
     assert " that count, mean of 3" in text
     assert [line.split()[0] for line in text.splitlines() if line.endswith("not counted")] == ["lead-in"]
-    text = plain_text(steps_lines(steps_of(Part(trace)), 80))
+    text = steps_answer(Part(trace)).text(80)
     first = next(line for line in text.splitlines() if line.startswith("  step 0"))
     assert "%*" in first
     assert text.splitlines().count("  * without the lead-in") == 1
@@ -52,11 +51,11 @@ def test_what_a_step_launched_may_run_after_it(tmp_path: Path) -> None:
     ]
     trace = trace_of(tmp_path, *(event for events in queued for event in events))
     note = "compute and kernels: of what the step launched, whenever it ran"
-    assert note in plain_text(steps_lines(steps_of(Part(trace)), 80))
+    assert note in steps_answer(Part(trace)).text(80)
     alone = trace_of(
         tmp_path, *(e for n in (0, 1) for e in (step(n, 500 * n, 500), *run(500 * n + 9, 400, n + 1)))
     )
-    assert note not in plain_text(steps_lines(steps_of(Part(alone)), 80))
+    assert note not in steps_answer(Part(alone)).text(80)
 
 
 def test_compiling_is_not_called_ops(tmp_path: Path) -> None:
@@ -64,7 +63,7 @@ def test_compiling_is_not_called_ops(tmp_path: Path) -> None:
     phases = [cpu("bytecode_tracing (dynamo_timed)", at, 480) for at in (0, 1000)]
     work = [*run(500, 50, 1), *run(600, 50, 2), *run(1500, 50, 3), *run(1900, 50, 4)]
     results = Part(trace_of(tmp_path, *phases, cpu("aten::mm", 1560, 330), *work))
-    assert "(dispatch: mostly torch.compile)" in plain_text(gaps_lines(results, 100))
+    assert "(dispatch: mostly torch.compile)" in gaps_answer(results).text(100)
     texts = [cause_text(results, gap) for gap in range(3)]
     assert "mostly torch.compile" in texts[1]
     assert "dispatch: the CPU was in PyTorch ops" in texts[2]
@@ -83,7 +82,7 @@ def test_numbers_wrap(tmp_path: Path, width: int) -> None:
 def test_a_star_has_its_footnote(tmp_path: Path) -> None:
     """Only outside of the steps something does not count: work from before the recording."""
     events = [cpu("aten::mm", 0, 10), kernel(50, 50, 9), step(0, 200, 800), *run(210, 780, 1)]
-    text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, *events))), 80))
+    text = steps_answer(Part(trace_of(tmp_path, *events))).text(80)
     assert "step 0  " in text
     assert "%*" in text.split("outside")[1].splitlines()[0]
     assert "* without work in flight" in text
@@ -98,7 +97,7 @@ def test_what_no_number_shows_has_no_star(tmp_path: Path, length: int, star: boo
         events += [step(n, at, length), *run(at + late, length - 10 - late, n + 1)]
     results = Part(trace_of(tmp_path, *events))
     assert dict(steps_of(results).rows[0].verdict.left_out) == {"lead-in": 30_000}
-    assert ("%*" in plain_text(steps_lines(steps_of(results), 80))) is star
+    assert ("%*" in steps_answer(results).text(80)) is star
 
 
 def test_idle_time_that_is_mostly_a_loader_is_called_so(tmp_path: Path) -> None:

@@ -15,16 +15,16 @@ from tests.recorded import load
 
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency_of
-from tracetui.analysis.steps.steps import steps_of
 from tracetui.core.cells import fit, wrap
 from tracetui.views import markdown
 from tracetui.views.averages import format_share, format_time
-from tracetui.views.efficiency_text import efficiency_lines
+from tracetui.views.document_text import report_lines
+from tracetui.views.efficiency_text import efficiency_blocks
 from tracetui.views.findings_text import findings_lines, findings_markdown
-from tracetui.views.gaps_text import gaps_lines
+from tracetui.views.gaps_text import gaps_answer
 from tracetui.views.jsonable import dumps
 from tracetui.views.lines import bar, columns, plain_text
-from tracetui.views.steps import steps_lines
+from tracetui.views.steps import steps_answer
 from tracetui.views.summary import summary_answer
 
 SAMPLES = sorted((Path(__file__).parent.parent.parent / "sample_traces").glob("*.json.gz"))
@@ -122,10 +122,10 @@ def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
     results = Part(trace)
     lines = [
         *summary_answer(results).lines(width),
-        *gaps_lines(results, width),
-        *steps_lines(steps_of(results), width),
+        *gaps_answer(results).lines(width),
+        *steps_answer(results).lines(width),
         *findings_lines(results, width),
-        *efficiency_lines(efficiency_of(results), width),
+        *report_lines(efficiency_blocks(efficiency_of(results)), width),
     ]
     for line in plain_text(lines).splitlines():
         assert cell_len(line) <= width, line

@@ -234,15 +234,15 @@ def _report(
     averages: int,
     every: bool,
 ) -> None:
-    from tracetui.views.compare_text import Report, compare_json, compare_lines, compare_markdown
+    from tracetui.views.compare_text import Report, compare_blocks, compare_json
+    from tracetui.views.document_text import forms
     from tracetui.views.limits import check_limits, failure
 
     outcomes = check_limits(found, limits, strict)
     report = Report(found, names, outcomes, averages, every)
     write(
         lambda: compare_json(report),
-        lambda: compare_markdown(report),
-        lambda width: compare_lines(report, width),
+        *forms(lambda: compare_blocks(report)),
     )
     over = [one for one in outcomes if one.over]
     for one in over:

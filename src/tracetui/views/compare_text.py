@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -21,11 +22,14 @@ from tracetui.views import markdown
 from tracetui.views.answer import Answer
 from tracetui.views.compare import main_change, number_columns, numbers
 from tracetui.views.compare_averages import average_columns, averages_records, joined_averages
+from tracetui.views.document import Block, Entry, sentences, table
+from tracetui.views.document_text import forms
 from tracetui.views.findings import evidence_json
 from tracetui.views.jsonable import share as finite
 from tracetui.views.limits import Outcome, limits_json, limits_rows, wall_time_note
-from tracetui.views.lines import INDENT, Line, Span, columns, paragraph
+from tracetui.views.lines import Line, Span, columns
 from tracetui.views.model import Column, pick
+from tracetui.views.target import Target
 from tracetui.views.writers import Record, aligned, cells, markdown_table
 
 SHOWN = 8
@@ -94,42 +98,30 @@ def _sentence(note: str) -> str:
     return f"{capital(note)}{'' if note.endswith(('.', '?')) else '.'}"
 
 
-# Text
+# Text and Markdown
 
 
-def compare_lines(report: Report, width: int) -> list[Line]:
-    """The comparison in lines of at most `width` cells: the answer first."""
-    width = min(width, 120)
-    found = report.comparison
-    lines = paragraph(found.answer, width, "title")
-    if found.strange:
-        lines += paragraph(_sentence(found.strange), width, "warn")
-    lines += [[], *_side_lines(report, width)]
-    if _told(found):
-        lines += [[], [("What explains the difference", "head")], *_explanation_lines(report, width)]
-    notes = [note for note in found.notes if note != found.strange]
-    lines += [[]] if notes else []
-    for note in notes:
-        lines += paragraph(_sentence(note), width, "dim")
-    lines += _number_lines(found, width)
-    if report.averages:
-        lines += _average_lines(found, report.averages, width)
-    if report.outcomes:
-        lines += [[], [("Limits", "head")], *_limit_lines(report.outcomes, width)]
-        if note := wall_time_note(report.outcomes):
-            lines += paragraph(_sentence(note), width, "dim", INDENT)
-    return lines
-
-
-def _side_lines(report: Report, width: int) -> list[Line]:
-    about = [_about(side) for side in (report.comparison.a, report.comparison.b)]
-    if max(map(cell_len, about)) > width - 5 - SHORTEST_NAME:
-        about = [text.partition(",")[0] for text in about]
-    names = _cut(report.names, width - 5 - max(map(cell_len, about)))
+def compare_blocks(report: Report) -> list[Block]:
+    """The answer first."""
+    found, (told, rest) = report.comparison, _shown(report)
+    sides = zip("AB", report.names, (found.a, found.b), strict=True)
+    names = [_line(letter, "accent", f"{name}, {_about(side)}") for letter, name, side in sides]
+    why = [_line(*_change(found, one), _text(found, one)) for one in told]
+    rests = (rest,) if rest else ()
+    answer = (found.answer, *([_sentence(found.strange)] if found.strange else ()))
     return [
-        [(f"{letter}  ", "accent"), (name, ""), (f"  {more}", "dim")]
-        for letter, name, more in zip("AB", names, about, strict=True)
+        Block("", "", "", (), foot=answer, style="title"),
+        Block("", "", "", tuple(names)),
+        Block("", "What explains the difference" if why else "", "", tuple(why), foot=rests),
+        *(sentences(_sentence(note)) for note in found.notes if note != found.strange),
+        *_number_tables(found),
+        *(_average_tables(found, report.averages) if report.averages else ()),
+        *(_limit_tables(report.outcomes) if report.outcomes else ()),
     ]
+
+
+def _line(name: str, style: str, text: str) -> Entry:
+    return Entry(name, (), None, style, text, Target())
 
 
 def _cut(names: Sequence[str], room: int) -> list[str]:
@@ -152,17 +144,6 @@ def _shown(report: Report) -> tuple[tuple[Explanation, ...], str]:
         sums[where] += change
     come = ", ".join(f"{signed(ns, duration)} {where}" for where, ns in sums.items() if ns) or "no time"
     return told[:shown], f"and {len(left)} more: {come} in all (--all lists them)"
-
-
-def _explanation_lines(report: Report, width: int) -> list[Line]:
-    """Each after what it adds or takes away."""
-    found, (told, rest) = report.comparison, _shown(report)
-    changes = [_change(found, one) for one in told]
-    wide = max(len(text) for text, _ in changes)
-    lines: list[Line] = []
-    for one, (change, style) in zip(told, changes, strict=False):
-        lines += paragraph(_text(found, one), width, head=[(f"  {change:>{wide}}  ", style)])
-    return lines + (paragraph(rest, width, "dim", INDENT) if rest else [])
 
 
 def _change(comparison: Comparison, one: Explanation) -> Span:
@@ -202,28 +183,28 @@ def _numbers(found: Comparison) -> tuple[Column, ...]:
     return pick(number_columns(numbers(found)), "name a b change ratio noise spread_a spread_b", without)
 
 
-def _number_lines(found: Comparison, width: int) -> list[Line]:
-    rows = numbers(found)
-    if not rows:
-        return []
-    less = ("spread_a spread_b", "ratio", "noise", "change")
-    lines: list[Line] = [[], *_fitted(_numbers_title(found), _numbers(found), range(len(rows)), width, less)]
-    shown = " ".join(map(line_text, lines))
-    for text in (text for word, text in NOISE.items() if word in shown):
-        lines += paragraph(text, width, "dim", INDENT)
-    return lines
+def _number_tables(found: Comparison) -> list[Block]:
+    rows, shown, less = numbers(found), _numbers(found), ("spread_a spread_b", "ratio", "noise", "change")
+    title, at = "Per step (median)" if found.per_step else "Whole recording", range(len(rows))
+    lines = partial(_fitted, title, shown, at, less=less)
+    noise = [text for word, text in NOISE.items() if any(row.noise == word for row in rows)]
+    return [table(title, lines, partial(markdown_table, shown, at), *noise, style="")] if rows else []
 
 
-def _limit_lines(outcomes: Sequence[Outcome], width: int) -> list[Line]:
-    lines = columns(limits_rows(outcomes), "<><<")
-    for line in lines:
-        text, style = line[-1]
-        line[-1] = fit(text, width - cell_len(line_text(line[:-1]))), style
-    return lines
+def _limit_tables(outcomes: Sequence[Outcome]) -> list[Block]:
+    rows = limits_rows(outcomes)
+    body = [[markdown.cell(c if isinstance(c, str) else c[0]) for c in row] for row in rows]
 
+    def lines(width: int) -> list[Line]:
+        found = columns(rows, "<><<")
+        for line in found:
+            text, style = line[-1]
+            line[-1] = fit(text, width - cell_len(line_text(line[:-1]))), style
+        return found
 
-def _numbers_title(found: Comparison) -> str:
-    return "Per step (median)" if found.per_step else "Whole recording"
+    text = partial(markdown.table, ["Metric", "Change", "Limit", ""], body, "<><<")
+    note = wall_time_note(outcomes)
+    return [table("Limits", lines, text, _sentence(note) if note else "")]
 
 
 def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
@@ -235,56 +216,14 @@ def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
     return pick(columns, f"name {keys} calls_a calls_b"), joined.parts[part]
 
 
-def _average_lines(found: Comparison, limit: int, width: int) -> list[Line]:
+def _average_tables(found: Comparison, limit: int) -> list[Block]:
     shown, rows = _averages(found)
     by_form = {column.key.rpartition("_")[2]: column.key for column in shown}
     less = ("calls_a calls_b", by_form["ratio"], by_form["change"])
-    table = _fitted(_averages_title(found), shown, rows[:limit].tolist(), width, less)
-    lines: list[Line] = [[], *table]
-    if len(rows) > limit:
-        lines.append([(f"  and {plural(len(rows) - limit, 'name')} more: --json has all", "dim")])
-    return lines
-
-
-def _averages_title(found: Comparison) -> str:
-    return f"By name{' (mean per step)' if found.per_step else ''}"
-
-
-# Markdown
-
-
-def compare_markdown(report: Report) -> str:
-    """The comparison to paste into an issue or a pull request."""
-    found = report.comparison
-    text = f"**{markdown.cell(found.answer)}**\n\n"
-    for letter, side, name in zip("AB", (found.a, found.b), report.names, strict=True):
-        text += f"- {letter}: {markdown.code(name)}, {markdown.cell(_about(side))}\n"
-    told, rest = _shown(report)
-    if told:
-        text += "\n" + markdown.heading("What explains the difference", 3) + "\n"
-        for one in told:
-            change = _change(found, one)[0]
-            text += f"- {f'{change}: ' if change else ''}{markdown.cell(_text(found, one))}\n"
-        text += f"- {rest}\n" if rest else ""
-    text += "".join(f"\n{markdown.cell(_sentence(note))}\n" for note in found.notes)
-    if rows := numbers(found):
-        table = markdown_table(_numbers(found), range(len(rows)))
-        text += "\n" + markdown.heading(_numbers_title(found), 3) + "\n" + table
-        text += "".join(f"\n{markdown.cell(told)}\n" for word, told in NOISE.items() if word in table)
-    if report.averages:
-        shown, at = _averages(found)
-        table = markdown_table(shown, at[: report.averages].tolist())
-        text += "\n" + markdown.heading(_averages_title(found), 3) + "\n" + table
-    if report.outcomes:
-        body = [
-            [markdown.cell(str(c if isinstance(c, str) else c[0])) for c in row]
-            for row in limits_rows(report.outcomes)
-        ]
-        text += "\n" + markdown.heading("Limits", 3) + "\n"
-        text += markdown.table(["Metric", "Change", "Limit", ""], body, "<><<")
-        if note := wall_time_note(report.outcomes):
-            text += f"\n{markdown.cell(_sentence(note))}\n"
-    return text
+    title, at = f"By name{' (mean per step)' if found.per_step else ''}", rows[:limit].tolist()
+    more = f"and {plural(len(rows) - limit, 'name')} more: --json has all" if len(rows) > limit else ""
+    lines = partial(_fitted, title, shown, at, less=less)
+    return [table(title, lines, partial(markdown_table, shown, at), more, style="")]
 
 
 # JSON
@@ -371,7 +310,6 @@ def compare_answer(found: Comparison, names: tuple[str, str]) -> Answer:
     return Answer(
         "compare",
         lambda: compare_json(report),
-        lambda: compare_markdown(report),
-        lambda width: compare_lines(report, width),
+        *forms(lambda: compare_blocks(report)),
         lambda data: list(data["explanations"]),
     )

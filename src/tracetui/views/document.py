@@ -6,10 +6,11 @@ Imports nothing that analyzes: a document that was kept is shown at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tracetui.views.lines import Span
+from tracetui.views.lines import Line, Span
 from tracetui.views.target import Target
 
 
@@ -44,6 +45,31 @@ class Block:
     """Titles of the columns of numbers."""
     fields: tuple[str, ...] = ()
     """What the numbers are, as in JSON: in Markdown the titles, where there are no `heads`."""
+    foot: tuple[str, ...] = ()
+    """Sentences below, in text and Markdown."""
+    style: str = "head"
+    """Of the title: "title" for what several others belong to, "" where the lines of a table have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableBlock(Block):
+    """A table, in text and Markdown."""
+
+    lines: Callable[[int], list[Line]] = lambda width: []
+    """In lines of so many cells."""
+    markdown: Callable[[], str] = lambda: ""
+
+
+def table(
+    title: str, lines: Callable[[int], list[Line]], text: Callable[[], str], *foot: str, style: str = "head"
+) -> Block:
+    """A table, with sentences below it; empty ones are left out."""
+    return TableBlock("", title, "", (), (), (), tuple(filter(None, foot)), style, lines, text)
+
+
+def sentences(*texts: str) -> Block:
+    """Sentences without a title; empty ones are left out."""
+    return Block("", "", "", (), foot=tuple(filter(None, texts)))
 
 
 @dataclass(frozen=True, slots=True)

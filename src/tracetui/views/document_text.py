@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from tracetui.core.cells import fit, wrap
 from tracetui.core.units import capital
 from tracetui.views import markdown
-from tracetui.views.document import Block, Document
+from tracetui.views.document import Block, Document, TableBlock
 from tracetui.views.lines import INDENT, STYLES, Line, Span, paragraph
 from tracetui.views.overview_lines import COSTS, TRACK, column_lines
 
@@ -26,12 +28,40 @@ def document_lines(document: Document, title: str, width: int) -> list[Line]:
     ]
     if document.advice:
         lines += paragraph(document.advice, sentence, head=[*INDENT, ("Try: ", "accent")])
-    for block in _blocks(document):
-        pieces = column_lines([(block, list(enumerate(block.entries)))], 0, width - 1)
-        head, *rows = (piece.line for piece in pieces if piece is not None)
-        lines += [[], head[1:]]  # a title is not indented
-        lines += [[(" ", ""), *((text, _style(role)) for text, role in row)] for row in rows]
+    return [*lines, [], *report_lines(_blocks(document), width)]
+
+
+def report_lines(blocks: Iterable[Block], width: int) -> list[Line]:
+    """Blocks in lines of at most `width` cells."""
+    lines: list[Line] = []
+    for block in blocks:
+        found = _table_lines(block, width) if isinstance(block, TableBlock) else _entry_lines(block, width)
+        head = [*INDENT] if block.title or isinstance(block, TableBlock) else []
+        for text in block.foot:
+            style = "dim" if head else block.style if block.style == "title" else ""
+            found += paragraph(text, min(width, WIDEST_SENTENCE), style, head)
+        titled = paragraph(block.title, width, "title") if block.title and block.style == "title" else []
+        lines += [[], *titled, *found] if lines and (titled or found) else [*titled, *found]
     return lines
+
+
+def forms(blocks: Callable[[], Iterable[Block]]) -> tuple[Callable[[], str], Callable[[int], list[Line]]]:
+    """The Markdown and the lines of an `Answer`."""
+    return lambda: report_markdown(blocks()), lambda width: report_lines(blocks(), width)
+
+
+def _table_lines(block: TableBlock, width: int) -> list[Line]:
+    title = [[(block.title, block.style)]] if block.title and block.style == "head" else []
+    return [*title, *block.lines(width)]
+
+
+def _entry_lines(block: Block, width: int) -> list[Line]:
+    if not block.entries:
+        return []
+    pieces = column_lines([(block, list(enumerate(block.entries)))], 0, width - 1)
+    head, *rows = (piece.line for piece in pieces if piece is not None)
+    lines = [[(" ", ""), *((text, _style(role)) for text, role in row)] for row in rows]
+    return [head[1:], *lines] if block.title else lines  # a title is not indented
 
 
 def _blocks(document: Document) -> list[Block]:
@@ -59,10 +89,23 @@ def document_markdown(document: Document, title: str) -> str:
     text = markdown.heading(title) + f"\n{markdown.cell(document.about)}\n\n"
     text += f"**{capital(document.verdict[0])}**{markdown.cell(numbers)}. {markdown.cell(document.reason)}\n"
     text += f"\n*Try:* {markdown.cell(document.advice)}\n" if document.advice else ""
-    for block in _blocks(document):
+    return f"{text}\n{report_markdown(_blocks(document))}"
+
+
+def report_markdown(blocks: Iterable[Block]) -> str:
+    """Blocks to paste into an issue."""
+    parts = []
+    for block in blocks:
         note = f": {block.note}" if block.note else ""
-        text += f"\n{markdown.heading(block.title + note, 3)}\n{_block_markdown(block)}"
-    return text
+        if block.title:
+            parts.append(markdown.heading(block.title + note, 2 if block.style == "title" else 3))
+        if isinstance(block, TableBlock):
+            parts.append(block.markdown())
+        elif block.entries:
+            parts.append(_block_markdown(block))
+        bold = "**" if block.style == "title" and not block.title else ""
+        parts += [f"{bold}{markdown.cell(text)}{bold}\n" for text in block.foot]
+    return "\n".join(filter(None, parts))
 
 
 def _block_markdown(block: Block) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tracetui.analysis.part import Part
@@ -10,11 +11,12 @@ from tracetui.analysis.rates.counters import DeviceCounters, device_counters
 from tracetui.analysis.rates.efficiency import EfficiencyTable, efficiency_of
 from tracetui.core.safe_text import plain
 from tracetui.core.units import plural
-from tracetui.views import markdown
 from tracetui.views.answer import Answer, Shown
 from tracetui.views.device_counters import counters_json, counters_said
+from tracetui.views.document import Block, sentences
+from tracetui.views.document import table as table_of
+from tracetui.views.document_text import forms
 from tracetui.views.efficiency import efficiency_table, rates_json, rates_markdown, rates_text
-from tracetui.views.lines import Line, paragraph
 from tracetui.views.target import Target
 
 NO_SHAPES = "No shapes were recorded (record_shapes=True), so the work is not known."
@@ -50,43 +52,25 @@ def _about(table: EfficiencyTable) -> str:
     return f"Shares are of the {table.peak.label}'s peak: {table.peak.source}."
 
 
-def efficiency_lines(
-    table: EfficiencyTable, width: int, limit: int = 20, counters: Sequence[DeviceCounters] = ()
-) -> list[Line]:
+def efficiency_blocks(
+    table: EfficiencyTable, limit: int = 20, counters: Sequence[DeviceCounters] = ()
+) -> list[Block]:
     """What the `counters` of the devices say; then operators by shape, then kernels, longest first. `limit`:
     rows of each, 0 for all."""
-    lines: list[Line] = []
-    for text in counters_said(counters):
-        lines += paragraph(text, min(width, 100))
-    if not table.recorded:
-        return [*lines, [(NO_SHAPES, "")]]
-    if not table.ops:
-        return [*lines, [("No operator whose work can be counted.", "")]]
+    none = "No operator whose work can be counted." if not table.ops else ""
+    none = none if table.recorded else NO_SHAPES
+    blocks = [sentences(*counters_said(counters), none)]
+    if none:
+        return blocks
     for title, rows in (("Operators", table.ops), ("Kernels", table.kernels)):
-        if not rows:
-            continue
-        lines += [[]] if lines else []
-        lines.append([(title, "title")])
-        lines += rates_text(rows[:limit] if limit else rows, width)
-        if limit and len(rows) > limit:
-            lines.append([(f"  and {len(rows) - limit:,} more: --limit 0", "dim")])
-    cached = any((row.memory_share or 0) > 1 for row in (*table.ops, *table.kernels))
-    for note in (_about(table), CACHED if cached else "", SAMPLED if table.sampled else ""):
-        lines += [[], *paragraph(note, min(width, 100), "dim")] if note else []
-    return lines
-
-
-def efficiency_markdown(
-    table: EfficiencyTable, limit: int = 20, counters: Sequence[DeviceCounters] = ()
-) -> str:
-    text = "".join(f"{markdown.cell(said)}\n\n" for said in counters_said(counters))
-    if not table.recorded:
-        return text + NO_SHAPES + "\n"
-    for title, rows in (("Operators", table.ops), ("Kernels", table.kernels)):
+        shown, left = rows[:limit] if limit else rows, len(rows) - limit if limit else 0
+        more = f"and {left:,} more: --limit 0" if left > 0 else ""
+        lines, text = partial(rates_text, shown), partial(rates_markdown, shown, title[:-1])
         if rows:
-            text += markdown.heading(title) + "\n"
-            text += rates_markdown(rows[:limit] if limit else rows, title[:-1]) + "\n"
-    return text + markdown.cell(_about(table)) + "\n"
+            blocks.append(table_of(title, lines, text, more, style="title"))
+    cached = any((row.memory_share or 0) > 1 for row in (*table.ops, *table.kernels))
+    notes = (_about(table), CACHED if cached else "", SAMPLED if table.sampled else "")
+    return blocks + [sentences(note) for note in notes if note]
 
 
 def efficiency_answer(part: Part, limit: int = 20) -> Answer:
@@ -95,9 +79,8 @@ def efficiency_answer(part: Part, limit: int = 20) -> Answer:
     return Answer(
         "efficiency",
         lambda: efficiency_json(table, counters),
-        lambda: efficiency_markdown(table, limit, counters),
-        lambda width: efficiency_lines(table, width, limit, counters),
-        lambda data: [{"of": kind[:-1], **row} for kind in ("ops", "kernels") for row in data[kind]],
+        *forms(lambda: efficiency_blocks(table, limit, counters)),
+        choose=lambda data: [{"of": kind[:-1], **row} for kind in ("ops", "kernels") for row in data[kind]],
         shown=lambda width: [_shown(part, table, counters)],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,12 @@ from tracetui.trace.model import I64
 from tracetui.trace.unrecorded import launched_unrecorded
 from tracetui.views import markdown
 from tracetui.views.answer import Answer, Shown
+from tracetui.views.document import Block, sentences, table
+from tracetui.views.document_text import forms
 from tracetui.views.gap_words import words_of
 from tracetui.views.gaps import JSON, TEXT, gap_columns, gaps_table, gaps_text
 from tracetui.views.jsonable import share as json_share
-from tracetui.views.lines import INDENT, Line, Span, bar, columns, paragraph
+from tracetui.views.lines import Line, Span, bar, columns, paragraph
 from tracetui.views.model import pick
 from tracetui.views.target import Target
 from tracetui.views.verdicts import causes_json
@@ -169,43 +172,23 @@ def lead_in_line(report: GapReport) -> str | None:
     return f"before its first event {duration(report.gaps.lead_in)} ({why})"
 
 
-def head_lines(report: GapReport, width: int) -> list[Line]:
-    """The headline, and the time before the device's first event, in lines of at most `width` cells."""
-    lead_in = lead_in_line(report)
-    below = paragraph(lead_in, width, "dim", INDENT) if lead_in is not None else []
-    return paragraph(headline(report), width, "title") + below
-
-
-def gaps_lines(part: Part, width: int, minimum: int = 0, limit: int = 20) -> list[Line]:
+def gap_blocks(part: Part, minimum: int = 0, limit: int = 20) -> list[Block]:
     """For each device a headline, its idle time by cause, and its `limit` longest gaps (0: all)."""
-    lines: list[Line] = []
-    table = gap_columns(part)
-    title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
+    blocks, columns = [], gap_columns(part)
     for report in gap_report(part):
-        lines += [[]] if lines else []
-        lines += head_lines(report, width)
-        if causes := cause_lines(report, width):
-            lines += [[], [("Idle by cause", "head")], *causes]
-        rows, more = report.longest(minimum, limit)
-        if len(rows):
-            lines += [[], [(title, "head")], *gaps_text(table, rows, width)]
+        lead_in, (rows, more) = lead_in_line(report), report.longest(minimum, limit)
+        rest = f"and {plural(more, 'more gap')} (--limit 0 lists all)" if more else ""
+        title = "Longest gaps" if minimum <= 0 else f"Gaps of {duration(minimum)} and more"
+        blocks.append(Block("", headline(report), "", (), foot=(lead_in,) if lead_in else (), style="title"))
+        if report.totals:
+            lines, text = partial(cause_lines, report), partial(causes_markdown, report)
+            blocks.append(table("Idle by cause", lines, text))
+        if rows:
+            shown = partial(markdown_table, pick(columns, TEXT), rows)
+            blocks.append(table(title, partial(gaps_text, columns, rows), shown, rest))
         elif minimum > 0:
-            lines += [[], [(f"{title}: none", "head")]]
-        if more:
-            lines.append([(f"  and {plural(more, 'more gap')} (--limit 0 lists all)", "dim")])
-    return lines or paragraph(without_work_text(part.trace), width)
-
-
-def gaps_markdown(part: Part, minimum: int = 0, limit: int = 20) -> str:
-    """The causes and longest gaps of each device as Markdown tables."""
-    text = ""
-    shown = pick(gap_columns(part), TEXT)
-    for report in gap_report(part):
-        lead_in = lead_in_line(report)
-        text += markdown.heading(headline(report)) + (f"\n{markdown.cell(lead_in)}\n" if lead_in else "")
-        text += "\n" + causes_markdown(report)
-        text += "\n" + markdown_table(shown, report.longest(minimum, limit)[0]) + "\n"
-    return text or f"{markdown.cell(without_work_text(part.trace))}\n"
+            blocks.append(table(f"{title}: none", lambda width: [], str))
+    return blocks or [sentences(without_work_text(part.trace))]
 
 
 # Idle time by cause
@@ -254,11 +237,16 @@ def gaps_answer(part: Part, minimum: int = 0, limit: int = 20) -> Answer:
     return Answer(
         "gaps",
         lambda: gaps_json(part, minimum),
-        lambda: gaps_markdown(part, minimum, limit),
-        lambda width: gaps_lines(part, width, minimum, limit),
-        lambda data: [{"device": one["device"], **gap} for one in data["devices"] for gap in one["gaps"]],
+        *forms(lambda: gap_blocks(part, minimum, limit)),
+        choose=lambda data: [
+            {"device": one["device"], **gap} for one in data["devices"] for gap in one["gaps"]
+        ],
         shown=lambda width: _shown(part),
     )
+
+
+def _rows(data: Any) -> list[dict[str, Any]]:
+    return [{"device": one["device"], **gap} for one in data["devices"] for gap in one["gaps"]]
 
 
 def _shown(part: Part) -> Iterator[Shown]:

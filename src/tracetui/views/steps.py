@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any
 
@@ -18,11 +18,12 @@ from tracetui.core.cells import fit
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
 from tracetui.core.units import duration, plural, share
-from tracetui.views import markdown
 from tracetui.views.answer import Answer, Shown
+from tracetui.views.document import Block, table
+from tracetui.views.document_text import forms
 from tracetui.views.gaps import field
 from tracetui.views.jsonable import share as json_share
-from tracetui.views.lines import INDENT, Line, paragraph
+from tracetui.views.lines import Line
 from tracetui.views.model import I64, Column, Columns, Table, by_key, pick
 from tracetui.views.target import Target
 from tracetui.views.times import time_column
@@ -245,32 +246,39 @@ def all_steps_json(steps: Steps) -> Record:
     return {**about, "steps": rows, "outside": outside, "whole": whole}
 
 
-def steps_lines(steps: Steps, width: int, limit: int = 0) -> list[Line]:
+def step_blocks(steps: Steps, limit: int = 0) -> list[Block]:
     """A line per step, then the time outside, then the whole. `limit`: most steps, 0 for all."""
-    # Narrow terminals drop the least important columns.
-    left_out = {"launches", "communication", "copy"} if width < 102 else set()
-    if left_out and any(row.communication for row in steps.rows):
-        left_out = left_out - {"communication"} | {"kernels"}
-    if steps.whole.busy == 0:  # a trace of the CPU alone
-        left_out = set(TEXT.split()) - {"label", "window_length", "lost", "unusual"}
     rows = _text_rows(steps, limit)
-    left_out |= set() if any(row.lost for row in rows) else {"lost"}
     of_cpu = _of_cpu(rows)
-    columns = f"label window_length {of_cpu} lost unusual" if of_cpu else TEXT
-    shown = pick(step_columns(rows), columns, left_out)
-    body = cells(shown, range(len(rows)))
-    lines = aligned(shown, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
-    for note in _what_counts(rows, shown):
-        lines += paragraph(note, width, "dim", INDENT)
+    columns = step_columns(rows)
+    shown = f"label window_length {of_cpu} lost unusual" if of_cpu else TEXT
+    none = set() if any(row.lost for row in rows) else {"lost"}
+    if steps.whole.busy == 0:  # a trace of the CPU alone
+        none |= set(TEXT.split()) - {"label", "window_length", "lost", "unusual"}
+
+    def narrow(width: int) -> set[str]:
+        """The least important columns, which narrow terminals drop."""
+        left_out = {"launches", "communication", "copy"} if width < 102 else set()
+        if left_out and any(row.communication for row in steps.rows):
+            left_out = left_out - {"communication"} | {"kernels"}
+        return none | left_out
+
+    def lines(width: int) -> list[Line]:
+        left = pick(columns, shown, narrow(width))
+        body = cells(left, range(len(rows)))
+        found = aligned(left, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
+        if limit and len(steps.rows) > limit:
+            found.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
+        return found
+
+    silent = set() if any(row.communication for row in rows) else {"communication"}
+    notes = _what_counts(rows, pick(columns, shown, none | silent))
     if any(row.window_idle > row.window_length for row in steps.rows):
-        lines += paragraph(ALL_DEVICES, width, "dim", INDENT)
-    if limit and len(steps.rows) > limit:
-        lines.insert(limit + 1, [(f"  and {plural(len(steps.rows) - limit, 'step')} more", "dim")])
-    if not steps.rows:
-        lines += paragraph(f"The trace has no {steps.table.name} annotations.", width, "dim", INDENT)
-    for text in (source_text(steps.table.source), unrecorded_text(steps.table)):
-        lines += paragraph(text, width, "dim", INDENT) if steps.rows and text else []
-    return lines
+        notes.append(ALL_DEVICES)
+    notes += [source_text(steps.table.source), unrecorded_text(steps.table)] if steps.rows else []
+    notes += [] if steps.rows else [f"The trace has no {steps.table.name} annotations."]
+    text = partial(markdown_table, pick(columns, shown, none), range(len(rows)))
+    return [table("", lines, text, *notes)]
 
 
 def _starred(row: StepRow) -> bool:
@@ -328,17 +336,6 @@ def source_text(source: str) -> str:
     return f"Steps from the {source}." if source.startswith("annotation ") else ""
 
 
-def steps_markdown(steps: Steps, limit: int = 0) -> str:
-    rows = _text_rows(steps, limit)
-    about = (source_text(steps.table.source), unrecorded_text(steps.table)) if steps.rows else ()
-    of_cpu = _of_cpu(rows)
-    none = set() if any(row.lost for row in rows) else {"lost"}
-    columns = pick(step_columns(rows), f"label window_length {of_cpu} lost unusual" if of_cpu else TEXT, none)
-    table = markdown_table(columns, range(len(rows)))
-    notes = [markdown.cell(note) for note in (*_what_counts(rows, columns), *about) if note]
-    return "\n".join([table, *(f"{note}\n" for note in notes)])
-
-
 def _text_rows(steps: Steps, limit: int) -> list[StepRow]:
     rows = list(steps.rows[:limit] if limit else steps.rows)
     outside = steps.outside
@@ -372,9 +369,8 @@ def steps_answer(part: Part, annotation: str | None = None, limit: int = 0) -> A
     return Answer(
         "steps",
         lambda: all_steps_json(steps),
-        lambda: steps_markdown(steps, limit),
-        lambda width: steps_lines(steps, width, limit),
-        lambda data: list(data["steps"]),
+        *forms(lambda: step_blocks(steps, limit)),
+        choose=lambda data: list(data["steps"]),
         shown=lambda width: [_shown(part, whole)],
     )
 
