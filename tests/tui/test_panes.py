@@ -17,11 +17,14 @@ from tracetui.rules import find_findings
 from tracetui.trace import Trace
 from tracetui.tui.panes import FREE, PANES, PaneSpec, _of_views
 from tracetui.tui.panes.averages import AveragesPane
+from tracetui.tui.panes.overview import DocumentPane
 from tracetui.tui.panes.view import ViewPane
 from tracetui.tui.screens.matches import MatchesScreen
 from tracetui.views import registry
 from tracetui.views.answer import Answer
+from tracetui.views.document import Block, Document, Entry
 from tracetui.views.registry import View
+from tracetui.views.target import Target
 from tracetui.views.writers import as_csv
 
 from .conftest import (
@@ -99,6 +102,30 @@ async def test_a_view_of_another_package_is_a_pane_with_its_text(monkeypatch: py
         await until(pilot, lambda: "3 times" in text(app))
         assert pane.table is not None
         assert as_csv(pane.table, pane.order) == f"slices\n{len(screen.walk.trace)}\n3\n"
+
+
+async def test_a_view_that_is_a_document_has_a_pane_whose_lines_lead_somewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make(part: Part) -> Answer:
+        longest = int(np.argmax(part.trace.duration))
+        entry = Entry("the longest", ("1 ms",), None, "", "of all", Target(event=longest))
+        document = Document("One line.", "", (Block("a", "Slices", "", (entry,)),), ())
+        return Answer("doc", list, str, lambda width: "", documents=lambda: [document])
+
+    view = View("doc", "One line.", make, "one line", is_document=True)
+    monkeypatch.setattr(registry, "_of_plugins", lambda: {"doc": view})
+    *_, spec = _of_views()
+    monkeypatch.setattr("tracetui.tui.panes.area.PANES", (*PANES, spec))
+    app = app_of(MLP)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = screen_of(app)
+        screen.action_pane("doc")
+        pane = pane_of(screen, DocumentPane)
+        await until(pilot, lambda: pane.overview is not None)
+        assert "the longest  1 ms  of all" in text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.walk.selected == int(np.argmax(screen.walk.trace.duration)))
 
 
 async def test_averages_group_by_what_one_wants() -> None:

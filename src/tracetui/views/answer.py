@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tracetui.views.document import Document
 from tracetui.views.lines import Line, plain_text
 from tracetui.views.model import Table
 from tracetui.views.target import Target
@@ -61,6 +62,8 @@ class Answer:
     shown: Callable[[int], Iterable[Shown]] | None = None
     """The table of its pane, which has so many cells: first what is known soonest, in the end all of it.
     None: the pane has the text."""
+    documents: Callable[[], Iterable[Document]] | None = None
+    """What its pane has, if the view declares that this is a document; likewise."""
 
     @property
     def rows(self) -> list[Record]:

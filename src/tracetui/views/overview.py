@@ -219,12 +219,13 @@ def _devices(part: Part) -> Block:
         named = " ".join(filter(None, (trace.rank_of(device.device), names.get(device.device, ""))))
         idle = f"idle {duration(device.idle)} in {plural(len(device), 'gap')}"
         before = f"{duration(device.lead_in)} before its first event" if device.lead_in else ""
+        several = len(devices) > 1
         return Entry(
             trace.device_called(device.device),
             (busy_text(busy),),
-            busy if len(devices) > 1 else None,
-            "compute" if len(devices) > 1 else "",
-            "; ".join(filter(None, (named, idle, before))),
+            busy if several else None,
+            "compute" if several else "",
+            named if several else "; ".join(filter(None, (named, idle, before))),
             Target("gaps", span=(device.first, device.last)),
             values=(busy,),
         )

@@ -50,6 +50,8 @@ class View(NamedTuple):
     """From a part of a trace and the view's options, as keyword arguments."""
     pane: str = ""
     """What its pane shows, for the help; "" if it has none. The pane has the name of the view."""
+    is_document: bool = False
+    """Whether the pane has the answer's documents, whose lines lead somewhere, not its table or its text."""
     letter: str = ""
     """The key of the pane; "" for a number, or for any free letter where it is another package's."""
     options: tuple[ViewOption, ...] = ()
@@ -234,6 +236,7 @@ def _made(plugin: Plugin, make: Callable[..., Answer], part: Part, **options: An
         lines=lambda width: guarded(lambda: lines(width)),
         choose=lambda data: guarded(lambda: answer.choose(data)),
         shown=None,  # its pane has the text
+        documents=None,
     )
 
 

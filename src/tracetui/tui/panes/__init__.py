@@ -33,8 +33,9 @@ def _of_views() -> Iterator[PaneSpec]:
     for view in VIEWS.values():
         if view.pane:
             letter = view.letter if view.name in OURS else next(free, None)
+            widget = "overview:DocumentPane" if view.is_document else "view:ViewPane"
             if letter is not None:
-                yield PaneSpec(view.name, "view:ViewPane", view.pane, letter)
+                yield PaneSpec(view.name, widget, view.pane, letter)
 
 
 PANES = (

@@ -13,7 +13,7 @@ from tracetui.session.session import Session
 from tracetui.timeline.scene import Event
 from tracetui.trace.model import DEVICE_WORK, Kind
 from tracetui.tui.panes.base import Follow
-from tracetui.tui.panes.overview import OverviewPane
+from tracetui.tui.panes.overview import DocumentPane
 from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.views.compare import Number, numbers
 from tracetui.views.compare_averages import JoinedAverages, averages_table, joined_averages
@@ -39,7 +39,7 @@ class OfBoth(ScopedPane):
         """Ignore the scope: the compared steps stay the same."""
 
 
-class ComparePane(OverviewPane, OfBoth):  # in this order: Textual takes styles from the first
+class ComparePane(DocumentPane, OfBoth):  # in this order: Textual takes styles from the first
     """The answer, what explains it, and the numbers. Enter goes to an explanation's events, Enter again to
     the next of them."""
 

@@ -1,8 +1,8 @@
-"""The overview: the summary as lines to move through, each of which leads to its evidence."""
+"""A document as lines to move through, each of which leads to its evidence; above all the overview."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,11 @@ from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.tui.part_styles import COMPONENTS, component_css, css_name, texture
 from tracetui.tui.tables import drawing
 from tracetui.views.model import Column, Table, scrolled
+from tracetui.views.registry import VIEWS
 from tracetui.views.target import Target
 
 if TYPE_CHECKING:
+    from tracetui.analysis.part import Part
     from tracetui.views.document import Document, Entry
     from tracetui.views.lines import Line
     from tracetui.views.overview_lines import Piece
@@ -40,16 +42,16 @@ def _textured(line: Line) -> Line:
     return [(next(marks) if text == MARK else text, role) for text, role in line]
 
 
-class OverviewPane(ScopedPane):
+class DocumentPane(ScopedPane):
     """Blocks of lines in one or two columns. Enter goes to what a line is about."""
 
     DEFAULT_CSS = """
-    OverviewPane > .drawn--head { background: transparent; }
-    OverviewPane > .drawn--good { text-style: none; }
-    OverviewPane > .drawn--accent { color: $primary; background: transparent; text-style: none; }
-    OverviewPane > .overview--track { background: $panel; }
-    OverviewPane > .part--kernels { color: $part-compute; }
-    """ + component_css("OverviewPane")
+    DocumentPane > .drawn--head { background: transparent; }
+    DocumentPane > .drawn--good { text-style: none; }
+    DocumentPane > .drawn--accent { color: $primary; background: transparent; text-style: none; }
+    DocumentPane > .overview--track { background: $panel; }
+    DocumentPane > .part--kernels { color: $part-compute; }
+    """ + component_css("DocumentPane")
     COMPONENT_CLASSES = COMPONENTS | {"overview--track", "part--kernels"}
     BINDINGS = bind("left side(-1)  right side(1)")
 
@@ -65,12 +67,15 @@ class OverviewPane(ScopedPane):
         self.waiting = "working it out …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        from tracetui.views.kept import kept_overviews  # in this thread: the first picture goes without
-
         part = self.whole.within(self.scope)
         place, _ = scope_texts(part)  # the first sentence says how busy it is
-        for overview in kept_overviews(part):
-            yield partial(self.show_overview, overview, place)
+        for document in self.documents(part):
+            yield partial(self.show_overview, document, place)
+
+    def documents(self, part: Part) -> Iterable[Document]:
+        """What is said of a part: first what is known soonest."""
+        documents = VIEWS[self.key].make(part).documents
+        return documents() if documents is not None else ()
 
     def show_overview(self, overview: Document, place: str) -> None:
         """`place`: the part of the trace that the overview is about."""
@@ -190,15 +195,6 @@ class OverviewPane(ScopedPane):
         if beside:
             self._go(min(beside)[2])
 
-    @property
-    def term(self) -> str:
-        """The glossary's name for the part of the time under the cursor, "" on other lines."""
-        here = self.entries[self.row] if self.row is not None and self.entries else None
-        blocks = self.overview.blocks if self.overview is not None else ()
-        if here is None or all(block.key != "time" or here not in block.entries for block in blocks):
-            return ""
-        return "launch (cause)" if here.name == "launch" else here.name
-
     def show_entry(self, name: str) -> None:
         """Put the cursor on the first line with this name, if there is one."""
         found = next((n for n, entry in enumerate(self.entries) if entry.name == name), None)
@@ -276,3 +272,21 @@ class OverviewPane(ScopedPane):
         if part in self.COMPONENT_CLASSES:
             return self.get_component_rich_style(part)
         return self.look(role if f"drawn--{role}" in Drawn.COMPONENT_CLASSES else "text")
+
+
+class OverviewPane(DocumentPane):
+    """The first pane: what the summary says."""
+
+    def documents(self, part: Part) -> Iterable[Document]:
+        from tracetui.views.kept import kept_overviews  # in this thread: the first picture goes without
+
+        return kept_overviews(part)
+
+    @property
+    def term(self) -> str:
+        """The glossary's name for the part of the time under the cursor, "" on other lines."""
+        here = self.entries[self.row] if self.row is not None and self.entries else None
+        blocks = self.overview.blocks if self.overview is not None else ()
+        if here is None or all(block.key != "time" or here not in block.entries for block in blocks):
+            return ""
+        return "launch (cause)" if here.name == "launch" else here.name
