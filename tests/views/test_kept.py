@@ -79,8 +79,9 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
     path = SAMPLES / f"{name}.json.gz"
     trace = load(path, cache=False)
-    forms = find_summary(Part(trace), True)
-    assert kept_summary.kept_summary(str(path)) == forms
+    forms, text = find_summary(Part(trace), True)
+    assert kept_summary.kept_summary(str(path), True) == (forms, text)
+    assert kept_summary.kept_summary(str(path)) == (forms, "")
     steps = [row.busy_share for row in steps_of(Part(trace)).rows]
     known = [part for part in steps if part is not None]
     assert forms.metrics["step-busy"] == min(known, default=forms.metrics["busy"])
@@ -111,9 +112,9 @@ def test_the_second_summary_is_the_first_one(
 def test_json_of_very_many_steps_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "STEPS_KEPT", 0)
     first = said(path, "--json")
-    forms = kept_summary.kept_summary(str(path))
-    assert forms is not None
-    assert (forms.json, said(path, "--json")) == ("", first)
+    assert kept_summary.kept_summary(str(path)) is not None
+    assert kept_summary.kept_summary(str(path), True) is None
+    assert said(path, "--json") == first
 
 
 def test_a_part_is_never_answered_with_the_whole(path: Path) -> None:

@@ -145,18 +145,20 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
             raise click.BadParameter(
                 f"expected one of {', '.join(METRICS)}; got {name!r}", param_hint="--fail-under"
             )
-    title, found = file_name(trace), kept_summary(trace) if scope == "whole" else None
-    if found is None or (chosen_format() == "json" and not found.json):
+    form, title = chosen_format(), file_name(trace)
+    kept = kept_summary(trace, form == "json") if scope == "whole" else None
+    if kept is None:
         check_exists(trace)
         # Imported while the trace is read: most of that is not Python's work.
         threading.Thread(target=import_module, args=("tracetui.views.summary",)).start()
         part = load_scope(trace, scope)
         from tracetui.views.summary import find_summary
 
-        found, title = find_summary(part, chosen_format() == "json"), file_name(part.trace.info.path)
-    if chosen_format() == "json":
-        emit(found.json)
-    elif chosen_format() == "markdown":
+        kept, title = find_summary(part, form == "json"), file_name(part.trace.info.path)
+    found, json = kept
+    if form == "json":
+        emit(json)
+    elif form == "markdown":
         emit(document_markdown(found.document, title))
     else:
         emit(render(document_lines(found.document, title, terminal_width())))

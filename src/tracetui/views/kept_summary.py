@@ -31,17 +31,17 @@ class KeptSummary(Struct, frozen=True):
     document: Document
     metrics: dict[str, float | None]
     """By `METRICS`."""
-    json: str = ""
-    """What `tracetui summary --json` prints; "" until it is asked for, and where it is very long."""
 
 
-def kept_summary(path: str) -> KeptSummary | None:
-    """What is kept of a file, without reading it; None if nothing is."""
+def kept_summary(path: str, json: bool = False) -> tuple[KeptSummary, str] | None:
+    """What is kept of a file, without reading it, and the JSON if that is asked for; None if it is not
+    known."""
     with suppress(Exception):
         if os.path.isfile(path):
             source = open_source(path)
             with source.file:
-                return summary_of(source)
+                found, text = summary_of(source), answer(source, "json", str) if json else ""
+                return (found, text) if found is not None and text is not None else None
     return None
 
 
@@ -50,9 +50,11 @@ def summary_of(source: Source) -> KeptSummary | None:
     return answer(source, "summary", KeptSummary)
 
 
-def keep_summary(source: Source, summary: KeptSummary) -> None:
-    """Keep what a summary says."""
+def keep_summary(source: Source, summary: KeptSummary, json: str = "") -> None:
+    """Keep what a summary says; its JSON apart from it, because the screen needs none."""
     keep_answer(source, "summary", summary, KeptSummary)
+    if json:
+        keep_answer(source, "json", json, str)
 
 
 def file_name(path: str) -> str:

@@ -18,7 +18,6 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import earlier_share_of, judged_times_of, verdict_of
-from tracetui.core.copying import replace
 from tracetui.core.threads import threads_for, together
 from tracetui.rules import find_findings
 from tracetui.trace.model import DEVICE_WORK, Trace
@@ -52,15 +51,14 @@ def summarize(part: Part) -> Document:
     return document
 
 
-def find_summary(part: Part, json: bool) -> KeptSummary:
-    """What the command prints, with its JSON if asked for. It is kept if it is of all of a large file."""
+def find_summary(part: Part, json: bool) -> tuple[KeptSummary, str]:
+    """What the command prints, and its JSON if asked for. It is kept if it is of all of a large file."""
     document, source = summarize(part), part.trace.reader.source
     text = dumps(summary_json(part, document)) if json else ""
-    found = KeptSummary(recorded_slices(part.trace), document, metrics_of(part), text)
+    found = KeptSummary(recorded_slices(part.trace), document, metrics_of(part))
     if part.is_whole and keeps(source):
-        few = len(steps_of(part).rows) <= STEPS_KEPT
-        keep_summary(source, found if few else replace(found, json=""))
-    return found
+        keep_summary(source, found, text if len(steps_of(part).rows) <= STEPS_KEPT else "")
+    return found, text
 
 
 def metrics_of(part: Part) -> dict[str, float | None]:
