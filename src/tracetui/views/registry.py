@@ -13,8 +13,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tracetui.core.units import parse_duration
-
 if TYPE_CHECKING:
     from tracetui.analysis.part import Part
     from tracetui.core.plugins import Plugin
@@ -86,6 +84,13 @@ def _column(value: str) -> str:
     return name
 
 
+def _time(value: str) -> int:
+    """In nanoseconds."""
+    from tracetui.core.units import parse_duration
+
+    return parse_duration(value)
+
+
 _OURS = (
     _ours(
         "table",
@@ -117,7 +122,7 @@ _OURS = (
             "0us",
             "Only gaps of at least this length, e.g. 5us.",
             "--min",
-            parse=parse_duration,
+            parse=_time,
             metavar="TIME",
         ),
         ViewOption("limit", 20, "Gaps to print as text."),
