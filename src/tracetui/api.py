@@ -179,7 +179,7 @@ def compare(a: Part, b: Part) -> Answer:
     first; `data()` has the numbers. Each is a trace, or a step of one. Raises ValueError for other parts."""
     from tracetui.compare.compare import compare as compared
     from tracetui.compare.sides import side_of
-    from tracetui.views.compare_text import compare_answer
+    from tracetui.views.compare_text import Report, compare_answer
 
     sides = []
     for one in (a._part, b._part):
@@ -187,7 +187,7 @@ def compare(a: Part, b: Part) -> Answer:
             raise ValueError("traces and steps can be compared, not other parts of a trace")
         sides.append(side_of(one.whole, None if one.is_whole else [one.scope.step]))
     names = [f"{_file(one.columns)}{'' if one._part.is_whole else f', {one.scope}'}" for one in (a, b)]
-    return compare_answer(compared(*sides), (names[0], names[1]))
+    return compare_answer(Report(compared(*sides), (names[0], names[1])))
 
 
 def capture(target: str, *script_args: str, **options: Any) -> Trace:

@@ -17,7 +17,7 @@ from tracetui.cli.common import (
     fail,
     load_or_exit,
 )
-from tracetui.cli.tables import FAILED_LIMIT, chosen_format, formats, write
+from tracetui.cli.tables import FAILED_LIMIT, chosen_format, formats, print_answer
 from tracetui.core.units import parse_time, plural
 
 if TYPE_CHECKING:
@@ -234,16 +234,11 @@ def _report(
     averages: int,
     every: bool,
 ) -> None:
-    from tracetui.views.compare_text import Report, compare_blocks, compare_json
-    from tracetui.views.document_text import forms
+    from tracetui.views.compare_text import Report, compare_answer
     from tracetui.views.limits import check_limits, failure
 
     outcomes = check_limits(found, limits, strict)
-    report = Report(found, names, outcomes, averages, every)
-    write(
-        lambda: compare_json(report),
-        *forms(lambda: compare_blocks(report)),
-    )
+    print_answer(compare_answer(Report(found, names, outcomes, averages, every)))
     over = [one for one in outcomes if one.over]
     for one in over:
         click.echo(f"tracetui: {failure(one)}", err=True)

@@ -17,7 +17,7 @@ from tracetui.views.registry import VIEWS, View, ViewOption
 
 if TYPE_CHECKING:
     from tracetui.analysis.part import Part
-    from tracetui.views.lines import Line
+    from tracetui.views.answer import Answer
     from tracetui.views.writers import Record
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -51,20 +51,20 @@ def chosen_format() -> str:
     return form
 
 
-def write(
-    as_json: Callable[[], Any], as_markdown: Callable[[], str], as_text: Callable[[int], str | list[Line]]
-) -> None:
-    """Write a result to standard output in the chosen format. `as_text` gets the terminal's width."""
+def print_answer(answer: Answer) -> None:
+    """Write an answer to standard output in the chosen format, and its notes beside a text."""
     from tracetui.views.jsonable import dumps
     from tracetui.views.terminal import render, terminal_width
 
     if chosen_format() == "json":
-        emit(dumps(as_json()))
+        emit(dumps(answer.data()))
     elif chosen_format() == "markdown":
-        emit(as_markdown())
+        emit(answer.markdown())
     else:
-        text = as_text(terminal_width())
+        text = answer.lines(terminal_width())
         emit(text if isinstance(text, str) else render(text))
+        for note in answer.notes:
+            click.echo(note, err=True)
 
 
 def command_of(view: View) -> click.Command:
@@ -111,10 +111,7 @@ def print_view(name: str, part: Part, options: Record) -> None:
 
     if name == "table":
         options = {**options, "fit": is_terminal()}
-    answer = VIEWS[name].make(part, **options)
-    write(answer.data, answer.markdown, answer.lines)
-    for note in answer.notes if chosen_format() == "text" else ():
-        click.echo(note, err=True)
+    print_answer(VIEWS[name].make(part, **options))
 
 
 @click.command("summary")

@@ -304,9 +304,8 @@ def _explanation_json(found: Comparison, one: Explanation) -> dict[str, Any]:
     }
 
 
-def compare_answer(found: Comparison, names: tuple[str, str]) -> Answer:
-    """A comparison, with a row per explanation. `names`: of the sides, safe to show."""
-    report = Report(found, names)
+def compare_answer(report: Report) -> Answer:
+    """A comparison, with a row per explanation."""
     return Answer(
         "compare",
         lambda: compare_json(report),
