@@ -105,12 +105,12 @@ class ViewPane(ScopedPane):
 
 def text_shown(answer: Answer, width: int) -> Shown:
     """The text of a view as a table of lines. A file gets its rows."""
-    lines, rows = answer.text(max(20, width - 2)).splitlines(), answer.rows
+    lines = answer.text(max(20, width - 2)).splitlines()
     table = Table(
         (Column("text", "", lambda r: lines[r], right=False),),
         len(lines),
         lambda r: lines[r],
-        records=lambda order: rows,
+        records=lambda order: answer.rows,
         lines=True,
     )
     return Shown(table, note="")
