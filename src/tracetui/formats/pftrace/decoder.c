@@ -28,6 +28,7 @@ EXPORT uint32_t source_checksum(void) { return SOURCE; }
 #define TIME_LIMIT ((1ULL << 62) - 1)
 #define LONGEST (1ULL << 26) /* see schema.py for this and what follows */
 #define MOST 256
+#define LONGEST_WORD 20
 #define MOST_SKIPPED 64
 #define OTHER_FIELD 1024
 #define OTHER_EVENT 1025
@@ -35,14 +36,15 @@ EXPORT uint32_t source_checksum(void) { return SOURCE; }
 #define KEY 6
 #define SPECIALS 16 /* special fields of one packet at most */
 
-enum { NAMED, INTERNED_NAME, BOTH, STAGE_NAME, OF_STAGE, SYNC };
+enum { NAMED, INTERNED_NAME, BOTH, STAGE_NAME, OF_STAGE, SYNC, TRANSFER };
 enum { UUID, STREAM, QUEUE, DEFAULT };
 enum { OF_TRACK, OF_GPU };
 enum { BEGIN = 1, END, INSTANT, COUNTER };
 enum { END_OF_TEXT, ROOM, LOST, LONG, NO_MEMORY };
 enum { BROKEN, TIMELESS, WRONG, DROPPED, KINDS };
 enum { STRINGS, REFS, TRACKS, HEADS, SERIES, CLOCKS, EPOCHS, TABLES };
-enum { NOTHING, CORRELATION, EXTERNAL, SYNC_KIND, GROUP, DEVICE, STREAM_ID };
+enum { NOTHING, CORRELATION, EXTERNAL, SYNC_KIND, GROUP, DEVICE, STREAM_ID, MEMORY, COPY, FROM, TO };
+#define WORDS 4 /* MEMORY and those after it: what a copy or a memset is named by */
 #define MOST_GROUPS 64
 
 /* -- columns: what comes before `slices` is the caller's, the rest is filled in */
@@ -310,10 +312,14 @@ static inline int is(Span s, const char *text, size_t n) {
 
 static inline int kind_of(Span name) {
     switch (name.end - name.at) {
+    case 8:
+        return is(name, "src kind", 8) ? FROM : is(name, "dst kind", 8) ? TO : NOTHING;
     case 9:
+        if (is(name, "copy kind", 9)) return COPY;
         return is(name, "device id", 9) ? DEVICE : is(name, "stream id", 9) ? STREAM_ID : NOTHING;
     case 11:
         if (is(name, "correlation", 11)) return CORRELATION;
+        if (is(name, "memory kind", 11)) return MEMORY;
         return is(name, "External id", 11) || is(name, "external id", 11) ? EXTERNAL : NOTHING;
     case 14:
         return is(name, "cuda_sync_kind", 14) ? SYNC_KIND : NOTHING;
@@ -343,10 +349,10 @@ typedef struct {
 
 typedef struct {
     uint8_t has_event, has_name, has_iid, has_kind, has_legacy_kind, has_queue, has_legacy_queue, has_device,
-        has_stream, described, over;
+        has_stream, has_words, described, over;
     int64_t event, duration, kind, legacy_kind, queue, legacy_queue, gpu, device, stream, correlation, external;
     uint64_t name_iid;
-    Span name;
+    Span name, words[WORDS]; /* without a beginning: none */
     int64_t waits[MOST];
     int wait_count;
 } Stage;
@@ -539,6 +545,10 @@ static int extra(Stage *g, Span s) {
     }
     if (got < 0) return 0;
     int kind = kind_of(name);
+    if (kind >= MEMORY) {
+        if (said.end - said.at <= LONGEST_WORD) g->words[kind - MEMORY] = said, g->has_words = 1;
+        return 1;
+    }
     if (kind == NOTHING || kind == SYNC_KIND || kind == GROUP || !integer(said, &value)) return 1;
     if (kind == CORRELATION) g->correlation = value;
     else if (kind == EXTERNAL) g->external = value;
@@ -843,6 +853,14 @@ static void add_stage(Decoder *d, Batch *b, const Stage *g, const Sequence *q, i
     if (g->has_name) name = named(d, g->name);
     else if (g->has_iid) name = interned(d, q->epoch, 2, g->name_iid);
     else name = key_of(d, REFS, STAGE_NAME, epoch, kind, g->has_kind, 0, 0);
+    if (g->has_words) {
+        int64_t said[WORDS];
+        for (int i = 0; i < WORDS; i++) {
+            Span s = g->words[i];
+            said[i] = s.at ? string_of(d, s.at, (uint64_t)(s.end - s.at)) : NO_REF;
+        }
+        name = key_of(d, REFS, TRANSFER, name, said[0], said[1], said[2], said[3]);
+    }
     int64_t category = key_of(d, REFS, OF_STAGE, epoch, kind, g->has_kind, 0, 0);
     int64_t gpu = g->has_device ? g->device : g->gpu;
     if (g->has_stream) track = key_of(d, TRACKS, STREAM, gpu, g->stream, 0, 0, 0);
