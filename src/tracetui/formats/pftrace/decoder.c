@@ -766,6 +766,14 @@ static int64_t both(Decoder *d, int64_t one, int64_t other) {
     return one == NO_REF ? other : key_of(d, REFS, BOTH, one, other, 0, 0, 0);
 }
 
+static void add_end(Decoder *d, Batch *b, int64_t track, int64_t clock, int64_t time) {
+    int64_t at = b->ends++;
+    b->end_head[at] = (int32_t)key_of(d, HEADS, 'E', NO_REF, track, clock, 0, 0);
+    b->end_start[at] = time;
+    b->end_row[at] = (int32_t)d->slices;
+    d->ends++;
+}
+
 static void add_event(Decoder *d, Batch *b, const Event *e, uint32_t sequence, const Sequence *q, int64_t clock,
                       int has_time, int64_t time, int64_t place) {
     uint64_t type = e->type;
@@ -802,15 +810,11 @@ static void add_event(Decoder *d, Batch *b, const Event *e, uint32_t sequence, c
         return;
     }
     if (type == END) {
-        int64_t at = b->ends++;
-        b->end_head[at] = (int32_t)key_of(d, HEADS, 'E', NO_REF, track, clock, 0, 0);
-        b->end_start[at] = time;
-        b->end_row[at] = (int32_t)d->slices;
         if (e->filled) {
             b->filled_end[b->filled] = d->ends;
             b->filled_place[b->filled++] = place;
         }
-        d->ends++;
+        add_end(d, b, track, clock, time);
         add_flows(d, b, e, track, clock, time, place);
         return;
     }
@@ -928,6 +932,25 @@ static void describe(Batch *b, int64_t number, int64_t epoch, int64_t sequence, 
     row[2] = sequence;
     row[3] = begin;
     row[4] = end;
+}
+
+/* The same as `packet` for half of all packets: a time, the sequence of the packet before, and an end with nothing
+   but its track. 0 for any other, of which nothing is taken. */
+static int short_end(Decoder *d, Batch *b, Span s) {
+    uint64_t time, sequence, track;
+    if (s.end - s.at < 10 || *s.at++ != 0x40 || !varint(&s, &time)) return 0;
+    if (s.end - s.at < 8 || *s.at++ != 0x50 || !varint(&s, &sequence)) return 0;
+    if (d->last_sequence < 0 || (uint32_t)sequence != d->last_id || d->sequences[d->last_sequence].epoch < 0) return 0;
+    if (s.end - s.at < 6 || s.at[0] != 0x5A || s.at[1] != s.end - s.at - 2) return 0;
+    if (s.at[2] != 0x48 || s.at[3] != END || s.at[4] != 0x58) return 0;
+    s.at += 5;
+    if (!varint(&s, &track) || s.at != s.end) return 0;
+    const Sequence *q = &d->sequences[d->last_sequence];
+    int64_t clock = clock_of(d, q->has_clock ? q->clock : 6, (uint32_t)sequence);
+    if (d->failed) return 0;
+    int64_t moment = time_of(d, clock, time);
+    add_end(d, b, key_of(d, TRACKS, UUID, (int64_t)track, 0, 0, 0, 0), clock, moment);
+    return 1;
 }
 
 static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, int64_t offset, int64_t place) {
@@ -1264,7 +1287,7 @@ EXPORT int64_t decoder_decode(Decoder *d, const uint8_t *text, int64_t size, int
         if (length > (uint64_t)(end - s.at)) break;
         s.end = s.at + length;
         int64_t place = offset + (at - text);
-        if (!packet(d, b, parts, s, text, offset, place)) {
+        if (!short_end(d, b, s) && !packet(d, b, parts, s, text, offset, place)) {
             if (d->failed) {
                 b->state = NO_MEMORY;
                 break;
