@@ -124,8 +124,10 @@ class FileReader:
             return {}
         start: int | None = None
         end = -1
-        at = int(np.searchsorted(self._more.place, place))
-        if at < len(self._more.place) and self._more.place[at] == place:
+        more = self._more.place
+        # What is there has no duration in `source`: most need not be looked for.
+        at = int(np.searchsorted(more, place)) if duration in (0, ELSEWHERE) else len(more)
+        if at < len(more) and more[at] == place:
             start, duration = int(self._more.start[at]), int(self._more.duration[at])
             end = int(self._more.end[at])
         elif duration == ELSEWHERE:
