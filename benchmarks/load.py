@@ -126,6 +126,9 @@ def _chunks(path: str, size: int = 1 << 20) -> Iterator[bytes]:
 
 
 def ours(path: str, workers: int | None) -> int:
+    from tracetui.core.threads import import_numpy
+
+    import_numpy()  # as the commands do
     from tracetui.trace import load
 
     return load(path, workers=workers, cache=False).events

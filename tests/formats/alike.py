@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from tracetui.core.errors import TraceError
 from tracetui.formats.chrome_json import chunks, intake
-from tracetui.formats.chrome_json.read import read
+from tracetui.formats.chrome_json.reader import read
 from tracetui.formats.source import open_source
 from tracetui.trace.build import build
 

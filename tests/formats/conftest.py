@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.formats.chrome_json.read import read
+from tracetui.formats.chrome_json.reader import read
 from tracetui.formats.source import open_source
 from tracetui.trace import Trace, load
 from tracetui.trace.build import build

@@ -210,6 +210,23 @@ def gpu() -> bytes:
     return b.bytes()
 
 
+def transfers() -> bytes:
+    """Copies and memsets with and without what names them."""
+    b = Builder()
+    b.clocks(c6=ZERO, c1=EPOCH)
+    kinds = {"copy kind": "HtoD", "src kind": "pinned", "dst kind": "3"}
+    for number, (name, said) in enumerate((
+        ("Memcpy", kinds), ("Memset", {"memory kind": "2"}), ("Memcpy", {**kinds, "copy kind": "D" * 21}),
+        ("Memcpy", {"copy kind": "DtoD"}), ("Memset", {"memory kind": "no kind!"}), ("Memset", {}),
+        ("other", {"memory kind": "3"}), ("Memset", {"memory kind": "device_static", "device id": "1"}),
+    )):  # fmt: skip
+        stage = b.packet(100 * number).gpu_render_stage_event
+        stage.name, stage.duration, stage.event_id = name, 60, number + 1
+        for key, value in said.items():
+            stage.extra_data.add(name=key, value=value)
+    return b.bytes()
+
+
 def arguments() -> bytes:
     """Annotations of every type."""
     b = Builder()
@@ -254,4 +271,7 @@ def many() -> bytes:
     return b.bytes()
 
 
-ALL = {"tracks": tracks, "sequences": sequences, "gpu": gpu, "arguments": arguments, "many": many}
+ALL = {
+    "tracks": tracks, "sequences": sequences, "gpu": gpu, "transfers": transfers, "arguments": arguments,
+    "many": many,
+}  # fmt: skip

@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 
 from tracetui.formats import source
-from tracetui.formats.chrome_json import chunks
-from tracetui.formats.chrome_json.read import _ENOUGH
+from tracetui.formats.chrome_json import chunks, reader
+from tracetui.formats.chrome_json.reader import _ENOUGH
 from tracetui.formats.chrome_json.recover_text import recover_text, value_at
 from tracetui.trace import Trace, TraceError, load
 
@@ -244,8 +244,7 @@ def test_a_bomb_takes_little_memory(head: bytes, fill: bytes, tail: bytes, said:
 def test_more_events_than_memory(monkeypatch: pytest.MonkeyPatch, trace_of: Callable[..., Trace]) -> None:
     text = HEAD + b",".join(SOUND % i for i in range(50_000)) + b"]}"
     assert len(trace_of(text)) == 50_000
-    reading = sys.modules["tracetui.formats.chrome_json.read"]  # the package's `read` is the function
-    monkeypatch.setattr(reading, "memory_for_events", lambda: 1 << 20)
+    monkeypatch.setattr(reader, "memory_for_events", lambda: 1 << 20)
     with pytest.raises(
         TraceError, match=r"has more events than fit in memory: one trace may use 0\.00105 GB"
     ):

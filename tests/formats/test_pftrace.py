@@ -12,6 +12,7 @@ import pytest
 from tests.formats import packets
 from tests.formats import perfetto_oracle as oracle
 
+from tracetui.formats.pftrace.event_reader import FileReader
 from tracetui.session.folder import traces_in
 from tracetui.trace import Trace, TraceError, load
 from tracetui.views.write_json import write_json
@@ -188,6 +189,17 @@ def test_the_gpu_work_of_other_writers(tmp_path: Path) -> None:
     ]
     assert (trace.counters.series_names, trace.counters.value.tolist()) == (("GPU busy",), [1.5, 2.5])
     assert trace.info.devices == ({"id": 0, "name": "Model X"},)
+
+
+def test_copies_and_memsets_are_named_by_their_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileReader, "read", lambda *_: pytest.fail("no packet is read a second time"))
+    found = sorted(slices_of(made(tmp_path, "transfers")), key=lambda row: row[4])
+    assert [name for *_, name, _, _ in found] == [
+        "Memcpy HtoD (Pinned -> Device)", "Memset (Pinned)", "Memcpy", "Memcpy", "Memset", "Memset", "other",
+        "Memset (Device Static)",
+    ]  # fmt: skip
 
 
 def test_arguments_of_every_type(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.formats.test_fuzz import SEED, assemble, bases, mutate, short, spans_
 from tracetui.core.columns import NO_TIME
 from tracetui.core.errors import TraceError
 from tracetui.formats.chrome_json import intake
-from tracetui.formats.chrome_json.read import read
+from tracetui.formats.chrome_json.reader import read
 from tracetui.formats.chrome_json.scanner import LIBRARY, Scanner
 from tracetui.formats.source import open_source
 from tracetui.formats.store import Store, Tables

@@ -186,15 +186,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def together(tasks: Sequence[Callable[[], T]], most: int | None = None) -> list[T]:
+def together(tasks: Sequence[Callable[[], T]], most: int | None = None, gives_way: bool = True) -> list[T]:
     """The results of all tasks, run in at most this many threads; by default, one per core. Worth it for
-    tasks that release the interpreter's lock for long, as numpy does in loops over long arrays.
+    tasks that release the interpreter's lock for long, as numpy does in loops over long arrays. `gives_way`:
+    to keys, before each task.
 
     A task may call this itself: a caller runs tasks that nobody else has begun, and waits for nothing else.
     """
     global _pool
     # For the thread that answers keys, none of the others gives way to them.
-    run = _in_turn if threading.current_thread() is not threading.main_thread() else _now
+    run = _in_turn if gives_way and threading.current_thread() is not threading.main_thread() else _now
     count = min(len(tasks), most or _MOST)
     if count < 2 or (count := min(count, usable_cores())) < 2:
         return [run(task) for task in tasks]

@@ -17,21 +17,19 @@ _READ = 4096
 def name_transfers(kind: I8, name: I32, source: I64, tables: Tables, reader: EventReader) -> None:
     """Give copies and memsets the names that Kineto writes. Changes `name` and `tables` in place."""
     names = tables.names
-    # A reader may have a quick way to these alone.
-    args_of = getattr(reader, "transfer_args", lambda some: [one.get("args") for one in reader.read(some)])
     if tables.transfers:
         number = np.array([names[full] for full in tables.transfers], dtype=np.int32)
         at = np.flatnonzero(name >= TRANSFERS)
         name[at] = number[name[at] - TRANSFERS]
     for bare in BARE:
-        if bare not in names:
+        if bare not in names or getattr(reader, "names_transfers", False):
             continue
         of_kind = (kind == int(Kind.MEMCPY)) | (kind == int(Kind.MEMSET))
         at = np.flatnonzero((name == names[bare]) & of_kind)
         at = at[np.argsort(source[at], kind="stable")]
         for first, last in blocks(0, len(at), _READ):
             some = at[first:last]
-            found = [full_name(bare, args) for args in args_of(source[some].tolist())]
+            found = [full_name(bare, event.get("args")) for event in reader.read(source[some].tolist())]
             name[some] = [names[one] for one in found]
             if set(found) == {bare}:
                 break  # another tool's: the others will not say more

@@ -1,13 +1,38 @@
-"""Chrome's JSON trace format, as Kineto (torch.profiler) and many others write it."""
+"""Chrome's JSON trace format, as Kineto (torch.profiler) and many others write it.
+
+The reader is imported where there is such a file.
+"""
 
 from __future__ import annotations
 
-from tracetui.formats.chrome_json.event_reader import FileReader
-from tracetui.formats.chrome_json.read import read, read_beginning
+import msgspec
 
-__all__ = ["is_certain", "read", "read_beginning", "sniff", "unpack"]
+from tracetui.core.errors import Report
+from tracetui.formats.contents import Contents, EventReader, SoFar
+from tracetui.formats.source import Source
 
-unpack = FileReader.unpack
+
+def read(
+    source: Source, report: Report, workers: int | None = None, *, so_far: SoFar | None = None
+) -> Contents:
+    """See `Format.read`."""
+    from tracetui.formats.chrome_json import reader
+
+    return reader.read(source, report, workers, so_far=so_far)
+
+
+def read_beginning(source: Source, report: Report, length: int) -> Contents:
+    """See `Format.read_beginning`."""
+    from tracetui.formats.chrome_json import reader
+
+    return reader.read_beginning(source, report, length)
+
+
+def unpack(source: Source, text: bytes | msgspec.Raw, size: int) -> EventReader:
+    """See `Format.unpack`."""
+    from tracetui.formats.chrome_json.event_reader import FileReader
+
+    return FileReader.unpack(source, text, size)
 
 
 def sniff(head: bytes, name: str) -> bool:

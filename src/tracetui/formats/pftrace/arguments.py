@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from tracetui.formats.pftrace.schema import ANNOTATIONS, ARGUMENTS, STRING_VALUES
@@ -43,13 +44,11 @@ def of_event(data: bytes, span: tuple[int, int], interned: Interned) -> dict[str
 
 def of_notes(data: bytes, spans: Sequence[tuple[int, int]], interned: Interned) -> dict[str, Any]:
     """The same, of annotations that have been found."""
-    return dict(_known(data[a:b], interned) for a, b in spans)
+    return dict([_KNOWN.get(data[a:b]) or _known(data[a:b], interned) for a, b in spans])
 
 
 def _known(data: bytes, interned: Interned) -> tuple[str, Any]:
     """The name and the value of an annotation. Many are alike, such as the types of an operator's inputs."""
-    if (known := _KNOWN.get(data)) is not None:
-        return known
     asked = False
 
     def ask(number: int, iid: int) -> str:
@@ -73,7 +72,9 @@ def _annotation(data: bytes, span: tuple[int, int], interned: Interned, depth: i
     array: list[Any] = []
     entries: dict[str, Any] = {}
     for number, _, what in fields(data, *span):
-        if isinstance(what, int):
+        if number == 10 and isinstance(what, tuple):
+            name = text(data, what)
+        elif isinstance(what, int):
             if number == 1:
                 name = interned(ANNOTATIONS, what)
             elif number == 2:
@@ -90,8 +91,6 @@ def _annotation(data: bytes, span: tuple[int, int], interned: Interned, depth: i
                 value = interned(STRING_VALUES, what)
         elif number in (6, 9):
             value = text(data, what)
-        elif number == 10:
-            name = text(data, what)
         elif number == 12:
             array.append(_annotation(data, what, interned, depth + 1)[1] if depth < _DEEPEST else "...")
         elif number == 11:
@@ -131,9 +130,9 @@ def of_stage(data: bytes, span: tuple[int, int], interned: Interned) -> dict[str
     found: dict[str, Any] = {}
     for number, _, value in fields(data, *span):
         if number == 6 and isinstance(value, tuple):
-            about = flat(data, value)
-            name, said = text(data, about.get(1, 0)), text(data, about.get(2, 0))
-            found[_KINETO.get(name, name)] = said if name in _TEXTS else _said(said)
+            one = data[value[0] : value[1]]
+            name, said = _extra(one) if len(one) <= _SHORT else _extra.__wrapped__(one)
+            found[name] = said
         elif number == 21 and isinstance(value, tuple):
             _launch(data, value, interned, found)
         elif number == 18:
@@ -145,6 +144,14 @@ def of_stage(data: bytes, span: tuple[int, int], interned: Interned) -> dict[str
         if there in found:
             found.setdefault(omitted, 0)
     return found
+
+
+@lru_cache(_MOST_KNOWN)
+def _extra(data: bytes) -> tuple[str, Any]:
+    """The name and the value of an argument of GPU work: most are those of the event before."""
+    about = flat(data, (0, len(data)))
+    name, said = text(data, about.get(1, 0)), text(data, about.get(2, 0))
+    return _KINETO.get(name, name), said if name in _TEXTS else _said(said)
 
 
 def _said(value: str) -> Any:

@@ -28,6 +28,7 @@ EXPORT uint32_t source_checksum(void) { return SOURCE; }
 #define TIME_LIMIT ((1ULL << 62) - 1)
 #define LONGEST (1ULL << 26) /* see schema.py for this and what follows */
 #define MOST 256
+#define LONGEST_WORD 20
 #define MOST_SKIPPED 64
 #define OTHER_FIELD 1024
 #define OTHER_EVENT 1025
@@ -35,14 +36,15 @@ EXPORT uint32_t source_checksum(void) { return SOURCE; }
 #define KEY 6
 #define SPECIALS 16 /* special fields of one packet at most */
 
-enum { NAMED, INTERNED_NAME, BOTH, STAGE_NAME, OF_STAGE, SYNC };
+enum { NAMED, INTERNED_NAME, BOTH, STAGE_NAME, OF_STAGE, SYNC, TRANSFER };
 enum { UUID, STREAM, QUEUE, DEFAULT };
 enum { OF_TRACK, OF_GPU };
 enum { BEGIN = 1, END, INSTANT, COUNTER };
 enum { END_OF_TEXT, ROOM, LOST, LONG, NO_MEMORY };
 enum { BROKEN, TIMELESS, WRONG, DROPPED, KINDS };
 enum { STRINGS, REFS, TRACKS, HEADS, SERIES, CLOCKS, EPOCHS, TABLES };
-enum { NOTHING, CORRELATION, EXTERNAL, SYNC_KIND, GROUP, DEVICE, STREAM_ID };
+enum { NOTHING, CORRELATION, EXTERNAL, SYNC_KIND, GROUP, DEVICE, STREAM_ID, MEMORY, COPY, FROM, TO };
+#define WORDS 4 /* MEMORY and those after it: what a copy or a memset is named by */
 #define MOST_GROUPS 64
 
 /* -- columns: what comes before `slices` is the caller's, the rest is filled in */
@@ -107,6 +109,9 @@ typedef struct {
     uint8_t *kinds; /* of annotations */
     uint64_t kind_room;
     int64_t snapshots, slices, ends, groups;
+    uint64_t changes; /* of what later packets depend on, but for numbers; see decoder_join */
+    uint64_t changes_then, placed[TABLES], place_room[TABLES];
+    int64_t *places[TABLES]; /* of a copy: the numbers that its numbers have in the other */
     uint64_t seed;
     int failed; /* no memory */
     int64_t skipped[OTHER_NUMBERS + 1], skipped_first[OTHER_NUMBERS + 1];
@@ -239,12 +244,13 @@ typedef struct {
 } Span;
 
 typedef struct {
-    uint32_t number, kind;
     uint64_t value; /* kinds 0, 1, 5 */
     Span span;      /* kind 2 */
+    uint32_t number;
+    uint64_t kind; /* as wide, both would be compared in one go, each time right after they were written apart */
 } Field;
 
-#define NO_FIELD {0, 0, 0, {NULL, NULL}}
+#define NO_FIELD {0, {NULL, NULL}, 0, 0}
 
 static inline int varint(Span *s, uint64_t *value) {
     const uint8_t *p = s->at;
@@ -310,10 +316,14 @@ static inline int is(Span s, const char *text, size_t n) {
 
 static inline int kind_of(Span name) {
     switch (name.end - name.at) {
+    case 8:
+        return is(name, "src kind", 8) ? FROM : is(name, "dst kind", 8) ? TO : NOTHING;
     case 9:
+        if (is(name, "copy kind", 9)) return COPY;
         return is(name, "device id", 9) ? DEVICE : is(name, "stream id", 9) ? STREAM_ID : NOTHING;
     case 11:
         if (is(name, "correlation", 11)) return CORRELATION;
+        if (is(name, "memory kind", 11)) return MEMORY;
         return is(name, "External id", 11) || is(name, "external id", 11) ? EXTERNAL : NOTHING;
     case 14:
         return is(name, "cuda_sync_kind", 14) ? SYNC_KIND : NOTHING;
@@ -343,10 +353,10 @@ typedef struct {
 
 typedef struct {
     uint8_t has_event, has_name, has_iid, has_kind, has_legacy_kind, has_queue, has_legacy_queue, has_device,
-        has_stream, described, over;
+        has_stream, has_words, described, over;
     int64_t event, duration, kind, legacy_kind, queue, legacy_queue, gpu, device, stream, correlation, external;
     uint64_t name_iid;
-    Span name;
+    Span name, words[WORDS]; /* without a beginning: none */
     int64_t waits[MOST];
     int wait_count;
 } Stage;
@@ -539,6 +549,10 @@ static int extra(Stage *g, Span s) {
     }
     if (got < 0) return 0;
     int kind = kind_of(name);
+    if (kind >= MEMORY) {
+        if (said.end - said.at <= LONGEST_WORD) g->words[kind - MEMORY] = said, g->has_words = 1;
+        return 1;
+    }
     if (kind == NOTHING || kind == SYNC_KIND || kind == GROUP || !integer(said, &value)) return 1;
     if (kind == CORRELATION) g->correlation = value;
     else if (kind == EXTERNAL) g->external = value;
@@ -691,6 +705,7 @@ static int names_of(Decoder *d, int64_t epoch, Span s) {
         if (!kinds) return d->failed = 1, 0;
         d->kinds = kinds;
         kinds[at] = (uint8_t)kind;
+        d->changes++;
     }
     return got == 0;
 }
@@ -716,6 +731,7 @@ static int64_t times(uint64_t value, uint64_t multiplier) {
 static int64_t time_of(Decoder *d, int64_t which, uint64_t value) {
     Clock *c = &d->clocks[which];
     if (c->incremental) {
+        d->changes++;
         value = value > TIME_LIMIT - c->last ? TIME_LIMIT : c->last + value;
         c->last = value;
     }
@@ -748,6 +764,14 @@ static void add_flows(Decoder *d, Batch *b, const Event *e, int64_t track, int64
 
 static int64_t both(Decoder *d, int64_t one, int64_t other) {
     return one == NO_REF ? other : key_of(d, REFS, BOTH, one, other, 0, 0, 0);
+}
+
+static void add_end(Decoder *d, Batch *b, int64_t track, int64_t clock, int64_t time) {
+    int64_t at = b->ends++;
+    b->end_head[at] = (int32_t)key_of(d, HEADS, 'E', NO_REF, track, clock, 0, 0);
+    b->end_start[at] = time;
+    b->end_row[at] = (int32_t)d->slices;
+    d->ends++;
 }
 
 static void add_event(Decoder *d, Batch *b, const Event *e, uint32_t sequence, const Sequence *q, int64_t clock,
@@ -786,15 +810,11 @@ static void add_event(Decoder *d, Batch *b, const Event *e, uint32_t sequence, c
         return;
     }
     if (type == END) {
-        int64_t at = b->ends++;
-        b->end_head[at] = (int32_t)key_of(d, HEADS, 'E', NO_REF, track, clock, 0, 0);
-        b->end_start[at] = time;
-        b->end_row[at] = (int32_t)d->slices;
         if (e->filled) {
             b->filled_end[b->filled] = d->ends;
             b->filled_place[b->filled++] = place;
         }
-        d->ends++;
+        add_end(d, b, track, clock, time);
         add_flows(d, b, e, track, clock, time, place);
         return;
     }
@@ -843,6 +863,14 @@ static void add_stage(Decoder *d, Batch *b, const Stage *g, const Sequence *q, i
     if (g->has_name) name = named(d, g->name);
     else if (g->has_iid) name = interned(d, q->epoch, 2, g->name_iid);
     else name = key_of(d, REFS, STAGE_NAME, epoch, kind, g->has_kind, 0, 0);
+    if (g->has_words) {
+        int64_t said[WORDS];
+        for (int i = 0; i < WORDS; i++) {
+            Span s = g->words[i];
+            said[i] = s.at ? string_of(d, s.at, (uint64_t)(s.end - s.at)) : NO_REF;
+        }
+        name = key_of(d, REFS, TRANSFER, name, said[0], said[1], said[2], said[3]);
+    }
     int64_t category = key_of(d, REFS, OF_STAGE, epoch, kind, g->has_kind, 0, 0);
     int64_t gpu = g->has_device ? g->device : g->gpu;
     if (g->has_stream) track = key_of(d, TRACKS, STREAM, gpu, g->stream, 0, 0, 0);
@@ -904,6 +932,25 @@ static void describe(Batch *b, int64_t number, int64_t epoch, int64_t sequence, 
     row[2] = sequence;
     row[3] = begin;
     row[4] = end;
+}
+
+/* The same as `packet` for half of all packets: a time, the sequence of the packet before, and an end with nothing
+   but its track. 0 for any other, of which nothing is taken. */
+static int short_end(Decoder *d, Batch *b, Span s) {
+    uint64_t time, sequence, track;
+    if (s.end - s.at < 10 || *s.at++ != 0x40 || !varint(&s, &time)) return 0;
+    if (s.end - s.at < 8 || *s.at++ != 0x50 || !varint(&s, &sequence)) return 0;
+    if (d->last_sequence < 0 || (uint32_t)sequence != d->last_id || d->sequences[d->last_sequence].epoch < 0) return 0;
+    if (s.end - s.at < 6 || s.at[0] != 0x5A || s.at[1] != s.end - s.at - 2) return 0;
+    if (s.at[2] != 0x48 || s.at[3] != END || s.at[4] != 0x58) return 0;
+    s.at += 5;
+    if (!varint(&s, &track) || s.at != s.end) return 0;
+    const Sequence *q = &d->sequences[d->last_sequence];
+    int64_t clock = clock_of(d, q->has_clock ? q->clock : 6, (uint32_t)sequence);
+    if (d->failed) return 0;
+    int64_t moment = time_of(d, clock, time);
+    add_end(d, b, key_of(d, TRACKS, UUID, (int64_t)track, 0, 0, 0, 0), clock, moment);
+    return 1;
 }
 
 static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, int64_t offset, int64_t place) {
@@ -975,6 +1022,7 @@ static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, i
     if (spans[DEFAULTS].at && !defaults_of(&defaults, spans[DEFAULTS])) return 0;
     if (clocks.at && !snapshot_of(&p->snapshot, clocks)) return 0;
     /* The packet is sound: from here on it is taken. */
+    d->changes += begins || spans[DEFAULTS].at || clocks.at;
     for (int64_t i = 0; i < skipped_count; i++) skip(d, i < MOST_SKIPPED ? skipped[i] : OTHER_FIELD, place);
     if ((track_event.at && p->event.over) || (spans[GPU_STAGE].at && p->stage.over) ||
         (spans[GPU_COUNTERS].at && p->counters.over))
@@ -1007,6 +1055,7 @@ static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, i
             describe(b, SPECIAL[i], q->epoch, sequence, offset + (spans[i].at - text), offset + (spans[i].end - text));
     if (track_event.at && p->event.group && d->groups < MOST_GROUPS) {
         d->groups++;
+        d->changes++;
         describe(b, 11, q->epoch, sequence, offset + (track_event.at - text), offset + (track_event.end - text));
     }
     if (!has_clock) clock = q->has_clock ? q->clock : 6;
@@ -1019,8 +1068,10 @@ static int packet(Decoder *d, Batch *b, Parts *p, Span s, const uint8_t *text, i
     if (track_event.at) add_event(d, b, &p->event, sequence, q, of, has_time, moment, place);
     uint64_t tracks = d->tables[TRACKS].count;
     if (spans[GPU_STAGE].at) add_stage(d, b, &p->stage, q, of, has_time, moment, place);
-    if (d->tables[TRACKS].count > tracks)
+    if (d->tables[TRACKS].count > tracks) {
+        d->changes++;
         describe(b, 53, q->epoch, sequence, offset + (spans[GPU_STAGE].at - text), offset + (spans[GPU_STAGE].end - text));
+    }
     if (spans[GPU_COUNTERS].at) add_counters(d, b, &p->counters, q, of, has_time, moment, place);
     return 1;
 }
@@ -1200,6 +1251,7 @@ EXPORT void decoder_free(Decoder *d) {
     free(d->clocks);
     free(d->sequences);
     free(d->kinds);
+    for (int i = 0; i < TABLES; i++) free(d->places[i]);
     free(d);
 }
 
@@ -1235,7 +1287,7 @@ EXPORT int64_t decoder_decode(Decoder *d, const uint8_t *text, int64_t size, int
         if (length > (uint64_t)(end - s.at)) break;
         s.end = s.at + length;
         int64_t place = offset + (at - text);
-        if (!packet(d, b, parts, s, text, offset, place)) {
+        if (!short_end(d, b, s) && !packet(d, b, parts, s, text, offset, place)) {
             if (d->failed) {
                 b->state = NO_MEMORY;
                 break;
@@ -1247,6 +1299,140 @@ EXPORT int64_t decoder_decode(Decoder *d, const uint8_t *text, int64_t size, int
     if (d->failed) b->state = NO_MEMORY;
     free(parts);
     return at - text;
+}
+
+/* -- several parts of a text at once: each by a copy of the decoder, and then joined in their order. Where a packet
+   has changed what later ones depend on (an epoch, a clock, ...), what the copies said is of no use. */
+
+static void *copied(Decoder *d, const void *array, uint64_t count, uint64_t each) {
+    void *made = array ? malloc((size_t)((count + 1) * each)) : NULL;
+    if (made) memcpy(made, array, (size_t)(count * each));
+    else if (array) d->failed = 1;
+    return made;
+}
+
+static void copy_table(Decoder *d, Table *t) {
+    t->room = t->count;
+    t->keys = copied(d, t->keys, t->count, KEY * sizeof(int64_t));
+    t->slots = copied(d, t->slots, t->mask + 1, sizeof(uint32_t));
+}
+
+/* A decoder that goes on as this one would; NULL if there is no memory. */
+EXPORT Decoder *decoder_copy(const Decoder *of) {
+    Decoder *d = malloc(sizeof(Decoder));
+    if (!d) return NULL;
+    *d = *of;
+    d->slices = d->ends = 0;
+    d->changes_then = d->changes;
+    memset(d->skipped, 0, sizeof d->skipped);
+    memset(d->found, 0, sizeof d->found);
+    d->size = d->used;
+    d->bytes = copied(d, d->bytes, d->used, 1);
+    d->clocks = copied(d, d->clocks, d->clock_room, sizeof(Clock));
+    d->sequences = copied(d, d->sequences, d->sequence_room, sizeof(Sequence));
+    d->kinds = copied(d, d->kinds, d->kind_room, 1);
+    copy_table(d, &d->sequence_ids);
+    copy_table(d, &d->annotations);
+    for (int i = 0; i < TABLES; i++) {
+        copy_table(d, &d->tables[i]);
+        d->places[i] = NULL;
+        d->placed[i] = d->place_room[i] = 0;
+    }
+    if (!d->failed) return d;
+    decoder_free(d);
+    return NULL;
+}
+
+/* Where the first packet begins that does so at `wanted` or further on; `size` if that is not to be seen. */
+EXPORT int64_t decoder_next(const uint8_t *text, int64_t size, int64_t wanted) {
+    Span s = {text, text + size};
+    while (s.at - text < wanted) {
+        uint64_t key, length;
+        if (!varint(&s, &key) || key != 0x0A || !varint(&s, &length)) return size;
+        if (length > (uint64_t)(s.end - s.at)) return size;
+        s.at += length;
+    }
+    return s.at - text;
+}
+
+static void place(const Decoder *d, int table, int64_t *number) {
+    if (*number >= 0) *number = d->places[table][*number];
+}
+
+/* What a key refers to gets the other's numbers. */
+static void place_parts(const Decoder *d, int table, int64_t *key) {
+    if (table == REFS && key[0] == NAMED) {
+        place(d, STRINGS, &key[1]);
+    } else if (table == REFS && key[0] == BOTH) {
+        place(d, REFS, &key[1]);
+        place(d, REFS, &key[2]);
+    } else if (table == REFS && key[0] == TRANSFER) {
+        place(d, REFS, &key[1]);
+        for (int i = 2; i < KEY; i++) place(d, STRINGS, &key[i]);
+    } else if (table == HEADS) {
+        place(d, REFS, &key[1]);
+        place(d, TRACKS, &key[2]);
+        place(d, CLOCKS, &key[3]);
+    } else if (table == SERIES && key[0] == OF_TRACK) {
+        place(d, TRACKS, &key[1]);
+        place(d, CLOCKS, &key[2]);
+    } else if (table == SERIES) {
+        place(d, CLOCKS, &key[5]);
+    }
+}
+
+static void place_all(const Decoder *d, int table, int32_t *column, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (column[i] >= 0) column[i] = (int32_t)d->places[table][column[i]];
+}
+
+/* Number what a copy has numbered as if the decoder had decoded it itself, in its rows as well: 1; 0 if that cannot
+   be, since one of them has changed what the other depends on; -1 if there is no memory. */
+EXPORT int decoder_join(Decoder *d, Decoder *other, Batch *b) {
+    static const int order[] = {STRINGS, REFS, TRACKS, CLOCKS, HEADS, SERIES};
+    if (d->changes != other->changes_then || other->changes != other->changes_then) return 0;
+    for (size_t n = 0; n < sizeof order / sizeof *order; n++) {
+        int table = order[n];
+        const Table *t = &other->tables[table];
+        int64_t *places = grown(other->places[table], &other->place_room[table], t->count + 1, sizeof(int64_t));
+        if (!places) return -1;
+        other->places[table] = places;
+        for (uint64_t i = other->placed[table]; i < t->count; i++) {
+            int64_t k[KEY];
+            memcpy(k, t->keys + i * KEY, sizeof k);
+            place_parts(other, table, k);
+            places[i] = table == STRINGS ? string_of(d, other->bytes + k[0], (uint64_t)k[1])
+                                         : key_of(d, table, k[0], k[1], k[2], k[3], k[4], k[5]);
+            if (d->failed) return -1;
+        }
+        other->placed[table] = t->count;
+    }
+    place_all(other, HEADS, b->head, b->slices);
+    place_all(other, REFS, b->name, b->slices);
+    place_all(other, HEADS, b->end_head, b->ends);
+    place_all(other, HEADS, b->point_head, b->points);
+    place_all(other, REFS, b->point_name, b->points);
+    place_all(other, SERIES, b->series, b->counters);
+    for (int64_t i = 0; i < b->ends; i++) b->end_row[i] += (int32_t)d->slices;
+    for (int64_t i = 0; i < b->filled; i++) b->filled_end[i] += d->ends;
+    for (int64_t i = 0; i < b->stages; i++) b->stage_row[i] += d->slices;
+    for (int64_t i = 0; i < b->waits; i++) b->wait_row[i] += d->slices;
+    d->slices += other->slices;
+    d->ends += other->ends;
+    other->slices = other->ends = 0;
+    for (int i = 0; i <= OTHER_NUMBERS; i++)
+        if (other->skipped[i]) {
+            if (!d->skipped[i]) d->skipped_first[i] = other->skipped_first[i];
+            d->skipped[i] += other->skipped[i];
+        }
+    for (int i = 0; i < KINDS; i++)
+        if (other->found[i]) {
+            if (!d->found[i]) d->found_first[i] = other->found_first[i];
+            d->found[i] += other->found[i];
+        }
+    memset(other->skipped, 0, sizeof other->skipped);
+    memset(other->found, 0, sizeof other->found);
+    return 1;
 }
 
 /* How many keys a table has, and where they are. */

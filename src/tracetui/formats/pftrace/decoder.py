@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from tracetui.core.columns import I32, Array
 from tracetui.core.native import load_library
+from tracetui.core.threads import together, usable_cores
 from tracetui.formats.pftrace import pairing
 from tracetui.formats.pftrace import schema as s
 from tracetui.formats.pftrace.packets import Decoder
@@ -21,6 +23,11 @@ from tracetui.formats.pftrace.schema import Decoded, Numbers, Special
 from tracetui.formats.store import Numbered
 
 _ROOM = 1 << 16
+_MOST = 4
+"""Parts that are decoded at once at most."""
+_MOST_COPIED = 1 << 17
+"""With more names and the like, copies would take more time than they save."""
+_LONGEST_PAUSE = 63
 _NAMES = {
     **{("slices", name): name for name in s.COLUMNS["slices"]},
     **{("ends", name): f"end_{name}" for name in s.COLUMNS["ends"]},
@@ -60,6 +67,9 @@ def _load() -> ctypes.CDLL | None:
     library.decoder_free.argtypes, library.decoder_free.restype = [address], None
     library.decoder_decode.argtypes = [address, address, number, number, address]
     library.decoder_decode.restype = number
+    library.decoder_copy.argtypes, library.decoder_copy.restype = [address], address
+    library.decoder_next.argtypes, library.decoder_next.restype = [address, number, number], number
+    library.decoder_join.argtypes, library.decoder_join.restype = [address] * 3, ctypes.c_int
     library.decoder_keys.argtypes = [address, ctypes.c_int, address, address]
     library.decoder_keys.restype = number
     library.decoder_pair.argtypes = [number, *[address] * 3, number, *[address] * 4, number]
@@ -73,36 +83,33 @@ LIBRARY = _load()
 """None where it is not installed."""
 
 
-class NativeDecoder:
-    """See `packets.Decoder`."""
+class _One:
+    """A decoder in C, and the columns that it adds rows to."""
 
-    def __init__(self, table: s.Table) -> None:
+    def __init__(self, handle: int | None, table: s.Table) -> None:
         assert LIBRARY is not None
-        self._columns = table
+        if handle is None:
+            raise MemoryError
+        self.handle, self.table = handle, table
+        self._free = LIBRARY.decoder_free
         self._specials = np.empty((_ROOM, 5), dtype=np.int64)
         self._snapshots = np.empty((_ROOM, 3), dtype=np.int64)
         specials, snapshots = self._specials.ctypes.data, self._snapshots.ctypes.data
-        self._batch = _Batch(room=_ROOM, specials=specials, snapshots=snapshots)
-        self._free = LIBRARY.decoder_free
-        self._handle: int | None = LIBRARY.decoder_new(int.from_bytes(os.urandom(8), "little"))
-        if self._handle is None:
-            raise MemoryError
+        self.batch = _Batch(room=_ROOM, specials=specials, snapshots=snapshots)
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
-            self._free(self._handle)
+        if hasattr(self, "_free"):
+            self._free(self.handle)
 
-    def decode(self, data: bytes | memoryview, offset: int, share: float = 0.0) -> Decoded:
-        """See `packets.Decoder.decode`."""
+    def decode(self, address: int | None, size: int, offset: int, share: float) -> Decoded:
         assert LIBRARY is not None
-        batch, table = self._batch, self._columns
+        batch, table = self.batch, self.table
         for columns in table.values():
             columns.make_room(len(columns) + _ROOM, share)
         for (name, column), place in _NAMES.items():
             array = table[name].arrays[column]
             setattr(batch, place, array.ctypes.data + len(table[name]) * array.itemsize)
-        address = np.frombuffer(data, np.uint8).__array_interface__["data"][0] if len(data) else None
-        end = LIBRARY.decoder_decode(self._handle, address, len(data), offset, ctypes.byref(batch))
+        end = LIBRARY.decoder_decode(self.handle, address, size, offset, ctypes.byref(batch))
         state = _STATES[batch.state]
         if state == "memory":
             raise MemoryError
@@ -111,6 +118,72 @@ class NativeDecoder:
         specials = [Special(*row) for row in self._specials[: batch.specials_count].tolist()]
         snapshots = [tuple(row) for row in self._snapshots[: batch.snapshots_count].tolist()]
         return Decoded(end, state, specials, snapshots)
+
+    def join(self, other: _One, share: float) -> bool:
+        """Add the rows of a copy that has decoded what comes next; False if that has to be done again."""
+        assert LIBRARY is not None
+        done = LIBRARY.decoder_join(self.handle, other.handle, ctypes.byref(other.batch))
+        if done < 0:
+            raise MemoryError
+        for name, columns in other.table.items() if done else ():
+            if count := len(columns):
+                self.table[name].add(share, **{of: array[:count] for of, array in columns.arrays.items()})
+                columns.count = 0
+        return bool(done)
+
+
+class NativeDecoder:
+    """See `packets.Decoder`."""
+
+    PART = 1 << 19
+    """Bytes of text for which a thread of its own is worth it."""
+
+    def __init__(self, table: s.Table) -> None:
+        assert LIBRARY is not None
+        self._main = _One(LIBRARY.decoder_new(int.from_bytes(os.urandom(8), "little")), table)
+        self._others: list[_One] = []
+        """Copies, each of which has decoded a part of the texts so far."""
+        self._alone = self._pause = 0
+        """How often to decode without them, and how often the next time that they are of no use."""
+
+    def decode(self, data: bytes | memoryview, offset: int, share: float = 0.0) -> Decoded:
+        """See `packets.Decoder.decode`."""
+        assert LIBRARY is not None
+        address = np.frombuffer(data, np.uint8).__array_interface__["data"][0] if len(data) else 0
+        cuts = self._cuts(address, len(data))
+        while len(self._others) < len(cuts) - 2:
+            self._others.append(_One(LIBRARY.decoder_copy(self._main.handle), s.tables()))
+        parts = list(zip([self._main, *self._others], cuts, cuts[1:], strict=False))
+        tasks = [
+            partial(one.decode, address + a, b - a, offset + a, share * (one is self._main))
+            for one, a, b in parts
+        ]
+        found, *rest = together(tasks, gives_way=False)
+        for (one, begin, _), more in zip(parts[1:], rest, strict=True):
+            whole = found.consumed == begin
+            if not whole or not self._main.join(one, share):
+                self._others = []  # those that have decoded in vain know too much
+                self._pause = self._alone = min(2 * self._pause + 1, _LONGEST_PAUSE)
+                found.state = "room" if whole else found.state
+                return found
+            found.consumed += more.consumed
+            found.specials += more.specials
+            found.state = more.state
+        self._pause = 0 if rest else self._pause
+        return found
+
+    def _cuts(self, address: int, size: int) -> list[int]:
+        """Where the parts of a text begin that are decoded at once, and its end."""
+        assert LIBRARY is not None
+        count = min(size // self.PART, usable_cores(), _MOST)
+        if self._alone or self.numbered() > _MOST_COPIED:
+            self._alone = max(0, self._alone - 1)
+            count = 1
+        cuts = [0]
+        while len(cuts) < count and cuts[-1] < size:
+            at = cuts[-1]
+            cuts.append(at + LIBRARY.decoder_next(address + at, size - at, size // count))
+        return [at for at in cuts if at < size or not at] + [size]
 
     def numbered(self) -> int:
         """How many things have a number."""
@@ -124,17 +197,17 @@ class NativeDecoder:
             setattr(found, name, self._table(number))
         first = ctypes.c_int64()
         for number in range(s.OTHER_NUMBERS + 1):
-            if count := LIBRARY.decoder_count(self._handle, 0, number, ctypes.byref(first)):
+            if count := LIBRARY.decoder_count(self._main.handle, 0, number, ctypes.byref(first)):
                 found.skipped[number] = [count, first.value]
         for number, kind in enumerate(_WRONG):
-            if count := LIBRARY.decoder_count(self._handle, 1, number, ctypes.byref(first)):
+            if count := LIBRARY.decoder_count(self._main.handle, 1, number, ctypes.byref(first)):
                 found.found[kind] = [count, first.value]
         return found
 
     def _keys(self, table: int) -> tuple[int, int | None, int | None]:
         assert LIBRARY is not None
         keys, strings = ctypes.c_void_p(), ctypes.c_void_p()
-        count = LIBRARY.decoder_keys(self._handle, table, ctypes.byref(keys), ctypes.byref(strings))
+        count = LIBRARY.decoder_keys(self._main.handle, table, ctypes.byref(keys), ctypes.byref(strings))
         return count, keys.value, strings.value
 
     def _table(self, table: int) -> Numbered[Any]:

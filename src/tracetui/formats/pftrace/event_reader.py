@@ -39,13 +39,6 @@ _FIRST = 512
 """Bytes of a packet that are read at first: most are shorter."""
 
 
-_KINDS = {
-    name: b"\x0a" + bytes((len(name),)) + name.encode() + b"\x12"
-    for name in ("memory kind", "copy kind", "src kind", "dst kind")
-}
-"""How the arguments that name a copy or a memset begin: a name, and the length of a short text."""
-
-
 class More(Struct, frozen=True):
     """What `source` has no room for; arrays of one length, in order of `place`."""
 
@@ -75,6 +68,9 @@ _ABOUT = msgspec.json.Decoder(About)
 
 class FileReader:
     """Reads the events behind `source` values. Safe to use from several threads."""
+
+    names_transfers = True
+    """Copies and memsets are named by their arguments as they are decoded: `trace/transfers.py` need not."""
 
     def __init__(self, source: Source, about: About, more: More) -> None:
         self.source = source
@@ -121,20 +117,6 @@ class FileReader:
                     continue
         return found
 
-    def transfer_args(self, sources: Sequence[int]) -> list[dict[str, Any]]:
-        """Of copies and memsets, the arguments that say between what: `read` would take eight times as long.
-        `sources` in their order."""
-        with self._lock:
-            return [self._of_transfer(self._packet(source >> SHORT_BITS)) for source in sources]
-
-    def _of_transfer(self, data: bytes) -> dict[str, Any]:
-        found = {}
-        for name, begin in _KINDS.items():
-            at = data.find(begin) + len(begin)
-            if at >= len(begin) and at < len(data):
-                found[name] = data[at + 1 : at + 1 + data[at]].decode("ascii", "replace")
-        return found
-
     def _event(self, source: int) -> dict[str, Any]:
         place, duration = source >> SHORT_BITS, source & ELSEWHERE
         data = self._packet(place)
@@ -142,8 +124,10 @@ class FileReader:
             return {}
         start: int | None = None
         end = -1
-        at = int(np.searchsorted(self._more.place, place))
-        if at < len(self._more.place) and self._more.place[at] == place:
+        more = self._more.place
+        # What is there has no duration in `source`: most need not be looked for.
+        at = int(np.searchsorted(more, place)) if duration in (0, ELSEWHERE) else len(more)
+        if at < len(more) and more[at] == place:
             start, duration = int(self._more.start[at]), int(self._more.duration[at])
             end = int(self._more.end[at])
         elif duration == ELSEWHERE:

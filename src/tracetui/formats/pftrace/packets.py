@@ -90,6 +90,7 @@ class _Stage(Struct):
     stream: int | None = None
     correlation: int = NO_ID
     external: int = NO_ID
+    words: dict[bytes, bytes] = field(default_factory=dict)
     waits: list[int] = field(default_factory=list)
     described: bool = False
 
@@ -533,7 +534,10 @@ class Decoder:
                     name = self._data[what[0] : what[1]]
                 elif number == 2:
                     value = self._data[what[0] : what[1]]
-        if name in _EXTRAS and _INTEGER.fullmatch(value):
+        if name in s.WORDS:
+            if len(value) <= s.LONGEST_WORD:
+                stage.words[name] = value
+        elif name in _EXTRAS and _INTEGER.fullmatch(value):
             setattr(stage, _EXTRAS[name], int(value))
 
     def _add_stage(self, at: int, stage: _Stage, known: _Sequence, clock: int, time: int | None) -> None:
@@ -551,6 +555,10 @@ class Decoder:
             name = self._interned(known.epoch, s.EVENT_NAMES, stage.name_iid)
         else:
             name = numbers_.refs[key(s.STAGE_NAME, *of_stage)]
+        if stage.words:
+            strings = numbers_.strings
+            said = (strings[stage.words[word]] if word in stage.words else s.NO_REF for word in s.WORDS)
+            name = numbers_.refs[key(s.TRANSFER, name, *said)]
         category = numbers_.refs[key(s.OF_STAGE, *of_stage)]
         gpu = stage.gpu if stage.device is None else stage.device
         if stage.stream is not None:

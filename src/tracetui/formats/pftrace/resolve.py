@@ -13,6 +13,7 @@ from tracetui.formats.pftrace.arguments import of_event, of_stage
 from tracetui.formats.pftrace.schema import Key, Numbers, Special
 from tracetui.formats.pftrace.wire import Malformed, Value, fields, flat, parts, signed, text
 from tracetui.formats.store import Head
+from tracetui.formats.transfers import BARE, full_name
 
 OVERHEAD = 2147483647
 """The process that Cuspy gives to the profiler's own work, and the thread of what waits on no stream."""
@@ -270,7 +271,7 @@ class Resolver:
         """The texts of all names and categories."""
         strings = list(known.strings)
         found: list[str] = []
-        for kind, one, two, three, *_ in known.refs:
+        for kind, one, two, three, *rest in known.refs:
             if kind == s.NAMED:
                 found.append(strings[one].decode("utf-8", "replace"))
             elif kind == s.INTERNED_NAME:
@@ -279,6 +280,10 @@ class Resolver:
                 found.append("")  # see `category_of`
             elif kind == s.SYNC:
                 found.append("cuda_sync")
+            elif kind == s.TRANSFER:
+                said = zip(s.WORDS, (two, three, *rest), strict=True)
+                args = {word.decode(): strings[at].decode("utf-8", "replace") for word, at in said if at >= 0}
+                found.append(full_name(found[one], args) if found[one] in BARE else found[one])
             else:
                 name, category = self.stage(one, two, three)
                 found.append(name if kind == s.STAGE_NAME else self.category(name, category))

@@ -23,6 +23,8 @@ MOST_NUMBERS = 256
 """How many flows, waits or samples of one event are read."""
 MOST_SKIPPED = 64
 """How many fields of a packet that are not read are told apart."""
+LONGEST_WORD = 20
+"""Bytes of what a copy or a memset is named by at most."""
 
 # -- fields of TracePacket
 PROCESS_TREE, CLOCKS, TIME, SEQUENCE, TRACK_EVENT, INTERNED, FLAGS = 2, 6, 8, 10, 11, 12, 13
@@ -55,9 +57,12 @@ OTHER_NUMBERS = 1026
 """Stands for what one event has beyond `MOST_NUMBERS`."""
 
 # -- kinds of keys, each the first number of one
-NAMED, INTERNED_NAME, BOTH, STAGE_NAME, OF_STAGE, SYNC = range(6)
+NAMED, INTERNED_NAME, BOTH, STAGE_NAME, OF_STAGE, SYNC, TRANSFER = range(7)
 """Of names and categories: (string), (epoch, field of InternedData, iid), (one, other), (epoch, iid or legacy
-number, whether interned): name or category of a kind of GPU work, and what has a `cuda_sync_kind`."""
+number, whether interned): name or category of a kind of GPU work, what has a `cuda_sync_kind`, and (name, the
+strings of `WORDS`): a copy or a memset."""
+WORDS = b"memory kind", b"copy kind", b"src kind", b"dst kind"
+"""What copies and memsets are named by."""
 UUID, STREAM, QUEUE, DEFAULT = range(4)
 """Of tracks: (uuid), (device, stream), (device, epoch, iid or legacy number, whether interned),
 (sequence)."""
