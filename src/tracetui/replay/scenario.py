@@ -1,0 +1,264 @@
+"""What is changed in a replay, and the replay of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.calls.pageable import OUT
+from tracetui.analysis.idle.kinds import communicates
+from tracetui.analysis.select import named, plausible
+from tracetui.replay.engine import GONE, MARK, QUEUED, WAIT, WORK, Nodes, Result, back, run
+from tracetui.replay.graph import Graph, covers
+from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.model import F64, I64, Bool
+
+REMOVE, SPEED_UP, OVERLAP, MOVE = "remove", "speed_up", "overlap", "move"
+GRAPH_LAUNCH = 10_000.0
+"""What it takes the CPU to launch a graph where the recording shows none, ns."""
+
+
+class Change(Struct, frozen=True, eq=False):
+    """What is done to some slices, as a remedy says it. CPU slices are meant with all that they contain."""
+
+    what: str
+    """`remove`: take them out, with what they launch, or with the call that launches them; a wait only waits
+    no longer. `speed_up`: they take 1 / `factor` of their time. `overlap`: nothing else in their stream waits
+    for them. `move`: the CPU does it on another thread; of device work, the same as `overlap`."""
+    slices: I64
+    factor: float = 1.0
+
+
+class Scenario(Struct, frozen=True, eq=False):
+    """Changes that are made together."""
+
+    changes: Sequence[Change] = ()
+    cpu: float = 1.0
+    """How many times as fast the CPU is."""
+    graphs: bool = False
+    """Whether what the CPU launches between two waits comes in one call, as a graph."""
+    end: int = 0
+    """The constants as they are in the recording's middle (0), or at its quartiles (-1, 1)."""
+
+
+class Steps(Struct, frozen=True, eq=False):
+    """What a replay found."""
+
+    length: F64
+    """How long each step takes, ns: from the end of the one before to its own, which is when the CPU or the
+    device work launched so far ends, whichever is later."""
+    begin: F64
+    """When each node begins, ns."""
+    end: F64
+    nodes: Nodes
+    result: Result
+
+
+NO_CHANGE = Scenario()
+
+
+def replay(graph: Graph, scenario: Scenario = NO_CHANGE) -> Steps:
+    """The steps as they would have been."""
+    nodes = _Changed(graph, scenario).nodes()
+    result = run(nodes)
+    return Steps(np.diff(result.end[graph.marks]), result.begin, result.end, nodes, result)
+
+
+def binding(graph: Graph, steps: Steps, counted: Bool) -> tuple[F64, F64]:
+    """By how much the mean step grows with time: (per ns of each node's length, per ns of each piece of the
+    CPU's time). `counted`: the steps of the mean."""
+    weight = np.zeros(len(steps.end))
+    share = np.where(counted, 1 / max(1, int(counted.sum())), 0.0)
+    weight[graph.marks[1:]] += share
+    weight[graph.marks[:-1]] -= share
+    of_nodes, flow = back(steps.nodes.kind, steps.result.bound, weight)
+    after = np.searchsorted(graph.place, np.arange(1, len(graph.weight) + 1))
+    return of_nodes, np.append(flow, 0.0)[after]
+
+
+class _Changed:
+    """The nodes of a graph under a scenario. The columns are copies."""
+
+    def __init__(self, graph: Graph, scenario: Scenario) -> None:
+        self.graph, self.scenario, nodes = graph, scenario, graph.nodes
+        self.weight = graph.weight
+        self.kind, self.length, self.least = nodes.kind.copy(), nodes.length.copy(), nodes.least.copy()
+        self.before, self.gap, self.late = nodes.before, nodes.gap.copy(), nodes.late.copy()
+        self.first, self.on, self.on_gap = nodes.first, nodes.on, nodes.on_gap
+        self.is_work = (self.kind == WORK) | (self.kind == QUEUED)
+        self.aside = np.zeros(len(self.kind), np.bool_)
+        """Device work that its stream does not wait for."""
+        self.unheld = np.zeros(len(self.kind), np.bool_)
+        """Waits that wait no longer."""
+
+    def nodes(self) -> Nodes:
+        nodes = self.graph.nodes
+        self._constants()
+        for change in self.scenario.changes:
+            self._change(change)
+        if self.scenario.cpu != 1.0:
+            self.weight = self.weight / self.scenario.cpu
+        cpu = self._as_graphs() if self.scenario.graphs else self._cpu()
+        if self.aside.any():
+            self._set_aside()
+        if self.unheld.any():
+            self._let_go()
+        return replace(
+            nodes, kind=self.kind, cpu=cpu, least=self.least, before=self.before, gap=self.gap,
+            late=self.late, length=self.length, first=self.first, on=self.on, on_gap=self.on_gap,
+        )  # fmt: skip
+
+    def _cpu(self) -> F64:
+        total = np.concatenate([np.zeros(1), np.cumsum(self.weight)])
+        return np.asarray(self.graph.driver.moment[0] + total[self.graph.place], np.float64)
+
+    def _constants(self) -> None:
+        """Take the constants from another place of their range."""
+        graph, end = self.graph, self.scenario.end
+        if not end:
+            return
+        latency, gap, returning = (
+            (one.low if end < 0 else one.high) - one.value for one in (graph.latency, graph.gap, graph.back)
+        )
+        self.least[self.kind == WORK] += latency
+        self.gap += np.where(self._in_graph(), 0.0, gap)
+        rows = np.repeat(np.arange(len(self.kind)), np.diff(self.first))
+        self.on_gap = self.on_gap + np.where(self.kind[rows] == WAIT, returning, gap)
+
+    def _in_graph(self) -> Bool:
+        trace, before = self.graph.trace, self.before
+        launch = np.where(self.is_work, trace.launch[self.graph.slices], -1)
+        return np.asarray((before >= 0) & (launch >= 0) & (launch == launch[before]), np.bool_)
+
+    def _change(self, change: Change) -> None:
+        graph, trace = self.graph, self.graph.trace
+        mask = np.zeros(len(trace) + 1, np.bool_)
+        mask[change.slices] = True
+        node = mask[graph.slices] & (graph.slices >= 0)
+        work, wait = node & self.is_work, node & (self.kind == WAIT)
+        on_cpu = not np.isin(trace.kind[change.slices], DEVICE_WORK).all()
+        if change.what == SPEED_UP:
+            self.length[work] /= change.factor
+            if on_cpu:
+                self._scale(covers(graph, mask), 1 / change.factor)
+        elif change.what in (OVERLAP, MOVE):
+            self.aside |= work
+            if on_cpu:
+                self._scale(covers(graph, mask), 0.0)
+                self.unheld |= wait
+        else:
+            launched = np.where(self.is_work, trace.launch[graph.slices], -1)
+            inside = covers(graph, mask) if on_cpu else np.zeros(len(self.weight), np.bool_)
+            if on_cpu:
+                at = np.searchsorted(graph.driver.moment, trace.start[launched], side="right") - 1
+                work |= (launched >= 0) & inside[np.clip(at, 0, len(inside) - 1)]
+                at = np.clip(graph.place, 0, len(inside) - 1)
+                wait |= (self.kind == WAIT) & inside[at]
+            else:
+                self._scale(covers(graph, self._only_for(work, launched)), 0.0)
+            self._scale(inside, 0.0)
+            self.kind[work], self.unheld = GONE, self.unheld | wait
+            self.length[work] = self.gap[work] = self.late[work] = 0.0
+
+    def _only_for(self, work: Bool, launched: I64) -> Bool:
+        """The calls that launch nothing but this work."""
+        mask = np.zeros(len(self.graph.trace) + 1, np.bool_)
+        mask[launched[work]] = True
+        mask[launched[self.is_work & ~work]] = False
+        mask[-1] = False
+        return mask
+
+    def _scale(self, pieces: Bool, factor: float) -> None:
+        self.weight = np.where(pieces, self.weight * factor, self.weight)
+
+    def _set_aside(self) -> None:
+        """Two streams of each: of the work that is set aside, and of the rest."""
+        lane = np.where(self.is_work, self.graph.trace.lane[self.graph.slices], -1)
+        at = np.flatnonzero(self.is_work)
+        order = at[np.lexsort((at, self.aside[at], lane[at]))]
+        same = (lane[order[1:]] == lane[order[:-1]]) & (self.aside[order[1:]] == self.aside[order[:-1]])
+        self.before = np.full(len(self.before), -1, np.int64)
+        self.before[order[1:][same]] = order[:-1][same]
+
+    def _let_go(self) -> None:
+        rows = np.repeat(np.arange(len(self.kind)), np.diff(self.first))
+        keep = ~self.unheld[rows]
+        self.on, self.on_gap = self.on[keep], self.on_gap[keep]
+        self.first = np.searchsorted(rows[keep], np.arange(len(self.kind) + 1))
+        self.least[self.unheld] = self.late[self.unheld] = 0.0
+
+    def _as_graphs(self) -> F64:
+        """All launches between two waits in one call, which comes where the first of them was; the CPU's time
+        from there to the last of them is saved. Work that comes from the CPU's memory stays as it is."""
+        graph, trace = self.graph, self.graph.trace
+        low, high = graph.in_graphs.low, graph.gap.value
+        end = self.scenario.end
+        inner = low if graph.in_graphs.samples else 400.0
+        inner = inner if end < 0 else high if end > 0 else (inner + min(high, 2 * inner)) / 2
+        to_host = named(trace, lambda name: any(way in name for way in OUT))
+        from_host = named(trace, lambda name: "HtoD" in name or "HostToDevice" in name)
+        outside = (to_host | from_host)[trace.name[graph.slices]] & self.is_work
+        breaks = (self.kind == WAIT) | (self.kind == MARK) | outside
+        stretch = np.cumsum(breaks)
+        launch = np.where(self.is_work, trace.launch[graph.slices], -1)
+        mine = np.flatnonzero((self.kind == WORK) & ~outside & (launch >= 0))
+        if not len(mine):
+            return self._cpu()
+        of, first = np.unique(stretch[mine], return_index=True)
+        last = np.append(first[1:], len(mine)) - 1
+        outer = _outermost(trace, launch[mine[first]])
+        called = np.where(outer >= 0, trace.start[outer], trace.start[launch[mine[first]]])
+        moment = graph.driver.moment
+        opens = np.searchsorted(moment, called)
+        closes = graph.place[mine[last]]
+        inside = np.zeros(len(moment) + 1, np.int64)
+        several = last > first
+        np.add.at(inside, opens[several], 1)
+        np.add.at(inside, np.maximum(closes, opens)[several], -1)
+        weight = np.where(np.cumsum(inside)[: len(self.weight)] > 0, 0.0, self.weight)
+        extra = np.zeros(len(weight) + 1)
+        np.add.at(extra, np.minimum(opens, len(weight)), GRAPH_LAUNCH * several)
+        total = np.concatenate([np.zeros(1), np.cumsum(weight)]) + np.cumsum(extra)
+        cpu = moment[0] + total[graph.place]
+        together = np.zeros(len(self.kind), np.bool_)
+        together[mine] = several[np.searchsorted(of, stretch[mine])]
+        same = together & (self.before >= 0) & together[self.before] & (stretch == stretch[self.before])
+        self.gap[same] = np.minimum(self.gap[same], inner)
+        self.late[together] = 0.0
+        return np.asarray(cpu, np.float64)
+
+
+def _outermost(trace: Trace, calls: I64) -> I64:
+    """The outermost op around each call, -1 for none."""
+    found = op = op_around(trace, calls)
+    while (op >= 0).any():
+        found = np.where(op >= 0, op, found)
+        op = op_around(trace, np.where(op >= 0, trace.parent[op], -1))
+    return found
+
+
+def ops_on_cpu(graph: Graph) -> Bool:
+    """Which pieces of the CPU's time are in an op."""
+    mask = np.zeros(len(graph.trace) + 1, np.bool_)
+    mask[plausible(graph.trace, Kind.CPU_OP)] = True
+    return covers(graph, mask)
+
+
+def waits(graph: Graph) -> I64:
+    """The calls that wait for device work (slices)."""
+    found: I64 = graph.slices[graph.nodes.kind == WAIT]
+    return found
+
+
+def movable(graph: Graph) -> I64:
+    """Collectives, and copies but for those that the CPU waits for on their way out (slices)."""
+    trace, nodes = graph.trace, graph.nodes
+    work = graph.slices[(nodes.kind == WORK) | (nodes.kind == QUEUED)]
+    out = named(trace, lambda name: any(way in name for way in OUT))[trace.name[work]]
+    copies = (trace.kind[work] == Kind.MEMCPY) & ~out
+    found: I64 = work[copies | communicates(trace)[trace.name[work]]]
+    return found

@@ -1,0 +1,87 @@
+"""What a stream waited for beside the work before it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from tracetui.analysis.idle.stream_waits import waits_of
+from tracetui.analysis.select import named, plausible
+from tracetui.trace import Kind, Trace
+from tracetui.trace.model import F64, GRAPH_DEPENDENCY, I64, Bool
+from tracetui.trace.unrecorded import calls_named
+
+NEAR = 6_000.0
+"""Work that starts within this time after the end of other work, and later than all else explains, waited for
+it, ns."""
+LOOK_BACK = 16
+"""How many ends before a start are looked at."""
+_MARK = "Stream Wait Event"
+
+
+class Order(Protocol):
+    """Device events and calls in the order in which the CPU comes to them."""
+
+    is_work: Bool
+    lane: I64
+    launch: I64
+    when: I64
+    end: I64
+
+
+def told_waits(trace: Trace, work: I64) -> tuple[I64, I64]:
+    """(device events, what each waits for) as far as the trace says it: by the marks of waits for events, and
+    by the dependencies within graphs (slices)."""
+    waiter, on = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    if GRAPH_DEPENDENCY in trace.flow_kind:
+        mine = trace.flow_category == trace.flow_kind.index(GRAPH_DEPENDENCY)
+        waiter.append(trace.flow_to[mine].astype(np.int64))
+        on.append(trace.flow_from[mine].astype(np.int64))
+    marks = plausible(trace, Kind.SYNC)
+    if len(marks) and named(trace, _MARK.__eq__, Kind.SYNC)[trace.name[marks]].any():
+        for event, some in zip(work.tolist(), waits_of(trace, work), strict=True):
+            waiter.append(np.full(len(some), event))
+            on.append(some)
+    return np.concatenate(waiter), np.concatenate(on)
+
+
+def shown_waits(trace: Trace, order: Order, start: F64, explained: F64) -> tuple[I64, I64]:
+    """(nodes, nodes that each waits for) that the measurement shows, and, where a call makes a stream wait,
+    those that it does not contradict."""
+    work = np.flatnonzero(order.is_work)
+    shown = _ended_before(order, work, start, work[start[work] > explained[work] + 1_000])
+    asked = _asked(trace, order, work, start)
+    both = np.unique(np.concatenate([np.stack(shown), np.stack(asked)], axis=1), axis=1)
+    return both[0], both[1]
+
+
+def _ended_before(order: Order, work: I64, start: F64, late: I64) -> tuple[I64, I64]:
+    """For each of the `late`, the work of another stream that ended just before it."""
+    by_end = work[np.argsort(order.end[work], kind="stable")]
+    at = np.searchsorted(order.end[by_end], start[late], side="right") - 1
+    found = np.full(len(late), -1, np.int64)
+    for back in range(LOOK_BACK):
+        other = by_end[np.maximum(at - back, 0)]
+        right = (found < 0) & (at - back >= 0) & (order.lane[other] != order.lane[late]) & (other < late)
+        right &= order.end[other] >= start[late] - NEAR
+        found[right] = other[right]
+    return late[found >= 0], found[found >= 0]
+
+
+def _asked(trace: Trace, order: Order, work: I64, start: F64) -> tuple[I64, I64]:
+    """After a call that makes a stream wait for an event, the first work in the next stream that gets some:
+    it waits for the last work, launched before the event was recorded, of the stream in which it was."""
+    calls = np.sort(trace.start[calls_named(trace, "StreamWaitEvent")])
+    records = np.sort(trace.start[calls_named(trace, "EventRecord")])
+    linked = work[order.launch[work] >= 0]
+    if not len(calls) or not len(records) or not len(linked):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    launched = order.when[linked]
+    after = np.searchsorted(launched, calls)
+    recorded = records[np.maximum(np.searchsorted(records, calls) - 1, 0)]
+    before = np.searchsorted(launched, recorded) - 1
+    there = (after < len(linked)) & (before >= 0)
+    waiter, on = linked[np.minimum(after, len(linked) - 1)][there], linked[before[there]]
+    right = (order.lane[waiter] != order.lane[on]) & (order.end[on] <= start[waiter]) & (on < waiter)
+    return waiter[right], on[right]

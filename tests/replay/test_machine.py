@@ -1,0 +1,137 @@
+"""The replay against a machine whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.replay import machine
+from tests.replay.machine import BACKWARD, Machine, Options
+
+from tracetui.analysis.part import Part
+from tracetui.analysis.select import called
+from tracetui.replay import driver, engine, graph
+from tracetui.replay.graph import Graph, graph_of
+from tracetui.replay.scenario import (
+    MOVE,
+    NO_CHANGE,
+    OVERLAP,
+    REMOVE,
+    SPEED_UP,
+    Change,
+    Scenario,
+    binding,
+    movable,
+    replay,
+    waits,
+)
+
+Step = Callable[[Machine], None]
+STEPS = 12
+ONE = (machine.host_bound, machine.device_bound, machine.waiting, machine.replayed)
+PROGRAMS = (*ONE, machine.two_streams)
+
+
+def _of(graph: Graph, what: str, name: str, factor: float = 1.0) -> Scenario:
+    return Scenario([Change(what, called(graph.trace, name.__eq__), factor)])
+
+
+CHANGES: dict[str, tuple[Options, Callable[[Graph], Scenario]]] = {
+    "cpu 2x": (Options(cpu=2), lambda _: Scenario(cpu=2)),
+    "cpu 8x": (Options(cpu=8), lambda _: Scenario(cpu=8)),
+    "gemm 2x": (Options(kernel={"gemm": 0.5}), lambda g: _of(g, SPEED_UP, "gemm", 2)),
+    "add slower": (Options(kernel={"add": 4}), lambda g: _of(g, SPEED_UP, "add", 0.25)),
+    "without log": (Options(without=frozenset({"log"})), lambda g: _of(g, REMOVE, "log")),
+    "load elsewhere": (Options(elsewhere=frozenset({"load"})), lambda g: _of(g, MOVE, "load")),
+    "backward elsewhere": (Options(elsewhere=frozenset({BACKWARD})), lambda g: _of(g, MOVE, BACKWARD)),
+    "no waits": (Options(syncs=False), lambda g: Scenario([Change(REMOVE, waits(g))])),
+    "copies aside": (Options(copies_aside=True), lambda g: Scenario([Change(OVERLAP, movable(g))])),
+}
+
+
+def _measured(tmp_path: Path, step: Step) -> Graph:
+    return graph_of(Part(Machine(seed=2).steps(STEPS, step).trace(tmp_path)))
+
+
+def _error(graph: Graph, step: Step, change: str) -> float:
+    options, scenario = CHANGES[change]
+    # An `inside` puts back what it changes, so that each run begins with the same options.
+    truth = Machine(options, seed=3).steps(STEPS, step).step_ns
+    return float(replay(graph, scenario(graph)).length.mean()) / truth - 1
+
+
+@pytest.mark.parametrize("step", PROGRAMS, ids=lambda step: step.__name__)
+def test_what_was_measured(tmp_path: Path, step: Step) -> None:
+    run = Machine(seed=2).steps(STEPS, step)
+    found = graph_of(Part(run.trace(tmp_path)))
+    assert np.diff(found.measured[found.marks]).mean() == pytest.approx(run.step_ns, rel=1e-6)
+    assert replay(found).length.mean() == pytest.approx(run.step_ns, rel=0.003)
+    assert not found.unexplained
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("step", PROGRAMS, ids=lambda step: step.__name__)
+def test_a_change(tmp_path: Path, step: Step, change: str) -> None:
+    assert abs(_error(_measured(tmp_path, step), step, change)) <= (0.01 if step in ONE else 0.03)
+
+
+@pytest.mark.parametrize("name", ["_before", "_targets", "_waits_of_streams", "splice", "launch"])
+def test_each_edge_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Without one kind of edge, some change is predicted wrongly."""
+    none = np.zeros(0, np.int64)
+    found = {step: _measured(tmp_path, step) for step in PROGRAMS}
+    if name == "_before":
+        monkeypatch.setattr(graph._Builder, name, lambda self: np.full(len(self.kind), -1))
+    elif name == "_targets":
+        monkeypatch.setattr(graph._Builder, name, lambda self: (none, none))
+    elif name == "_waits_of_streams":
+        monkeypatch.setattr(graph._Builder, name, lambda self, *_: (none, none, np.zeros(0)))
+    elif name == "splice":
+        monkeypatch.setattr(driver, "_spliced", lambda trace, moment, owner, *_: (moment, owner, False))
+    else:
+        monkeypatch.setattr(graph, "WORK", engine.QUEUED)
+    wrong = 0.0
+    for step in PROGRAMS:
+        without = graph_of(Part(found[step].trace))
+        limit = 0.01 if step in ONE else 0.03
+        wrong = max(wrong, *(abs(_error(without, step, change)) / limit for change in CHANGES))
+    assert wrong > 1
+
+
+@pytest.mark.parametrize("step", PROGRAMS, ids=lambda step: step.__name__)
+def test_derivatives_are_finite_differences(tmp_path: Path, step: Step) -> None:
+    found = _measured(tmp_path, step)
+    every = np.ones(STEPS, np.bool_)
+    base = replay(found)
+    of_nodes, of_pieces = binding(found, base, every)
+    trace, tiny = found.trace, 1e-6
+    for name in ("gemm", "add", "side", "reduce"):
+        at = called(trace, name.__eq__)
+        mine = np.isin(found.slices, at) & (found.slices >= 0)
+        expected = float((of_nodes * found.nodes.length)[mine].sum())
+        changed = replay(found, Scenario([Change(SPEED_UP, at, 1 / (1 - tiny))]))
+        assert (base.length - changed.length).mean() / tiny == pytest.approx(expected, abs=1)
+    expected = float((of_pieces * found.weight).sum())
+    changed = replay(found, Scenario(cpu=1 / (1 - tiny)))
+    assert (base.length - changed.length).mean() / tiny == pytest.approx(expected, abs=1)
+
+
+def test_c_and_python_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine.LIBRARY is None:
+        pytest.skip("the library in C is not installed")
+    for step in PROGRAMS:
+        found = _measured(tmp_path, step)
+        for scenario in (NO_CHANGE, *(make(found) for _, make in CHANGES.values())):
+            fast = replay(found, scenario)
+            flows = binding(found, fast, np.ones(STEPS, np.bool_))
+            with monkeypatch.context() as patch:
+                patch.setattr(engine, "LIBRARY", None)
+                slow = replay(found, scenario)
+                for one, other in zip(flows, binding(found, slow, np.ones(STEPS, np.bool_)), strict=True):
+                    np.testing.assert_array_equal(one, other)
+                np.testing.assert_array_equal(graph_of(Part(found.trace)).driver.moment, found.driver.moment)
+                np.testing.assert_array_equal(graph_of(Part(found.trace)).driver.owner, found.driver.owner)
+            np.testing.assert_array_equal(fast.end, slow.end)
+            np.testing.assert_array_equal(fast.result.bound, slow.result.bound)
