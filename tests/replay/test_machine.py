@@ -13,7 +13,7 @@ from tests.replay.machine import BACKWARD, Machine, Options
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import called
 from tracetui.replay import driver, engine, graph
-from tracetui.replay.graph import Graph, graph_of
+from tracetui.replay.graph import Graph, graph_of, on_cpu
 from tracetui.replay.scenario import (
     MOVE,
     NO_CHANGE,
@@ -23,6 +23,7 @@ from tracetui.replay.scenario import (
     Change,
     Scenario,
     binding,
+    cpu_binds,
     movable,
     replay,
     waits,
@@ -105,7 +106,7 @@ def test_derivatives_are_finite_differences(tmp_path: Path, step: Step) -> None:
     found = _measured(tmp_path, step)
     every = np.ones(STEPS, np.bool_)
     base = replay(found)
-    of_nodes, of_pieces = binding(found, base, every)
+    of_nodes, flow = binding(found, base, every)
     trace, tiny = found.trace, 1e-6
     for name in ("gemm", "add", "side", "reduce"):
         at = called(trace, name.__eq__)
@@ -113,9 +114,16 @@ def test_derivatives_are_finite_differences(tmp_path: Path, step: Step) -> None:
         expected = float((of_nodes * found.nodes.length)[mine].sum())
         changed = replay(found, Scenario([Change(SPEED_UP, at, 1 / (1 - tiny))]))
         assert (base.length - changed.length).mean() / tiny == pytest.approx(expected, abs=1)
-    expected = float((of_pieces * found.weight).sum())
+    expected = float(cpu_binds(found, flow, found.total[:1], found.total[-1:])[0])
     changed = replay(found, Scenario(cpu=1 / (1 - tiny)))
     assert (base.length - changed.length).mean() / tiny == pytest.approx(expected, abs=1)
+    for name in ("load", "aten::mm", BACKWARD):
+        at = called(trace, name.__eq__)
+        expected = float(cpu_binds(found, flow, *on_cpu(found, at)).sum())
+        changed = replay(
+            found, Scenario([Change(SPEED_UP, at[trace.kind[at] != Kind.KERNEL], 1 / (1 - tiny))])
+        )
+        assert (base.length - changed.length).mean() / tiny == pytest.approx(expected, abs=1)
 
 
 def test_c_and_python_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,8 @@ class Nodes(Struct, frozen=True):
     cpu: F64
     """The CPU's running sum where it comes to the node: the end of the launch, the start of the wait."""
     least: F64
-    """From there to the earliest start of the event; of a wait, its least length."""
+    """From there to the earliest start of the event; of a wait, its least length; of what is queued, when it
+    starts."""
     before: I64
     """The node before it in its stream, -1 for none."""
     gap: F64
@@ -94,7 +95,7 @@ def run(nodes: Nodes) -> Result:
             begun[i] = over[i] = max(now, latest)
             by[i] = last if latest > now else CPU
             continue
-        at = -1e300 if kind[i] == GONE else (cpu[i] if kind[i] == QUEUED else now) + least[i]
+        at = -1e300 if kind[i] == GONE else (0.0 if kind[i] == QUEUED else now) + least[i]
         held = NOTHING if kind[i] in (QUEUED, GONE) else CPU
         if before[i] >= 0 and over[before[i]] + gap[i] > at:
             at, held = over[before[i]] + gap[i], before[i]

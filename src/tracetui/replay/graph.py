@@ -53,8 +53,8 @@ class Graph(Struct, frozen=True, eq=False):
     """Its moments include those of all nodes."""
     place: I64
     """The moment of each node."""
-    weight: F64
-    """How long the CPU takes for each piece of `driver`, ns; 0 while it is in a call that is a node."""
+    total: F64
+    """The CPU's own time at each moment, ns: it begins as the clock and stands still during a wait."""
     measured: F64
     """When each node ended, ns."""
     marks: I64
@@ -216,7 +216,7 @@ class _Builder:
         pair = (np.where(has, names[before], 0) * len(trace.names) + names) * 2 + same
         gaps = _of_pairs(pair, sample, queued & usual, gaps, True)
 
-        least[self.kind == QUEUED] = (start - self.when)[self.kind == QUEUED]
+        least[self.kind == QUEUED] = start[self.kind == QUEUED]
         explained = np.maximum(self.at + least, ended + gaps)
         explained[self.kind == QUEUED] = start[self.kind == QUEUED]
         # What came earlier than the constants allow has its own.
@@ -252,9 +252,10 @@ class _Builder:
         first = np.searchsorted(rows[order], np.arange(count + 1))
         driver = self.driver
         place = np.searchsorted(driver.moment, np.clip(self.when, driver.moment[0], driver.moment[-1]))
+        total = self._total() + driver.moment[0]
         nodes = Nodes(
             self.kind,
-            self.when.astype(np.float64),
+            total[place],
             least,
             before,
             gaps,
@@ -265,7 +266,7 @@ class _Builder:
             np.where(self.is_work, length, 0.0),
         )
         return Graph(
-            trace, nodes, self.slices, driver, place, self._weight(), self._measured(), self.marks,
+            trace, nodes, self.slices, driver, place, total, self._measured(), self.marks,
             self.by_steps, latency, gap, back, in_graphs, int(np.count_nonzero(late[self.is_work])),
         )  # fmt: skip
 
@@ -322,15 +323,14 @@ class _Builder:
             on.append(nodes[last[right]])
         return np.concatenate(rows), np.concatenate(on)
 
-    def _weight(self) -> F64:
-        """How long each piece takes on the CPU."""
+    def _total(self) -> F64:
         moment = self.driver.moment
         weight = np.diff(moment).astype(np.float64)
-        inside = np.zeros(len(moment) + 1, np.int64)
+        inside = np.zeros(len(moment), np.int64)
         np.add.at(inside, np.searchsorted(moment, self.begin[self.waits]), 1)
         np.add.at(inside, np.searchsorted(moment, self.end[self.waits]), -1)
-        weight[np.cumsum(inside)[: len(weight)] > 0] = 0.0
-        return weight
+        weight[np.cumsum(inside)[:-1] > 0] = 0.0
+        return np.concatenate([np.zeros(1), np.cumsum(weight)])
 
     def _measured(self) -> F64:
         ends = self.end.astype(np.float64)
@@ -339,16 +339,19 @@ class _Builder:
         return ends
 
 
-def covers(graph: Graph, at: Bool) -> Bool:
-    """Which pieces of the CPU's time are in a slice of a mask, or in one that it contains."""
-    trace, owner = graph.trace, graph.driver.owner
-    found = np.zeros(len(owner), np.bool_)
-    up = owner.copy()
-    left = np.flatnonzero(up >= 0)
-    while len(left):
-        hit = at[up[left]]
-        found[left[hit]] = True
-        left = left[~hit]
-        up[left] = trace.parent[up[left]]
-        left = left[up[left] >= 0]
-    return found
+def on_cpu(graph: Graph, at: I64) -> tuple[F64, F64]:
+    """Where slices of the CPU begin and end in its own time (`Graph.total`): those that it is in while it
+    drives."""
+    trace, driver = graph.trace, graph.driver
+    start = trace.start[at]
+    end = start + trace.duration[at]
+    first = np.searchsorted(driver.moment, start, side="right") - 1
+    owner = driver.owner[np.clip(first, 0, len(driver.owner) - 1)]
+    lane = np.where(owner >= 0, trace.lane[owner], driver.lane)
+    mine = (trace.lane[at] == lane) & (end > start)
+    return cpu_time(graph, start[mine]), cpu_time(graph, end[mine])
+
+
+def cpu_time(graph: Graph, time: I64) -> F64:
+    """How much of its own time the CPU has spent by then: see `Graph.total`."""
+    return np.asarray(np.interp(time, graph.driver.moment, graph.total), np.float64)

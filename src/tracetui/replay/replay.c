@@ -32,7 +32,7 @@ EXPORT void run(int64_t nodes, const int8_t *kind, const double *cpu, const doub
             continue;
         }
         if (kind[i] == GONE) at = -1e300, by = NOTHING;
-        else if (kind[i] == QUEUED) at = cpu[i] + least[i], by = NOTHING;
+        else if (kind[i] == QUEUED) at = least[i], by = NOTHING;
         else at = now + least[i];
         if (before[i] >= 0 && end[before[i]] + gap[i] > at) at = end[before[i]] + gap[i], by = before[i];
         for (int64_t k = first[i]; k < first[i + 1]; k++)

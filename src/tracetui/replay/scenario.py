@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.pageable import OUT
 from tracetui.analysis.idle.kinds import communicates
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import named
 from tracetui.replay.engine import GONE, MARK, QUEUED, WAIT, WORK, Nodes, Result, back, run
-from tracetui.replay.graph import Graph, covers
+from tracetui.replay.graph import Graph, cpu_time, on_cpu
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import F64, I64, Bool
 
 REMOVE, SPEED_UP, OVERLAP, MOVE = "remove", "speed_up", "overlap", "move"
@@ -69,15 +70,30 @@ def replay(graph: Graph, scenario: Scenario = NO_CHANGE) -> Steps:
 
 
 def binding(graph: Graph, steps: Steps, counted: Bool) -> tuple[F64, F64]:
-    """By how much the mean step grows with time: (per ns of each node's length, per ns of each piece of the
-    CPU's time). `counted`: the steps of the mean."""
+    """By how much the mean of the `counted` steps grows with time: (per ns of each node's length, per ns of
+    the CPU's time between each node and the one before it)."""
     weight = np.zeros(len(steps.end))
     share = np.where(counted, 1 / max(1, int(counted.sum())), 0.0)
     weight[graph.marks[1:]] += share
     weight[graph.marks[:-1]] -= share
-    of_nodes, flow = back(steps.nodes.kind, steps.result.bound, weight)
-    after = np.searchsorted(graph.place, np.arange(1, len(graph.weight) + 1))
-    return of_nodes, np.append(flow, 0.0)[after]
+    return back(steps.nodes.kind, steps.result.bound, weight)
+
+
+def cpu_binds(graph: Graph, flow: F64, low: F64, high: F64) -> F64:
+    """How much of the mean step is due to each stretch of the CPU's own time (see `on_cpu`). `flow`: the
+    second result of `binding`."""
+    at = np.maximum.accumulate(graph.nodes.cpu)
+    so_far = np.cumsum(flow * np.diff(at, prepend=graph.total[0]))
+    at, so_far = np.append(graph.total[0], at), np.append(0.0, so_far)
+    return np.asarray(np.interp(high, at, so_far) - np.interp(low, at, so_far), np.float64)
+
+
+def within(some: Union, time: I64) -> Bool:
+    """Which times are in a union."""
+    if not len(some):
+        return np.zeros(len(time), np.bool_)
+    at = np.searchsorted(some.start, time, side="right") - 1
+    return np.asarray((at >= 0) & (time < some.end[np.maximum(at, 0)]), np.bool_)
 
 
 class _Changed:
@@ -85,11 +101,13 @@ class _Changed:
 
     def __init__(self, graph: Graph, scenario: Scenario) -> None:
         self.graph, self.scenario, nodes = graph, scenario, graph.nodes
-        self.weight = graph.weight
+        self.border, self.rate = graph.total[[0, -1]], np.ones(1)
+        """Where the CPU's speed changes, in its own time; and how long a ns takes from each to the next."""
         self.kind, self.length, self.least = nodes.kind.copy(), nodes.length.copy(), nodes.least.copy()
         self.before, self.gap, self.late = nodes.before, nodes.gap.copy(), nodes.late.copy()
         self.first, self.on, self.on_gap = nodes.first, nodes.on, nodes.on_gap
         self.is_work = (self.kind == WORK) | (self.kind == QUEUED)
+        self.launch = np.where(self.is_work, graph.trace.launch[graph.slices], -1)
         self.aside = np.zeros(len(self.kind), np.bool_)
         """Device work that its stream does not wait for."""
         self.unheld = np.zeros(len(self.kind), np.bool_)
@@ -100,8 +118,7 @@ class _Changed:
         self._constants()
         for change in self.scenario.changes:
             self._change(change)
-        if self.scenario.cpu != 1.0:
-            self.weight = self.weight / self.scenario.cpu
+        self.rate = self.rate / self.scenario.cpu
         cpu = self._as_graphs() if self.scenario.graphs else self._cpu()
         if self.aside.any():
             self._set_aside()
@@ -113,8 +130,25 @@ class _Changed:
         )  # fmt: skip
 
     def _cpu(self) -> F64:
-        total = np.concatenate([np.zeros(1), np.cumsum(self.weight)])
-        return np.asarray(self.graph.driver.moment[0] + total[self.graph.place], np.float64)
+        """When the CPU comes to each node."""
+        so_far = self.border[0] + np.append(0.0, np.cumsum(np.diff(self.border) * self.rate))
+        return np.asarray(np.interp(self.graph.nodes.cpu, self.border, so_far), np.float64)
+
+    def _scale(self, low: F64, high: F64, factor: float) -> None:
+        """The CPU takes `factor` times as long in stretches of its own time, which may overlap."""
+        if not len(low):
+            return
+        border = np.unique(np.concatenate([self.border, low, high]))
+        rate = self.rate[
+            np.clip(np.searchsorted(self.border, border[:-1], "right") - 1, 0, len(self.rate) - 1)
+        ]
+        self.border, self.rate = border, np.where(self._inside(low, high, border[:-1]), rate * factor, rate)
+
+    @staticmethod
+    def _inside(low: F64, high: F64, at: F64) -> Bool:
+        """Which points of the CPU's own time are in one of some stretches."""
+        opened = np.searchsorted(np.sort(low), at, side="right")
+        return np.asarray(opened > np.searchsorted(np.sort(high), at, side="right"), np.bool_)
 
     def _constants(self) -> None:
         """Take the constants from another place of their range."""
@@ -130,8 +164,7 @@ class _Changed:
         self.on_gap = self.on_gap + np.where(self.kind[rows] == WAIT, returning, gap)
 
     def _in_graph(self) -> Bool:
-        trace, before = self.graph.trace, self.before
-        launch = np.where(self.is_work, trace.launch[self.graph.slices], -1)
+        before, launch = self.before, self.launch
         return np.asarray((before >= 0) & (launch >= 0) & (launch == launch[before]), np.bool_)
 
     def _change(self, change: Change) -> None:
@@ -140,40 +173,32 @@ class _Changed:
         mask[change.slices] = True
         node = mask[graph.slices] & (graph.slices >= 0)
         work, wait = node & self.is_work, node & (self.kind == WAIT)
-        on_cpu = not np.isin(trace.kind[change.slices], DEVICE_WORK).all()
+        calls = change.slices[~np.isin(trace.kind[change.slices], DEVICE_WORK)]
+        low, high = on_cpu(graph, calls)
         if change.what == SPEED_UP:
             self.length[work] /= change.factor
-            if on_cpu:
-                self._scale(covers(graph, mask), 1 / change.factor)
-        elif change.what in (OVERLAP, MOVE):
+            self._scale(low, high, 1 / change.factor)
+            return
+        self._scale(low, high, 0.0)
+        if change.what in (OVERLAP, MOVE):
             self.aside |= work
-            if on_cpu:
-                self._scale(covers(graph, mask), 0.0)
-                self.unheld |= wait
+            self.unheld |= wait
+            return
+        if len(low):  # a wait is at the border of its own time, which has no length
+            inside = union(trace.start[calls], trace.start[calls] + trace.duration[calls])
+            wait |= (self.kind == WAIT) & within(inside, trace.start[graph.slices])
+            work |= (self.launch >= 0) & within(inside, trace.start[self.launch])
         else:
-            launched = np.where(self.is_work, trace.launch[graph.slices], -1)
-            inside = covers(graph, mask) if on_cpu else np.zeros(len(self.weight), np.bool_)
-            if on_cpu:
-                at = np.searchsorted(graph.driver.moment, trace.start[launched], side="right") - 1
-                work |= (launched >= 0) & inside[np.clip(at, 0, len(inside) - 1)]
-                at = np.clip(graph.place, 0, len(inside) - 1)
-                wait |= (self.kind == WAIT) & inside[at]
-            else:
-                self._scale(covers(graph, self._only_for(work, launched)), 0.0)
-            self._scale(inside, 0.0)
-            self.kind[work], self.unheld = GONE, self.unheld | wait
-            self.length[work] = self.gap[work] = self.late[work] = 0.0
+            self._scale(*on_cpu(graph, self._only_for(work)), 0.0)
+        self.kind[work], self.unheld = GONE, self.unheld | wait
+        self.length[work] = self.gap[work] = self.late[work] = 0.0
 
-    def _only_for(self, work: Bool, launched: I64) -> Bool:
+    def _only_for(self, work: Bool) -> I64:
         """The calls that launch nothing but this work."""
-        mask = np.zeros(len(self.graph.trace) + 1, np.bool_)
-        mask[launched[work]] = True
-        mask[launched[self.is_work & ~work]] = False
-        mask[-1] = False
-        return mask
-
-    def _scale(self, pieces: Bool, factor: float) -> None:
-        self.weight = np.where(pieces, self.weight * factor, self.weight)
+        called = np.unique(self.launch[work])
+        kept = np.isin(called, self.launch[self.is_work & ~work])
+        found: I64 = called[(called >= 0) & ~kept]
+        return found
 
     def _set_aside(self) -> None:
         """Two streams of each: of the work that is set aside, and of the rest."""
@@ -204,7 +229,7 @@ class _Changed:
         outside = (to_host | from_host)[trace.name[graph.slices]] & self.is_work
         breaks = (self.kind == WAIT) | (self.kind == MARK) | outside
         stretch = np.cumsum(breaks)
-        launch = np.where(self.is_work, trace.launch[graph.slices], -1)
+        launch = self.launch
         mine = np.flatnonzero((self.kind == WORK) & ~outside & (launch >= 0))
         if not len(mine):
             return self._cpu()
@@ -212,24 +237,18 @@ class _Changed:
         last = np.append(first[1:], len(mine)) - 1
         outer = _outermost(trace, launch[mine[first]])
         called = np.where(outer >= 0, trace.start[outer], trace.start[launch[mine[first]]])
-        moment = graph.driver.moment
-        opens = np.searchsorted(moment, called)
-        closes = graph.place[mine[last]]
-        inside = np.zeros(len(moment) + 1, np.int64)
         several = last > first
-        np.add.at(inside, opens[several], 1)
-        np.add.at(inside, np.maximum(closes, opens)[several], -1)
-        weight = np.where(np.cumsum(inside)[: len(self.weight)] > 0, 0.0, self.weight)
-        extra = np.zeros(len(weight) + 1)
-        np.add.at(extra, np.minimum(opens, len(weight)), GRAPH_LAUNCH * several)
-        total = np.concatenate([np.zeros(1), np.cumsum(weight)]) + np.cumsum(extra)
-        cpu = moment[0] + total[graph.place]
+        opens = cpu_time(graph, called[several])
+        closes = np.maximum(graph.nodes.cpu[mine[last[several]]], opens)
+        self._scale(opens, closes, 0.0)
+        cpu = self._cpu()
+        cpu = cpu + GRAPH_LAUNCH * np.searchsorted(np.sort(opens), graph.nodes.cpu)
         together = np.zeros(len(self.kind), np.bool_)
         together[mine] = several[np.searchsorted(of, stretch[mine])]
         same = together & (self.before >= 0) & together[self.before] & (stretch == stretch[self.before])
         self.gap[same] = np.minimum(self.gap[same], inner)
         self.late[together] = 0.0
-        return np.asarray(cpu, np.float64)
+        return cpu
 
 
 def _outermost(trace: Trace, calls: I64) -> I64:
@@ -239,13 +258,6 @@ def _outermost(trace: Trace, calls: I64) -> I64:
         found = np.where(op >= 0, op, found)
         op = op_around(trace, np.where(op >= 0, trace.parent[op], -1))
     return found
-
-
-def ops_on_cpu(graph: Graph) -> Bool:
-    """Which pieces of the CPU's time are in an op."""
-    mask = np.zeros(len(graph.trace) + 1, np.bool_)
-    mask[plausible(graph.trace, Kind.CPU_OP)] = True
-    return covers(graph, mask)
 
 
 def waits(graph: Graph) -> I64:
