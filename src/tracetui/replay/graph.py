@@ -69,6 +69,8 @@ class Graph(Struct, frozen=True, eq=False):
     """From kernel to kernel within a graph."""
     unexplained: int
     """Device events whose start stays as measured."""
+    alone: float
+    """The share of launches on other threads that do not lie in a wait of the main thread."""
 
 
 def _constant(samples: F64, default: float, adds_up: bool = False) -> Constant:
@@ -267,7 +269,7 @@ class _Builder:
         )
         return Graph(
             trace, nodes, self.slices, driver, place, total, self._measured(), self.marks,
-            self.by_steps, latency, gap, back, in_graphs, int(np.count_nonzero(late[self.is_work])),
+            self.by_steps, latency, gap, back, in_graphs, int(np.count_nonzero(late[self.is_work])), self._alone(),
         )  # fmt: skip
 
     def _before(self) -> I64:
@@ -332,6 +334,11 @@ class _Builder:
         weight[np.cumsum(inside)[:-1] > 0] = 0.0
         return np.concatenate([np.zeros(1), np.cumsum(weight)])
 
+    def _alone(self) -> float:
+        called = np.unique(self.launch[self.launch >= 0])
+        mine = self.driver.alone[self.trace.lane[called]]
+        return float(mine.mean()) if len(called) else 0.0
+
     def _measured(self) -> F64:
         ends = self.end.astype(np.float64)
         reach = np.maximum.accumulate(np.where(self.is_work, ends, -np.inf))
@@ -340,16 +347,16 @@ class _Builder:
 
 
 def on_cpu(graph: Graph, at: I64) -> tuple[F64, F64]:
-    """Where slices of the CPU begin and end in its own time (`Graph.total`): those that it is in while it
-    drives."""
+    """Where slices of the CPU begin and end in its own time (`Graph.total`). Those of threads that do not
+    drive take none. Shapes of `at`."""
     trace, driver = graph.trace, graph.driver
     start = trace.start[at]
     end = start + trace.duration[at]
     first = np.searchsorted(driver.moment, start, side="right") - 1
     owner = driver.owner[np.clip(first, 0, len(driver.owner) - 1)]
     lane = np.where(owner >= 0, trace.lane[owner], driver.lane)
-    mine = (trace.lane[at] == lane) & (end > start)
-    return cpu_time(graph, start[mine]), cpu_time(graph, end[mine])
+    end = np.where(trace.lane[at] == lane, end, start)
+    return cpu_time(graph, start), cpu_time(graph, end)
 
 
 def cpu_time(graph: Graph, time: I64) -> F64:

@@ -40,6 +40,8 @@ class Scenario(Struct, frozen=True, eq=False):
     changes: Sequence[Change] = ()
     cpu: float = 1.0
     """How many times as fast the CPU is."""
+    free: tuple[F64, F64] | None = None
+    """Where stretches of the CPU's own time (`on_cpu`) that take none begin and end."""
     graphs: bool = False
     """Whether what the CPU launches between two waits comes in one call, as a graph."""
     end: int = 0
@@ -118,6 +120,8 @@ class _Changed:
         self._constants()
         for change in self.scenario.changes:
             self._change(change)
+        if self.scenario.free is not None:
+            self._scale(*self.scenario.free, 0.0)
         self.rate = self.rate / self.scenario.cpu
         cpu = self._as_graphs() if self.scenario.graphs else self._cpu()
         if self.aside.any():
@@ -175,6 +179,7 @@ class _Changed:
         work, wait = node & self.is_work, node & (self.kind == WAIT)
         calls = change.slices[~np.isin(trace.kind[change.slices], DEVICE_WORK)]
         low, high = on_cpu(graph, calls)
+        low, high = low[high > low], high[high > low]
         if change.what == SPEED_UP:
             self.length[work] /= change.factor
             self._scale(low, high, 1 / change.factor)
@@ -184,7 +189,7 @@ class _Changed:
             self.aside |= work
             self.unheld |= wait
             return
-        if len(low):  # a wait is at the border of its own time, which has no length
+        if len(calls):  # a wait is at the border of its own time, which has no length
             inside = union(trace.start[calls], trace.start[calls] + trace.duration[calls])
             wait |= (self.kind == WAIT) & within(inside, trace.start[graph.slices])
             work |= (self.launch >= 0) & within(inside, trace.start[self.launch])
