@@ -41,6 +41,7 @@ COMMANDS = {
     "findings": ("tables", OURS["findings"].title),
     "compare": ("compare", "Print what one trace does differently from another, and why."),
     "efficiency": ("tables", OURS["efficiency"].title),
+    "whatif": ("whatif", OURS["whatif"].title),
     "view": ("tables", "Print a view by its name, such as one of a plugin."),
     "check": ("check", "Report what is wrong with a file; write a clean copy."),
     "cache": ("cache", "Print or clear what is cached of large traces."),

@@ -269,7 +269,8 @@ class _Builder:
         )
         return Graph(
             trace, nodes, self.slices, driver, place, total, self._measured(), self.marks,
-            self.by_steps, latency, gap, back, in_graphs, int(np.count_nonzero(late[self.is_work])), self._alone(),
+            self.by_steps, latency, gap, back, in_graphs, int(np.count_nonzero(late[self.is_work])),
+            self._alone(),
         )  # fmt: skip
 
     def _before(self) -> I64:

@@ -48,11 +48,13 @@ SMALL, SPREADS = 0.03, 2.0
 NO_STEPS, REPRODUCTION, SECOND_THREAD, COLLECTIVES, UNRECORDED, WITHIN_NOISE = (
     "no_steps", "reproduction", "second_thread", "collectives", "unrecorded", "within_noise",
 )  # fmt: skip
-"""Why a worth is not to be relied on: the trace has no steps; the replay is more than `OFF` away from what was
-measured; a thread launches on its own; collectives hold the step up, and there is one rank only; device work is
-missing in the file; and of one worth, that it is small beside the spread of the steps."""
-_LEAST = 1e-9
-"""What takes no time takes this part of its time."""
+"""Why a worth is not to be relied on: the trace has no steps; the replay is more than `OFF` away from what
+was measured; a thread launches on its own; collectives hold the step up, and there is one rank only; device
+work is missing in the file; and of one worth, that it is small beside the spread of the steps."""
+NO_TIME = 1e-9
+"""The part of its time that something takes which takes no time."""
+WHOLE = 0.9
+"""An annotation with more of the CPU's time than this is the step itself."""
 
 
 class Worth(Struct, frozen=True, eq=False):
@@ -200,7 +202,7 @@ def _made(
 
 
 def _causes(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
-    graph, trace = base.graph, part.trace
+    graph = base.graph
     length = graph.nodes.length
     held = waits(graph)
     if len(held):
@@ -249,14 +251,19 @@ def _named(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
     notes = plausible(trace, Kind.ANNOTATION)
     notes = notes[~np.isin(trace.name[notes], np.unique(trace.name[steps.event]))] if len(steps) else notes
     for kind, at in (("annotation", notes), ("op", _outermost_ops(part))):
-        spent = cpu_binds(graph, base.flow, *on_cpu(graph, at))
+        low, high = on_cpu(graph, at)
+        if kind == "annotation" and len(at):
+            share = np.bincount(trace.name[at], high - low) / (graph.total[-1] - graph.total[0])
+            keep = share[trace.name[at]] < WHOLE
+            at, low, high = at[keep], low[keep], high[keep]
+        spent = cpu_binds(graph, base.flow, low, high)
         for one, derivative in _largest(Slices(trace, at), spent):
             yield make(kind, one.first_name, Scenario([Change(MOVE, one.at)]), derivative, one.at)
     work = np.flatnonzero(graph.nodes.length > 0)
     at = graph.slices[work]
     spent = (base.of_nodes * graph.nodes.length)[work]
     for one, derivative in _largest(Slices(trace, at), spent):
-        change = Change(SPEED_UP, one.at, 1 / _LEAST)
+        change = Change(SPEED_UP, one.at, 1 / NO_TIME)
         yield make("kernel", one.first_name, Scenario([change]), derivative, one.at)
 
 

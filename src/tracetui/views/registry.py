@@ -50,6 +50,7 @@ _OURS = (
         "Print achieved TFLOP/s and GB/s as a share of the peak.",
         "efficiency_text:efficiency_answer",
     ),
+    _ours("whatif", "Print what each fix would be worth.", "whatif:whatif_answer"),
 )
 
 
