@@ -63,9 +63,7 @@ def _load() -> ctypes.CDLL | None:
         address, number = ctypes.c_void_p, ctypes.c_int64
         library.run.argtypes = [number, *[address] * 13]
         library.back.argtypes = [number, *[address] * 4]
-        library.innermost.argtypes = [number, *[address] * 5]
         library.run.restype = library.back.restype = None
-        library.innermost.restype = number
     return library
 
 
@@ -135,34 +133,3 @@ def back(kind: I8, bound: I64, weight: F64) -> tuple[F64, F64]:
             cpu += weights[i]
         flow[i] = cpu
     return np.array(weights), flow
-
-
-def innermost(start: I64, end: I64) -> tuple[I64, I64]:
-    """(moments, from each on the innermost open slice of a lane: its position, -1 for none). Slices by start,
-    the longest first."""
-    count = len(start)
-    start, end = np.ascontiguousarray(start), np.ascontiguousarray(end)
-    if LIBRARY is not None:
-        moments, owners = np.empty(2 * count + 1, np.int64), np.empty(2 * count + 1, np.int64)
-        n = _call(LIBRARY.innermost, count, start, end, np.empty(count + 1, np.int64), moments, owners)
-        return moments[:n].copy(), owners[:n].copy()
-    open_: list[int] = []
-    when: list[int] = []
-    who: list[int] = []
-    starts, ends = start.tolist(), end.tolist()
-
-    def note(moment: int, owner: int) -> None:
-        if when and when[-1] == moment:
-            who[-1] = owner
-        else:
-            when.append(moment)
-            who.append(owner)
-
-    for i, now in enumerate([*starts, None]):
-        while open_ and (now is None or ends[open_[-1]] <= now):
-            over = ends[open_.pop()]
-            note(max(over, when[-1]), open_[-1] if open_ else -1)
-        if now is not None and ends[i] > now:
-            note(now, i)
-            open_.append(i)
-    return np.array(when, np.int64), np.array(who, np.int64)

@@ -16,10 +16,12 @@ from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
 from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.scope import step_table_of
+from tracetui.core.columns import distinct
 from tracetui.replay.driver import Driver, drive
 from tracetui.replay.engine import MARK, QUEUED, WAIT, WORK, Nodes
 from tracetui.replay.waits import shown_waits, told_waits
 from tracetui.trace import DEVICE_WORK, Kind, Trace
+from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import F64, I64, Bool
 from tracetui.trace.unrecorded import first_launched
 
@@ -50,11 +52,8 @@ class Graph(Struct, frozen=True, eq=False):
     slices: I64
     """The device event or the call of each node, -1 for a mark."""
     driver: Driver
-    """Its moments include those of all nodes."""
-    place: I64
-    """The moment of each node."""
-    total: F64
-    """The CPU's own time at each moment, ns: it begins as the clock and stands still during a wait."""
+    held: Union
+    """When the CPU waits."""
     measured: F64
     """When each node ended, ns."""
     marks: I64
@@ -90,7 +89,9 @@ def _of_pairs(pair: I64, sample: F64, known: Bool, default: F64 | float, adds_up
     found = np.broadcast_to(np.asarray(default, np.float64), len(pair)).copy()
     at = np.flatnonzero(known)
     at = at[np.lexsort((sample[at], pair[at]))]
-    keys, first, count = np.unique(pair[at], return_index=True, return_counts=True)
+    ordered = pair[at]
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+    keys, count = ordered[first], np.diff(np.append(first, len(ordered)))
     keep = count >= ENOUGH
     if not keep.any():
         return found
@@ -132,9 +133,7 @@ def graph_of(part: Part) -> Graph:
 
 def _driving(trace: Trace, driver: Driver, calls: I64) -> I64:
     """The calls that the CPU makes as it drives, without those within another."""
-    at = np.searchsorted(driver.moment, trace.start[calls], side="right") - 1
-    owner = driver.owner[np.clip(at, 0, len(driver.owner) - 1)]
-    same = (owner >= 0) & (trace.lane[owner] == trace.lane[calls]) & (trace.duration[calls] > 0)
+    same = driver.drives(trace, calls) & (trace.duration[calls] > 0)
     calls = calls[same]
     calls = calls[np.argsort(trace.start[calls], kind="stable")]
     reach = np.maximum.accumulate(trace.start[calls] + trace.duration[calls])
@@ -173,7 +172,8 @@ class _Builder:
         self.copying = np.isin(self.slices, copying) & (self.kind == WAIT)
         self.is_work = (self.kind == WORK) | (self.kind == QUEUED)
         self.waits, self.marks = np.flatnonzero(self.kind == WAIT), np.flatnonzero(self.kind == MARK)
-        self.driver = driver.split(np.concatenate([self.when, self.end[self.waits]]))
+        self.driver = driver
+        self.held = union(self.begin[self.waits], self.end[self.waits])
         self.lane = np.where(self.slices >= 0, trace.lane[self.slices], -1)
         self._seen()
 
@@ -252,12 +252,9 @@ class _Builder:
         rows = np.concatenate([waiter, targets])
         order = np.argsort(rows, kind="stable")
         first = np.searchsorted(rows[order], np.arange(count + 1))
-        driver = self.driver
-        place = np.searchsorted(driver.moment, np.clip(self.when, driver.moment[0], driver.moment[-1]))
-        total = self._total() + driver.moment[0]
         nodes = Nodes(
             self.kind,
-            total[place],
+            own_time(self.held, self.when),
             least,
             before,
             gaps,
@@ -268,7 +265,7 @@ class _Builder:
             np.where(self.is_work, length, 0.0),
         )
         return Graph(
-            trace, nodes, self.slices, driver, place, total, self._measured(), self.marks,
+            trace, nodes, self.slices, self.driver, self.held, self._measured(), self.marks,
             self.by_steps, latency, gap, back, in_graphs, int(np.count_nonzero(late[self.is_work])),
             self._alone(),
         )  # fmt: skip
@@ -287,7 +284,7 @@ class _Builder:
         node_of = np.full(len(self.trace) + 1, -1, np.int64)
         at = np.flatnonzero(self.is_work)
         node_of[self.slices[at]] = at
-        if len(np.unique(self.lane[at])) < 2:
+        if len(distinct(self.lane[at], len(self.trace.lanes))) < 2:
             none = np.zeros(0, np.int64)
             return none, none, np.zeros(0)
         told = told_waits(self.trace, self.slices[at])
@@ -316,7 +313,7 @@ class _Builder:
         rows.append(own[mine])
         on.append(copies[mine])
         waits = self.waits[~self.copying[self.waits]]
-        for lane in np.unique(self.lane[work]).tolist():
+        for lane in distinct(self.lane[work], len(self.trace.lanes)).tolist():
             nodes = work[self.lane[work] == lane]
             last = np.searchsorted(nodes, waits) - 1
             ended = self.end[nodes[np.maximum(last, 0)]]
@@ -326,17 +323,8 @@ class _Builder:
             on.append(nodes[last[right]])
         return np.concatenate(rows), np.concatenate(on)
 
-    def _total(self) -> F64:
-        moment = self.driver.moment
-        weight = np.diff(moment).astype(np.float64)
-        inside = np.zeros(len(moment), np.int64)
-        np.add.at(inside, np.searchsorted(moment, self.begin[self.waits]), 1)
-        np.add.at(inside, np.searchsorted(moment, self.end[self.waits]), -1)
-        weight[np.cumsum(inside)[:-1] > 0] = 0.0
-        return np.concatenate([np.zeros(1), np.cumsum(weight)])
-
     def _alone(self) -> float:
-        called = np.unique(self.launch[self.launch >= 0])
+        called = distinct(self.launch[self.launch >= 0], len(self.trace))
         mine = self.driver.alone[self.trace.lane[called]]
         return float(mine.mean()) if len(called) else 0.0
 
@@ -348,18 +336,19 @@ class _Builder:
 
 
 def on_cpu(graph: Graph, at: I64) -> tuple[F64, F64]:
-    """Where slices of the CPU begin and end in its own time (`Graph.total`). Those of threads that do not
-    drive take none. Shapes of `at`."""
-    trace, driver = graph.trace, graph.driver
-    start = trace.start[at]
-    end = start + trace.duration[at]
-    first = np.searchsorted(driver.moment, start, side="right") - 1
-    owner = driver.owner[np.clip(first, 0, len(driver.owner) - 1)]
-    lane = np.where(owner >= 0, trace.lane[owner], driver.lane)
-    end = np.where(trace.lane[at] == lane, end, start)
-    return cpu_time(graph, start), cpu_time(graph, end)
+    """Where slices of the CPU begin and end in its own time. Those of threads that do not drive take none.
+    Shapes of `at`."""
+    start = graph.trace.start[at]
+    end = np.where(graph.driver.drives(graph.trace, at), start + graph.trace.duration[at], start)
+    return own_time(graph.held, start), own_time(graph.held, end)
 
 
-def cpu_time(graph: Graph, time: I64) -> F64:
-    """How much of its own time the CPU has spent by then: see `Graph.total`."""
-    return np.asarray(np.interp(time, graph.driver.moment, graph.total), np.float64)
+def own_time(held: Union, time: I64) -> F64:
+    """The CPU's own time at some times, ns: it begins as the clock, and stands still while the CPU waits."""
+    return np.asarray(time - held.until(time), np.float64)
+
+
+def whole_time(graph: Graph) -> tuple[F64, F64]:
+    """Where the CPU's own time begins and ends, each in an array of one."""
+    low, high = (own_time(graph.held, np.array([time])) for time in graph.trace.span)
+    return low, high

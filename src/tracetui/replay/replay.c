@@ -64,27 +64,3 @@ EXPORT void back(int64_t nodes, const int8_t *kind, const int64_t *bound, double
         flow[i] = cpu;
     }
 }
-
-/* Which slice of a lane is the innermost from when on: `moments` and `owners` have room for two per slice and one.
-   Slices by start, the longest first. Returns how many there are. */
-EXPORT int64_t innermost(int64_t slices, const int64_t *start, const int64_t *end, int64_t *open, int64_t *moments,
-                         int64_t *owners) {
-    int64_t depth = 0, count = 0, last = INT64_MIN;
-    for (int64_t i = 0; i <= slices; i++) {
-        int64_t now = i < slices ? start[i] : INT64_MAX;
-        while (depth && end[open[depth - 1]] <= now) {
-            int64_t over = end[open[--depth]];
-            if (over < last) over = last;
-            if (count && over == last) count--;
-            moments[count] = last = over;
-            owners[count++] = depth ? open[depth - 1] : -1;
-        }
-        if (i == slices) break;
-        if (end[i] <= now) continue;
-        if (count && now == last) count--;
-        moments[count] = last = now;
-        owners[count++] = i;
-        open[depth++] = i;
-    }
-    return count;
-}

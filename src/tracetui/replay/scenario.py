@@ -12,10 +12,12 @@ from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.pageable import OUT
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.select import named
+from tracetui.core.columns import distinct, unique
+from tracetui.replay.driver import within
 from tracetui.replay.engine import GONE, MARK, QUEUED, WAIT, WORK, Nodes, Result, back, run
-from tracetui.replay.graph import Graph, cpu_time, on_cpu
+from tracetui.replay.graph import Graph, on_cpu, own_time, whole_time
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import union
 from tracetui.trace.model import F64, I64, Bool
 
 REMOVE, SPEED_UP, OVERLAP, MOVE = "remove", "speed_up", "overlap", "move"
@@ -62,6 +64,8 @@ class Steps(Struct, frozen=True, eq=False):
 
 
 NO_CHANGE = Scenario()
+_IS_WORK = np.isin(np.arange(len(Kind)), DEVICE_WORK)
+"""By kind."""
 
 
 def replay(graph: Graph, scenario: Scenario = NO_CHANGE) -> Steps:
@@ -84,18 +88,10 @@ def binding(graph: Graph, steps: Steps, counted: Bool) -> tuple[F64, F64]:
 def cpu_binds(graph: Graph, flow: F64, low: F64, high: F64) -> F64:
     """How much of the mean step is due to each stretch of the CPU's own time (see `on_cpu`). `flow`: the
     second result of `binding`."""
-    at = np.maximum.accumulate(graph.nodes.cpu)
-    so_far = np.cumsum(flow * np.diff(at, prepend=graph.total[0]))
-    at, so_far = np.append(graph.total[0], at), np.append(0.0, so_far)
+    first = whole_time(graph)[0]
+    at = np.append(first, np.maximum.accumulate(graph.nodes.cpu))
+    so_far = np.append(0.0, np.cumsum(flow * np.diff(at)))
     return np.asarray(np.interp(high, at, so_far) - np.interp(low, at, so_far), np.float64)
-
-
-def within(some: Union, time: I64) -> Bool:
-    """Which times are in a union."""
-    if not len(some):
-        return np.zeros(len(time), np.bool_)
-    at = np.searchsorted(some.start, time, side="right") - 1
-    return np.asarray((at >= 0) & (time < some.end[np.maximum(at, 0)]), np.bool_)
 
 
 class _Changed:
@@ -103,7 +99,7 @@ class _Changed:
 
     def __init__(self, graph: Graph, scenario: Scenario) -> None:
         self.graph, self.scenario, nodes = graph, scenario, graph.nodes
-        self.border, self.rate = graph.total[[0, -1]], np.ones(1)
+        self.border, self.rate = np.concatenate(whole_time(graph)), np.ones(1)
         """Where the CPU's speed changes, in its own time; and how long a ns takes from each to the next."""
         self.kind, self.length, self.least = nodes.kind.copy(), nodes.length.copy(), nodes.least.copy()
         self.before, self.gap, self.late = nodes.before, nodes.gap.copy(), nodes.late.copy()
@@ -142,7 +138,7 @@ class _Changed:
         """The CPU takes `factor` times as long in stretches of its own time, which may overlap."""
         if not len(low):
             return
-        border = np.unique(np.concatenate([self.border, low, high]))
+        border = unique(self.border, low, high)
         rate = self.rate[
             np.clip(np.searchsorted(self.border, border[:-1], "right") - 1, 0, len(self.rate) - 1)
         ]
@@ -177,7 +173,7 @@ class _Changed:
         mask[change.slices] = True
         node = mask[graph.slices] & (graph.slices >= 0)
         work, wait = node & self.is_work, node & (self.kind == WAIT)
-        calls = change.slices[~np.isin(trace.kind[change.slices], DEVICE_WORK)]
+        calls = change.slices[~_IS_WORK[trace.kind[change.slices]]]
         low, high = on_cpu(graph, calls)
         low, high = low[high > low], high[high > low]
         if change.what == SPEED_UP:
@@ -200,9 +196,9 @@ class _Changed:
 
     def _only_for(self, work: Bool) -> I64:
         """The calls that launch nothing but this work."""
-        called = np.unique(self.launch[work])
+        called = distinct(self.launch[work & (self.launch >= 0)], len(self.graph.trace))
         kept = np.isin(called, self.launch[self.is_work & ~work])
-        found: I64 = called[(called >= 0) & ~kept]
+        found: I64 = called[~kept]
         return found
 
     def _set_aside(self) -> None:
@@ -238,12 +234,12 @@ class _Changed:
         mine = np.flatnonzero((self.kind == WORK) & ~outside & (launch >= 0))
         if not len(mine):
             return self._cpu()
-        of, first = np.unique(stretch[mine], return_index=True)
+        of, first = _runs(stretch[mine])
         last = np.append(first[1:], len(mine)) - 1
         outer = _outermost(trace, launch[mine[first]])
         called = np.where(outer >= 0, trace.start[outer], trace.start[launch[mine[first]]])
         several = last > first
-        opens = cpu_time(graph, called[several])
+        opens = own_time(graph.held, called[several])
         closes = np.maximum(graph.nodes.cpu[mine[last[several]]], opens)
         self._scale(opens, closes, 0.0)
         cpu = self._cpu()
@@ -254,6 +250,12 @@ class _Changed:
         self.gap[same] = np.minimum(self.gap[same], inner)
         self.late[together] = 0.0
         return cpu
+
+
+def _runs(values: I64) -> tuple[I64, I64]:
+    """(the distinct values of a sorted column, where each begins)."""
+    first = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
+    return values[first], first
 
 
 def _outermost(trace: Trace, calls: I64) -> I64:

@@ -39,11 +39,23 @@ def told_waits(trace: Trace, work: I64) -> tuple[I64, I64]:
         waiter.append(trace.flow_to[mine].astype(np.int64))
         on.append(trace.flow_from[mine].astype(np.int64))
     marks = plausible(trace, Kind.SYNC)
-    if len(marks) and named(trace, _MARK.__eq__, Kind.SYNC)[trace.name[marks]].any():
-        for event, some in zip(work.tolist(), waits_of(trace, work), strict=True):
+    marks = marks[named(trace, _MARK.__eq__, Kind.SYNC)[trace.name[marks]] & (trace.launch[marks] >= 0)]
+    if len(marks):
+        after = _after(trace, np.sort(trace.start[trace.launch[marks]]), np.sort(work))
+        for event, some in zip(after.tolist(), waits_of(trace, after), strict=True):
             waiter.append(np.full(len(some), event))
             on.append(some)
     return np.concatenate(waiter), np.concatenate(on)
+
+
+def _after(trace: Trace, called: I64, work: I64) -> I64:
+    """The device events before which, and after the one before them in their stream, something was called."""
+    work = work[trace.launch[work] >= 0]
+    count = np.searchsorted(called, trace.start[trace.launch[work]])
+    same = np.append(False, trace.lane[work][1:] == trace.lane[work][:-1])
+    before = np.where(same, np.append(0, count[:-1]), 0)
+    found: I64 = work[count > before]
+    return found
 
 
 def shown_waits(trace: Trace, order: Order, start: F64, explained: F64) -> tuple[I64, I64]:
@@ -52,8 +64,8 @@ def shown_waits(trace: Trace, order: Order, start: F64, explained: F64) -> tuple
     work = np.flatnonzero(order.is_work)
     shown = _ended_before(order, work, start, work[start[work] > explained[work] + 1_000])
     asked = _asked(trace, order, work, start)
-    both = np.unique(np.concatenate([np.stack(shown), np.stack(asked)], axis=1), axis=1)
-    return both[0], both[1]
+    waiter, on = (np.concatenate(some) for some in zip(shown, asked, strict=True))
+    return waiter, on
 
 
 def _ended_before(order: Order, work: I64, start: F64, late: I64) -> tuple[I64, I64]:

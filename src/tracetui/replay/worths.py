@@ -13,14 +13,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace as changed
 
-from tracetui.analysis.calls.ancestors import op_around
+from tracetui.analysis.calls.calls import outermost_ops_of
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part, fact_of_trace
-from tracetui.analysis.select import op_names, plausible
+from tracetui.analysis.select import plausible
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.analysis.steps.steps import unusual_lengths
-from tracetui.core.columns import unique
-from tracetui.replay.graph import Graph, graph_of, on_cpu
+from tracetui.replay.graph import Graph, graph_of, on_cpu, whole_time
 from tracetui.replay.scenario import (
     MOVE,
     NO_CHANGE,
@@ -217,10 +216,10 @@ def _causes(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
             Scenario([Change(OVERLAP, aside)]),
             float((base.of_nodes * length)[mine].sum()),
         )
-    ops = _outermost_ops(part)
+    ops = outermost_ops_of(part)
     low, high = on_cpu(graph, ops)
     in_ops = float(cpu_binds(graph, base.flow, low, high).sum())
-    every = float(cpu_binds(graph, base.flow, graph.total[:1], graph.total[-1:])[0])
+    every = float(cpu_binds(graph, base.flow, *whole_time(graph))[0])
     if len(ops):
         yield make("cause", "dispatch", Scenario([Change(MOVE, ops)]), in_ops)
         yield make("cause", "host", Scenario(free=_between(graph, low, high)), every - in_ops)
@@ -230,30 +229,25 @@ def _causes(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
 def _between(graph: Graph, low: F64, high: F64) -> tuple[F64, F64]:
     """The rest of the CPU's own time."""
     order = np.argsort(low, kind="stable")
-    reach = np.maximum.accumulate(np.append(graph.total[0], high[order]))
-    begin, end = reach, np.append(low[order], graph.total[-1])
+    first, last = whole_time(graph)
+    begin = np.maximum.accumulate(np.append(first, high[order]))
+    end = np.append(low[order], last)
     return begin[end > begin], end[end > begin]
-
-
-def _outermost_ops(part: Part) -> I64:
-    trace = part.trace
-    ops = plausible(trace, Kind.CPU_OP)
-    ops = ops[op_names(trace)[trace.name[ops]]]
-    top = ops[trace.parent[ops] < 0]
-    inner = ops[trace.parent[ops] >= 0]
-    inner = inner[trace.kind[trace.parent[inner]] != Kind.CPU_OP]
-    return unique(top, inner[op_around(trace, inner) < 0])
 
 
 def _named(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
     graph, trace = base.graph, part.trace
     steps = step_table_of(part)
     notes = plausible(trace, Kind.ANNOTATION)
-    notes = notes[~np.isin(trace.name[notes], np.unique(trace.name[steps.event]))] if len(steps) else notes
-    for kind, at in (("annotation", notes), ("op", _outermost_ops(part))):
+    notes = (
+        notes[~np.isin(trace.name[notes], distinct(trace.name[steps.event], len(trace.names)))]
+        if len(steps)
+        else notes
+    )
+    for kind, at in (("annotation", notes), ("op", outermost_ops_of(part))):
         low, high = on_cpu(graph, at)
         if kind == "annotation" and len(at):
-            share = np.bincount(trace.name[at], high - low) / (graph.total[-1] - graph.total[0])
+            share = np.bincount(trace.name[at], high - low) / np.diff(whole_time(graph), axis=0)[0]
             keep = share[trace.name[at]] < WHOLE
             at, low, high = at[keep], low[keep], high[keep]
         spent = cpu_binds(graph, base.flow, low, high)

@@ -18,7 +18,7 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.views import markdown
 from tracetui.views.answer import Answer
-from tracetui.views.lines import INDENT, Line, bar, columns, paragraph
+from tracetui.views.lines import INDENT, Line, Span, bar, columns, paragraph
 
 SHOWN = 15
 _NAMED = (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, *DEVICE_WORK)
@@ -39,8 +39,8 @@ CAUSES = {
 }
 KINDS = {"annotation": "CPU time in", "op": "CPU time in", "kernel": "device time of"}
 ABOUT = (
-    "Worths are of this recording, and no forecast. They do not add up: where one thing is gone, another holds "
-    "the step up. What the profiler itself costs makes those of the CPU upper bounds."
+    "Worths are of this recording, and no forecast. They do not add up: where one thing is gone, another "
+    "holds the step up. What the profiler itself costs makes those of the CPU upper bounds."
 )
 
 
@@ -53,9 +53,9 @@ def whatif_answer(
     no_sync: bool = False,
     overlap: bool = False,
 ) -> Answer:
-    """What each fix is worth; with options, also a step in which all of them are true. `cpu`: how many times as
-    fast the CPU is; `without`: names of what is taken out; `kernel`: names, and what part of their time they
-    take. Always of the whole trace. Raises TraceError for a name that nothing has."""
+    """What each fix is worth; with options, also a step in which all of them are true. `cpu`: how many times
+    as fast the CPU is; `without`: names of what is taken out; `kernel`: names, and what part of their time
+    they take. Always of the whole trace. Raises TraceError for a name that nothing has."""
     part = part.whole
     graph, trace = graph_of(part), part.trace
     changes = [Change(REMOVE, _called(trace, name)) for name in without]
@@ -130,7 +130,8 @@ def _measured(found: Worths) -> str:
 
 def _predicted(found: Worths, predicted: Range) -> str:
     low, value, high = (duration(ns) for ns in (predicted.low, predicted.value, predicted.high))
-    return f"With that, a step in this recording would take {value} ({low} to {high}) instead of {duration(found.step_ns)}."
+    now = duration(found.step_ns)
+    return f"With that, a step in this recording would take {value} ({low} to {high}) instead of {now}."
 
 
 def _unsure(muted: str | None) -> str:
@@ -149,7 +150,7 @@ def _lines(found: Worths, predicted: Range | None, muted: str | None, width: int
     if said := _unsure(muted):
         lines += paragraph(said, wide, "warn")
     lines += [[], [("What it is worth if it takes no time, of a step", "title")]]
-    rows = []
+    rows: list[list[str | Span]] = []
     for one in found.each[:SHOWN]:
         part = one.worth_ns / found.step_ns
         style = "dim" if one.muted else ""
