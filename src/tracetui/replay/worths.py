@@ -94,7 +94,7 @@ class Worths(Struct, frozen=True, eq=False):
     steps: int
     """How many steps there are."""
     spread_ns: float
-    """How far steps are from the median, as a standard deviation."""
+    """The standard deviation of the steps, without the first one and those far from the median."""
     reproduction_error: float
     """The replayed median step, as a share above the measured one."""
     muted: str | None
@@ -107,7 +107,8 @@ class _Base(Struct, frozen=True, eq=False):
     graph: Graph
     steps: Steps
     counted: Bool
-    """The steps of means: not those far from the median."""
+    """The steps of means: not those far from the median, and of three and more not the first one, in which the
+    queue fills."""
     step: float
     spread: float
     error: float
@@ -119,6 +120,12 @@ class _Base(Struct, frozen=True, eq=False):
         return float(steps.length[self.counted].mean())
 
     @property
+    def talks(self) -> bool:
+        """Whether there are collectives."""
+        trace = self.graph.trace
+        return bool(communicates(trace)[trace.name].any())
+
+    @property
     def noise(self) -> float:
         """A gain up to this may be none, ns."""
         return max(SMALL * self.step, SPREADS * self.spread / float(np.sqrt(self.counted.sum())))
@@ -128,9 +135,10 @@ class _Base(Struct, frozen=True, eq=False):
 def _base_of(part: Part) -> _Base:
     graph = graph_of(part)
     measured = np.diff(graph.measured[graph.marks])
-    counted = ~unusual_lengths(measured.astype(np.int64))
     step = float(np.median(measured))
-    spread = 1.4826 * float(np.median(np.abs(measured - step)))
+    counted = ~unusual_lengths(measured.astype(np.int64))
+    counted[0] &= len(counted) < 3 or not counted[1:].any()
+    spread = float(measured[counted].std(ddof=1)) if counted.sum() > 1 else 0.0
     steps = replay(graph)
     error = float(np.median(steps.length)) / step - 1 if step > 0 else 0.0
     of_nodes, flow = binding(graph, steps, counted)
@@ -149,10 +157,14 @@ def _muted(part: Part, base: _Base) -> str | None:
     lost = unrecorded(trace)
     if len(lost.launches) - lost.after > LOST * max(1, lost.of):
         return UNRECORDED
-    talk = communicates(trace)[trace.name[graph.slices]] & (graph.nodes.length > 0)
-    if float((base.of_nodes * graph.nodes.length)[talk].sum()) > ON_PATH * base.step:
-        return COLLECTIVES
-    return None
+    return COLLECTIVES if _talks(base, base.of_nodes) else None
+
+
+def _talks(base: _Base, of_nodes: F64) -> bool:
+    """Whether collectives hold the step up, going by how much it grows with each node's length."""
+    trace, length = base.graph.trace, base.graph.nodes.length
+    talk = communicates(trace)[trace.name[base.graph.slices]] & (length > 0)
+    return float((of_nodes * length)[talk].sum()) > ON_PATH * base.step
 
 
 @fact_of_trace
@@ -167,22 +179,29 @@ def worths(part: Part) -> Worths:
 def worth(part: Part, scenario: Scenario) -> tuple[float, str | None]:
     """(how much shorter the mean step is under a scenario, ns; why not to rely on it, or None)."""
     base = _base_of(part)
-    gain = base.mean(base.steps) - base.mean(replay(base.graph, scenario))
-    return gain, base.muted or (WITHIN_NOISE if gain <= base.noise else None)
+    steps = replay(base.graph, scenario)
+    gain = base.mean(base.steps) - base.mean(steps)
+    if base.muted or abs(gain) <= base.noise:
+        return gain, base.muted or WITHIN_NOISE
+    # Once they hold the step up, the other ranks would have to be replayed, too.
+    talks = base.talks and _talks(base, binding(base.graph, steps, base.counted)[0])
+    return gain, COLLECTIVES if talks else None
 
 
 def predict(part: Part, scenario: Scenario) -> Range:
     """The step under a scenario: with the constants from their range, and as far as the spread of the steps
     and the error of the replay allow."""
     base = _base_of(part)
+    if base.step <= 0:
+        return Range(0.0, 0.0, 0.0)
     found = []
     for end in (0, -1, 1):
         other = replay(base.graph, changed(NO_CHANGE, end=end))
-        gain = base.mean(other) - base.mean(replay(base.graph, changed(scenario, end=end)))
-        found.append(max(0.0, base.step - gain))
+        share = base.mean(replay(base.graph, changed(scenario, end=end))) / base.mean(other)
+        found.append(base.step * share)
     apart = SPREADS * base.spread / float(np.sqrt(base.counted.sum())) + abs(base.error) * base.step
-    # What the steps' spread leaves open is a share of what is left of them.
-    apart *= min(1.0, found[0] / base.step) if base.step else 0.0
+    # What the spread leaves open shrinks with the step.
+    apart *= min(1.0, found[0] / base.step)
     return Range(max(0.0, min(found) - apart), found[0], max(found) + apart)
 
 
@@ -239,11 +258,9 @@ def _named(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
     graph, trace = base.graph, part.trace
     steps = step_table_of(part)
     notes = plausible(trace, Kind.ANNOTATION)
-    notes = (
-        notes[~np.isin(trace.name[notes], distinct(trace.name[steps.event], len(trace.names)))]
-        if len(steps)
-        else notes
-    )
+    own = np.zeros(len(trace.names), np.bool_)
+    own[trace.name[steps.event]] = True
+    notes = notes[~own[trace.name[notes]]]
     for kind, at in (("annotation", notes), ("op", outermost_ops_of(part))):
         low, high = on_cpu(graph, at)
         if kind == "annotation" and len(at):
