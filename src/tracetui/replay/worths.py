@@ -94,7 +94,8 @@ class Worths(Struct, frozen=True, eq=False):
     steps: int
     """How many steps there are."""
     spread_ns: float
-    """The standard deviation of the steps, without the first one and those far from the median."""
+    """The standard deviation of the steps, without the first one and those far from the median, if there are
+    others."""
     reproduction_error: float
     """The replayed median step, as a share above the measured one."""
     muted: str | None
@@ -107,8 +108,7 @@ class _Base(Struct, frozen=True, eq=False):
     graph: Graph
     steps: Steps
     counted: Bool
-    """The steps of means: not those far from the median, and of three and more not the first one, in which the
-    queue fills."""
+    """The steps of means: not those far from the median, and not the first one, in which the queue fills."""
     step: float
     spread: float
     error: float
@@ -137,8 +137,9 @@ def _base_of(part: Part) -> _Base:
     measured = np.diff(graph.measured[graph.marks])
     step = float(np.median(measured))
     counted = ~unusual_lengths(measured.astype(np.int64))
-    counted[0] &= len(counted) < 3 or not counted[1:].any()
-    spread = float(measured[counted].std(ddof=1)) if counted.sum() > 1 else 0.0
+    counted[0] &= not counted[1:].any()
+    some = measured[counted] if counted.sum() > 1 else measured
+    spread = float(some.std(ddof=1)) if len(some) > 1 else 0.0
     steps = replay(graph)
     error = float(np.median(steps.length)) / step - 1 if step > 0 else 0.0
     of_nodes, flow = binding(graph, steps, counted)
