@@ -105,9 +105,8 @@ def test_each_edge_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name:
 @pytest.mark.parametrize("step", PROGRAMS, ids=lambda step: step.__name__)
 def test_derivatives_are_finite_differences(tmp_path: Path, step: Step) -> None:
     found = _measured(tmp_path, step)
-    every = np.ones(STEPS, np.bool_)
     base = replay(found)
-    of_nodes, flow = binding(found, base, every)
+    of_nodes, flow = binding(found, base)
     trace, tiny = found.trace, 1e-6
     for name in ("gemm", "add", "side", "reduce"):
         at = called(trace, name.__eq__)
@@ -132,11 +131,11 @@ def test_c_and_python_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         found = _measured(tmp_path, step)
         for scenario in (NO_CHANGE, *(make(found) for _, make in CHANGES.values())):
             fast = replay(found, scenario)
-            flows = binding(found, fast, np.ones(STEPS, np.bool_))
+            flows = binding(found, fast)
             with monkeypatch.context() as patch:
                 patch.setattr(engine, "LIBRARY", None)
                 slow = replay(found, scenario)
-                for one, other in zip(flows, binding(found, slow, np.ones(STEPS, np.bool_)), strict=True):
+                for one, other in zip(flows, binding(found, slow), strict=True):
                     np.testing.assert_array_equal(one, other)
             np.testing.assert_array_equal(fast.end, slow.end)
             np.testing.assert_array_equal(fast.result.bound, slow.result.bound)

@@ -17,7 +17,7 @@ from tracetui.analysis.part import Part
 from tracetui.cli.main import main
 from tracetui.replay import graph
 from tracetui.replay.graph import graph_of
-from tracetui.replay.scenario import Scenario, binding, replay
+from tracetui.replay.scenario import Scenario, binding, cpu_binds, replay
 from tracetui.replay.worths import Worth, predict, worth, worths
 from tracetui.rules.claims import Remedy
 from tracetui.trace import Trace
@@ -59,11 +59,9 @@ def test_derivatives_of_recordings(name: str) -> None:
     part = Part(load(SAMPLES / f"{name}.json.gz"))
     found, tiny = graph_of(part), 1e-6
     base = replay(found)
-    of_nodes, flow = binding(found, base, np.ones(len(base.length), np.bool_))
+    of_nodes, flow = binding(found, base)
     changed = replay(found, Scenario(cpu=1 / (1 - tiny)))
     every = graph.whole_time(found)
-    from tracetui.replay.scenario import cpu_binds
-
     expected = float(cpu_binds(found, flow, *every)[0])
     assert (base.length - changed.length).mean() / tiny == pytest.approx(expected, abs=2, rel=1e-6)
     assert np.all(of_nodes[found.nodes.length > 0] >= -1)

@@ -19,7 +19,7 @@ from tracetui.analysis.steps.scope import step_table_of
 from tracetui.core.columns import distinct
 from tracetui.replay.driver import Driver, drive
 from tracetui.replay.engine import MARK, QUEUED, WAIT, WORK, Nodes
-from tracetui.replay.waits import shown_waits, told_waits
+from tracetui.replay.waits import asked_waits, shown_waits, told_waits
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import F64, I64, Bool
@@ -67,7 +67,7 @@ class Graph(Struct, frozen=True, eq=False):
     in_graphs: Constant
     """From kernel to kernel within a graph."""
     unexplained: int
-    """Device events whose start stays as measured."""
+    """Device events whose start stays as measured: they came later or earlier than the constants explain."""
     alone: float
     """The share of launches on other threads that do not lie in a wait of the main thread."""
 
@@ -266,8 +266,8 @@ class _Builder:
         )
         return Graph(
             trace, nodes, self.slices, self.driver, self.held, self._measured(), self.marks,
-            self.by_steps, latency, gap, back, in_graphs, int(np.count_nonzero(late[self.is_work])),
-            self._alone(),
+            self.by_steps, latency, gap, back, in_graphs,
+            int(np.count_nonzero(hasty | (late > 0) & self.is_work)), self._alone(),
         )  # fmt: skip
 
     def _before(self) -> I64:
@@ -291,8 +291,12 @@ class _Builder:
         waiter, on = node_of[told[0]], node_of[told[1]]
         right = (waiter >= 0) & (on >= 0) & (on < waiter) & (self.end[on] <= start[waiter] + UNEXPLAINED)
         waiter, on = waiter[right], on[right]
+        known = explained.copy()
+        np.maximum.at(known, waiter, self.end[on] + gap)
+        some = [(waiter, on), shown_waits(self, start, known)]
         if not len(told[0]):
-            waiter, on = shown_waits(self.trace, self, start, explained)
+            some.append(asked_waits(self.trace, self, start))
+        waiter, on = (np.concatenate(each) for each in zip(*some, strict=True))
         after = start[waiter] - self.end[on]
         binding = after[(after < FAR) & (start[waiter] > explained[waiter] + UNEXPLAINED)]
         value = _constant(binding, gap).value

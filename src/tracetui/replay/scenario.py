@@ -75,9 +75,10 @@ def replay(graph: Graph, scenario: Scenario = NO_CHANGE) -> Steps:
     return Steps(np.diff(result.end[graph.marks]), result.begin, result.end, nodes, result)
 
 
-def binding(graph: Graph, steps: Steps, counted: Bool) -> tuple[F64, F64]:
-    """By how much the mean of the `counted` steps grows with time: (per ns of each node's length, per ns of
-    the CPU's time between each node and the one before it)."""
+def binding(graph: Graph, steps: Steps, counted: Bool | None = None) -> tuple[F64, F64]:
+    """By how much the mean of the `counted` steps (by default, of all) grows with time: (per ns of each
+    node's length, per ns of the CPU's time between each node and the one before it)."""
+    counted = np.ones(len(steps.length), np.bool_) if counted is None else counted
     weight = np.zeros(len(steps.end))
     share = np.where(counted, 1 / max(1, int(counted.sum())), 0.0)
     weight[graph.marks[1:]] += share

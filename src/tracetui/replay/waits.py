@@ -17,6 +17,8 @@ NEAR = 6_000.0
 it, ns."""
 LOOK_BACK = 16
 """How many ends before a start are looked at."""
+CLEARLY = 1_000.0
+"""How much later, ns."""
 _MARK = "Stream Wait Event"
 
 
@@ -58,18 +60,10 @@ def _after(trace: Trace, called: I64, work: I64) -> I64:
     return found
 
 
-def shown_waits(trace: Trace, order: Order, start: F64, explained: F64) -> tuple[I64, I64]:
-    """(nodes, nodes that each waits for) that the measurement shows, and, where a call makes a stream wait,
-    those that it does not contradict."""
+def shown_waits(order: Order, start: F64, explained: F64) -> tuple[I64, I64]:
+    """(nodes that start later than all else explains, the work of another stream that ended just before)."""
     work = np.flatnonzero(order.is_work)
-    shown = _ended_before(order, work, start, work[start[work] > explained[work] + 1_000])
-    asked = _asked(trace, order, work, start)
-    waiter, on = (np.concatenate(some) for some in zip(shown, asked, strict=True))
-    return waiter, on
-
-
-def _ended_before(order: Order, work: I64, start: F64, late: I64) -> tuple[I64, I64]:
-    """For each of the `late`, the work of another stream that ended just before it."""
+    late = work[start[work] > explained[work] + CLEARLY]
     by_end = work[np.argsort(order.end[work], kind="stable")]
     at = np.searchsorted(order.end[by_end], start[late], side="right") - 1
     found = np.full(len(late), -1, np.int64)
@@ -81,9 +75,11 @@ def _ended_before(order: Order, work: I64, start: F64, late: I64) -> tuple[I64, 
     return late[found >= 0], found[found >= 0]
 
 
-def _asked(trace: Trace, order: Order, work: I64, start: F64) -> tuple[I64, I64]:
-    """After a call that makes a stream wait for an event, the first work in the next stream that gets some:
-    it waits for the last work, launched before the event was recorded, of the stream in which it was."""
+def asked_waits(trace: Trace, order: Order, start: F64) -> tuple[I64, I64]:
+    """Where a call makes a stream wait for an event, but the trace does not say which: (the next work that is
+    launched, the work that was launched last before an event was recorded), unless it is of the same stream,
+    or the times contradict it."""
+    work = np.flatnonzero(order.is_work)
     calls = np.sort(trace.start[calls_named(trace, "StreamWaitEvent")])
     records = np.sort(trace.start[calls_named(trace, "EventRecord")])
     linked = work[order.launch[work] >= 0]

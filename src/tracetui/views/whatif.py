@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import called
 from tracetui.core.errors import TraceError
@@ -38,6 +39,7 @@ CAUSES = {
     "overlap": "copies and collectives beside other work",
 }
 KINDS = {"annotation": "CPU time in", "op": "CPU time in", "kernel": "device time of"}
+BACKWARD = "autograd::engine::evaluate_function: "
 ABOUT = (
     "Worths are of this recording, and no forecast. They do not add up: where one thing is gone, another "
     "holds the step up. What the profiler itself costs makes those of the CPU upper bounds."
@@ -56,6 +58,7 @@ def whatif_answer(
     """What each fix is worth; with options, also a step in which all of them are true. `cpu`: how many times
     as fast the CPU is; `without`: names of what is taken out; `kernel`: names, and what part of their time
     they take. Always of the whole trace. Raises TraceError for a name that nothing has."""
+    notes = () if part.is_whole else ("This is about the whole trace.",)
     part = part.whole
     graph, trace = graph_of(part), part.trace
     changes = [Change(REMOVE, _called(trace, name)) for name in without]
@@ -76,6 +79,7 @@ def whatif_answer(
         lambda: _markdown(found, predicted, muted),
         lambda width: _lines(found, predicted, muted, width),
         lambda data: data["worths"],
+        notes,
     )
 
 
@@ -139,7 +143,10 @@ def _unsure(muted: str | None) -> str:
 
 
 def _what(one: Worth) -> str:
-    return CAUSES[one.name] if one.kind == "cause" else f"{KINDS[one.kind]} {one.name}"
+    if one.kind == "cause":
+        return CAUSES[one.name]
+    name = short_name(one.name, "kernel") if one.kind == "kernel" else one.name.removeprefix(BACKWARD)
+    return f"{KINDS[one.kind]} {name}"
 
 
 def _lines(found: Worths, predicted: Range | None, muted: str | None, width: int) -> list[Line]:
