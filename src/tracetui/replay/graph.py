@@ -19,7 +19,7 @@ from tracetui.analysis.steps.scope import step_table_of
 from tracetui.core.columns import distinct
 from tracetui.replay.driver import Driver, drive
 from tracetui.replay.engine import MARK, QUEUED, WAIT, WORK, Nodes
-from tracetui.replay.waits import asked_waits, shown_waits, told_waits
+from tracetui.replay.waits import NEAR, asked_waits, ended_before, shown_waits, told_waits
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import F64, I64, Bool
@@ -237,15 +237,15 @@ class _Builder:
         targets, held = self._targets()
         ends = np.full(count, -np.inf)
         np.maximum.at(ends, targets, self.end[held].astype(np.float64))
-        waited = (self.kind == WAIT) & (ends > self.begin) & ~self.copying
-        sample = (self.end - ends)[waited]
+        is_wait, length = self.kind == WAIT, (self.end - self.begin).astype(np.float64)
+        waited = is_wait & (ends > self.begin)
+        sample = (self.end - ends)[waited & ~self.copying]
         back = _constant(sample[sample < FAR], RETURN)
-        length = (self.end - self.begin).astype(np.float64)
-        returns = np.where(self.copying, self.end - np.where(np.isfinite(ends), ends, 0), back.value)
-        is_wait = self.kind == WAIT
-        least[is_wait] = np.minimum(length, np.where(np.isfinite(ends), back.value, np.inf))[is_wait]
+        returns = np.full(count, back.value)
+        returns[self.copying] = (self.end - ends)[self.copying]
         early = is_wait & (self.end < ends + returns - UNEXPLAINED)
         returns[early] = (self.end - ends)[early]
+        least[is_wait] = np.where(waited, np.minimum(length, back.value), length)[is_wait]
         explained = np.maximum(self.begin + least, ends + returns)
         late[is_wait] = np.where(self.end > explained + UNEXPLAINED, self.end - explained, 0.0)[is_wait]
 
@@ -317,14 +317,25 @@ class _Builder:
         rows.append(own[mine])
         on.append(copies[mine])
         waits = self.waits[~self.copying[self.waits]]
+        names = named(self.trace, lambda name: "StreamSynchronize" in name, Kind.RUNTIME)
+        of_stream = names[self.trace.name[self.slices[waits]]]
+        last = np.searchsorted(work, waits) - 1
+        stream = np.where(last >= 0, self.lane[work[np.maximum(last, 0)]], -1)
+        latest = self.begin[waits].copy()
         for lane in distinct(self.lane[work], len(self.trace.lanes)).tolist():
             nodes = work[self.lane[work] == lane]
             last = np.searchsorted(nodes, waits) - 1
             ended = self.end[nodes[np.maximum(last, 0)]]
-            # A call that ended before this did not wait for it.
-            right = (last >= 0) & (ended <= self.end[waits] + UNEXPLAINED)
+            # A call that ended before this did not wait for it. One stream: that of the last launch.
+            right = (last >= 0) & (ended <= self.end[waits] + UNEXPLAINED) & (~of_stream | (stream == lane))
             rows.append(waits[right])
             on.append(nodes[last[right]])
+            np.maximum(latest, np.where(right, ended, 0), out=latest)
+        # Others waited for what ended just before they did.
+        longer = waits[self.end[waits] > latest + NEAR]
+        shown = ended_before(self, work, self.end, longer)
+        rows.append(shown[0])
+        on.append(shown[1])
         return np.concatenate(rows), np.concatenate(on)
 
     def _alone(self) -> float:

@@ -63,14 +63,19 @@ def _after(trace: Trace, called: I64, work: I64) -> I64:
 def shown_waits(order: Order, start: F64, explained: F64) -> tuple[I64, I64]:
     """(nodes that start later than all else explains, the work of another stream that ended just before)."""
     work = np.flatnonzero(order.is_work)
-    late = work[start[work] > explained[work] + CLEARLY]
+    return ended_before(order, work, start, work[start[work] > explained[work] + CLEARLY])
+
+
+def ended_before(order: Order, work: I64, time: F64 | I64, late: I64) -> tuple[I64, I64]:
+    """For those of the nodes `late` that have some: (the node, the earlier work of another lane that ended last,
+    just before the node's `time`)."""
     by_end = work[np.argsort(order.end[work], kind="stable")]
-    at = np.searchsorted(order.end[by_end], start[late], side="right") - 1
+    at = np.searchsorted(order.end[by_end], time[late], side="right") - 1
     found = np.full(len(late), -1, np.int64)
-    for back in range(LOOK_BACK):
+    for back in range(LOOK_BACK if len(by_end) else 0):
         other = by_end[np.maximum(at - back, 0)]
         right = (found < 0) & (at - back >= 0) & (order.lane[other] != order.lane[late]) & (other < late)
-        right &= order.end[other] >= start[late] - NEAR
+        right &= order.end[other] >= time[late] - NEAR
         found[right] = other[right]
     return late[found >= 0], found[found >= 0]
 
