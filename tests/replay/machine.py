@@ -49,7 +49,7 @@ class Machine:
         """When what a stream waits for is over."""
         self.events: list[Event] = []
         self.ends: list[float] = []
-        self.absent = False
+        self.absent = self.marks = False
 
     def _about(self, time: float) -> float:
         return time * (1 + self.options.jitter * self.random.uniform(-1, 1))
@@ -106,16 +106,27 @@ class Machine:
         for i, (name, time) in enumerate(kernels):
             self._device(name, time, stream, earliest, self.inner_gap if i else self.gap, "kernel")
 
-    def sync(self) -> None:
-        """Wait for the device."""
+    def sync(self, stream: int | None = None) -> None:
+        """Wait for the device, or for one stream."""
+        ended = max(self.free.values(), default=0.0) if stream is None else self.free[stream]
+        self.wait_until("cudaDeviceSynchronize" if stream is None else "cudaStreamSynchronize", ended)
+
+    def wait_until(self, call: str, ended: float) -> None:
+        """Wait for what ends then."""
         if self.options.syncs and not self.absent:
-            over = max(self.now + LEAST_WAIT, max(self.free.values(), default=0.0) + self._about(self.back))
-            self._call("cudaDeviceSynchronize", "cuda_runtime", over - self.now)
+            over = max(self.now + LEAST_WAIT, ended + self._about(self.back))
+            self._call(call, "cuda_runtime", over - self.now)
 
     def wait(self, stream: int, on: int) -> None:
-        """Let a stream wait for another."""
-        self._call("cudaEventRecord", "cuda_runtime", 1 / self.options.cpu)
-        self._call("cudaStreamWaitEvent", "cuda_runtime", 1 / self.options.cpu)
+        """Let a stream wait for another. With `marks`, the profiler says so."""
+        record, call = self.ids + 1, self.ids + 2
+        self.ids = call
+        self._call("cudaEventRecord", "cuda_runtime", 1 / self.options.cpu, correlation=record)
+        self._call("cudaStreamWaitEvent", "cuda_runtime", 1 / self.options.cpu, correlation=call)
+        if self.marks:
+            mark = {"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": stream}
+            told = {"stream": stream, "wait_on_stream": on, "wait_on_cuda_event_record_corr_id": record}
+            self.events.append(mark | {"ts": self.now, "dur": 0, "args": told | {"correlation": call}})
         over = self.free.get(on, 0.0) + self.gap
         self.held[stream] = max(self.held.get(stream, 0.0), over)
 
@@ -205,6 +216,34 @@ def two_streams(m: Machine) -> None:
     with m.inside("log", "user_annotation"):
         m.op("aten::sum", "reduce", 5)
         m.sync()
+
+
+def one_of_two(m: Machine) -> None:
+    """The CPU waits for one stream while another runs."""
+    m.op("aten::bmm", "side", 90, stream=20)
+    m.op("aten::mm", "gemm", 120)
+    m.sync(7)
+    m.work(150)
+
+
+def an_earlier_one(m: Machine) -> None:
+    """The CPU waits for work that is not the last in its stream."""
+    m.op("aten::mm", "gemm", 200)
+    ended = m.free[7]
+    m.op("aten::add", "add", 30)
+    m.wait_until("cudaEventSynchronize", ended)
+    m.work(100)
+
+
+def told(m: Machine) -> None:
+    """The profiler says what a stream waits for: what is over long before and was not launched last."""
+    m.marks = True
+    m.wait(20, 7)
+    m.op("aten::bmm", "side", 60, stream=20)
+    m.work(100)
+    m.op("aten::mul", "other", 5, stream=30)
+    m.wait(7, 20)
+    m.op("aten::mm", "gemm", 90)
 
 
 def replayed(m: Machine) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kineto import Event, kernel, launch, trace_of
+from tests.kineto import step as step_of
 from tests.replay import machine
 from tests.replay.machine import BACKWARD, Machine, Options
 
@@ -77,6 +79,54 @@ def test_what_was_measured(tmp_path: Path, step: Step) -> None:
 @pytest.mark.parametrize("step", PROGRAMS, ids=lambda step: step.__name__)
 def test_a_change(tmp_path: Path, step: Step, change: str) -> None:
     assert abs(_error(_measured(tmp_path, step), step, change)) <= (0.01 if step in ONE else 0.03)
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "name", "factor", "left_out"),
+    [
+        (machine.one_of_two, Options(kernel={"gemm": 0.25}), "gemm", 4, "of one stream"),
+        (machine.an_earlier_one, Options(kernel={"gemm": 3}), "gemm", 1 / 3, "ended_before"),
+        (machine.told, Options(kernel={"side": 10}), "side", 0.1, "told_waits"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Step, options: Options, name: str, factor: float,
+    left_out: str,
+) -> None:  # fmt: skip
+    """Of one stream, of an event, as the file says it; and that it is wrong without."""
+    truth = Machine(options, seed=3).steps(STEPS, step).step_ns
+    found = _measured(tmp_path, step)
+    assert replay(found, _of(found, SPEED_UP, name, factor)).length.mean() == pytest.approx(truth, rel=0.01)
+    none = np.zeros(0, np.int64)
+    if left_out == "of one stream":
+        monkeypatch.setattr(graph, "OF_STREAM", "no call")
+    else:
+        monkeypatch.setattr(graph, left_out, lambda *_: (none, none))
+    without = graph_of(Part(found.trace))
+    wrong = replay(without, _of(without, SPEED_UP, name, factor)).length.mean()
+    assert wrong != pytest.approx(truth, rel=0.05)
+
+
+def test_dependencies_within_a_graph(tmp_path: Path) -> None:
+    """A node that ended long before another one began holds it up once it takes longer."""
+    events: list[Event] = []
+    for number in range(4):
+        at = 1000.0 * number
+        call = launch(at + 10, number, 10, "cudaGraphLaunch")
+        a = kernel(at + 25, 20, number, 7, "a")
+        b, c = kernel(at + 26, 100, number, 8, "b"), kernel(at + 126.4, 10, number, 8, "c")
+        ends = [("s", a), ("f", c)]
+        flows = [
+            {"ph": phase, "cat": "ac2g", "name": "ac2g", "id": (1 << 40) + number, "bp": "e"}
+            | {key: event[key] for key in ("pid", "tid", "ts")}
+            for phase, event in ends
+        ]
+        events += [step_of(number, at, 990), call, a, b, c, *flows]
+    found = graph_of(Part(trace_of(tmp_path, *events)))
+    longer = replay(found, _of(found, SPEED_UP, "a", 0.1))
+    waiting = np.flatnonzero(found.slices == called(found.trace, "c".__eq__)[0])[0]
+    assert longer.begin[waiting] - replay(found).begin[waiting] == pytest.approx(100_000, abs=2_000)
 
 
 @pytest.mark.parametrize("name", ["_before", "_targets", "_waits_of_streams", "splice", "launch"])

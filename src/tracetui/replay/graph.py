@@ -19,7 +19,7 @@ from tracetui.analysis.steps.scope import step_table_of
 from tracetui.core.columns import distinct
 from tracetui.replay.driver import Driver, drive
 from tracetui.replay.engine import MARK, QUEUED, WAIT, WORK, Nodes
-from tracetui.replay.waits import NEAR, asked_waits, ended_before, shown_waits, told_waits
+from tracetui.replay.waits import asked_waits, ended_before, shown_waits, told_waits
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import Union, union
 from tracetui.trace.model import F64, I64, Bool
@@ -31,6 +31,8 @@ FAR = 20_000.0
 """What takes longer is none of these."""
 ENOUGH = 3
 """So many samples of the same two kernels, or of the same call and kernel, have a median of their own."""
+OF_STREAM = "StreamSynchronize"
+"""In the names of calls that wait for one stream."""
 UNEXPLAINED = 3_000.0
 """A start that is further from what explains it stays as measured, ns."""
 
@@ -317,7 +319,7 @@ class _Builder:
         rows.append(own[mine])
         on.append(copies[mine])
         waits = self.waits[~self.copying[self.waits]]
-        names = named(self.trace, lambda name: "StreamSynchronize" in name, Kind.RUNTIME)
+        names = named(self.trace, lambda name: OF_STREAM in name, Kind.RUNTIME)
         of_stream = names[self.trace.name[self.slices[waits]]]
         last = np.searchsorted(work, waits) - 1
         stream = np.where(last >= 0, self.lane[work[np.maximum(last, 0)]], -1)
@@ -332,8 +334,8 @@ class _Builder:
             on.append(nodes[last[right]])
             np.maximum(latest, np.where(right, ended, 0), out=latest)
         # Others waited for what ended just before they did.
-        longer = waits[self.end[waits] > latest + NEAR]
-        shown = ended_before(self, work, self.end, longer)
+        longer = waits[self.end[waits] > latest + FAR]
+        shown = ended_before(self, work, self.end, longer, FAR)
         rows.append(shown[0])
         on.append(shown[1])
         return np.concatenate(rows), np.concatenate(on)

@@ -66,16 +66,16 @@ def shown_waits(order: Order, start: F64, explained: F64) -> tuple[I64, I64]:
     return ended_before(order, work, start, work[start[work] > explained[work] + CLEARLY])
 
 
-def ended_before(order: Order, work: I64, time: F64 | I64, late: I64) -> tuple[I64, I64]:
-    """For those of the nodes `late` that have some: (the node, the earlier work of another lane that ended last,
-    just before the node's `time`)."""
+def ended_before(order: Order, work: I64, time: F64 | I64, late: I64, near: float = NEAR) -> tuple[I64, I64]:
+    """For those of the nodes `late` that have some: (the node, the earlier work of another lane that ended
+    last, at most `near` ns before the node's `time`)."""
     by_end = work[np.argsort(order.end[work], kind="stable")]
     at = np.searchsorted(order.end[by_end], time[late], side="right") - 1
     found = np.full(len(late), -1, np.int64)
     for back in range(LOOK_BACK if len(by_end) else 0):
         other = by_end[np.maximum(at - back, 0)]
         right = (found < 0) & (at - back >= 0) & (order.lane[other] != order.lane[late]) & (other < late)
-        right &= order.end[other] >= time[late] - NEAR
+        right &= order.end[other] >= time[late] - near
         found[right] = other[right]
     return late[found >= 0], found[found >= 0]
 
