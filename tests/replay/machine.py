@@ -240,7 +240,7 @@ def told(m: Machine) -> None:
     m.marks = True
     m.wait(20, 7)
     m.op("aten::bmm", "side", 60, stream=20)
-    m.work(100)
+    m.work(300)
     m.op("aten::mul", "other", 5, stream=30)
     m.wait(7, 20)
     m.op("aten::mm", "gemm", 90)
