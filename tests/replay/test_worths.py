@@ -112,6 +112,29 @@ def test_decoding_as_a_graph() -> None:
     assert found.high - found.low < 0.03 * worths(eager).step_ns
 
 
+def test_launches_in_one_call(tmp_path: Path) -> None:
+    """Split where the CPU waits, and where a copy from the host is launched."""
+
+    def step(m: Machine, graph: bool) -> None:
+        for kernel in ("gemm", "add"):
+            with m.inside("load", "user_annotation"):
+                m.work(80)
+                m.launch("Memcpy HtoD (Pinned -> Device)", 15, cat="gpu_memcpy")
+            if graph:
+                m.graph([(kernel, 6.0)] * 15)
+            else:
+                for _ in range(15):
+                    m.op("aten::mm", kernel, 6, 16)
+                    m.work(3)
+            m.sync()
+
+    part = _part(tmp_path, lambda m: step(m, False), Options(jitter=0.02))
+    truth = Machine(Options(jitter=0.02)).steps(STEPS, lambda m: step(m, True)).step_ns
+    found = predict(part, Scenario(graphs=True))
+    assert found.low <= truth <= found.high
+    assert found.value == pytest.approx(truth, rel=0.05)
+
+
 @pytest.mark.parametrize("step", ONE, ids=lambda step: step.__name__)
 def test_ranges_hold_the_truth(tmp_path: Path, step: Step) -> None:
     part = _part(tmp_path, step)
@@ -167,6 +190,29 @@ def test_muted_where_another_thread_launches(tmp_path: Path) -> None:
         m.now, m.thread = max(over, m.now), 9
 
     assert _muted(Machine().steps(STEPS, step).trace(tmp_path)) == "second_thread"
+
+
+def test_muted_where_two_threads_launch_while_the_main_one_waits(tmp_path: Path) -> None:
+    def step(m: Machine) -> None:
+        with m.inside("parallel_apply", "user_annotation"):
+            begun = m.now + 1
+            for thread, stream in ((11, 30), (12, 31)):
+                m.now, m.thread = begun, thread
+                for _ in range(10):
+                    m.op("aten::mul", "side", 5, stream=stream)
+            m.now, m.thread = m.now + 5, 9
+
+    assert _muted(Machine().steps(STEPS, step).trace(tmp_path)) == "second_thread"
+
+
+def test_muted_where_the_ranks_talk_on_the_cpu(tmp_path: Path) -> None:
+    def step(m: Machine) -> None:
+        with m.inside("aten::mm"):
+            m.work(100)
+        with m.inside("gloo:all_reduce", "user_annotation"):
+            m.work(50)
+
+    assert _muted(Machine().steps(STEPS, step).trace(tmp_path)) == "collectives"
 
 
 def test_muted_where_collectives_hold_the_step_up(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tracetui.analysis.calls.ancestors import deepest_at
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.scope import find_steps
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import EMPTY, Union, all_of, union
 from tracetui.trace.model import I64, Bool
 
 _BACKWARD = "autograd::engine::evaluate_function"
@@ -31,7 +31,8 @@ class Driver(Struct, frozen=True, eq=False):
     bursts: dict[int, Union]
     """By lane: when another thread drives."""
     alone: Bool
-    """By lane: threads with launches or backward functions that are not all in a wait of the main thread."""
+    """By lane: threads with launches or backward functions that are not all in a wait of the main thread, or
+    run beside another such thread."""
 
     def drives(self, trace: Trace, at: I64) -> Bool:
         """Which slices are on a thread that drives when they begin. Shape of `at`."""
@@ -64,10 +65,15 @@ def drive(trace: Trace, waits: I64) -> Driver:
     backward = np.zeros(len(trace.lanes), np.bool_)
     at = plausible(trace, Kind.CPU_OP)
     backward[trace.lane[at[named(trace, lambda name: name.startswith(_BACKWARD))[trace.name[at]]]]] = True
-    process = trace.lanes[main].process
+    process, taken = trace.lanes[main].process, EMPTY
     for lane in np.flatnonzero(threads & (backward | (launches > 0))).tolist():
-        if lane != main and trace.lanes[lane].process == process:
-            bursts[lane], alone[lane] = _bursts(trace, main, lane, waits)
+        if lane == main or trace.lanes[lane].process != process:
+            continue
+        mine, alone[lane] = _bursts(trace, main, lane, waits)
+        if int(mine.within(taken.start, taken.end).sum()) > MUCH * mine.total:
+            alone[lane] = True  # beside another one
+            continue
+        bursts[lane], taken = mine, all_of((taken, mine))
     return Driver(main, bursts, alone)
 
 

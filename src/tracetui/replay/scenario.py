@@ -25,6 +25,10 @@ GRAPH_LAUNCH = 10_000.0
 """What it takes the CPU to launch a graph where the recording shows none, ns."""
 
 
+IN_GRAPHS = 400.0
+"""From kernel to kernel within a graph where the recording has none, ns."""
+
+
 class Change(Struct, frozen=True, eq=False):
     """What is done to some slices, as a remedy says it. CPU slices are meant with all that they contain."""
 
@@ -219,12 +223,13 @@ class _Changed:
         self.least[self.unheld] = self.late[self.unheld] = 0.0
 
     def _as_graphs(self) -> F64:
-        """All launches between two waits in one call, which comes where the first of them was; the CPU's time
-        from there to the last of them is saved. Work that comes from the CPU's memory stays as it is."""
+        """All launches between two waits in one call, which comes where the op of the first of them was; the
+        CPU's time from there to the end of the op of the last of them is saved. Copies from and to the host
+        stay as they are."""
         graph, trace = self.graph, self.graph.trace
         low, high = graph.in_graphs.low, graph.gap.value
         end = self.scenario.end
-        inner = low if graph.in_graphs.samples else 400.0
+        inner = low if graph.in_graphs.samples else IN_GRAPHS
         inner = inner if end < 0 else high if end > 0 else (inner + min(high, 2 * inner)) / 2
         to_host = named(trace, lambda name: any(way in name for way in OUT))
         from_host = named(trace, lambda name: "HtoD" in name or "HostToDevice" in name)
@@ -237,11 +242,11 @@ class _Changed:
             return self._cpu()
         of, first = _runs(stretch[mine])
         last = np.append(first[1:], len(mine)) - 1
-        outer = _outermost(trace, launch[mine[first]])
-        called = np.where(outer >= 0, trace.start[outer], trace.start[launch[mine[first]]])
         several = last > first
-        opens = own_time(graph.held, called[several])
-        closes = np.maximum(graph.nodes.cpu[mine[last[several]]], opens)
+        begun, over = (_around(trace, launch[mine[at[several]]]) for at in (first, last))
+        opens = own_time(graph.held, trace.start[begun])
+        closes = own_time(graph.held, trace.start[over] + trace.duration[over])
+        closes = np.maximum(np.minimum(closes, np.append(opens[1:], np.inf)), opens)
         self._scale(opens, closes, 0.0)
         cpu = self._cpu()
         cpu = cpu + GRAPH_LAUNCH * np.searchsorted(np.sort(opens), graph.nodes.cpu)
@@ -259,9 +264,9 @@ def _runs(values: I64) -> tuple[I64, I64]:
     return values[first], first
 
 
-def _outermost(trace: Trace, calls: I64) -> I64:
-    """The outermost op around each call, -1 for none."""
-    found = op = op_around(trace, calls)
+def _around(trace: Trace, calls: I64) -> I64:
+    """The outermost op around each call, or the call itself."""
+    found, op = calls.copy(), op_around(trace, calls)
     while (op >= 0).any():
         found = np.where(op >= 0, op, found)
         op = op_around(trace, np.where(op >= 0, trace.parent[op], -1))

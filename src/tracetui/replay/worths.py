@@ -13,10 +13,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace as changed
 
-from tracetui.analysis.calls.calls import outermost_ops_of
+from tracetui.analysis.calls.calls import is_collective, outermost_ops_of
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part, fact_of_trace
-from tracetui.analysis.select import plausible
+from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.analysis.steps.steps import unusual_lengths
 from tracetui.replay.graph import Graph, graph_of, on_cpu, whole_time
@@ -35,7 +35,7 @@ from tracetui.replay.scenario import (
     replay,
     waits,
 )
-from tracetui.trace import Kind
+from tracetui.trace import DEVICE_WORK, Kind
 from tracetui.trace.model import F64, I64, Bool
 from tracetui.trace.slices import Slices
 from tracetui.trace.unrecorded import unrecorded
@@ -158,6 +158,11 @@ def _muted(part: Part, base: _Base) -> str | None:
     lost = unrecorded(trace)
     if len(lost.launches) - lost.after > LOST * max(1, lost.of):
         return UNRECORDED
+    if not len(plausible(trace, *DEVICE_WORK)):  # the ranks talk on the CPU
+        at = np.concatenate([plausible(trace, kind) for kind in (Kind.CPU_OP, Kind.ANNOTATION)])
+        at = at[named(trace, is_collective)[trace.name[at]]]
+        if trace.duration[at].sum() > ON_PATH * base.step * len(base.counted):
+            return COLLECTIVES
     return COLLECTIVES if _talks(base, base.of_nodes) else None
 
 
