@@ -52,6 +52,14 @@ def within(some: Union, time: I64) -> Bool:
     return np.asarray((at >= 0) & (time < some.end[np.maximum(at, 0)]), np.bool_)
 
 
+def among(trace: Trace, at: I64) -> Bool:
+    """Mask over the slices of a trace, and, at -1, over none."""
+    mask = np.zeros(len(trace) + 1, np.bool_)
+    mask[at] = True
+    mask[-1] = False
+    return mask
+
+
 def drive(trace: Trace, waits: I64) -> Driver:
     """What drives. `waits`: calls during which nothing of another thread is in the main thread's way."""
     work = plausible(trace, *DEVICE_WORK)
@@ -98,6 +106,6 @@ def _bursts(trace: Trace, main: int, lane: int, waits: I64) -> tuple[Union, bool
     begins = trace.start[first.first : first.last]
     none = np.searchsorted(begins, every.start, side="right") == np.searchsorted(begins, every.end)
     over = np.where(around >= 0, trace.start[around] + trace.duration[around], np.iinfo(np.int64).max)
-    fits = none & (every.end <= over) & ~np.isin(around, waits)
+    fits = none & (every.end <= over) & ~among(trace, waits)[around]
     mine = union(every.start[fits], every.end[fits])
     return mine, mine.total < (1 - MUCH) * every.total

@@ -16,8 +16,8 @@ from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
 from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.scope import step_table_of
-from tracetui.core.columns import distinct
-from tracetui.replay.driver import Driver, drive
+from tracetui.core.columns import distinct, unique
+from tracetui.replay.driver import Driver, among, drive
 from tracetui.replay.engine import MARK, QUEUED, WAIT, WORK, Nodes
 from tracetui.replay.waits import asked_waits, ended_before, shown_waits, told_waits
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -124,13 +124,14 @@ def graph_of(part: Part) -> Graph:
     launch = trace.launch[work].astype(np.int64)
     calls = plausible(trace, Kind.RUNTIME)
     calls = calls[named(trace, is_synchronizing, Kind.RUNTIME)[trace.name[calls]]]
-    copying = np.union1d(
-        blocking_copies(trace, work[launch >= 0])[0], calls[np.isin(calls, launch[launch >= 0])]
+    copying = unique(
+        blocking_copies(trace, work[launch >= 0])[0], calls[among(trace, launch[launch >= 0])[calls]]
     )
-    calls = np.union1d(calls, copying)
+    calls = unique(calls, copying)
     driver = drive(trace, calls)
     calls = _driving(trace, driver, calls)
-    return _Builder(part, driver, work, launch, calls, np.intersect1d(calls, copying)).graph()
+    copying = calls[among(trace, copying)[calls]]
+    return _Builder(part, driver, work, launch, calls, copying).graph()
 
 
 def _driving(trace: Trace, driver: Driver, calls: I64) -> I64:
@@ -155,7 +156,8 @@ class _Builder:
         marks = np.append(start, end[-1])
         self.by_steps = bool(len(steps))
 
-        blocking = np.isin(launch, copying)
+        is_copying = among(trace, copying)
+        blocking = is_copying[launch]
         over = trace.start[launch] + trace.duration[launch]
         anchor = np.where(launch < 0, trace.start[work], np.where(blocking, trace.start[launch], over))
         early = first_launched(trace)[trace.lane[work]]
@@ -169,9 +171,9 @@ class _Builder:
         order = np.lexsort((begun, turn, when))
         self.kind, self.slices, self.when, self.begin = kind[order], slices[order], when[order], begun[order]
         self.launch = np.concatenate([launch, np.full(len(slices) - len(work), -1)])[order]
-        self.blocking = np.isin(self.launch, copying) & (self.launch >= 0)
+        self.blocking = is_copying[self.launch]
         self.end = self.begin + np.where(self.slices >= 0, trace.duration[self.slices], 0)
-        self.copying = np.isin(self.slices, copying) & (self.kind == WAIT)
+        self.copying = is_copying[self.slices] & (self.kind == WAIT)
         self.is_work = (self.kind == WORK) | (self.kind == QUEUED)
         self.waits, self.marks = np.flatnonzero(self.kind == WAIT), np.flatnonzero(self.kind == MARK)
         self.driver = driver

@@ -13,7 +13,7 @@ from tracetui.analysis.calls.pageable import OUT
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.select import named
 from tracetui.core.columns import distinct, unique
-from tracetui.replay.driver import within
+from tracetui.replay.driver import among, within
 from tracetui.replay.engine import GONE, MARK, QUEUED, WAIT, WORK, Nodes, Result, back, run
 from tracetui.replay.graph import Graph, on_cpu, own_time, whole_time
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -174,9 +174,7 @@ class _Changed:
 
     def _change(self, change: Change) -> None:
         graph, trace = self.graph, self.graph.trace
-        mask = np.zeros(len(trace) + 1, np.bool_)
-        mask[change.slices] = True
-        node = mask[graph.slices] & (graph.slices >= 0)
+        node = among(trace, change.slices)[graph.slices]
         work, wait = node & self.is_work, node & (self.kind == WAIT)
         calls = change.slices[~_IS_WORK[trace.kind[change.slices]]]
         low, high = on_cpu(graph, calls)
@@ -202,7 +200,7 @@ class _Changed:
     def _only_for(self, work: Bool) -> I64:
         """The calls that launch nothing but this work."""
         called = distinct(self.launch[work & (self.launch >= 0)], len(self.graph.trace))
-        kept = np.isin(called, self.launch[self.is_work & ~work])
+        kept = among(self.graph.trace, self.launch[self.is_work & ~work])[called]
         found: I64 = called[~kept]
         return found
 

@@ -19,6 +19,7 @@ from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.analysis.steps.steps import unusual_lengths
+from tracetui.replay.driver import among
 from tracetui.replay.graph import Graph, graph_of, on_cpu, whole_time
 from tracetui.replay.scenario import (
     MOVE,
@@ -122,8 +123,7 @@ class _Base(Struct, frozen=True, eq=False):
     @property
     def talks(self) -> bool:
         """Whether there are collectives."""
-        trace = self.graph.trace
-        return bool(communicates(trace)[trace.name].any())
+        return bool(communicates(self.graph.trace).any())
 
     @property
     def noise(self) -> float:
@@ -230,11 +230,11 @@ def _causes(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
     length = graph.nodes.length
     held = waits(graph)
     if len(held):
-        is_wait = np.isin(graph.slices, held) & (graph.slices >= 0)
+        is_wait = among(part.trace, held)[graph.slices]
         returns = float((base.of_nodes * graph.back.value)[is_wait & (base.steps.result.bound >= 0)].sum())
         yield make("cause", "sync", Scenario([Change(REMOVE, held)]), returns)
     if len(aside := movable(graph)):
-        mine = np.isin(graph.slices, aside) & (graph.slices >= 0)
+        mine = among(part.trace, aside)[graph.slices]
         yield make(
             "cause",
             "overlap",
