@@ -56,6 +56,10 @@ class Graph(Struct, frozen=True, eq=False):
     driver: Driver
     held: Union
     """When the CPU waits."""
+    at: I64
+    """When the CPU came to each node, ns; of what is queued, when the trace begins."""
+    begin: I64
+    """When each device event or wait began, ns; for marks the same as `at`."""
     measured: F64
     """When each node ended, ns."""
     marks: I64
@@ -269,8 +273,8 @@ class _Builder:
             np.where(self.is_work, length, 0.0),
         )
         return Graph(
-            trace, nodes, self.slices, self.driver, self.held, self._measured(), self.marks,
-            self.by_steps, latency, gap, back, in_graphs,
+            trace, nodes, self.slices, self.driver, self.held, self.when, self.begin, self._measured(),
+            self.marks, self.by_steps, latency, gap, back, in_graphs,
             int(np.count_nonzero(hasty | (late > 0) & self.is_work)), self._alone(),
         )  # fmt: skip
 
