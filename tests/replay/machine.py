@@ -26,7 +26,7 @@ class Options:
     kernel: dict[str, float] = field(default_factory=dict)
     """By name: the time of a kernel is multiplied by this."""
     without: frozenset[str] = frozenset()
-    """Annotations that are not there, with all that they launch."""
+    """Annotations that are not there, with all that they launch; kernels, with the calls that launch them."""
     elsewhere: frozenset[str] = frozenset()
     """Annotations that take no time on the CPU."""
     syncs: bool = True
@@ -84,6 +84,8 @@ class Machine:
 
     def launch(self, name: str, time: float, stream: int = 7, cat: str = "kernel") -> None:
         """Launch a kernel or a copy."""
+        if name in self.options.without:
+            return
         self.ids += 1
         aside = cat == "gpu_memcpy" and self.options.copies_aside
         self._call("cudaLaunchKernel", "cuda_runtime", LAUNCH / self.options.cpu, correlation=self.ids)
@@ -103,6 +105,7 @@ class Machine:
         self.ids += 1
         self._call("cudaGraphLaunch", "cuda_runtime", GRAPH_LAUNCH / self.options.cpu, correlation=self.ids)
         earliest = self.now + self._about(self.latency)
+        kernels = [one for one in kernels if one[0] not in self.options.without]
         for i, (name, time) in enumerate(kernels):
             self._device(name, time, stream, earliest, self.inner_gap if i else self.gap, "kernel")
 

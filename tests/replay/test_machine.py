@@ -48,6 +48,7 @@ CHANGES: dict[str, tuple[Options, Callable[[Graph], Scenario]]] = {
     "gemm 2x": (Options(kernel={"gemm": 0.5}), lambda g: _of(g, SPEED_UP, "gemm", 2)),
     "add slower": (Options(kernel={"add": 4}), lambda g: _of(g, SPEED_UP, "add", 0.25)),
     "without log": (Options(without=frozenset({"log"})), lambda g: _of(g, REMOVE, "log")),
+    "without add": (Options(without=frozenset({"add"})), lambda g: _of(g, REMOVE, "add")),
     "load elsewhere": (Options(elsewhere=frozenset({"load"})), lambda g: _of(g, MOVE, "load")),
     "backward elsewhere": (Options(elsewhere=frozenset({BACKWARD})), lambda g: _of(g, MOVE, BACKWARD)),
     "no waits": (Options(syncs=False), lambda g: Scenario([Change(REMOVE, waits(g))])),

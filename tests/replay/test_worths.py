@@ -144,7 +144,7 @@ def test_ranges_hold_the_truth(tmp_path: Path, step: Step) -> None:
         truth = float(np.median(np.diff(ends))) * 1000
         found = predict(part, scenario(graph_of(part)))
         assert found.low <= found.value <= found.high
-        assert found.value == pytest.approx(truth, rel=0.01)
+        assert found.value == pytest.approx(truth, rel=0.02)
         held += found.low <= truth <= found.high
     assert held >= len(CHANGES) - 2
 

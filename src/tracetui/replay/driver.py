@@ -22,6 +22,9 @@ _OF_CPU = (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME)
 MUCH = 0.05
 """A thread is alone if more of its time than this is in no wait of the main thread."""
 
+MANY = 64
+"""Further threads than this are alone."""
+
 
 class Driver(Struct, frozen=True, eq=False):
     """Which thread drives when."""
@@ -74,9 +77,13 @@ def drive(trace: Trace, waits: I64) -> Driver:
     at = plausible(trace, Kind.CPU_OP)
     backward[trace.lane[at[named(trace, lambda name: name.startswith(_BACKWARD))[trace.name[at]]]]] = True
     process, taken = trace.lanes[main].process, EMPTY
-    for lane in np.flatnonzero(threads & (backward | (launches > 0))).tolist():
-        if lane == main or trace.lanes[lane].process != process:
-            continue
+    others = [
+        lane
+        for lane in np.flatnonzero(threads & (backward | (launches > 0))).tolist()
+        if lane != main and trace.lanes[lane].process == process
+    ]
+    alone[others[MANY:]] = True
+    for lane in others[:MANY]:
         mine, alone[lane] = _bursts(trace, main, lane, waits)
         if int(mine.within(taken.start, taken.end).sum()) > MUCH * mine.total:
             alone[lane] = True  # beside another one

@@ -16,7 +16,7 @@ from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
 from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.scope import step_table_of
-from tracetui.core.columns import distinct, unique
+from tracetui.core.columns import counted, distinct, unique
 from tracetui.replay.driver import Driver, among, drive
 from tracetui.replay.engine import MARK, QUEUED, WAIT, WORK, Nodes
 from tracetui.replay.waits import asked_waits, ended_before, shown_waits, told_waits
@@ -31,6 +31,8 @@ FAR = 20_000.0
 """What takes longer is none of these."""
 ENOUGH = 3
 """So many samples of the same two kernels, or of the same call and kernel, have a median of their own."""
+MANY = 64
+"""Of more streams than this, a call waits for those with the most events."""
 OF_STREAM = "StreamSynchronize"
 """In the names of calls that wait for one stream."""
 UNEXPLAINED = 3_000.0
@@ -113,6 +115,13 @@ def _of_pairs(pair: I64, sample: F64, known: Bool, default: F64 | float, adds_up
         middle = np.bincount(of[near], sample[at[near]]) / np.bincount(of[near])
     found[mine] = middle[place[mine]]
     return found
+
+
+def _fullest(lane: I64, lanes: int) -> list[int]:
+    """The lanes with the most events, at most `MANY`."""
+    count = counted(lane, lanes)
+    order = np.argsort(-count, kind="stable")[:MANY]
+    return [one for one in order.tolist() if count[one]]
 
 
 def build(part: Part) -> Graph:
@@ -330,7 +339,7 @@ class _Builder:
         last = np.searchsorted(work, waits) - 1
         stream = np.where(last >= 0, self.lane[work[np.maximum(last, 0)]], -1)
         latest = self.begin[waits].copy()
-        for lane in distinct(self.lane[work], len(self.trace.lanes)).tolist():
+        for lane in _fullest(self.lane[work], len(self.trace.lanes)):
             nodes = work[self.lane[work] == lane]
             last = np.searchsorted(nodes, waits) - 1
             ended = self.end[nodes[np.maximum(last, 0)]]

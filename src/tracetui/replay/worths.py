@@ -176,6 +176,8 @@ def _talks(base: _Base, of_nodes: F64) -> bool:
 @fact_of_trace
 def worths(part: Part) -> Worths:
     """What each fix is worth, largest first; only what is worth anything."""
+    if not len(part.trace):
+        return Worths(0.0, 0, 0.0, 0.0, NO_STEPS, ())
     base = _base_of(part)
     found = [one for one in _each(part, base) if one.worth_ns > 0]
     found.sort(key=lambda one: -one.worth_ns)
@@ -184,6 +186,8 @@ def worths(part: Part) -> Worths:
 
 def worth(part: Part, scenario: Scenario) -> tuple[float, str | None]:
     """(how much shorter the mean step is under a scenario, ns; why not to rely on it, or None)."""
+    if not len(part.trace):
+        return 0.0, NO_STEPS
     base = _base_of(part)
     steps = replay(base.graph, scenario)
     gain = base.mean(base.steps) - base.mean(steps)
@@ -197,8 +201,8 @@ def worth(part: Part, scenario: Scenario) -> tuple[float, str | None]:
 def predict(part: Part, scenario: Scenario) -> Range:
     """The step under a scenario: with the constants from their range, and as far as the spread of the steps
     and the error of the replay allow."""
-    base = _base_of(part)
-    if base.step <= 0:
+    base = _base_of(part) if len(part.trace) else None
+    if base is None or base.step <= 0 or base.mean(base.steps) <= 0:
         return Range(0.0, 0.0, 0.0)
     found = []
     for end in (0, -1, 1):
@@ -270,7 +274,8 @@ def _named(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
     for kind, at in (("annotation", notes), ("op", outermost_ops_of(part))):
         low, high = on_cpu(graph, at)
         if kind == "annotation" and len(at):
-            share = np.bincount(trace.name[at], high - low) / np.diff(whole_time(graph), axis=0)[0]
+            begin, end = whole_time(graph)
+            share = np.bincount(trace.name[at], high - low) / max(1.0, float(end[0] - begin[0]))
             keep = share[trace.name[at]] < WHOLE
             at, low, high = at[keep], low[keep], high[keep]
         spent = cpu_binds(graph, base.flow, low, high)

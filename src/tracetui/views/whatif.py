@@ -39,6 +39,7 @@ CAUSES = {
     "overlap": "copies and collectives beside other work",
 }
 KINDS = {"annotation": "CPU time in", "op": "CPU time in", "kernel": "device time of"}
+HEAD = "What it is worth in this recording if it takes no time, of a step"
 BACKWARD = "autograd::engine::evaluate_function: "
 ABOUT = (
     "Worths are of this recording, and no forecast. They do not add up: where one thing is gone, another "
@@ -60,14 +61,14 @@ def whatif_answer(
     they take. Always of the whole trace. Raises TraceError for a name that nothing has."""
     notes = () if part.is_whole else ("This is about the whole trace.",)
     part = part.whole
-    graph, trace = graph_of(part), part.trace
+    trace = part.trace
     changes = [Change(REMOVE, _called(trace, name)) for name in without]
     for name, times in kernel:
         changes.append(Change(SPEED_UP, _called(trace, name, DEVICE_WORK), 1 / max(times, NO_TIME)))
-    if no_sync:
-        changes.append(Change(REMOVE, waits(graph)))
-    if overlap:
-        changes.append(Change(OVERLAP, movable(graph)))
+    if no_sync and len(trace):
+        changes.append(Change(REMOVE, waits(graph_of(part))))
+    if overlap and len(trace):
+        changes.append(Change(OVERLAP, movable(graph_of(part))))
     asked = bool(changes) or graphs or cpu != 1.0
     scenario = Scenario(changes, cpu, graphs=graphs)
     found = worths(part)
@@ -142,6 +143,10 @@ def _unsure(muted: str | None) -> str:
     return f"Not to be relied on: {WHY[muted]}." if muted else ""
 
 
+def _share(one: Worth, found: Worths) -> float:
+    return min(1.0, one.worth_ns / found.step_ns) if found.step_ns else 0.0
+
+
 def _what(one: Worth) -> str:
     if one.kind == "cause":
         return CAUSES[one.name]
@@ -156,10 +161,10 @@ def _lines(found: Worths, predicted: Range | None, muted: str | None, width: int
         lines += paragraph(_predicted(found, predicted), wide, "title")
     if said := _unsure(muted):
         lines += paragraph(said, wide, "warn")
-    lines += [[], [("What it is worth if it takes no time, of a step", "title")]]
+    lines += [[], [(HEAD, "title")]]
     rows: list[list[str | Span]] = []
     for one in found.each[:SHOWN]:
-        part = one.worth_ns / found.step_ns
+        part = _share(one, found)
         style = "dim" if one.muted else ""
         what = _what(one)
         room = max(20, width - 32 - (20 if one.muted == "within_noise" else 0))
@@ -178,6 +183,6 @@ def _markdown(found: Worths, predicted: Range | None, muted: str | None) -> str:
     text += "| worth | of a step | if it takes no time |\n| ---: | ---: | --- |\n"
     for one in found.each[:SHOWN]:
         note = f" ({WHY[one.muted]})" if one.muted == "within_noise" else ""
-        part = share(one.worth_ns / found.step_ns)
+        part = share(_share(one, found))
         text += f"| {duration(one.worth_ns)} | {part} | {markdown.cell(_what(one) + note)} |\n"
     return f"{text}\n{ABOUT}\n"
