@@ -51,7 +51,7 @@ CHANGES: dict[str, tuple[Options, Callable[[Graph], Scenario]]] = {
     "without add": (Options(without=frozenset({"add"})), lambda g: _of(g, REMOVE, "add")),
     "load elsewhere": (Options(elsewhere=frozenset({"load"})), lambda g: _of(g, MOVE, "load")),
     "backward elsewhere": (Options(elsewhere=frozenset({BACKWARD})), lambda g: _of(g, MOVE, BACKWARD)),
-    "no waits": (Options(syncs=False), lambda g: Scenario([Change(REMOVE, waits(g))])),
+    "no waits": (Options(syncs=False), lambda g: Scenario([Change(MOVE, waits(g))])),
     "copies aside": (Options(copies_aside=True), lambda g: Scenario([Change(OVERLAP, movable(g))])),
 }
 
@@ -128,6 +128,26 @@ def test_dependencies_within_a_graph(tmp_path: Path) -> None:
     longer = replay(found, _of(found, SPEED_UP, "a", 0.1))
     waiting = np.flatnonzero(found.slices == called(found.trace, "c".__eq__)[0])[0]
     assert longer.begin[waiting] - replay(found).begin[waiting] == pytest.approx(100_000, abs=2_000)
+
+
+def test_a_copy_that_the_cpu_waits_for(tmp_path: Path) -> None:
+    """Without the wait it still runs."""
+
+    def step(m: Machine, waits: bool) -> None:
+        m.op("aten::mm", "gemm", 60)
+        m.ids += 1
+        begun, end = m.now, max(m.now + 3, m.free[7] + 1.2) + 300
+        m._call("cudaMemcpyAsync", "cuda_runtime", end + 5 - begun if waits else 4, correlation=m.ids)
+        m._device("Memcpy HtoD (Pageable -> Device)", 300, 7, begun + 3, 1.2, "gpu_memcpy")
+        m.work(200)
+
+    part = Part(Machine(Options(jitter=0)).steps(STEPS, lambda m: step(m, True)).trace(tmp_path))
+    found = graph_of(part)
+    truth = np.diff(Machine(Options(jitter=0)).steps(STEPS, lambda m: step(m, False)).ends)[1:].mean() * 1000
+    assert len(waits(found)) == STEPS
+    faster = replay(found, Scenario([Change(MOVE, waits(found))]))
+    assert faster.length[1:].mean() == pytest.approx(truth, rel=0.01)
+    assert replay(found).length[1:].mean() > 1.3 * truth
 
 
 @pytest.mark.parametrize("name", ["_before", "_targets", "_waits_of_streams", "splice", "launch"])

@@ -25,7 +25,6 @@ from tracetui.replay.scenario import (
     MOVE,
     NO_CHANGE,
     OVERLAP,
-    REMOVE,
     SPEED_UP,
     Change,
     Scenario,
@@ -236,7 +235,7 @@ def _causes(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
     if len(held):
         is_wait = among(part.trace, held)[graph.slices]
         returns = float((base.of_nodes * graph.back.value)[is_wait & (base.steps.result.bound >= 0)].sum())
-        yield make("cause", "sync", Scenario([Change(REMOVE, held)]), returns)
+        yield make("cause", "sync", Scenario([Change(MOVE, held)]), returns)
     if len(aside := movable(graph)):
         mine = among(part.trace, aside)[graph.slices]
         yield make(

@@ -12,7 +12,7 @@ from tracetui.core.errors import TraceError
 from tracetui.core.safe_text import plain
 from tracetui.core.units import duration, percent, share
 from tracetui.replay.graph import graph_of
-from tracetui.replay.scenario import OVERLAP, REMOVE, SPEED_UP, Change, Scenario, movable, waits
+from tracetui.replay.scenario import MOVE, OVERLAP, REMOVE, SPEED_UP, Change, Scenario, movable, waits
 from tracetui.replay.worths import NO_TIME, Range, Worth, Worths, predict, worth, worths
 from tracetui.rules.claims import Remedy
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -66,7 +66,7 @@ def whatif_answer(
     for name, times in kernel:
         changes.append(Change(SPEED_UP, _called(trace, name, DEVICE_WORK), 1 / max(times, NO_TIME)))
     if no_sync and len(trace):
-        changes.append(Change(REMOVE, waits(graph_of(part))))
+        changes.append(Change(MOVE, waits(graph_of(part))))
     if overlap and len(trace):
         changes.append(Change(OVERLAP, movable(graph_of(part))))
     asked = bool(changes) or graphs or cpu != 1.0
