@@ -24,6 +24,7 @@ SOURCES = tuple(
         "formats/pftrace/decoder",
         "trace/nesting",
         "analysis/calls/calls",
+        "replay/replay",
     )
 )
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")

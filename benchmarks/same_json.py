@@ -35,6 +35,7 @@ COMMANDS = [
     ["summary"],
     ["findings"],
     ["efficiency", "--limit", "0"],
+    ["whatif", "--graphs", "--cpu", "2x"],
     *(
         [name, "--scope", "step:1"]
         for name in ("table", "gaps", "steps", "summary", "findings", "efficiency")

@@ -23,7 +23,7 @@ from tracetui.core import plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = str(SAMPLES / "train.json.gz")
-VIEWS = ("table", "gaps", "summary", "steps", "findings", "efficiency")
+VIEWS = ("table", "gaps", "summary", "steps", "findings", "efficiency", "whatif")
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +102,7 @@ def test_the_rows_of_each_view(train: tt.Trace) -> None:
     assert rows["summary"] == [data["summary"]]
     both = data["efficiency"]["ops"] + data["efficiency"]["kernels"]
     assert [{k: v for k, v in row.items() if k != "of"} for row in rows["efficiency"]] == both
+    assert rows["whatif"] == data["whatif"]["worths"]
 
 
 def test_a_part(train: tt.Trace) -> None:

@@ -311,7 +311,7 @@ def test_a_view_that_fails_is_an_error_of_one_line(
 def test_a_view_that_is_none_or_takes_our_name(install: Install, trace: Path, point: str) -> None:
     before = command("view", "gaps", trace)
     install(VIEW.format("pass"), views=point)
-    assert list(tt.views) == ["table", "gaps", "summary", "steps", "findings", "efficiency"]
+    assert list(tt.views) == ["table", "gaps", "summary", "steps", "findings", "efficiency", "whatif"]
     assert command("view", "gaps", trace)[:2] == before[:2]
     assert len(plugins.problems()) == 1
 

@@ -54,6 +54,9 @@ CASES = [
     *(("mlp_compile", report) for report in (*REPORTS, "findings --json")),
     *(("mlp_cuda_graph", report) for report in (*REPORTS, "findings --json")),
     *(("train_ddp", report) for report in ("summary --json", "findings --json", "efficiency --json")),
+    *(("train", f"whatif{options}") for options in ("", " --json", " --graphs --cpu 2x", " --markdown")),
+    ("train_ddp", "whatif"),
+    ("made", "whatif --json"),
     *(("train_memory", report) for report in ("table --json", "summary --json", "findings --json")),
 ]
 

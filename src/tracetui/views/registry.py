@@ -157,6 +157,7 @@ _OURS = (
         about="""Of operators and kernels. The work is computed from the recorded shapes (record_shapes=True);
             the time is that of the GPU events.""",
     ),
+    _ours("whatif", "Print what each fix would be worth.", "whatif:whatif_answer"),
 )
 
 
