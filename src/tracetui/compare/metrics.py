@@ -13,6 +13,7 @@ from tracetui.analysis.select import has, plausible
 from tracetui.compare.facts import Speed
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
+from tracetui.compare.unrecorded import nothing, unrecorded_work
 from tracetui.core.copying import replace
 from tracetui.trace.memory import RECORD, named_instants
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
@@ -66,7 +67,7 @@ def metrics_of(a: Side, b: Side, speed: Speed) -> dict[str, Metric]:
         "compute_ns": of(rows("compute", known), drifted, slack),
         "communication_ns": of(rows("exposed_communication", known), drifted, slack),
         "copies_ns": of(rows("exposed_copy", known), drifted, slack),
-        "launches": of(rows("launches", whole and linked(a.trace) and linked(b.trace))),
+        "launches": of(_launches if launches_known(a, b, whole) else lambda side: side.steps[:0]),
         "kernels": of(rows("kernels", whole)),
         "copied_bytes": of(_copied),
         **{f"peak_{what}_bytes": _peak_metric(a, b, what) for what in ("allocated", "reserved")},
@@ -91,6 +92,19 @@ def metrics_of(a: Side, b: Side, speed: Speed) -> dict[str, Metric]:
     else:
         found["busy_share"] = Metric(None, None, True)
     return found
+
+
+def launches_known(a: Side, b: Side, whole: bool) -> bool:
+    """Whether both files have the calls that launch work, whatever they have of the work. `whole`: nothing of
+    the work is left out of the comparison."""
+    cut = a.trace.cut_off or b.trace.cut_off or bool(nothing(a, b) or unrecorded_work(a, b))
+    return (whole or not cut) and linked(a.trace) and linked(b.trace)
+
+
+def _launches(side: Side) -> I64:
+    """How many calls launch work in each round. They are on the CPU: a kernel that the profiler lost was
+    launched, too."""
+    return np.array([row.launches + row.lost for row in side.rows], dtype=np.int64)
 
 
 def busy_is_noise(metrics: Mapping[str, Metric]) -> bool:

@@ -17,18 +17,21 @@ from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import called
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.copying import replace
-from tracetui.core.units import duration, plural, verb
+from tracetui.core.units import duration, plural, share, verb
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
 from tracetui.trace.intervals import Union, all_of, union_of
 from tracetui.trace.model import I64, Lane
 from tracetui.trace.unknown import (
-    CLOCKS_NS,
+    apart_from_calls,
     clock_offset,
     elsewhere,
     idle_known,
+    launched_at_no_time,
     unknown_events,
+    why_unknown,
+    without_duration,
 )
-from tracetui.trace.unrecorded import missing_kernels
+from tracetui.trace.unrecorded import linked_work, lost_throughout, missing_kernels, unrecorded
 
 _OF_CPU = np.isin(
     np.arange(len(Kind)), (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
@@ -95,6 +98,7 @@ class DeviceGaps:
         return order[self.duration[order] >= minimum]
 
 
+_DIFFER = "the clocks of CPU and GPU differ"
 _NO_WORK = "No event here has the category of a kernel, a copy or a memset."
 
 
@@ -127,6 +131,54 @@ def _with_ids_of(trace: Trace, calls: I64) -> I64:
     return found
 
 
+def _why_unknown_text(trace: Trace) -> str:
+    """What to say about a trace with device work if it is missing, or its times are; "" for others."""
+    why, unknown = why_unknown(trace), "So it is not known how busy the GPU was."
+    if why == "missing":
+        return (
+            f"{plural(missing_kernels(trace), 'launch', 'launches')} of kernels, but not what they ran: "
+            f"those kernels are missing from the trace. {unknown}"
+        )
+    if why == "lost":
+        lost, of = lost_throughout(trace), unrecorded(trace).of
+        return (
+            f"{lost:,} of {of:,} launches, all through the recording, have no GPU event with a time in "
+            f"the file: a stream may be missing. {unknown}"
+        )
+    if why == "durations":
+        zero, of = len(without_duration(trace)), int(trace.is_kind(Kind.KERNEL).sum())
+        return f"{zero:,} of {of:,} kernels have a duration of 0: their times are missing. {unknown}"
+    if why == "times":
+        lost = launched_at_no_time(trace)
+        return (
+            f"{plural(lost, 'GPU event')} {verb(lost, 'belong')} to launches whose times are missing. So it "
+            "is not known what the GPU did in which step, or why it was idle."
+        )
+    if why == "clocks":
+        return f"{clocks_text(trace)}. So it is not known what the GPU did in which step, or why it was idle."
+    every = trace.is_kind(*DEVICE_WORK)
+    if (odd := int((every & trace.implausible).sum())) == int(every.sum()):
+        return (
+            f"{plural(odd, 'GPU event')}, but with times that cannot be right. So it is not known what the "
+            "GPU did."
+        )
+    return ""
+
+
+def clocks_text(trace: Trace) -> str:
+    """How the clocks of CPU and GPU differ, as a part of a sentence."""
+    offset, (work, launch) = clock_offset(trace), linked_work(trace)
+    early = float(np.mean(trace.start[work] < trace.start[launch])) if len(work) else 0.0
+    by = duration(abs(offset))
+    if offset > 0 and (apart := apart_from_calls(trace)):
+        return f"All GPU work comes {duration(apart)} after its launches: {_DIFFER}"
+    if offset > 0:
+        return f"Most calls that wait for the GPU return before its work ends, by {by}: {_DIFFER}"
+    if early > 0.5:
+        return f"Most GPU work starts before its launch, by {by}: {_DIFFER}"
+    return f"{share(early)} of the GPU's work starts before its launch, by up to {by}: {_DIFFER}, and drift"
+
+
 def without_work_text(trace: Trace) -> str:
     """What to say about a trace in which no device ran a kernel, copy or memset."""
     if trace.cut_off:
@@ -135,21 +187,8 @@ def without_work_text(trace: Trace) -> str:
             "missing."
         )
     at, work = unknown_events(trace), bool(trace.is_kind(*DEVICE_WORK).any())
-    if work and (missing := missing_kernels(trace)):
-        return (
-            f"{plural(missing, 'launch', 'launches')} of kernels, but not what they ran: those kernels are "
-            "missing from the trace. So it is not known how busy the GPU was."
-        )
-    if work and abs(offset := clock_offset(trace)) >= CLOCKS_NS:
-        said = (
-            "Most GPU work starts before its launch"
-            if offset < 0
-            else "Most calls that wait for the GPU return before its work ends"
-        )
-        return (
-            f"{said}, by {duration(abs(offset))}: the clocks of CPU and GPU differ. So it is not known what "
-            "the GPU did in which step, or why it was idle."
-        )
+    if work and (said := _why_unknown_text(trace)):
+        return said
     if not len(trace):
         return "There are no events with a duration here."
     if not len(at):

@@ -40,6 +40,8 @@ from tracetui.core.threads import no_collections, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.unrecorded import unrecorded
+from tracetui.trace.unrecorded import whole as whole_launches
+from tracetui.trace.unrecorded_time import NOT_RECORDED
 
 OF_KINDS = (
     "compute", "communication", "exposed_communication", "copy", "exposed_copy", "set",
@@ -197,6 +199,9 @@ def summarize_steps(
     if count:
         left_out[0] = split.judged(split.lead_ins(low, high)).sum(0)
     judged -= left_out
+    partly = np.append(~whole_launches(trace, low, high), (False, False)) & bool(split.gaps)
+    judged[partly, COLUMNS.index(NOT_RECORDED)] = judged[partly].sum(1)
+    judged[partly, : COLUMNS.index(NOT_RECORDED)] = 0
     of_judged: Iterable[I64 | None] = judged if split.gaps else repeat(None)
     delays = [delay if delay >= 0 else None for delay in times.delay.tolist()]
     bases = [*[OF_STEP] * count, OUTSIDE, OF_RECORDING]
