@@ -4,13 +4,15 @@ without a duration, clocks that differ. What else is missing is in `unrecorded` 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from tracetui.core.columns import looked_up, unique
 from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace.indices import places
-from tracetui.trace.intervals import union
+from tracetui.trace.intervals import union, union_of
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, kept_by_trace
 from tracetui.trace.unrecorded import (
     calls_named,
@@ -35,6 +37,8 @@ APART, SECOND = 10, 1_000_000_000
 together."""
 FEW, ZERO_SHARE, ZERO_SHARE_OF_MICROSECONDS = 3, 0.1, 0.5
 """So many kernels, and this share of a device's, have a duration of 0 only where durations are missing."""
+LATENCY_NS, QUARTERS = 20_000, 4
+"""A device that was idle for longer had no work in its queue. Delays are compared in so many parts."""
 SAMPLES = 10_000
 """The most launches whose delays are used to compare the clocks."""
 
@@ -121,38 +125,77 @@ def launched_at_no_time(trace: Trace) -> int:
     return lost if lost >= max(FEW, ZERO_SHARE * len(work)) else 0
 
 
+class Clocks(Struct, frozen=True):
+    """How the clocks of the CPU and of the devices differ."""
+
+    how: str
+    """What shows it: "before" (most work starts before its launch) or "drift" (much of it, for a part of the
+    recording), "apart" (all work comes long after all launches), "grows" (launches take ever longer to reach
+    an idle device), "waits" (most calls that wait for work return before it ends). "" where nothing does."""
+    offset: int
+    """The least difference, ns, at the time when it is largest. Below 0: the devices' clock is behind."""
+
+
 @kept_by_trace
-def clock_offset(trace: Trace) -> int:
-    """The least difference between the clocks of the CPU and of the devices, ns, at the time when it is
-    largest. Below 0: much work starts before its launch. Above: most calls that wait for work return before
-    it ends, or all work comes long after all that is recorded of the CPU."""
-    work, launch = linked_work(trace)
+def clocks(trace: Trace) -> Clocks:
+    """What the launches and the waits say of the clocks."""
+    work, launch = _timed_work(trace)
     if not len(work):
-        return 0
+        return Clocks("", 0)
     some = slice(None, None, len(work) // SAMPLES + 1)
     ahead = trace.start[work[some]] - trace.start[launch[some]]
     ahead = ahead[np.argsort(trace.start[launch[some]], kind="stable")]
+    if (middle := int(np.median(ahead))) <= -CLOCKS_NS:
+        return Clocks("before", middle)
     # Clocks that drift apart differ in a part of the recording only, and queued work hides it.
-    parts = np.array_split(ahead, min(len(ahead) // FEWEST, PARTS)) if len(ahead) >= FEWEST else []
-    least = min((int(np.sort(part)[int(EARLY_SHARE * len(part))]) for part in parts), default=0)
-    middle = int(np.median(ahead))
-    if middle < 0 or least <= -CLOCKS_NS:
-        return least if least <= -CLOCKS_NS < middle else middle
-    if apart := apart_from_calls(trace):
-        return apart
+    if (least := min(_least(ahead, len(ahead) // FEWEST), default=0)) <= -CLOCKS_NS:
+        return Clocks("drift", least)
+    if middle < 0:
+        return Clocks("before", middle)
+    begun, called = trace.start[work], trace.start[launch]
+    apart, longest = int(begun.min() - called.max()), max(int(np.ptp(begun)), int(np.ptp(called)))
+    if apart > APART * max(longest, SECOND // 10):
+        return Clocks("apart", apart)
+    if (grows := _growing_delay(trace, work, launch)) >= CLOCKS_NS:
+        return Clocks("grows", grows)
     late = np.concatenate([_past_waits(trace, work, launch), _past_copies(trace, work, launch)])
     parts = np.array_split(late, min(max(1, len(late) // FEWEST_WAITS), PARTS)) if len(late) else []
-    return max(0, *(int(np.median(part)) for part in parts), 0)
+    return Clocks("waits", max(0, *(int(np.median(part)) for part in parts), 0))
 
 
-def apart_from_calls(trace: Trace) -> int:
-    """How long after the last launch all work begins, ns, if no queue can be so long; else 0."""
+def clock_offset(trace: Trace) -> int:
+    """How much the clocks of the CPU and of the devices differ at least, ns."""
+    return clocks(trace).offset
+
+
+def _least(delay: I64, parts: int) -> list[int]:
+    """The delay that a tenth of each of so many parts (at most `PARTS`) does not reach, ns."""
+    some = np.array_split(delay, min(parts, PARTS)) if parts else []
+    return [int(np.sort(part)[int(EARLY_SHARE * len(part))]) for part in some]
+
+
+def _timed_work(trace: Trace) -> tuple[I64, I64]:
+    """`linked_work` whose launches have times that can be right."""
     work, launch = linked_work(trace)
-    begun, called = trace.start[work], trace.start[launch]
-    if not len(work):
-        return 0
-    apart, longest = int(begun.min() - called.max()), max(int(np.ptp(begun)), int(np.ptp(called)))
-    return apart if apart > APART * max(longest, SECOND // 10) else 0
+    known = ~trace.implausible[launch]
+    return (work, launch) if known.all() else (work[known], launch[known])
+
+
+def _growing_delay(trace: Trace, work: I64, launch: I64) -> int:
+    """By how much the least delay from a launch to the start of its work grows in the course of the
+    recording, ns, where the only device was idle before: no queue can be why. 0 if it does not grow all the
+    time."""
+    if len({trace.lanes[lane].device for lane in unique(trace.lane[work].astype(np.int64)).tolist()}) > 1:
+        return 0  # one may wait for another
+    every = union_of(trace.start, trace.duration, of_kinds(trace, DEVICE_WORK))
+    begins = every.start[1:][every.start[1:] - every.end[:-1] > LATENCY_NS]
+    order = np.lexsort((trace.start[work], trace.start[launch]))
+    work, launch = work[order], launch[order]
+    alone = np.append(True, launch[1:] != launch[:-1]) & np.isin(trace.start[work], begins)
+    delay = (trace.start[work] - trace.start[launch])[alone]
+    least = _least(delay, QUARTERS) if len(delay) >= QUARTERS * FEWEST else [0]
+    grows = all(later > earlier for earlier, later in pairwise(least))
+    return least[-1] - least[0] if grows else 0
 
 
 def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:

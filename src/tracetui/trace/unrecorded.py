@@ -28,6 +28,8 @@ MISSING_SHARE = 0.5
 LOST_SHARE = 0.1
 """If more than this share of the launches of a stretch of time have no work in the file, it is not known what
 ran in it: the rest may have run on a stream that is missing."""
+ALWAYS = 3
+"""An op's work is never in the file if it was launched at least so often, over half of the recording."""
 PART, PARTS = 16, 20
 """For that, a recording is looked at in parts of at least so many launches, and in so many parts at most."""
 MISSING_FIRST = 10
@@ -134,9 +136,29 @@ def lost_throughout(trace: Trace) -> int:
     lost = lost[first:last][(lost | ran)[first:last]]
     if np.count_nonzero(lost[1:] > lost[:-1]) < 2:  # at once: then it is known when it would have run
         return 0
+    count = len(unrecorded(trace).launches) or int(np.count_nonzero(lost))
+    if _always_lost(trace, first, last):
+        return count
     parts = np.array_split(lost, min(max(1, len(lost) // PART), PARTS))
     without = sum(bool(np.count_nonzero(part) > LOST_SHARE * len(part)) for part in parts)
-    return len(unrecorded(trace).launches) or int(np.count_nonzero(lost)) if 2 * without > len(parts) else 0
+    return count if 2 * without > len(parts) else 0
+
+
+def _always_lost(trace: Trace, first: int, last: int) -> bool:
+    """Whether the work of some op's launches is never in the file, all through the launches `first` to
+    `last`, as where the stream of the collectives is missing: they are few, but long."""
+    calls, lost, ran = (of[first:last] for of in launched_without(trace))
+    calls, lost = calls[lost | ran], lost[lost | ran]
+    around = trace.parent[calls]
+    name = trace.name[np.where(around >= 0, around, calls)]
+    ever = np.zeros(len(trace.names), dtype=np.bool_)
+    ever[name[~lost]] = True
+    at = np.flatnonzero(~ever[name])
+    for one in unique(name[at].astype(np.int64)).tolist():
+        mine = at[name[at] == one]
+        if len(mine) >= ALWAYS and 2 * (mine[-1] - mine[0]) > len(calls):
+            return True
+    return False
 
 
 def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:

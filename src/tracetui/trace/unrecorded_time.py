@@ -148,11 +148,11 @@ def waited_for(trace: Trace) -> Union:
 
 
 def _without_times(trace: Trace) -> Union:
-    """What follows the last event with a time, where others have lost theirs."""
+    """What follows the start of the last event with a time, where others have lost theirs."""
     if not any(notice.kind == "no_time_given" for notice in trace.notices):
         return EMPTY
     known = np.flatnonzero(~trace.implausible & (trace.kind != int(Kind.SPAN)))
-    last = int((trace.start[known] + trace.duration[known]).max(initial=trace.span[0]))
+    last = int(trace.start[known].max(initial=trace.span[0]))
     return union(np.array([last]), np.array([trace.span[1]])) if last < trace.span[1] else EMPTY
 
 

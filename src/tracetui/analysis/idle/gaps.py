@@ -17,13 +17,12 @@ from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import called
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.copying import replace
-from tracetui.core.units import duration, plural, share, verb
+from tracetui.core.units import duration, plural, verb
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
 from tracetui.trace.intervals import Union, all_of, union_of
 from tracetui.trace.model import I64, Lane
 from tracetui.trace.unknown import (
-    apart_from_calls,
-    clock_offset,
+    clocks,
     elsewhere,
     idle_known,
     launched_at_no_time,
@@ -31,7 +30,7 @@ from tracetui.trace.unknown import (
     why_unknown,
     without_duration,
 )
-from tracetui.trace.unrecorded import linked_work, lost_throughout, missing_kernels, unrecorded
+from tracetui.trace.unrecorded import lost_throughout, missing_kernels, unrecorded
 
 _OF_CPU = np.isin(
     np.arange(len(Kind)), (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
@@ -98,7 +97,6 @@ class DeviceGaps:
         return order[self.duration[order] >= minimum]
 
 
-_DIFFER = "the clocks of CPU and GPU differ"
 _NO_WORK = "No event here has the category of a kernel, a copy or a memset."
 
 
@@ -167,16 +165,16 @@ def _why_unknown_text(trace: Trace) -> str:
 
 def clocks_text(trace: Trace) -> str:
     """How the clocks of CPU and GPU differ, as a part of a sentence."""
-    offset, (work, launch) = clock_offset(trace), linked_work(trace)
-    early = float(np.mean(trace.start[work] < trace.start[launch])) if len(work) else 0.0
-    by = duration(abs(offset))
-    if offset > 0 and (apart := apart_from_calls(trace)):
-        return f"All GPU work comes {duration(apart)} after its launches: {_DIFFER}"
-    if offset > 0:
-        return f"Most calls that wait for the GPU return before its work ends, by {by}: {_DIFFER}"
-    if early > 0.5:
-        return f"Most GPU work starts before its launch, by {by}: {_DIFFER}"
-    return f"{share(early)} of the GPU's work starts before its launch, by up to {by}: {_DIFFER}, and drift"
+    found = clocks(trace)
+    said = {
+        "before": "Most GPU work starts before its launch",
+        "drift": "Much GPU work in a part of the recording starts before its launch",
+        "apart": "All GPU work comes after all launches",
+        "grows": "Launches take ever longer to reach an idle GPU",
+        "waits": "Most calls that wait for the GPU return before its work ends",
+    }[found.how]
+    drift = ", and drift" if found.how in ("drift", "grows") else ""
+    return f"{said}, by {duration(abs(found.offset))}: the clocks of CPU and GPU differ{drift}"
 
 
 def without_work_text(trace: Trace) -> str:
