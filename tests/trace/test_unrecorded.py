@@ -84,6 +84,8 @@ def test_every_other_recording_is_silent() -> None:
     told = set()
     for folder in FOLDERS[:2]:
         for path in sorted(folder.rglob("*.json.gz")):
+            if path.parent.name == "unrecorded":  # made to lack something
+                continue
             trace = load(path)
             if lost_launches(trace):
                 told.add(path.name.split(".")[0])

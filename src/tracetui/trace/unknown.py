@@ -110,10 +110,16 @@ def without_duration(trace: Trace) -> I64:
     if np.count_nonzero(zero) < FEW:
         return kernel[:0]
     share = ZERO_SHARE if (trace.duration[kernel] % 1000).any() else ZERO_SHARE_OF_MICROSECONDS
-    of = device[trace.lane[kernel]]
-    many = [one for one in unique(of).tolist() if zero[of == one].mean() >= share]
-    found: I64 = kernel[zero & np.isin(of, many)]
-    return found
+    of, lane = device[trace.lane[kernel]], trace.lane[kernel]
+    found: list[I64] = [kernel[:0]]
+    for one in unique(of).tolist():
+        mine = of == one
+        # A stream without any duration tells more than short kernels among others.
+        empty = [at for at in unique(lane[mine].astype(np.int64)).tolist() if zero[lane == at].all()]
+        least = ZERO_SHARE if np.count_nonzero(zero & np.isin(lane, empty)) >= FEW else share
+        if zero[mine].mean() >= least:
+            found.append(kernel[mine & zero])
+    return np.concatenate(found)
 
 
 @kept_by_trace
@@ -160,7 +166,8 @@ def clocks(trace: Trace) -> Clocks:
         return Clocks("grows", grows)
     late = np.concatenate([_past_waits(trace, work, launch), _past_copies(trace, work, launch)])
     parts = np.array_split(late, min(max(1, len(late) // FEWEST_WAITS), PARTS)) if len(late) else []
-    return Clocks("waits", max(0, *(int(np.median(part)) for part in parts), 0))
+    latest = max((int(np.median(part)) for part in parts), default=0)
+    return Clocks("waits", latest) if latest > 0 else Clocks("", 0)
 
 
 def clock_offset(trace: Trace) -> int:

@@ -100,6 +100,9 @@ def launched_without(trace: Trace) -> tuple[I64, Bool, Bool]:
     calls, lost, ran = _lost(trace)
     work = of_kinds(trace, DEVICE_WORK)
     odd = trace.implausible[work]
+    if trace.implausible[calls].any():  # it is not known when these were
+        known = ~trace.implausible[calls]
+        calls, lost, ran = calls[known], lost[known], ran[known]
     if not odd.any() or not len(calls):
         return calls, lost, ran
     launch = trace.launch[work[~odd & (trace.launch[work] >= 0)]]

@@ -148,11 +148,18 @@ def waited_for(trace: Trace) -> Union:
 
 
 def _without_times(trace: Trace) -> Union:
-    """What follows the start of the last event with a time, where others have lost theirs."""
+    """What follows the last event with a time, where others have lost theirs: in a step, too, if it goes on
+    for long."""
     if not any(notice.kind == "no_time_given" for notice in trace.notices):
         return EMPTY
-    known = np.flatnonzero(~trace.implausible & (trace.kind != int(Kind.SPAN)))
-    last = int(trace.start[known].max(initial=trace.span[0]))
+    ends = np.where(
+        trace.implausible | (trace.kind == int(Kind.SPAN)), trace.span[0], trace.start + trace.duration
+    )
+    around = trace.is_kind(Kind.ANNOTATION, Kind.PYTHON)
+    last = int(np.where(around, trace.span[0], ends).max())
+    longest = int(np.argmax(ends))
+    if 4 * (int(ends[longest]) - last) <= int(trace.duration[longest]):
+        last = int(ends[longest])
     return union(np.array([last]), np.array([trace.span[1]])) if last < trace.span[1] else EMPTY
 
 
