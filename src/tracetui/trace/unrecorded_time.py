@@ -54,11 +54,16 @@ def unrecorded_time(trace: Trace) -> dict[int, Stretches]:
         return {}
     of, every = device[trace.lane[work]], union_of(trace.start, trace.duration, work)
     lost, flying = _after_lost_launches(trace, work), _in_flight(trace, work, of, every)
-    for_all = all_of([waited_for(trace), _without_times(trace)])
-    captured = capture_times(trace)
+    early, late = _by_first_launch(trace, waited_for(trace))
+    for_all, captured = all_of([late, _without_times(trace)]), capture_times(trace)
     found: dict[int, Stretches] = {}
-    for one in unique(of).tolist() if len(for_all) or len(captured) else {**lost, **flying}:
-        parts = [all_of([lost.get(one, EMPTY), for_all]), flying.get(one, EMPTY), captured]
+    every_device = len(for_all) or len(captured) or len(early)
+    for one in unique(of).tolist() if every_device else {**lost, **flying}:
+        parts = [
+            all_of([lost.get(one, EMPTY), for_all]),
+            all_of([flying.get(one, EMPTY), early]),
+            captured,
+        ]
         if any(map(len, parts)):
             found[one] = _in_turn(parts)
     return found
@@ -145,6 +150,14 @@ def waited_for(trace: Trace) -> Union:
     low = np.maximum(begun, done)
     late = over - low - ours.within(low, np.maximum(low, over)) > _LATE_NS
     return union(low[late], over[late])
+
+
+def _by_first_launch(trace: Trace, waits: Union) -> tuple[Union, Union]:
+    """(the waits before anything that was recorded was launched: for work from before; the others)."""
+    calls, lost, ran = launched_without(trace)
+    first = int(trace.start[calls[lost | ran]].min(initial=trace.span[1]))
+    before = waits.start < first
+    return union(waits.start[before], waits.end[before]), union(waits.start[~before], waits.end[~before])
 
 
 def _without_times(trace: Trace) -> Union:
