@@ -110,10 +110,9 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
             found.append(
                 f"{plural(zero, 'kernel')} of {letter} with a duration of 0: only calls are compared"
             )
-        elif (lost := side.lost) and len(side.work):
-            found.append(
-                f"{letter} lacks the device events of {plural(lost, 'launch', 'launches')} that are compared"
-            )
+        elif (lost := side.lost) and not unrecorded_work(a, b):
+            launches = plural(lost, "launch", "launches")
+            found.append(f"{letter} lacks the device events of {launches}: only calls are compared")
     letter, calls = only_in_left_out(a, b)
     for each, side in zip("AB", (a, b), strict=True):
         if count := steps_left_out(side):

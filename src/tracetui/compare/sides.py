@@ -51,6 +51,8 @@ class Side:
     """Whether its device work is left out: one of the recordings lost its kernels, or has none."""
     work_only: bool = False
     """Whether its ops are left out: one of the recordings has none."""
+    left_out: int = 0
+    """How many more steps there are that lack some of what they launch."""
     no_calls: bool = False
     """Whether everything on the CPU is left out: one of the recordings has nothing there."""
 
@@ -78,7 +80,7 @@ class Side:
     def verdict(self) -> str | None:
         """The bottleneck, one of `VERDICTS`; None if these are only some of the steps, or if it is not
         known."""
-        if len(self.steps) not in (0, 1, len(step_table_of(self.part))):
+        if len(self.steps) not in (0, 1, len(step_table_of(self.part)) - self.left_out):
             return None
         row = self.rows[0] if len(self.steps) == 1 else steps_of(self.part).whole
         return row.verdict.verdict if row.verdict.verdict != "not known" else None

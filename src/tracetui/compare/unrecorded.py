@@ -21,7 +21,9 @@ def recorded_by_both(a: Side, b: Side) -> tuple[Side, Side]:
     if not (len(a.steps) and len(b.steps)):
         # Steps are not compared with a recording that has none: compare the whole recordings.
         a, b = side_of(a.part, []), side_of(b.part, [])
-    lost, empty = any(work_lost(side.trace) for side in (a, b)), nothing(a, b)
+    # What the profiler lost is nothing that the program no longer does: compare the steps that are whole.
+    a, b = _whole_steps(a), _whole_steps(b)
+    lost, empty = any(work_lost(side.trace) or side.lost for side in (a, b)), nothing(a, b)
     if lost or empty or unrecorded_work(a, b):
         a, b = replace(a, calls_only=True), replace(b, calls_only=True)
     if empty or unrecorded_cpu(a, b):
@@ -29,6 +31,12 @@ def recorded_by_both(a: Side, b: Side) -> tuple[Side, Side]:
     elif unrecorded_ops(a, b):
         a, b = replace(a, work_only=True), replace(b, work_only=True)
     return a, b
+
+
+def _whole_steps(side: Side) -> Side:
+    """The side with only those of its steps whose launches all have their work in the file, if any has."""
+    whole = [i for i, row in enumerate(side.rows) if not row.lost] if len(side.steps) else []
+    return replace(side.only(whole), left_out=len(side.steps) - len(whole)) if whole else side
 
 
 def unrecorded_work(a: Side, b: Side) -> str:
@@ -55,8 +63,9 @@ def unrecorded_ops(a: Side, b: Side) -> str:
 
 
 def steps_left_out(side: Side) -> int:
-    """How many steps of a side are not compared, as what they launch is not in the file."""
-    return step_table_of(side.part).unrecorded if len(side.steps) else 0
+    """How many of the steps that were asked for are not compared, as what they launch is not in the file."""
+    table, asked = step_table_of(side.part), len(side.steps) + side.left_out
+    return side.left_out + (table.unrecorded if 0 < asked == len(table) else 0)
 
 
 def only_in_left_out(a: Side, b: Side) -> tuple[str, list[str]]:
