@@ -110,7 +110,7 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
             found.append(
                 f"{plural(zero, 'kernel')} of {letter} with a duration of 0: only calls are compared"
             )
-        elif (lost := side.lost) and not unrecorded_work(a, b):
+        elif lost := side.lost:
             launches = plural(lost, "launch", "launches")
             found.append(f"{letter} lacks the device events of {launches}: only calls are compared")
     letter, calls = only_in_left_out(a, b)

@@ -17,7 +17,7 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.split import COLUMNS, IDLE, split_of
 from tracetui.analysis.idle.verdict import judge
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import has, named, plausible
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of, step_windows_of
 from tracetui.analysis.steps.steps import StepRow, steps_of
@@ -67,8 +67,8 @@ class Side:
 
     @cached_property
     def lost(self) -> int:
-        """How many of its launches have no device event in the file."""
-        return sum(row.lost for row in self.rows)
+        """How many of its launches have no device event in the file, if others have some."""
+        return sum(row.lost for row in self.rows) if has(self.trace, *DEVICE_WORK) else 0
 
     @cached_property
     def rows(self) -> tuple[StepRow, ...]:
