@@ -136,7 +136,7 @@ def test_cause_names_what_there_is(tmp_path: Path) -> None:
 
 
 def test_only_the_launching_thread_counts(tmp_path: Path) -> None:
-    elsewhere = cpu("cudaDeviceSynchronize", 20, 200, "cuda_runtime") | {"tid": 8}
+    elsewhere = cpu("cudaDeviceSynchronize", 20, 160, "cuda_runtime") | {"tid": 8}
     trace = trace_of(tmp_path, *BEFORE, elsewhere, launch(290, 2), kernel(300, 10, 2))
     (gaps,) = find_gaps(trace)
     assert CAUSES[int(gap_causes(trace, gaps).cause[0])] == "host"

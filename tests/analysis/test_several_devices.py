@@ -59,14 +59,14 @@ def found(trace: Trace, rule: str) -> Finding:
 
 
 def waiting(tmp_path: Path, devices: int, call: str, op: str) -> Trace:
-    """Three steps of 1,000 us: in each, a kernel of 400 us per device, for which the CPU waits."""
+    """Three steps of 200 us: in each, a kernel of 20 us per device, for which the CPU waits longer."""
     events: list[Event] = []
     for n in range(3):
-        events += [step(n, 1000 * n, 990), cpu("aten::mm", 1000 * n + 1, 90)]
+        events += [step(n, 200 * n, 198), cpu("aten::mm", 200 * n + 1, 30)]
         for device in range(devices):
-            events += runs(device, 1000 * n + 20 + device, 400, 10 * n + device + 1)
-        events.append(cpu(call, 1000 * n + 110, 700, "cuda_runtime"))
-        events += [cpu(op, 1000 * n + 109, 702)] * bool(op)
+            events += runs(device, 200 * n + 20 + device, 20, 10 * n + device + 1)
+        events.append(cpu(call, 200 * n + 42, 92, "cuda_runtime"))
+        events += [cpu(op, 200 * n + 41, 94)] * bool(op)
     return trace_of(tmp_path, *events)
 
 

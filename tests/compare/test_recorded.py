@@ -35,8 +35,19 @@ def test_kernels_that_the_profiler_lost_are_told(pair):
         return [event for event in events if event not in gone]
 
     found = pair("train", lossy)
-    assert "B lacks the device events of 10 launches that are compared" in found.notes
-    assert not any(note.startswith("A lacks") for note in found.notes)
+    assert "B has 1 more step: what it launches is not in the file, or not all" in found.notes
+    assert not found.explanations
+    assert found.metrics["kernels"].change == found.metrics["launches"].change == 0
+
+
+def test_kernels_that_are_lost_in_every_step_are_not_compared(pair):
+    found = pair(
+        "train", lambda events: [e for i, e in enumerate(events) if i % 50 or e.get("cat") != "kernel"]
+    )
+    assert any("lacks the device events of" in note for note in found.notes)
+    assert found.answer == "No difference: the same calls, in the same time."
+    assert found.metrics["kernels"].b is None
+    assert found.metrics["launches"].change == 0
 
 
 @pytest.mark.parametrize("name", ["train", "llm_decode", "mlp_eager"])

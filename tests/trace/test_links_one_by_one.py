@@ -133,5 +133,7 @@ def test_flows_bind_to_slices(wide: bool) -> None:
 def test_what_starts_before_its_launch() -> None:
     start = np.array([10, 20, 5, 8, 30, 20], np.int64)
     launch = np.array([-1, -1, 0, 0, 1, 1], np.int32)
-    assert count_before_launch(launch, start) == (2, 5)
-    assert count_before_launch(np.full(6, -1, np.int32), start) == (0, 0)
+    odd = np.zeros(6, dtype=np.bool_)
+    assert count_before_launch(launch, start, odd) == (2, 5)
+    assert count_before_launch(np.full(6, -1, np.int32), start, odd) == (0, 0)
+    assert count_before_launch(launch, start, ~odd) == (0, 0)

@@ -20,6 +20,7 @@ from tracetui.analysis.unrecorded import lost_launches, notes
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.trace import Trace
 from tracetui.trace.unrecorded import Unrecorded, unrecorded
+from tracetui.trace.unrecorded_time import unrecorded_time
 
 CUSPY = ROOT / "tests" / "data" / "cuspy"
 DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
@@ -83,6 +84,8 @@ def test_every_other_recording_is_silent() -> None:
     told = set()
     for folder in FOLDERS[:2]:
         for path in sorted(folder.rglob("*.json.gz")):
+            if path.parent.name == "unrecorded":  # made to lack something
+                continue
             trace = load(path)
             if lost_launches(trace):
                 told.add(path.name.split(".")[0])
@@ -93,7 +96,7 @@ def test_every_other_recording_is_silent() -> None:
 
 def test_a_healthy_trace_lacks_nothing(tmp_path: Path) -> None:
     told = found(tmp_path, *run(10, 5, 1), *run(20, 5, 2))
-    assert (len(told.launches), told.of, len(told.work), told.time) == (0, 2, 0, {})
+    assert (len(told.launches), told.of, len(told.work)) == (0, 2, 0)
 
 
 def test_where_launches_are_lost(tmp_path: Path) -> None:
@@ -104,17 +107,14 @@ def test_where_launches_are_lost(tmp_path: Path) -> None:
     assert (told.of, told.before, told.after) == (7, 1, 2)
     assert lost_launches(trace) == "5 of 7 launches, 1 at the beginning, 2 in between, 2 at the end"
     # From the first lost launch, or the end of the work before it, to the work after it or to the end.
-    zero = trace.info.zero_ns
-    times = [
-        ((a + zero) / 1000, (b + zero) / 1000)
-        for a, b in zip(told.time[0].start, told.time[0].end, strict=True)
-    ]
+    zero, time = trace.info.zero_ns, unrecorded_time(trace)[0].union
+    times = [((a + zero) / 1000, (b + zero) / 1000) for a, b in zip(time.start, time.end, strict=True)]
     assert list(times) == [(10, 25), (30, 55), (60, 74)]
 
 
 def test_work_that_is_behind_hides_nothing(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, launch(10, 1), launch(20, 2), kernel(12, 100, 1), cpu("op", 0, 150))
-    end = int(unrecorded(trace).time[0].start[0]) + trace.info.zero_ns
+    end = int(unrecorded_time(trace)[0].start[0]) + trace.info.zero_ns
     assert end == 112_000  # not 20 us: the device was busy with what came first
 
 
@@ -164,7 +164,7 @@ def test_a_call_within_a_launch_is_part_of_it(tmp_path: Path) -> None:
 
 def test_without_any_event_of_a_device(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, launch(10, 1), launch(20, 2))
-    assert (names(trace), unrecorded(trace).after, unrecorded(trace).time) == ([1, 2], 2, {})
+    assert (names(trace), unrecorded(trace).after, unrecorded_time(trace)) == ([1, 2], 2, {})
     assert lost_launches(trace) == "all 2 launches"
     # Events of a category that is not known may be what ran.
     other = kernel(15, 3, 1) | {"cat": "mtia_ccp_events"}
@@ -195,10 +195,10 @@ def test_each_device_has_its_own_times(tmp_path: Path) -> None:
     second = {"pid": 1, "tid": 8, "args": {"correlation": 2, "device": 1, "stream": 8}}
     mine = [launch(30, 3), *run(10, 5, 1)]
     others = [launch(12, 2) | {"tid": 11}, kernel(20, 5, 2, **second)]
-    told = found(tmp_path, *mine, *others, cpu("op", 0, 50))
-    assert set(told.time) == {0}  # the thread of the lost launch uses only this one
+    trace = trace_of(tmp_path, *mine, *others, cpu("op", 0, 50))
+    assert set(unrecorded_time(trace)) == {0}  # the thread of the lost launch uses only this one
     either = [launch(12, 2), kernel(20, 5, 2, **second)]
-    assert set(found(tmp_path, *mine, *either, cpu("op", 0, 50)).time) == {0, 1}
+    assert set(unrecorded_time(trace_of(tmp_path, *mine, *either, cpu("op", 0, 50)))) == {0, 1}
 
 
 def test_the_verdict_leaves_out_what_is_not_known(tmp_path: Path) -> None:
@@ -223,8 +223,9 @@ def test_the_verdict_leaves_out_what_is_not_known(tmp_path: Path) -> None:
 
 def test_work_of_a_call_within_a_launch_is_that_launchs(tmp_path: Path) -> None:
     outer, inner = launch(10, 1, 8, "cudaLaunchCooperativeKernel"), launch(12, 2, 2, "cuLaunchKernel")
-    told = found(tmp_path, outer, inner, kernel(20, 5, 2), launch(40, 3))
-    assert (len(told.launches), told.of, told.time[0].total) == (1, 2, 4000)
+    trace = trace_of(tmp_path, outer, inner, kernel(20, 5, 2), launch(40, 3))
+    told = unrecorded(trace)
+    assert (len(told.launches), told.of, unrecorded_time(trace)[0].union.total) == (1, 2, 4000)
 
 
 def test_two_writers_with_the_same_ids(tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ def read(path: Path) -> Raw:
         if event.get("ph") != "X" or event.get("cat") not in wanted:
             continue
         start = int(Decimal(event["ts"]) * 1000)
+        if start == 0 and event.get("dur") == 0:  # its time was lost
+            continue
         end = start + int(Decimal(event.get("dur", 0)) * 1000)
         args, thread = event.get("args") or {}, (event["pid"], event["tid"])
         correlation = args.get("correlation")

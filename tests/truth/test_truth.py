@@ -40,7 +40,9 @@ FIELDS |= {"must", "must_not"}
 BEFORE_LAUNCH = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
 """Causes of the time before the launch of what ends a gap; the first two reach into the launch, too."""
 NOT_THE_CPU = ("queued", "back to back", "unlinked")
-CAUSES = (*BEFORE_LAUNCH, "launch", *NOT_THE_CPU)
+UNKNOWN = ("not recorded", "in flight", "graph capture")
+"""These come before all others but the first two."""
+CAUSES = (*BEFORE_LAUNCH, "launch", *NOT_THE_CPU, *UNKNOWN)
 
 
 def entries() -> Iterable[tuple[Path, Entry]]:
@@ -209,7 +211,8 @@ def test_idle_by_cause_adds_up(path: Path, entry: Entry) -> None:
             assert sum(pieces.values()) == gap["duration_ns"]
             assert pieces[gap["cause"]] == max(pieces.values()), "the main cause is the largest piece"
             of_device += Counter(pieces)
-        assert sum(of_device.values()) == device["idle_ns"] == device["span_ns"] - device["busy_ns"]
+        idle = device["idle_ns"] + device["unknown_ns"]
+        assert sum(of_device.values()) == idle == device["span_ns"] - device["busy_ns"]
         assert of_device == {
             total["cause"]: total["duration_ns"] for total in device["causes"] if total["duration_ns"]
         }
@@ -237,7 +240,7 @@ def test_time_outside_any_op_equals_a_plain_count(path: Path, entry: Entry) -> N
             begin = gap["start_ns"] + shift
             end = begin + gap["duration_ns"]
             pieces = pieces_of(gap)
-            early = sum(pieces.get(cause, 0) for cause in BEFORE_LAUNCH)
+            early = sum(pieces.get(cause, 0) for cause in (*BEFORE_LAUNCH, *UNKNOWN))
             others = early - pieces.get("host", 0) - pieces.get("dispatch", 0)
             readings = raw.before_launch(device["device"], begin, end)
             host += pieces.get("host", 0)

@@ -65,7 +65,7 @@ def test_the_words_for_a_cause_lead_to_it() -> None:
 
 UNSAID = {
     (cause, cause_words.CAUSE_TEXT[cause])
-    for cause in ("initialisation", "allocation", "dispatch", "queued", "unlinked")
+    for cause in ("initialisation", "allocation", "dispatch", "queued", "unlinked", "in flight")
 }
 """Too short to name the cause; they stand beside its name."""
 

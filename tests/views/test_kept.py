@@ -185,7 +185,7 @@ def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pyte
     assert again.derived["drawn"][2] == roles(first) == roles(other)
     assert again.derived["idle_known"] is idle_known(first) is idle_known(other)
     kept = answers.answer(first.reader.source, "prepared", Prepared)
-    assert kept == Prepared(len(first), other.span, idle_known(first), roles(first))
+    assert kept == Prepared(len(first), other.span, idle_known(first), roles(first), {})
     for wrong in (replace(kept, slices=1), replace(kept, roles=kept.roles[1:])):
         answers.keep_answer(first.reader.source, "prepared", wrong, Prepared)
         unlike = with_module_lanes(load(path))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.core.units import plural
-from tracetui.trace import Trace
-from tracetui.trace.unrecorded import unrecorded
+from tracetui.analysis.idle.gaps import clocks_text
+from tracetui.core.units import duration, plural
+from tracetui.trace import Kind, Trace
+from tracetui.trace.unknown import CLOCKS_NS, clock_offset, launched_at_no_time, without_duration
+from tracetui.trace.unrecorded import linked_work, unrecorded
+from tracetui.trace.unrecorded_time import waited_for
 
 WORTH_SAYING = 0.01
 """The verdict mentions lost launches from this share of all launches on."""
@@ -45,7 +48,8 @@ def lost_text(trace: Trace, low: int, high: int, is_whole: bool) -> str:
 
 
 def notes(trace: Trace) -> list[tuple[str, int, str]]:
-    """(level, count, text) of what a file lacks: "missing" if work is lost, "note" if it is normal."""
+    """(level, count, text) of what a file lacks: "missing" if work is lost, "odd" if times cannot be right,
+    "note" if it is normal."""
     found = unrecorded(trace)
     told: list[tuple[str, int, str]] = []
     if said := lost_launches(trace):
@@ -53,6 +57,18 @@ def notes(trace: Trace) -> list[tuple[str, int, str]]:
         which = said.removeprefix(f"{lost:,} ").removeprefix(f"all {lost:,} ")
         which = "all launches" if which == "launches" else which
         told.append(("missing", lost, f"a launch without its device event ({which})"))
+    if len(waits := waited_for(trace)):
+        text = "a wait for the GPU that returns long after all recorded work: what it waited for is missing"
+        told.append(("missing", len(waits), f"{text} ({duration(waits.total)} in all)"))
+    if zero := len(without_duration(trace)):
+        text = "a kernel with a duration of 0: its time is missing"
+        told.append(("odd", zero, f"{text} (of {int(trace.is_kind(Kind.KERNEL).sum()):,})"))
+    if lost := launched_at_no_time(trace):
+        told.append(("odd", lost, "a GPU event whose launch has lost its time"))
+    if not trace.cut_off and abs(clock_offset(trace)) >= CLOCKS_NS:
+        told.append(
+            ("odd", len(linked_work(trace)[0]), f"a GPU event on another clock: {clocks_text(trace)}")
+        )
     other = len(found.work) - found.earlier
     if found.earlier:
         told.append(("note", found.earlier, "a GPU event that was launched before the recording"))

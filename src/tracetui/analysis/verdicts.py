@@ -19,6 +19,7 @@ from tracetui.analysis.unrecorded import lost_text
 from tracetui.core.copying import replace
 from tracetui.core.units import duration
 from tracetui.trace.model import DEVICE_WORK, I64
+from tracetui.trace.unrecorded import whole
 
 
 def base_of(part: Part) -> str:
@@ -30,7 +31,7 @@ def base_of(part: Part) -> str:
 def verdict_of(part: Part) -> Verdict:
     """What holds back the trace, or this part of it."""
     verdict = _verdict(part)
-    if verdict.verdict == "not known" and verdict.busy_share is None:
+    if verdict.verdict == "not known" and verdict.busy_share is None and not verdict.left_out:
         return replace(verdict, reason=without_work_text(part.trace))
     if (ahead := launches_of(part).ahead) and verdict.busy_share:
         said = f"Most GPU work starts before its launch, by {duration(ahead)}: the clocks of CPU and GPU"
@@ -81,7 +82,9 @@ def earlier_share_of(part: Part) -> float:
 def judged_times_of(part: Part) -> I64:
     """The time that the verdict is about, by device (`split.COLUMNS`, ns). Shape (devices, len(COLUMNS))."""
     split, (low, high) = split_of(part), (np.array([time]) for time in judged_range(part))
-    time = split.judged(split.within(low, high)[:, 0])
+    if _judged_by_steps(part) and not (kept := whole(part.trace, *step_windows_of(part))).all():
+        low, high = (times[kept] for times in step_windows_of(part))
+    time = split.judged(split.within(low, high).sum(1))
     if _judged_by_steps(part) or (part.scope.kind == "step" and not part.scope.step):
         time = time - split.judged(split.lead_ins(*step_windows_of(part)))
     return time

@@ -20,6 +20,7 @@ from tracetui.compare.places import in_pairs
 from tracetui.compare.sides import by_graph, loads_otherwise
 from tracetui.compare.timing import Slower
 from tracetui.compare.told import call_changes, call_names, device_changes
+from tracetui.compare.unrecorded import only_in_left_out
 from tracetui.core.safe_text import plain
 from tracetui.core.units import capital, duration, plural, significant, verb
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
@@ -47,6 +48,7 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
     same = not program and not (facts.a.calls_only and facts.a.no_calls)
     same = same and not any(map(len, facts.matched.loads)) and not facts.gradients
+    same = same and not only_in_left_out(*facts.whole)[0]
     waited = list(_waited(facts))
     outside = [*_outside(facts, sum(one.change_ns for one in waited)), *waited]
     machine = list(_machine(facts, same, same and not outside_of_ops(outside)))

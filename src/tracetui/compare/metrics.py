@@ -13,10 +13,13 @@ from tracetui.analysis.select import has, plausible
 from tracetui.compare.facts import Speed
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
+from tracetui.compare.unrecorded import nothing, unrecorded_work
+from tracetui.core.columns import counted
 from tracetui.core.copying import replace
 from tracetui.trace.memory import RECORD, named_instants
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
 from tracetui.trace.unknown import idle_known
+from tracetui.trace.unrecorded import launched_without
 
 MACHINE_SHARE = 0.02
 """If steps vary at all, medians may differ by this share without that being a difference."""
@@ -66,7 +69,7 @@ def metrics_of(a: Side, b: Side, speed: Speed) -> dict[str, Metric]:
         "compute_ns": of(rows("compute", known), drifted, slack),
         "communication_ns": of(rows("exposed_communication", known), drifted, slack),
         "copies_ns": of(rows("exposed_copy", known), drifted, slack),
-        "launches": of(rows("launches", whole and linked(a.trace) and linked(b.trace))),
+        "launches": of(_launches(a, b, whole)),
         "kernels": of(rows("kernels", whole)),
         "copied_bytes": of(_copied),
         **{f"peak_{what}_bytes": _peak_metric(a, b, what) for what in ("allocated", "reserved")},
@@ -91,6 +94,24 @@ def metrics_of(a: Side, b: Side, speed: Speed) -> dict[str, Metric]:
     else:
         found["busy_share"] = Metric(None, None, True)
     return found
+
+
+def _launches(a: Side, b: Side, whole: bool) -> Callable[[Side], I64]:
+    """How many calls launch work in each round; empty where that is not known. `whole`: nothing of the work
+    is left out of the comparison."""
+    gone = a.trace.cut_off or b.trace.cut_off or bool(nothing(a, b) or unrecorded_work(a, b))
+    if (gone and not whole) or not (linked(a.trace) and linked(b.trace)):
+        return lambda side: side.steps[:0]
+    if not (a.lost or b.lost):
+        return lambda side: np.array([row.launches for row in side.rows], dtype=np.int64)
+
+    def on_the_cpu(side: Side) -> I64:
+        # What the profiler lost was launched, too: count calls that may launch, with and without work.
+        calls, *_ = launched_without(side.trace)
+        of = side.round_of(calls)
+        return counted(of[of >= 0], side.rounds)
+
+    return on_the_cpu
 
 
 def busy_is_noise(metrics: Mapping[str, Metric]) -> bool:

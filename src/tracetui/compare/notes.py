@@ -14,9 +14,17 @@ from tracetui.compare.metrics import linked, links_of
 from tracetui.compare.model import counted_of
 from tracetui.compare.naming import listed
 from tracetui.compare.sides import Side, device_name
-from tracetui.compare.unrecorded import nothing, unrecorded_cpu, unrecorded_ops, unrecorded_work
+from tracetui.compare.unrecorded import (
+    nothing,
+    only_in_left_out,
+    steps_left_out,
+    unrecorded_cpu,
+    unrecorded_ops,
+    unrecorded_work,
+)
 from tracetui.core.units import duration, plural, share
-from tracetui.trace.unrecorded import missing_kernels
+from tracetui.trace.unknown import without_duration
+from tracetui.trace.unrecorded import lost_throughout, missing_kernels
 
 STRANGE = 0.05
 """If two programs have less than this in common, B is not a changed version of A."""
@@ -94,14 +102,25 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
             found.append(
                 f"the file of {letter} is cut off: only calls are compared, and what is gone may be missing"
             )
-        elif lost := missing_kernels(side.trace):
+        elif lost := missing_kernels(side.trace) or lost_throughout(side.trace):
             found.append(
                 f"{letter} lost the kernels of {plural(lost, 'launch', 'launches')}: only calls are compared"
             )
-        elif (lost := side.lost) and len(side.work):
+        elif zero := len(without_duration(side.trace)):
             found.append(
-                f"{letter} lacks the device events of {plural(lost, 'launch', 'launches')} that are compared"
+                f"{plural(zero, 'kernel')} of {letter} with a duration of 0: only calls are compared"
             )
+        elif lost := side.lost:
+            launches = plural(lost, "launch", "launches")
+            found.append(f"{letter} lacks the device events of {launches}: only calls are compared")
+    letter, calls = only_in_left_out(a, b)
+    for each, side in zip("AB", (a, b), strict=True):
+        if count := steps_left_out(side):
+            it = "it launches" if count == 1 else "they launch"
+            note = f"{each} has {plural(count, 'more step')}: what {it} is not in the file, or not all"
+            if letter == each:
+                note += f", and with calls that no other step has ({listed(calls)})"
+            found.append(note)
     if not links_of(a, b) and not a.no_calls:
         which = "A" if linked(b.trace) else "B"
         found.append(

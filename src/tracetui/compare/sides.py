@@ -17,7 +17,7 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.split import COLUMNS, IDLE, split_of
 from tracetui.analysis.idle.verdict import judge
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import has, named, plausible
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of, step_windows_of
 from tracetui.analysis.steps.steps import StepRow, steps_of
@@ -51,6 +51,8 @@ class Side:
     """Whether its device work is left out: one of the recordings lost its kernels, or has none."""
     work_only: bool = False
     """Whether its ops are left out: one of the recordings has none."""
+    left_out: int = 0
+    """How many more steps there are that lack some of what they launch."""
     no_calls: bool = False
     """Whether everything on the CPU is left out: one of the recordings has nothing there."""
 
@@ -65,8 +67,8 @@ class Side:
 
     @cached_property
     def lost(self) -> int:
-        """How many of its launches have no device event in the file."""
-        return sum(row.lost for row in self.rows)
+        """How many of its launches have no device event in the file, if others have some."""
+        return sum(row.lost for row in self.rows) if has(self.trace, *DEVICE_WORK) else 0
 
     @cached_property
     def rows(self) -> tuple[StepRow, ...]:
@@ -78,7 +80,7 @@ class Side:
     def verdict(self) -> str | None:
         """The bottleneck, one of `VERDICTS`; None if these are only some of the steps, or if it is not
         known."""
-        if len(self.steps) not in (0, 1, len(step_table_of(self.part))):
+        if len(self.steps) not in (0, 1, len(step_table_of(self.part)) - self.left_out):
             return None
         row = self.rows[0] if len(self.steps) == 1 else steps_of(self.part).whole
         return row.verdict.verdict if row.verdict.verdict != "not known" else None

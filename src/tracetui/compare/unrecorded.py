@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracetui.analysis.select import named, plausible
-from tracetui.analysis.steps.scope import is_analyzable
+from tracetui.analysis.select import named, names_of, plausible
+from tracetui.analysis.steps.scope import is_analyzable, step_table_of
 from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side, side_of
 from tracetui.core.copying import replace
 from tracetui.trace.model import DEVICE_WORK, I64, Kind
-from tracetui.trace.unrecorded import missing_kernels
+from tracetui.trace.unknown import work_lost
 
 SAMPLED = 256
 """The most ops whose arguments are read."""
@@ -21,7 +21,9 @@ def recorded_by_both(a: Side, b: Side) -> tuple[Side, Side]:
     if not (len(a.steps) and len(b.steps)):
         # Steps are not compared with a recording that has none: compare the whole recordings.
         a, b = side_of(a.part, []), side_of(b.part, [])
-    lost, empty = any(missing_kernels(side.trace) or side.trace.cut_off for side in (a, b)), nothing(a, b)
+    # What the profiler lost is nothing that the program no longer does: compare the steps that are whole.
+    a, b = _whole_steps(a), _whole_steps(b)
+    lost, empty = any(work_lost(side.trace) or side.lost for side in (a, b)), nothing(a, b)
     if lost or empty or unrecorded_work(a, b):
         a, b = replace(a, calls_only=True), replace(b, calls_only=True)
     if empty or unrecorded_cpu(a, b):
@@ -29,6 +31,12 @@ def recorded_by_both(a: Side, b: Side) -> tuple[Side, Side]:
     elif unrecorded_ops(a, b):
         a, b = replace(a, work_only=True), replace(b, work_only=True)
     return a, b
+
+
+def _whole_steps(side: Side) -> Side:
+    """The side with only those of its steps whose launches all have their work in the file, if any has."""
+    whole = [i for i, row in enumerate(side.rows) if not row.lost] if len(side.steps) else []
+    return replace(side.only(whole), left_out=len(side.steps) - len(whole)) if whole else side
 
 
 def unrecorded_work(a: Side, b: Side) -> str:
@@ -52,6 +60,28 @@ def unrecorded_cpu(a: Side, b: Side) -> str:
 def unrecorded_ops(a: Side, b: Side) -> str:
     """Which side recorded no ops although it launches kernels, and not by a graph: "A", "B" or ""."""
     return _one_without(a, b, Kind.CPU_OP)
+
+
+def steps_left_out(side: Side) -> int:
+    """How many of the steps that were asked for are not compared, as what they launch is not in the file."""
+    table, asked = step_table_of(side.part), len(side.steps) + side.left_out
+    return side.left_out + (table.unrecorded if 0 < asked == len(table) else 0)
+
+
+def only_in_left_out(a: Side, b: Side) -> tuple[str, list[str]]:
+    """The side whose steps that are left out call what no other step of either side does ("" for none), and
+    the names of that."""
+    if not steps_left_out(a) + steps_left_out(b):
+        return "", []
+    every = {name for side in (a, b) for name in names_of(side.trace, side.calls)}
+    for letter, side in zip("AB", (a, b), strict=True):
+        at = plausible(side.trace, Kind.CPU_OP, Kind.RUNTIME)
+        start = side.trace.start[at]
+        for _, low, high in step_table_of(side.part).others if len(side.steps) else ():
+            names = names_of(side.trace, at[(start >= low) & (start < high)])
+            if more := [name for name in dict.fromkeys(names) if name not in every]:
+                return letter, more
+    return "", []
 
 
 def _some_ops(side: Side, calls: I64) -> list[dict[str, Any]]:

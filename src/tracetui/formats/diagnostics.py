@@ -67,6 +67,10 @@ KINDS: dict[str, tuple[str, str]] = {
         "odd",
         "a time of more than 140 years, or a duration of more than 100 days: left out of the averages",
     ),
+    "no_time_given": (
+        "odd",
+        "an event at time 0, long before all others: its time is missing, so it is left out everywhere",
+    ),
     "stray": ("odd", "an event far away in time from all others: left out of the averages"),
     "before_launch": ("odd", "a GPU event that starts before its launch"),
     "foreign_ids": ("odd", "a call whose id is not that of an op: it belongs to the op around it, if any"),

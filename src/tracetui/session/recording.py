@@ -27,8 +27,9 @@ from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
 from tracetui.trace.answers import answer, keep_answer
 from tracetui.trace.indices import first_of_names
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Union, of_pairs
 from tracetui.trace.unknown import idle_known
+from tracetui.trace.unrecorded_time import idle_unknown
 
 DURING = ("initialisation", "profiler", "sync", "allocation", "dispatch", "host")
 """The causes for which it is shown what the CPU did meanwhile."""
@@ -46,6 +47,8 @@ class Prepared(Struct, frozen=True):
     idle_known: bool
     roles: tuple[str, ...]
     """One per lane."""
+    unknown: dict[int, list[tuple[int, int]]] | None = None
+    """`idle_unknown`: by device, (start, end) of each stretch. None if it was kept by an earlier version."""
 
 
 class Recording:
@@ -156,7 +159,12 @@ class Recording:
             if known is not None and (known.slices, len(known.roles)) == (len(trace), len(lanes)):
                 found = {"idle_known": known.idle_known, "span": known.span, "roles": known.roles}
                 trace.derived.update(found)
+                if known.unknown is not None:
+                    trace.derived["idle_unknown"] = {
+                        one: of_pairs(ends) for one, ends in known.unknown.items()
+                    }
             others: list[Callable[[], Any]] = [partial(idle_known, trace), lambda: trace.span]
+            others.append(partial(idle_unknown, trace))
             together(others, threads_for(len(trace)))
             return roles(trace)
 
@@ -169,7 +177,11 @@ class Recording:
     def keep_prepared(cls, trace: Trace) -> bool:
         """Keep the results that take `prepare` longest, for when a large trace is opened again. Returns
         whether they are kept."""
-        found = Prepared(len(trace), trace.span, idle_known(trace), roles(trace))
+        unknown = {
+            device: list(zip(one.start.tolist(), one.end.tolist(), strict=True))
+            for device, one in idle_unknown(trace).items()
+        }
+        found = Prepared(len(trace), trace.span, idle_known(trace), roles(trace), unknown)
         return keep_answer(trace.reader.source, "prepared", found, Prepared)
 
 

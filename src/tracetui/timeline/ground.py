@@ -8,10 +8,11 @@ import numpy.typing as npt
 
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import Colors
-from tracetui.timeline.scene import Local
-from tracetui.trace.intervals import EMPTY
+from tracetui.timeline.scene import Local, Source
+from tracetui.trace.intervals import EMPTY, Union, all_of
 from tracetui.trace.model import I64, Trace
 from tracetui.trace.unknown import idle_known
+from tracetui.trace.unrecorded_time import idle_unknown
 
 BLUR = 16
 """A cell is idle if less than 1/BLUR of it would be wrongly called so."""
@@ -25,6 +26,18 @@ def device_of(trace: Trace, line: Line) -> int:
         lane = trace.lanes[line.ref]
         return lane.device if lane.kind == "stream" else -1
     return -1
+
+
+def busy_or_unknown(source: Source, device: int) -> Union:
+    """When a device was busy, or may have been: what lies between is idle time."""
+    busy, unknown = source.devices.get(device, EMPTY), idle_unknown(source.trace).get(device, EMPTY)
+    if not len(unknown) or not len(busy):
+        return busy
+    key = "busy or unknown", device
+    if key not in source.kept:
+        source.kept[key] = all_of([busy, unknown])
+    found: Union = source.kept[key]
+    return found
 
 
 class Ground:
@@ -42,8 +55,7 @@ class Ground:
         (width,)."""
         found = self._idle.get(device)
         if found is None:
-            pieces = self._local.source.devices.get(device, EMPTY)
-            found = pieces.idle(self._local.view.borders())
+            found = busy_or_unknown(self._local.source, device).idle(self._local.view.borders())
             self._idle[device] = found
         return found
 

@@ -7,7 +7,7 @@ import numpy as np
 from tracetui.core.units import share
 from tracetui.timeline.busy import IN_OPS, overall
 from tracetui.timeline.canvas import BOLD, INK, PAPER, Canvas, cut
-from tracetui.timeline.ground import BLUR
+from tracetui.timeline.ground import BLUR, busy_or_unknown
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import EDGE, Scene, Source
 from tracetui.trace.intervals import Union
@@ -21,10 +21,15 @@ def overview_borders(scene: Scene, width: int) -> I64:
     return np.array([low + (high - low) * step // max(1, width) for step in range(width + 1)], dtype=np.int64)
 
 
-def _used(scene: Scene) -> list[tuple[Union, int]]:
-    """When each device (without devices: the threads) was busy, with its source's offset."""
-    every = [(device, one, s.offset) for s in scene.sources for device, one in s.devices.items()]
-    return [(one, offset) for device, one, offset in every if device >= 0] or [one[1:] for one in every]
+def _used(scene: Scene) -> list[tuple[Union, Union, int]]:
+    """When each device (without devices: the threads) was busy, when it was or may have been, and its
+    source's offset."""
+    every = [
+        (device, one, busy_or_unknown(s, device), s.offset)
+        for s in scene.sources
+        for device, one in s.devices.items()
+    ]
+    return [one[1:] for one in every if one[0] >= 0] or [one[1:] for one in every]
 
 
 def _own(source: Source) -> list[Union]:
@@ -42,9 +47,9 @@ def _cells(scene: Scene, borders: I64) -> tuple[I64, Bool]:
         used = _used(scene)
         low, high = borders[:-1], borders[1:]
         busy = idle = np.zeros(len(low), dtype=np.int64)
-        for one, at in used:
+        for one, known, at in used:
             busy = busy + one.within(low - at, high - at)
-            idle = idle + one.idle(borders - at)
+            idle = idle + known.idle(borders - at)
         whole = np.maximum(1, (high - low) * max(1, len(used)))
         eighths = np.clip(-(-8 * busy // whole), 0, 8)
         eighths = np.where(8 * busy <= 7 * whole, np.minimum(eighths, 7), eighths)
@@ -113,7 +118,7 @@ def paint_overview(scene: Scene, canvas: Canvas) -> None:
     if not known:
         canvas.put(0, 0, cut(" file cut off", scene.labels - 1), theme.text, None, BOLD)
         return
-    used = share(overall([one for one, _ in _used(scene)]))
+    used = share(overall([one for one, *_ in _used(scene)]))
     devices = [device for source in scene.sources for device in source.devices]
     what = "GPU" if any(device >= 0 for device in devices) else "CPU"
     how = " in ops" if what == "CPU" and IN_OPS in devices else " busy"

@@ -104,7 +104,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
 
     def launches() -> tuple[Any, ...]:
         found = link_launches(kind, start, correlation, rank)
-        return found, count_before_launch(found, start)
+        return found, count_before_launch(found, start, implausible)
 
     def ops() -> tuple[Any, ...]:
         found = link_ops(kind, start, correlation, external, rank)

@@ -14,6 +14,8 @@ _SECOND = 1_000_000_000
 _FAR = 100_000
 """An event is stray if it is this many times the width of the rest of the trace (at least 10 ms) away."""
 _SAMPLE = 1 << 16
+_ZEROS = 3
+"""At least so many events at time 0 have lost their time."""
 LONGEST = 1 << 53
 """A longer duration in ns (104 days) cannot be right: the sum of a thousand shorter ones fits into 64
 bits."""
@@ -27,8 +29,9 @@ def mark_implausible(
 
     Marked are: negative durations; events very far from all others; device events a hundred times as long as
     everything the host recorded (ten times, if over a minute); a single host event a thousand times as long
-    as the rest of the trace, and at least a quarter of an hour long. Recordings have pauses and long waits:
-    whatever could be true is left alone.
+    as the rest of the trace, and at least a quarter of an hour long; events at time 0, if all others come
+    later by far more than they take together. Recordings have pauses and long waits: whatever could be true
+    is left alone.
 
     A kernel, copy or memset that is too long did run; only its end is not known (ROCm's durations overflow).
     It is cut where the next one in its stream begins, by changing `duration` in place. If there is no next
@@ -81,6 +84,10 @@ def _mark(
     if count - int(implausible.sum()) < 3:
         return implausible, long, endless
     good = ~implausible
+    timeless = good & _timeless(start, duration)
+    diagnostics.note("no_time_given", count=int(timeless.sum()))
+    implausible |= timeless
+    good &= ~timeless
     stray = _astray(start, good)
     diagnostics.note("stray", count=int(stray.sum()))
     implausible |= stray
@@ -120,7 +127,22 @@ def _is_plain(lane: I32, start: I64, duration: I64, on_device: Bool) -> bool:
     long = (
         np.flatnonzero(duration > _SECOND // 10) if longest > _SECOND // 10 else np.zeros(0, dtype=np.int64)
     )
-    return not on_device[lane[long]].any() and not _outlies(start, first, last)
+    plain = not on_device[lane[long]].any() and not _outlies(start, first, last)
+    return plain and not (first == 0 and _timeless(start, duration).any())
+
+
+def _timeless(start: I64, duration: I64) -> Bool:
+    """Mask of the events at time 0, if they are several, over long before the next one starts, and the rest
+    is close together: PyTorch has written 0 where it lost the time, and its times are of a clock that began
+    long ago."""
+    zero = start == 0
+    if np.count_nonzero(zero) < _ZEROS or zero.all():
+        return np.zeros(len(start), dtype=np.bool_)
+    rest = start[~zero]
+    first, last = int(rest.min()), int(rest.max())
+    far = 10 * max(last - first, _SECOND // 1000)
+    over = 10 * int(duration[zero].max()) < first
+    return zero if first > far and over else np.zeros(len(start), dtype=np.bool_)
 
 
 def _quantile(ordered: I64, share: float) -> float:

@@ -116,6 +116,12 @@ def union(start: I64, end: I64) -> Union:
     return _made(count, *made)
 
 
+def of_pairs(ends: Sequence[tuple[int, int]]) -> Union:
+    """The union of intervals given as (start, end) each."""
+    start, end = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    return union(start, end)
+
+
 def union_of(start: I64, duration: I64, at: I64) -> Union:
     """The union of the intervals at the positions `at` of two columns."""
     at = np.ascontiguousarray(at, dtype=np.int64)

@@ -358,11 +358,13 @@ def _latest(offered: I64, targets: I32, start: I64, wanted: I64, first: I64, mom
     return targets[pick]
 
 
-def count_before_launch(launch: I32, start: I64) -> tuple[int, int]:
-    """Device events that start before their launch: (how many, the largest lead in nanoseconds)."""
+def count_before_launch(launch: I32, start: I64, implausible: Bool) -> tuple[int, int]:
+    """Device events that start before their launch: (how many, the largest lead in nanoseconds). Those with a
+    time that cannot be right do not count."""
 
     def within(part: slice) -> tuple[int, int]:
-        at = np.flatnonzero(launch[part] >= 0) + part.start
+        at = np.flatnonzero((launch[part] >= 0) & ~implausible[part]) + part.start
+        at = at[~implausible[launch[at]]]
         lead = start[launch[at]] - start[at]
         return int((lead > 0).sum()), int(lead.max(initial=0))
 

@@ -1,18 +1,27 @@
-"""Where a trace does not show when its devices did what: events of unknown categories, most kernels missing,
-clocks that differ. What else is missing is in `unrecorded`."""
+"""Where a trace does not show when its devices did what: events of unknown categories, kernels missing or
+without a duration, clocks that differ. What else is missing is in `unrecorded` and `unrecorded_time`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
-from tracetui.core.columns import looked_up
+from tracetui.core.columns import looked_up, unique
 from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace.indices import places
-from tracetui.trace.intervals import union
+from tracetui.trace.intervals import union, union_of
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, kept_by_trace
-from tracetui.trace.unrecorded import calls_named, has_name, linked_work, missing_kernels
+from tracetui.trace.unrecorded import (
+    calls_named,
+    has_name,
+    linked_work,
+    lost_throughout,
+    missing_kernels,
+    of_kinds,
+)
 
 IDLE_SHARE, SPAN_SHARE = 0.1, 0.01
 """If events of unknown categories fill at least these shares of a device's idle time, and of the time between
@@ -20,6 +29,16 @@ its first and last event, they may be what it did while nothing known ran."""
 CLOCKS_NS = 50_000
 """If the clocks differ by at least this much, several times the latency of a launch, the causes of idle time
 are not known."""
+FEWEST, FEWEST_WAITS, PARTS, EARLY_SHARE = 20, 8, 16, 0.1
+"""Clocks are compared in parts of at least so many launches, or waits, and in so many parts at most: they may
+drift apart. They differ if this share of the work of a part starts before its launch by that much."""
+APART, SECOND = 10, 1_000_000_000
+"""No queue is so long that work begins this many times later than all launches, and all work, take
+together."""
+FEW, ZERO_SHARE, ZERO_SHARE_OF_MICROSECONDS = 3, 0.1, 0.5
+"""So many kernels, and this share of a device's, have a duration of 0 only where durations are missing."""
+LATENCY_NS, QUARTERS = 20_000, 4
+"""A device that was idle for longer had no work in its queue. Delays are compared in so many parts."""
 SAMPLES = 10_000
 """The most launches whose delays are used to compare the clocks."""
 
@@ -48,39 +67,151 @@ def elsewhere(trace: Trace) -> I64:
 
 
 @kept_by_trace
-def idle_known(trace: Trace) -> bool:
-    """Whether the trace shows when its devices were idle, and what ran on the CPU meanwhile: its end and its
-    kernels are not missing, the clocks agree, and events of unknown kinds do not fill the time between
-    kernels, copies and memsets."""
-    linked_work(trace)  # both tests below need it
-    tests: list[Callable[[], bool]] = [
-        lambda: missing_kernels(trace) > 0,
-        lambda: abs(clock_offset(trace)) >= CLOCKS_NS,
-        lambda: _fills(trace, unknown_events(trace)),
-    ]
-    known = not (trace.cut_off or any(together(tests, threads_for(len(trace)))))
+def why_unknown(trace: Trace) -> str:
+    """Why the trace does not show when its devices were idle, and what ran on the CPU meanwhile: "cut off",
+    "missing" or "lost" (kernels), "durations" (of kernels are 0), "times" (of launches are missing), "clocks"
+    (differ), "other" (events of unknown kinds fill the time between kernels, copies and memsets). "" where it
+    shows that."""
+    if trace.cut_off:
+        return "cut off"
+    linked_work(trace)  # some tests below need it
+    tests: dict[str, Callable[[], bool]] = {
+        "missing": lambda: missing_kernels(trace) > 0,
+        "lost": lambda: lost_throughout(trace) > 0,
+        "durations": lambda: len(without_duration(trace)) > 0,
+        "times": lambda: launched_at_no_time(trace) > 0,
+        "clocks": lambda: abs(clock_offset(trace)) >= CLOCKS_NS,
+        "other": lambda: _fills(trace, unknown_events(trace)),
+    }
+    found = together(list(tests.values()), threads_for(len(trace)))
     trace.derived.pop(linked_work.__name__, None)  # 16 bytes per event
-    return known
+    return next((why for why, true in zip(tests, found, strict=True) if true), "")
+
+
+@kept_by_trace
+def idle_known(trace: Trace) -> bool:
+    """Whether the trace shows when its devices were idle, and what ran on the CPU meanwhile."""
+    return not why_unknown(trace)
+
+
+def work_lost(trace: Trace) -> bool:
+    """Whether much of what the devices did is missing, or its times are."""
+    return why_unknown(trace) in ("cut off", "missing", "lost", "durations")
+
+
+@kept_by_trace
+def without_duration(trace: Trace) -> I64:
+    """The kernels with a duration of 0, if they are so many of some device's that their durations must be
+    missing: no kernel takes no time. Where times have whole microseconds, short ones may."""
+    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)
+    kernel = of_kinds(trace, (Kind.KERNEL,))
+    kernel = kernel[~trace.implausible[kernel]]
+    zero = trace.duration[kernel] == 0
+    if np.count_nonzero(zero) < FEW:
+        return kernel[:0]
+    share = ZERO_SHARE if (trace.duration[kernel] % 1000).any() else ZERO_SHARE_OF_MICROSECONDS
+    of, lane = device[trace.lane[kernel]], trace.lane[kernel]
+    found: list[I64] = [kernel[:0]]
+    for one in unique(of).tolist():
+        mine = of == one
+        # A stream without any duration tells more than short kernels among others.
+        empty = [at for at in unique(lane[mine].astype(np.int64)).tolist() if zero[lane == at].all()]
+        least = ZERO_SHARE if np.count_nonzero(zero & np.isin(lane, empty)) >= FEW else share
+        if zero[mine].mean() >= least:
+            found.append(kernel[mine & zero])
+    return np.concatenate(found)
+
+
+@kept_by_trace
+def launched_at_no_time(trace: Trace) -> int:
+    """How much device work has a time although its launch has lost its own, if that is much of it; else 0."""
+    work = of_kinds(trace, DEVICE_WORK)
+    work = work[(trace.launch[work] >= 0) & ~trace.implausible[work]]
+    lost = int(np.count_nonzero(trace.implausible[trace.launch[work]]))
+    return lost if lost >= max(FEW, ZERO_SHARE * len(work)) else 0
+
+
+class Clocks(Struct, frozen=True):
+    """How the clocks of the CPU and of the devices differ."""
+
+    how: str
+    """What shows it: "before" (most work starts before its launch) or "drift" (much of it, for a part of the
+    recording), "apart" (all work comes long after all launches), "grows" (launches take ever longer to reach
+    an idle device), "waits" (most calls that wait for work return before it ends). "" where nothing does."""
+    offset: int
+    """The least difference, ns, at the time when it is largest. Below 0: the devices' clock is behind."""
+
+
+@kept_by_trace
+def clocks(trace: Trace) -> Clocks:
+    """What the launches and the waits say of the clocks."""
+    work, launch = _timed_work(trace)
+    if not len(work):
+        return Clocks("", 0)
+    some = slice(None, None, len(work) // SAMPLES + 1)
+    ahead = trace.start[work[some]] - trace.start[launch[some]]
+    ahead = ahead[np.argsort(trace.start[launch[some]], kind="stable")]
+    if (middle := int(np.median(ahead))) <= -CLOCKS_NS:
+        return Clocks("before", middle)
+    # Clocks that drift apart differ in a part of the recording only, and queued work hides it.
+    if (least := min(_least(ahead, len(ahead) // FEWEST), default=0)) <= -CLOCKS_NS:
+        return Clocks("drift", least)
+    if middle < 0:
+        return Clocks("before", middle)
+    begun, called = trace.start[work], trace.start[launch]
+    apart, longest = int(begun.min() - called.max()), max(int(np.ptp(begun)), int(np.ptp(called)))
+    if apart > APART * max(longest, SECOND // 10):
+        return Clocks("apart", apart)
+    if (grows := _growing_delay(trace, work, launch)) >= CLOCKS_NS:
+        return Clocks("grows", grows)
+    late = np.concatenate([_past_waits(trace, work, launch), _past_copies(trace, work, launch)])
+    parts = np.array_split(late, min(max(1, len(late) // FEWEST_WAITS), PARTS)) if len(late) else []
+    latest = max((int(np.median(part)) for part in parts), default=0)
+    return Clocks("waits", latest) if latest > 0 else Clocks("", 0)
 
 
 def clock_offset(trace: Trace) -> int:
-    """The least difference between the clocks of the CPU and of the devices, ns. Below 0: most work starts
-    before its launch. Above: most calls that wait for work return before it ends."""
+    """How much the clocks of the CPU and of the devices differ at least, ns."""
+    return clocks(trace).offset
+
+
+def _least(delay: I64, parts: int) -> list[int]:
+    """The delay that a tenth of each of so many parts (at most `PARTS`) does not reach, ns."""
+    some = np.array_split(delay, min(parts, PARTS)) if parts else []
+    return [int(np.sort(part)[int(EARLY_SHARE * len(part))]) for part in some]
+
+
+def _timed_work(trace: Trace) -> tuple[I64, I64]:
+    """`linked_work` whose launches have times that can be right."""
     work, launch = linked_work(trace)
-    if not len(work):
-        return 0
-    some = slice(None, None, len(work) // SAMPLES + 1)
-    ahead = int(np.median(trace.start[work[some]] - trace.start[launch[some]]))
-    if ahead < 0:
-        return ahead
-    late = np.concatenate([_past_waits(trace, work, launch), _past_copies(trace, work, launch)])
-    return max(0, int(np.median(late))) if len(late) else 0
+    known = ~trace.implausible[launch]
+    return (work, launch) if known.all() else (work[known], launch[known])
+
+
+def _growing_delay(trace: Trace, work: I64, launch: I64) -> int:
+    """By how much the least delay from a launch to the start of its work grows in the course of the
+    recording, ns, where the only device was idle before: no queue can be why. 0 if it does not grow all the
+    time."""
+    if len({trace.lanes[lane].device for lane in unique(trace.lane[work].astype(np.int64)).tolist()}) > 1:
+        return 0  # one may wait for another
+    every = union_of(trace.start, trace.duration, of_kinds(trace, DEVICE_WORK))
+    begins = every.start[1:][every.start[1:] - every.end[:-1] > LATENCY_NS]
+    order = np.lexsort((trace.start[work], trace.start[launch]))
+    work, launch = work[order], launch[order]
+    alone = np.append(True, launch[1:] != launch[:-1]) & np.isin(trace.start[work], begins)
+    delay = (trace.start[work] - trace.start[launch])[alone]
+    least = _least(delay, QUARTERS) if len(delay) >= QUARTERS * FEWEST else [0]
+    grows = all(later > earlier for earlier, later in pairwise(least))
+    return least[-1] - least[0] if grows else 0
 
 
 def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
     """For each wait for a device: how long after the wait's end the work launched before it ends, ns. If
     there are several devices, the wait is for one of them: the one with the smallest number."""
     wait = calls_named(trace, "DeviceSynchronize")
+    if len(unique(trace.lane[work])) == 1:  # of one stream it is as good; a few may be of another
+        streams = calls_named(trace, "StreamSynchronize")
+        wait = unique(wait, streams) if len(streams) >= FEWEST_WAITS else wait
     if not len(wait):
         return wait
     least = np.full(len(wait), np.iinfo(np.int64).max)
@@ -100,7 +231,8 @@ def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
         before = np.searchsorted(begin, trace.start[wait])
         late = end[before - 1] - trace.start[wait] - trace.duration[wait]
         least = np.where(before > 0, np.minimum(least, late), least)
-    found: I64 = least[least < np.iinfo(np.int64).max]
+    known = least < np.iinfo(np.int64).max
+    found: I64 = least[known][np.argsort(trace.start[wait[known]], kind="stable")]
     return found
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from tracetui.core.columns import unique
 from tracetui.core.patterns import pattern
 from tracetui.core.threads import in_blocks
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import EMPTY, Union, union
 from tracetui.trace.model import DEVICE_WORK, I64, NO_ID, Bool, Kind, Trace, kept_by_trace
 
 _KERNELS = pattern(r"Launch(?!Host)")
@@ -25,6 +25,13 @@ _BUILDS = pattern(r"Graph(?!Launch|ics)")
 """Calls that make a graph's nodes are named after what these do."""
 MISSING_SHARE = 0.5
 """If more than this share of the kernel launches have no kernel, the kernels are missing, not just late."""
+LOST_SHARE = 0.1
+"""If more than this share of the launches of a stretch of time have no work in the file, it is not known what
+ran in it: the rest may have run on a stream that is missing."""
+ALWAYS = 3
+"""An op's work is never in the file if it was launched at least so often, over half of the recording."""
+PART, PARTS = 16, 20
+"""For that, a recording is looked at in parts of at least so many launches, and in so many parts at most."""
 MISSING_FIRST = 10
 """If at least this many launches come before the first one with work in the trace, the devices were recorded
 later."""
@@ -47,39 +54,114 @@ class Unrecorded(Struct, frozen=True):
     earlier: int
     """How much of `work` runs before its stream's first work with a launch: it was launched before the
     recording."""
-    time: dict[int, Union]
-    """By device: when it may have run work that is not in the file. From a launch without device events, or
-    where the work launched before it ends, to the start of the work launched after it or, without any, to
-    the end of the recording. Only devices that have such times."""
 
 
 @kept_by_trace
 def unrecorded(trace: Trace) -> Unrecorded:
     """What the profiler did not record."""
-    work = _of_kinds(trace, DEVICE_WORK)
+    work = of_kinds(trace, DEVICE_WORK)
     unlinked = work[trace.launch[work] < 0]
-    calls, kernel, ran = _launches(trace)
-    none = calls[:0]
-    if not len(calls) or (len(work) and not ran.any()):  # no links: what ran is not known
-        return Unrecorded(none, 0, 0, 0, unlinked, 0, {})
-    if not len(work) and (trace.kind[_on_devices(trace)] == int(Kind.OTHER)).any():
-        return Unrecorded(none, 0, 0, 0, unlinked, 0, {})
-    lost = kernel & ~ran
-    if lost.any():
-        lost &= ~_captured(trace, calls)
-    if lost.any():
-        lost |= ~kernel & ~ran & _beside(lost, kernel)
+    calls, lost, ran = _lost(trace)
     first = int(np.argmax(ran)) if ran.any() else 0
     last = len(ran) - 1 - int(np.argmax(ran[::-1])) if ran.any() else -1
+    early = first_launched(trace)[trace.lane[unlinked]] if len(calls) else trace.start[unlinked]
     return Unrecorded(
         calls[lost],
         int(np.count_nonzero(lost | ran)),
         int(np.count_nonzero(lost[:first])),
         int(np.count_nonzero(lost[last + 1 :])),
         unlinked,
-        int(np.count_nonzero(trace.start[unlinked] < first_launched(trace)[trace.lane[unlinked]])),
-        _unknown_time(trace, calls, lost, ran) if lost.any() and len(work) else {},
+        int(np.count_nonzero(trace.start[unlinked] < early)),
     )
+
+
+@kept_by_trace
+def _lost(trace: Trace) -> tuple[I64, Bool, Bool]:
+    """(the calls that can launch work, by time; which of them launched work that is not in the file; which
+    have device events). None where nothing is known to be missing."""
+    work = of_kinds(trace, DEVICE_WORK)
+    calls, kernel, ran = _launches(trace)
+    if not len(calls) or (len(work) and not ran.any()):  # no links: what ran is not known
+        return calls[:0], ran[:0], ran[:0]
+    if not len(work) and (trace.kind[_on_devices(trace)] == int(Kind.OTHER)).any():
+        return calls[:0], ran[:0], ran[:0]
+    lost = kernel & ~ran
+    if lost.any():
+        lost &= ~_captured(trace, calls)
+    if lost.any():
+        lost |= ~kernel & ~ran & _beside(lost, kernel)
+    return calls, lost, ran
+
+
+@kept_by_trace
+def launched_without(trace: Trace) -> tuple[I64, Bool, Bool]:
+    """(the calls that can launch work, by time; which of them launched work of which it is not known when it
+    ran: it is not in the file, or without a time; which launched work with a time)."""
+    calls, lost, ran = _lost(trace)
+    work = of_kinds(trace, DEVICE_WORK)
+    odd = trace.implausible[work]
+    if trace.implausible[calls].any():  # it is not known when these were
+        known = ~trace.implausible[calls]
+        calls, lost, ran = calls[known], lost[known], ran[known]
+    if not odd.any() or not len(calls):
+        return calls, lost, ran
+    launch = trace.launch[work[~odd & (trace.launch[work] >= 0)]]
+    timed = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last entry is for no parent
+    timed[launch], timed[trace.parent[launch]] = True, True
+    timed = timed[calls]
+    return calls, lost | (ran & ~timed), ran & timed
+
+
+def whole(trace: Trace, low: I64, high: I64) -> Bool:
+    """Which of several stretches of time [low, high) on the CPU, one after the other, have the work of nearly
+    all their launches in the file. All, if the rest is lost at once: then it is known when it would have
+    run."""
+    calls, lost, ran = launched_without(trace)
+    at = np.searchsorted(trace.start[calls], [low, high])
+    begins = lost & ~np.append(False, lost[:-1])
+    gone, every, runs = (
+        np.diff(np.append(0, np.cumsum(mask))[at], axis=0)[0] for mask in (lost, lost | ran, begins)
+    )
+    bad = gone > LOST_SHARE * every
+    several = np.count_nonzero(bad) > 1 and runs[bad].sum() >= np.count_nonzero(bad)
+    return ~bad if several else np.ones(len(bad), dtype=np.bool_)
+
+
+@kept_by_trace
+def lost_throughout(trace: Trace) -> int:
+    """How many launches have no work with a time in the file if that is so of many of them nearly all the
+    time, as where a stream is missing; else 0. What was launched before the devices were recorded, or after,
+    does not count."""
+    _, lost, ran = launched_without(trace)
+    if not ran.any():
+        return 0
+    first, last = int(np.argmax(ran)), len(ran) - int(np.argmax(ran[::-1]))
+    lost = lost[first:last][(lost | ran)[first:last]]
+    if np.count_nonzero(lost[1:] > lost[:-1]) < 2:  # at once: then it is known when it would have run
+        return 0
+    count = len(unrecorded(trace).launches) or int(np.count_nonzero(lost))
+    if _always_lost(trace, first, last):
+        return count
+    parts = np.array_split(lost, min(max(1, len(lost) // PART), PARTS))
+    without = sum(bool(np.count_nonzero(part) > LOST_SHARE * len(part)) for part in parts)
+    return count if 2 * without > len(parts) else 0
+
+
+def _always_lost(trace: Trace, first: int, last: int) -> bool:
+    """Whether the work of some op's launches is never in the file, all through the launches `first` to
+    `last`, as where the stream of the collectives is missing: they are few, but long."""
+    calls, lost, ran = (of[first:last] for of in launched_without(trace))
+    calls, lost = calls[lost | ran], lost[lost | ran]
+    around = trace.parent[calls]
+    name = trace.name[np.where(around >= 0, around, calls)]
+    ever = np.zeros(len(trace.names), dtype=np.bool_)
+    ever[name[~lost]] = True
+    at = np.flatnonzero(~ever[name])
+    for one in unique(name[at].astype(np.int64)).tolist():
+        mine = at[name[at] == one]
+        if len(mine) >= ALWAYS and 2 * (mine[-1] - mine[0]) > len(calls):
+            return True
+    return False
 
 
 def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:
@@ -96,7 +178,7 @@ def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:
         len(texts),
     )
 
-    work = _of_kinds(trace, DEVICE_WORK)
+    work = of_kinds(trace, DEVICE_WORK)
     has = np.zeros(len(trace), dtype=np.bool_)
     launch = trace.launch[work]
     has[launch[launch >= 0]] = True
@@ -143,56 +225,28 @@ def _beside(lost: Bool, kernel: Bool) -> Bool:
 
 def _captured(trace: Trace, calls: I64) -> Bool:
     """Which calls start while a graph is captured, by any thread."""
+    when, captured = trace.start[calls], capture_times(trace)
+    at = np.searchsorted(captured.start, when, side="right") - 1
+    return np.asarray((at >= 0) & (when < np.append(captured.end, 0)[at]), dtype=np.bool_)
+
+
+@kept_by_trace
+def capture_times(trace: Trace) -> Union:
+    """When a graph is captured, by any thread: until the recording ends, if the capture does not end
+    before."""
     begin, over = captures(trace), calls_named(trace, "StreamEndCapture")
     if not len(over):  # a call that the profiler has no name for
         over = calls_named(trace, "GraphInstantiate")
     over = np.sort(trace.start[over])
-    when = trace.start[calls]
-    depth = np.searchsorted(begin, when, side="right") - np.searchsorted(over, when, side="right")
     if len(over) and (not len(begin) or over[0] < begin[0]):  # it began before the recording
-        depth += 1
-    return np.asarray(depth > 0, dtype=np.bool_)
-
-
-def _unknown_time(trace: Trace, calls: I64, lost: Bool, ran: Bool) -> dict[int, Union]:
-    """`Unrecorded.time`. `calls` by time, and which of them have no device events and which have some."""
-    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)
-    work = _of_kinds(trace, DEVICE_WORK)
-    work = work[(trace.launch[work] >= 0) & ~trace.implausible[work]]
-    place = np.full(len(trace) + 1, -1, dtype=np.int64)  # the last entry is for no parent
-    place[calls] = np.arange(len(calls))
-    launch, of = trace.launch[work], device[trace.lane[work]]
-    made_by = np.where(place[launch] >= 0, place[launch], place[trace.parent[launch]])
-    lane = trace.lane[calls]
-    found: dict[int, Union] = {}
-    for one in unique(of).tolist():
-        mine = work[(of == one) & (made_by >= 0)]
-        by = made_by[(of == one) & (made_by >= 0)]
-        if not len(by):
-            continue
-        here = np.zeros(len(calls), dtype=np.bool_)
-        here[by] = True
-        # A call does not say for which device it is: any that its thread uses, or else any at all.
-        uses = np.isin(lane, lane[here]) | ~np.isin(lane, lane[ran])
-        begun = np.full(len(calls), np.iinfo(np.int64).max)
-        ended = np.full(len(calls), np.iinfo(np.int64).min)
-        order = np.argsort(by, kind="stable")
-        mine, by = mine[order], by[order]
-        first = np.flatnonzero(np.append(True, by[1:] != by[:-1]))
-        begun[by[first]] = np.minimum.reduceat(trace.start[mine], first)
-        ended[by[first]] = np.maximum.reduceat(trace.start[mine] + trace.duration[mine], first)
-        at = np.flatnonzero((lost & uses) | here)
-        gone = ~here[at]
-        opens = np.flatnonzero(gone & ~np.append(False, gone[:-1]))
-        closes = np.flatnonzero(gone & ~np.append(gone[1:], False)) + 1
-        before = np.append(at, 0)[opens - 1]
-        after = np.append(at, 0)[closes]
-        low = trace.start[calls[at[opens]]]
-        low = np.where(opens > 0, np.maximum(low, ended[before]), low)
-        high = np.where(closes < len(at), begun[after], trace.span[1])
-        if (longer := high > low).any():
-            found[one] = union(low[longer], high[longer])
-    return found
+        begin = np.append(min(0, trace.span[0]), begin)
+    if not len(begin):
+        return EMPTY
+    time = np.concatenate([begin, over])
+    order = np.argsort(time, kind="stable")
+    time = np.append(time[order], trace.span[1])
+    open_ = np.cumsum(np.append(np.ones(len(begin), np.int64), np.full(len(over), -1))[order]) > 0
+    return union(time[:-1][open_], np.maximum(time[:-1], time[1:])[open_])
 
 
 @kept_by_trace
@@ -206,7 +260,7 @@ def first_launched(trace: Trace) -> I64:
     return first
 
 
-def _of_kinds(trace: Trace, kinds: tuple[Kind, ...]) -> I64:
+def of_kinds(trace: Trace, kinds: tuple[Kind, ...]) -> I64:
     """The slices of these kinds, implausible ones too: an event with a strange time was recorded."""
 
     def look(part: slice) -> I64:
@@ -276,7 +330,12 @@ def has_name(trace: Trace, part: str) -> Bool:
 
 def calls_named(trace: Trace, part: str) -> I64:
     """The plausible runtime calls with this text in their name."""
-    wanted = has_name(trace, part)
+    return calls_matching(trace, has_name(trace, part))
+
+
+def calls_matching(trace: Trace, of_name: Bool | list[bool]) -> I64:
+    """The plausible runtime calls whose name is in a mask over `trace.names`."""
+    wanted = np.array(of_name, dtype=np.bool_)
 
     def look(rows: slice) -> I64:
         at: I64 = np.flatnonzero((trace.kind[rows] == int(Kind.RUNTIME)) & ~trace.implausible[rows])

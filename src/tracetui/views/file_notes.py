@@ -9,4 +9,4 @@ from tracetui.trace import Trace
 def file_notes(trace: Trace) -> list[tuple[str, int, str]]:
     """(level, count, text) of each, the worst first."""
     found = [(notice.level, notice.count, notice.text) for notice in trace.notices]
-    return found + [note for note in notes(trace) if note[0] == "missing"]
+    return found + [note for note in notes(trace) if note[0] != "note"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.calls.compiling import compile_time
 from tracetui.analysis.idle.activity import activity_text, small_ops_of
-from tracetui.analysis.idle.causes import CAUSES, Causes
+from tracetui.analysis.idle.causes import CAUSES, MAYBE_BUSY, Causes
 from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
@@ -23,6 +23,7 @@ from tracetui.trace.model import I64
 from tracetui.views.event import Fact
 from tracetui.words.cause_words import cause_words
 
+_MAYBE = [CAUSES.index(cause) for cause in MAYBE_BUSY]
 COMPILING = "mostly torch.compile"
 LOADING = "mostly a DataLoader"
 
@@ -88,8 +89,10 @@ def gap_line(part: Part, gap: int, soon: bool) -> tuple[str, ...]:
     """A gap's length, its cause, what the CPU did and what ended the gap. The cause and the CPU's activity
     are left out if they are not known yet and would not be found `soon`."""
     gaps = gaps_of(part)
-    parts = [f"idle {duration(int(gaps.duration[gap]))}"]
-    if soon or part.knows(find_told):
+    known = soon or part.knows(find_told)
+    maybe = known and CAUSES[causes_of(part).cause[gap]] in MAYBE_BUSY
+    parts = [f"{'not known for' if maybe else 'idle'} {duration(int(gaps.duration[gap]))}"]
+    if known:
         parts += [cause_text(part, gap), *filter(None, (cpu_doing(part, gap),))]
     return (*parts, f"then {short_of(part.trace, int(gaps.after[gap]))}")
 
@@ -108,7 +111,8 @@ def gap_facts(part: Part, gap: int) -> list[Fact]:
     trace, gaps, causes = part.trace, gaps_of(part), causes_of(part)
     start, length, step = int(gaps.start[gap]), int(gaps.duration[gap]), int(causes.step[gap])
     device = trace.device_called(int(gaps.device[gap]))
-    facts = [Fact("idle", f"{device} ran nothing for {exact(length)}, starting at {instant(start)}")]
+    nothing = "nothing that was recorded" if causes.pieces[gap, _MAYBE].any() else "nothing"
+    facts = [Fact("idle", f"{device} ran {nothing} for {exact(length)}, starting at {instant(start)}")]
     row, words = causes.pieces[gap], _words_of_one(part, gap)
     order = [at for at in np.argsort(-row, kind="stable").tolist() if row[at]]
     wide = max((len(CAUSES[at]) for at in order), default=0)

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.idle.activity import small_ops_of
-from tracetui.analysis.idle.causes import CAUSES, Causes, CauseTotal, cause_totals, lead_in_causes
+from tracetui.analysis.idle.causes import (
+    CAUSES,
+    MAYBE_BUSY,
+    Causes,
+    CauseTotal,
+    cause_totals,
+    lead_in_causes,
+)
 from tracetui.analysis.idle.cpu_time import cpu_time_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, without_work_text
@@ -65,6 +72,17 @@ class GapReport:
     """Index of its first gap in `gaps_of`."""
     rank: str = ""
     """Whose device it is, in a file merged from those of several ranks."""
+
+    @property
+    def unknown(self) -> int:
+        """How much of the gaps' time the device may have been busy, ns."""
+        return sum(total.duration for total in self.totals if total.cause in MAYBE_BUSY)
+
+    @property
+    def busy_share(self) -> float:
+        """The share of the device's span, as far as known."""
+        known = self.gaps.span - self.unknown
+        return self.gaps.busy / known if known > 0 else 0.0
 
     def longest(self, minimum: int, limit: int) -> tuple[list[int], int]:
         """Table rows of the longest gaps of at least `minimum` ns, at most `limit` (0: all), and how many
@@ -140,8 +158,9 @@ def _device_json(report: GapReport) -> dict[str, Any]:
         "last_ns": gaps.last,
         "busy_ns": gaps.busy,
         "span_ns": gaps.span,
-        "idle_ns": gaps.idle,
-        "busy_share": json_share(gaps.busy_share),
+        "idle_ns": gaps.idle - report.unknown,
+        "unknown_ns": report.unknown,
+        "busy_share": json_share(report.busy_share),
         "lead_in_ns": gaps.lead_in,
         "lead_in_cause": CAUSES[report.lead_in.cause[0]] if report.lead_in else None,
         "gap_count": len(gaps),
@@ -153,7 +172,9 @@ def headline(report: GapReport) -> str:
     """One line about a device; its span is from its first to its last event."""
     gaps = report.gaps
     name = f" ({report.name})" if report.name else ""
-    idle = f"idle {duration(gaps.idle)} in {plural(len(gaps), 'gap')}"
+    count = len(gaps) - sum(total.gaps for total in report.totals if total.cause in MAYBE_BUSY)
+    idle = f"idle {duration(gaps.idle - report.unknown)} in {plural(count, 'gap')}"
+    idle += f", not known {duration(report.unknown)}" if report.unknown else ""
     rank = f"[{report.rank}] " if report.rank else ""
     return f"{rank}{report.called}{name}: span {duration(gaps.span)}, {idle}"
 
@@ -238,9 +259,7 @@ def gaps_answer(part: Part, minimum: int = 0, limit: int = 20) -> Answer:
         "gaps",
         lambda: gaps_json(part, minimum),
         *forms(lambda: gap_blocks(part, minimum, limit)),
-        choose=lambda data: [
-            {"device": one["device"], **gap} for one in data["devices"] for gap in one["gaps"]
-        ],
+        choose=_rows,
         shown=lambda width: _shown(part),
     )
 

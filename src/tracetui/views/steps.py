@@ -53,6 +53,7 @@ LEFT_OUT = {
     "profiler": "the profiler",
     "in flight": "work in flight",
     "not recorded": "what was not recorded",
+    "graph capture": "the capture of a graph",
 }
 
 Value = str | Callable[[StepRow], Any]

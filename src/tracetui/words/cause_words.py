@@ -21,6 +21,9 @@ CAUSE_TEXT = {
     "queued": "queued, but did not start",
     "back to back": "from one kernel to the next",
     "unlinked": "no launch in the trace",
+    "graph capture": "a CUDA graph was captured",
+    "in flight": "work from before the recording",
+    "not recorded": "work may have run: not recorded",
 }
 """A few words on each cause, to show to people: at most 32 characters."""
 OUTSIDE_BUT_OTHERS = "launching thread outside any op"
@@ -42,6 +45,9 @@ CAUSE_SENTENCES = {
     "stream, device or process, or for work from before the recording)",
     "back to back": "one kernel followed another",
     "unlinked": "the trace does not say what launched the next work",
+    "graph capture": "a CUDA graph was captured, and what is launched meanwhile does not run",
+    "in flight": "a stream still had work from before the recording",
+    "not recorded": "the GPU may have run work that is not in the file",
 }
 """What held things up while a device stood idle, as a part of a sentence."""
 _VARIANTS = {

@@ -20,6 +20,13 @@ back to back    the same, if at most `BACK_TO_BACK_NS` and between two events of
 unlinked        all of it, if K has no launch in the trace; but if no work has one, what CUPTI reports as
                 loading and the profiler's own work are still counted as such
 
+Of some time it is not known what the device did, or it could do nothing (`trace.unrecorded_time`). All but
+`initialisation` and `profiler` gives way to it:
+
+not recorded    work may have run that is not in the file
+in flight       a stream still had work from before the recording
+graph capture   what is launched during a capture does not run
+
 After a device's last event there is no L: T is then the thread that launched last, and dispatch counts ops of
 any thread. If several causes apply at one moment, the first in this list counts, so the pieces of a gap add
 up to the gap. The cause of a gap is that of its largest piece.
@@ -40,17 +47,20 @@ from tracetui.analysis.idle.gaps import DeviceGaps
 from tracetui.analysis.idle.parts import CAUSES as CAUSES
 from tracetui.analysis.idle.stream_waits import waits_of
 from tracetui.analysis.steps.scope import StepTable, find_steps, launch_times, step_of
-from tracetui.core.columns import counted, distinct
+from tracetui.core.columns import counted, distinct, repeated, unique
 from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I8, I32, I64, Bool
+from tracetui.trace.unrecorded_time import IN_FLIGHT, NOT_RECORDED, REASONS, unrecorded_time
 
 OF_THE_CPU = ("sync", "allocation", "dispatch", "host", "launch")
 """The causes for which the device waits because of the CPU."""
-NOT_THE_PROGRAMS = ("initialisation", "profiler")
+NOT_THE_PROGRAMS = ("graph capture", "in flight", "not recorded", "initialisation", "profiler")
 """The causes that say nothing about the program's normal running."""
+MAYBE_BUSY = (IN_FLIGHT, NOT_RECORDED)
+"""The causes that say that the device may not have been idle."""
 
 BACK_TO_BACK_NS = 5_000
 """Up to this much time between two kernels of one stream needs no reason."""
@@ -59,6 +69,8 @@ NAMED = 0.1
 
 
 AT = {cause: i for i, cause in enumerate(CAUSES)}
+_KEPT = [AT["initialisation"], AT["profiler"]]
+_OF_REASON = np.array([AT[reason] for reason in REASONS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +219,12 @@ class IdleTime:
     def __init__(
         self, trace: Trace, start: I64, end: I64, event: I64, before: I64 | None = None,
         thread: I64 | None = None, cpu: CpuTime | None = None, shift: I64 | None = None,
+        device: I64 | None = None,
     ) -> None:  # fmt: skip
         """`event`: the device event that ends each stretch; -1 for none, in which case the activity of the
         lane `thread` counts. `before`: the event whose end began it, -1 (or None) for none. `shift`: how much
-        later the stretches are on the axis on which they are sorted (`Devices`), 0 by default."""
+        later the stretches are on the axis on which they are sorted (`Devices`), 0 by default. `device`:
+        whose stretch each is; None for that of `event`."""
         self.trace = trace
         self.cpu = cpu if cpu is not None else CpuTime(trace)
         self.start, self.end = np.asarray(start, np.int64), np.asarray(end, np.int64)
@@ -233,6 +247,7 @@ class IdleTime:
         self._threads(self.lane)
         self._latency = self.cpu.latency
         in_blocks(count, self._cut)
+        self._find_unknown(device_of(trace)[trace.lane[self.event]] if device is None else device)
         # Memory that is never written costs nothing.
         self._there = [cause for cause in range(len(CAUSES)) if self._sums[:, cause].any()]
         for cause in self._there:  # along a two-dimensional axis, numpy would hold the GIL
@@ -268,6 +283,56 @@ class IdleTime:
         self._fill(pieces, some, start, end)
         self._main[some] = _largest(pieces)
 
+    def _find_unknown(self, device: I64) -> None:
+        """Find what of each stretch is in `unrecorded_time`, and move it to the causes for that."""
+        found = [(np.zeros(0, np.int64),) * 4]
+        for one, unknown in unrecorded_time(self.trace).items():
+            mine = np.flatnonzero(device == one)
+            low = np.searchsorted(unknown.end, self.start[mine], side="right")
+            many = np.maximum(np.searchsorted(unknown.start, self.end[mine]) - low, 0)
+            at = repeated(mine, many)
+            which = repeated(low - np.cumsum(many) + many, many) + np.arange(len(at))
+            start = np.maximum(unknown.start[which], self.start[at])
+            end = np.minimum(unknown.end[which], self.end[at])
+            found.append((at, start, end, _OF_REASON[unknown.reason[which]]))
+        at, start, end, cause = (np.concatenate(column) for column in zip(*found, strict=True))
+        order = np.lexsort((start, at))
+        self._unknown = at[order], start[order], end[order], cause[order]
+        """(the stretch, the start, the end, the cause) of each such part, by the stretch and by time."""
+        if len(at):
+            rows = self._sums[1:]
+            np.add.at(rows, self._unknown[0], self._moved(*self._unknown))
+            some = unique(self._unknown[0])
+            self._main[some] = _largest(rows[some])
+
+    def _moved(self, at: I64, low: I64, high: I64, cause: I64) -> I64:
+        """What the part [low, high) of each stretch of `at` adds to each cause, where it is unknown."""
+        pieces = _pieces(len(at))
+        self._fill(pieces, at, low, high)
+        pieces[:, _KEPT] = 0
+        moved = -pieces
+        moved[np.arange(len(at)), cause] += pieces.sum(1)
+        return moved
+
+    def _moved_before(self, time: I64, mine: Bool) -> I64:
+        """What the unknown time of the stretches of a mask adds to each cause before each time on the clock.
+        `time` is sorted. Shape (len(time), len(CAUSES))."""
+        which = np.flatnonzero(mine[self._unknown[0]])
+        at, start, end, cause = (column[which] for column in self._unknown)
+        found = _pieces(len(time))
+        if not len(at):
+            return found
+        order = np.argsort(end, kind="stable")
+        sums = np.cumsum(self._moved(at[order], start[order], end[order], cause[order]), axis=0)
+        over = np.searchsorted(end[order], time, side="right")
+        found[over > 0] = sums[over[over > 0] - 1]
+        first = np.searchsorted(time, start, side="right")
+        many = np.maximum(np.searchsorted(time, end) - first, 0)
+        now = repeated(first - np.cumsum(many) + many, many) + np.arange(int(many.sum()))
+        at, start, cause = (repeated(column, many) for column in (at, start, cause))
+        np.add.at(found, now, self._moved(at, start, time[now], cause))
+        return found
+
     def _waited(self, start: I64, launched: I64, launch: I64, lane: I64) -> I64:
         """How long each stretch's thread had waited before it, since the thread's launch before L. Shape
         (n,)."""
@@ -287,6 +352,14 @@ class IdleTime:
         len(CAUSES))."""
         found = _pieces(len(at))
         in_blocks(len(at), lambda some: self._fill(found[some], at[some], low[some], high[some]))
+        if len(self._unknown[0]):
+            first, last = (np.searchsorted(self._unknown[0], at, side=side) for side in ("left", "right"))
+            many = last - first
+            row = repeated(np.arange(len(at)), many)
+            which = repeated(first - np.cumsum(many) + many, many) + np.arange(len(row))
+            of, start, end, cause = (column[which] for column in self._unknown)
+            start, end = np.maximum(start, low[row]), np.minimum(end, high[row])
+            np.add.at(found, row, self._moved(of, start, np.maximum(start, end), cause))
         return found
 
     def _threads(self, lane: I64) -> None:
@@ -347,6 +420,13 @@ class IdleTime:
         return found
 
     @property
+    def is_unknown(self) -> Bool:
+        """Mask: the stretches of which some part is in `unrecorded_time`."""
+        found = np.zeros(len(self.start), dtype=np.bool_)
+        found[self._unknown[0]] = True
+        return found
+
+    @property
     def main(self) -> I8:
         """The main cause of each stretch."""
         return self._main
@@ -382,7 +462,7 @@ class IdleTime:
         for cause, some in self._after_arrival(at):
             arrived, end = (_Cut(of[at[some]], time) for of in (self.arrived, self.end))
             found[:, AT[cause]] += end.passed() - arrived.passed()
-        return found
+        return found + self._moved_before(time, mine)
 
     def _add(self, found: I64, time: I64, of: I64, i: int, last: bool) -> None:
         """Add what `_fill` finds, for stretches of one lane. `last`: they end without any work."""

@@ -22,13 +22,15 @@ from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
 from tracetui.trace.intervals import Union, all_of, union_of
 from tracetui.trace.model import I64, Lane
 from tracetui.trace.unknown import (
-    CLOCKS_NS,
-    clock_offset,
+    clocks,
     elsewhere,
     idle_known,
+    launched_at_no_time,
     unknown_events,
+    why_unknown,
+    without_duration,
 )
-from tracetui.trace.unrecorded import missing_kernels
+from tracetui.trace.unrecorded import lost_throughout, missing_kernels, unrecorded
 
 _OF_CPU = np.isin(
     np.arange(len(Kind)), (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, Kind.OVERHEAD)
@@ -127,6 +129,54 @@ def _with_ids_of(trace: Trace, calls: I64) -> I64:
     return found
 
 
+def _why_unknown_text(trace: Trace) -> str:
+    """What to say about a trace with device work if it is missing, or its times are; "" for others."""
+    why, unknown = why_unknown(trace), "So it is not known how busy the GPU was."
+    if why == "missing":
+        return (
+            f"{plural(missing_kernels(trace), 'launch', 'launches')} of kernels, but not what they ran: "
+            f"those kernels are missing from the trace. {unknown}"
+        )
+    if why == "lost":
+        lost, of = lost_throughout(trace), unrecorded(trace).of
+        return (
+            f"{lost:,} of {of:,} launches, all through the recording, have no GPU event with a time in "
+            f"the file: a stream may be missing. {unknown}"
+        )
+    if why == "durations":
+        zero, of = len(without_duration(trace)), int(trace.is_kind(Kind.KERNEL).sum())
+        return f"{zero:,} of {of:,} kernels have a duration of 0: their times are missing. {unknown}"
+    if why == "times":
+        lost = launched_at_no_time(trace)
+        return (
+            f"{plural(lost, 'GPU event')} {verb(lost, 'belong')} to launches whose times are missing. So it "
+            "is not known what the GPU did in which step, or why it was idle."
+        )
+    if why == "clocks":
+        return f"{clocks_text(trace)}. So it is not known what the GPU did in which step, or why it was idle."
+    every = trace.is_kind(*DEVICE_WORK)
+    if (odd := int((every & trace.implausible).sum())) == int(every.sum()):
+        return (
+            f"{plural(odd, 'GPU event')}, but with times that cannot be right. So it is not known what the "
+            "GPU did."
+        )
+    return ""
+
+
+def clocks_text(trace: Trace) -> str:
+    """How the clocks of CPU and GPU differ, as a part of a sentence."""
+    found = clocks(trace)
+    said = {
+        "before": "Most GPU work starts before its launch",
+        "drift": "Much GPU work in a part of the recording starts before its launch",
+        "apart": "All GPU work comes after all launches",
+        "grows": "Launches take ever longer to reach an idle GPU",
+        "waits": "Most calls that wait for the GPU return before its work ends",
+    }[found.how]
+    drift = ", and drift" if found.how in ("drift", "grows") else ""
+    return f"{said}, by {duration(abs(found.offset))}: the clocks of CPU and GPU differ{drift}"
+
+
 def without_work_text(trace: Trace) -> str:
     """What to say about a trace in which no device ran a kernel, copy or memset."""
     if trace.cut_off:
@@ -135,21 +185,8 @@ def without_work_text(trace: Trace) -> str:
             "missing."
         )
     at, work = unknown_events(trace), bool(trace.is_kind(*DEVICE_WORK).any())
-    if work and (missing := missing_kernels(trace)):
-        return (
-            f"{plural(missing, 'launch', 'launches')} of kernels, but not what they ran: those kernels are "
-            "missing from the trace. So it is not known how busy the GPU was."
-        )
-    if work and abs(offset := clock_offset(trace)) >= CLOCKS_NS:
-        said = (
-            "Most GPU work starts before its launch"
-            if offset < 0
-            else "Most calls that wait for the GPU return before its work ends"
-        )
-        return (
-            f"{said}, by {duration(abs(offset))}: the clocks of CPU and GPU differ. So it is not known what "
-            "the GPU did in which step, or why it was idle."
-        )
+    if work and (said := _why_unknown_text(trace)):
+        return said
     if not len(trace):
         return "There are no events with a duration here."
     if not len(at):

@@ -170,6 +170,8 @@ def idle_devices(part: Part) -> tuple[IdleDevice, ...]:
 
 
 def _look_at_idle(part: Part) -> Iterator[IdleDevice]:
+    if verdict_of(part).verdict == "not known":
+        return
     left_out = [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]
     split, times = split_of(part), judged_times_of(part)
     idle = times[:, CAUSED].copy()

@@ -5,7 +5,7 @@ BUSY_PARTS = ("compute", "communication", "copies")
 communication while nothing of that runs; copies from and to elsewhere while neither of these runs."""
 CAUSES = (
     "initialisation", "profiler", "sync", "allocation", "dispatch", "host", "launch", "queued",
-    "back to back", "unlinked",
+    "back to back", "unlinked", "graph capture", "in flight", "not recorded",
 )  # fmt: skip
 """Why a device stood idle, see `causes`. A cause is an index into this tuple. Pieces are arrays of shape (n,
 len(CAUSES)), int64, ns."""

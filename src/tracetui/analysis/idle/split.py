@@ -24,23 +24,19 @@ from tracetui.analysis.steps.scope import NEVER, StepTable, launch_times, step_t
 from tracetui.core.columns import repeated
 from tracetui.core.threads import threads_for, together
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import Union, sum_of, union
+from tracetui.trace.intervals import sum_of
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.nesting import first_places
-from tracetui.trace.unrecorded import unrecorded
+from tracetui.trace.unrecorded_time import IN_FLIGHT
 
-IN_FLIGHT = "in flight"
-"""Idle time at the beginning of the recording, before work that was already queued: work launched before the
-recording, or the first recorded work of the device. Taken out of `unlinked` and `queued`. What ran then is
-not known: work that is under way when a recording starts is not in the trace."""
-NOT_RECORDED = "not recorded"
-"""Idle time in which the device may have run work that is not in the file (`trace.unrecorded`), taken out of
-all causes."""
-COLUMNS = (*BUSY_PARTS, *CAUSES, IN_FLIGHT, NOT_RECORDED)
+COLUMNS = (*BUSY_PARTS, *CAUSES)
 """The columns of the arrays here: busy parts, then idle ones."""
 BUSY = slice(0, len(BUSY_PARTS))
 IDLE = slice(len(BUSY_PARTS), len(COLUMNS))
 _MAYBE_IN_FLIGHT = [AT["unlinked"], AT["queued"]]
+"""Idle time at the beginning of the recording, before work that was already queued (work launched before the
+recording, or the first recorded work of the device), is in flight, too. What ran then is not known: work that
+is under way when a recording starts is not in the trace. The gaps show it as what it is taken out of."""
 _CAUSES_IN_FLIGHT = [len(BUSY_PARTS) + cause for cause in _MAYBE_IN_FLIGHT]
 CAUSED = slice(len(BUSY_PARTS), len(BUSY_PARTS) + len(CAUSES))
 _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
@@ -204,38 +200,16 @@ def _joined(parts: list[I64], none: I64) -> I64:
     return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
 
-def _columns(busy: list[I64], idle: I64, in_flight: I64 | None, not_recorded: I64 | None) -> I64:
+def _columns(busy: list[I64], idle: I64, in_flight: I64 | None) -> I64:
     """Times by `COLUMNS`, from the times in the four unions of `DeviceTimes` and the idle times by cause."""
     computing, kernels, own, every = busy
     found = np.empty((len(idle), len(COLUMNS)), np.int64)
     found[:, 0], found[:, 1], found[:, 2] = computing + own - kernels, kernels - computing, every - own
-    found[:, CAUSED], found[:, CAUSED.stop :] = idle, 0
+    found[:, CAUSED] = idle
     if in_flight is not None:
         found[:, _CAUSES_IN_FLIGHT] -= in_flight[:, _MAYBE_IN_FLIGHT]
-        found[:, -2] = in_flight[:, _MAYBE_IN_FLIGHT].sum(1)
-    if not_recorded is not None:
-        found[:, CAUSED] -= not_recorded
-        found[:, -1] = not_recorded.sum(1)
+        found[:, COLUMNS.index(IN_FLIGHT)] += in_flight[:, _MAYBE_IN_FLIGHT].sum(1)
     return found
-
-
-class _IdleWithin:
-    """The part of some idle stretches that lies in a union on their axis, by cause."""
-
-    def __init__(self, idle: IdleTime, union: Union) -> None:
-        self.idle, self.union = idle, union
-        sums = np.cumsum(idle.within(union.start, union.end), axis=0)
-        self._before = np.concatenate([np.zeros((1, len(CAUSES)), np.int64), sums])
-
-    def until(self, time: I64) -> I64:
-        """What lies before each time. Shape (len(time), len(CAUSES)), ns."""
-        at = np.searchsorted(self.union.start, time, side="right") - 1
-        inside = self.idle.within(self.union.start[at], np.minimum(time, self.union.end[at]))
-        return np.where((at >= 0)[:, None], self._before[at] + inside, 0)
-
-    def within(self, low: I64, high: I64) -> I64:
-        """What lies in each [low, high); 0 where high <= low. Shape (len(low), len(CAUSES)), ns."""
-        return self.until(np.maximum(low, high)) - self.until(low)
 
 
 class DeviceTimes:
@@ -259,7 +233,6 @@ class DeviceTimes:
         self._first, self._last = (
             np.array([getattr(device, of) for device in gaps])[:, None] for of in ("first", "last")
         )
-        self._not_recorded: _IdleWithin | None = None
         self._idle_times(gaps, cpu)
 
     def __len__(self) -> int:
@@ -292,7 +265,8 @@ class DeviceTimes:
         which, start, end, event, ended_by, thread, shift = (
             column[order] for column in (which, start, end, event, ended_by, thread, shift)
         )
-        self.idle = IdleTime(trace, start, end, event, ended_by, thread, cpu, shift)
+        index = np.array(devices.index)
+        self.idle = IdleTime(trace, start, end, event, ended_by, thread, cpu, shift, index[which])
         self.of = which
         """The index of the device of each stretch."""
         self.gap = ended_by >= 0
@@ -313,7 +287,7 @@ class DeviceTimes:
         # Work that waited for recorded work is held up by that, not by anything earlier.
         held = self.idle.waited_for(early[self.idle.launch[early] >= 0]) >= 0
         early = early[~held[early]]
-        early = early[self._find_not_recorded((start + shift)[early], (end + shift)[early]) == 0]
+        early = early[~self.idle.is_unknown[early]]
         self._in_flight, self._early = None, early
         """The stretches that end with work as in `IN_FLIGHT`; None if there are none."""
         if len(early):
@@ -321,20 +295,6 @@ class DeviceTimes:
                 column[early] for column in (start, end, event, ended_by, shift)
             )
             self._in_flight = IdleTime(trace, start, end, event, ended_by, None, cpu, shift)
-
-    def _find_not_recorded(self, low: I64, high: I64) -> I64:
-        """Find the times in which work may have run that is not in the file. Returns how much of each [low,
-        high) on the axis they are, ns."""
-        devices, time = self.devices, unrecorded(self.devices.trace).time
-        there = [(time[device], i) for i, device in enumerate(devices.index) if device in time]
-        if not there:
-            return np.zeros(len(low), np.int64)
-        start, end = (
-            np.concatenate([devices.on_axis(getattr(of, side))[i] for of, i in there])
-            for side in ("start", "end")
-        )
-        self._not_recorded = _IdleWithin(self.idle, union(start, end))
-        return self._not_recorded.union.within(low, high)
 
     def _last_threads(self) -> I64:
         """For each device, the lane of the thread that launched last; -1 for none."""
@@ -353,9 +313,8 @@ class DeviceTimes:
         shape = len(self), ranges
         begin, end = (self.devices.on_axis(np.broadcast_to(time, shape)).ravel() for time in (low, high))
         early = None if self._in_flight is None else self._in_flight.within(begin, end)
-        gone = None if self._not_recorded is None else self._not_recorded.within(begin, end)
         busy = [one.within(begin, end) for one in self._unions]
-        made = _columns(busy, self.idle.within(begin, end), early, gone)
+        made = _columns(busy, self.idle.within(begin, end), early)
         return made.reshape(*shape, len(COLUMNS))
 
     def of_all(self, time: I64, counts: Bool) -> I64:
@@ -370,12 +329,7 @@ class DeviceTimes:
         early = None
         if self._in_flight is not None:
             early = self._in_flight.of_all(time, counts[self.of[self._early]])
-        gone = None
-        if self._not_recorded is not None:
-            gone = np.zeros((len(time), len(CAUSES)), np.int64)
-            for at in self.devices.on_axis(time)[counts]:
-                gone += self._not_recorded.until(at)
-        return _columns(busy, self.idle.of_all(time, counts[self.of]), early, gone)
+        return _columns(busy, self.idle.of_all(time, counts[self.of]), early)
 
     def idle_of_all(self, time: I64) -> I64:
         """The idle time of all devices together before each time, by cause. Shape (len(time),

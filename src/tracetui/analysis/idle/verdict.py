@@ -19,10 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, OF_THE_CPU
-from tracetui.analysis.idle.split import BUSY, BUSY_PARTS, COLUMNS, IN_FLIGHT, NOT_RECORDED
+from tracetui.analysis.idle.split import BUSY, BUSY_PARTS, COLUMNS
 from tracetui.core.copying import replace
 from tracetui.core.units import duration, percent
 from tracetui.trace.model import F64, I64
+from tracetui.trace.unrecorded_time import CAPTURED, IN_FLIGHT, NOT_RECORDED
 
 COMPUTE_SHARE = 0.8
 """Computing sets the pace if it takes at least this share of the time."""
@@ -189,9 +190,8 @@ def judge(
     lead = (
         dict.fromkeys(COLUMNS, 0) if lead_in is None else dict(zip(COLUMNS, map(int, lead_in), strict=True))
     )
-    known = (IN_FLIGHT, NOT_RECORDED, *NOT_THE_PROGRAMS)  # also of the lead-in
-    out = [("lead-in", sum(lead.values()) - sum(lead[cause] for cause in known))]
-    out += [(cause, values[cause] + lead[cause]) for cause in known]
+    out = [("lead-in", sum(lead.values()) - sum(lead[cause] for cause in NOT_THE_PROGRAMS))]
+    out += [(cause, values[cause] + lead[cause]) for cause in _OUT]
     left_out = tuple((what, length) for what, length in out if length)
     causes = tuple(0 if cause in NOT_THE_PROGRAMS else values[cause] for cause in CAUSES)
     cpu = sum(values[cause] for cause in OF_THE_CPU)
@@ -200,6 +200,8 @@ def judge(
         values["queued"] + values["back to back"], values["unlinked"],
     )  # fmt: skip
     judged = sum(parts)
+    if sum(values[cause] for cause in (NOT_RECORDED, CAPTURED)) > judged:
+        return Verdict("not known", None, launch_delay, _unknown(values, base), base=base, left_out=left_out)
     if not busy:
         return Verdict(
             "not known", 0.0, launch_delay, "The GPU runs nothing here.", None, base, parts, causes, left_out
@@ -222,7 +224,7 @@ def judge(
 
 def busy_shares(time: I64) -> F64:
     """The `busy_share` that `judge` finds for each row of times by `COLUMNS`, 0 to 1."""
-    left_out = [COLUMNS.index(cause) for cause in (IN_FLIGHT, NOT_RECORDED, *NOT_THE_PROGRAMS)]
+    left_out = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
     busy, judged = time[:, BUSY].sum(1), time.sum(1) - time[:, left_out].sum(1)
     return np.where(busy > 0, busy / np.maximum(judged, 1), 0.0)
 
@@ -307,13 +309,27 @@ def _meanwhile(causes: tuple[int, ...], judged: int) -> str:
 _MOST = {
     OF_STEPS: "Most of the steps' time", OF_STEP: "Most of the step", OF_RECORDING: "Most of the recording"
 }  # fmt: skip
+_OUT = (IN_FLIGHT, NOT_RECORDED, CAPTURED, "initialisation", "profiler")
+"""What is taken out before judging, beside the lead-in, in the order of `Verdict.left_out`."""
 _LEFT_OUT = {
     "lead-in": "before the first GPU event of the first step",
     IN_FLIGHT: "at the beginning, with work queued and nothing recorded running",
     NOT_RECORDED: "in which work may have run that is not in the file",
+    CAPTURED: "in which a CUDA graph was captured",
     "initialisation": "of initialisation",
     "profiler": "of the profiler's own work",
 }
+
+
+def _unknown(values: dict[str, int], base: str) -> str:
+    """Why most of the time cannot be judged."""
+    of = base.removeprefix("of ")
+    captured, gone = (values[cause] / sum(values.values()) for cause in (CAPTURED, NOT_RECORDED))
+    if captured > gone:
+        said = "a CUDA graph is captured: what is launched meanwhile does not run."
+        return f"For {busy_text(captured)} of {of} {said}"
+    said = "it is not known what the GPU did: it may have run work that is not in the file."
+    return f"For {busy_text(gone)} of {of} {said}"
 
 
 def _not_counted(left_out: tuple[tuple[str, int], ...], judged: int) -> str:

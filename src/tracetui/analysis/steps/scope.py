@@ -59,6 +59,8 @@ class StepTable(Struct, frozen=True):
     none. Safe to show."""
     unrecorded: int = 0
     """How many steps before or after these have no recorded device work."""
+    others: tuple[tuple[int, int, int], ...] = ()
+    """(number, start, end) of those."""
 
     @property
     def annotated(self) -> bool:
@@ -119,7 +121,11 @@ def _recorded(trace: Trace, table: StepTable) -> StepTable:
     begin, end = int(np.argmin(late)), len(table) - int(np.argmax(there[::-1]))
     at = np.arange(len(table))
     kept = table.only((at >= begin) & (at < end))
-    return replace(kept, unrecorded=len(table) - len(kept)) if len(kept) else table
+    if not len(kept):
+        return table
+    rest = ~((at >= begin) & (at < end))
+    others = zip(*(of[rest].tolist() for of in (table.number, table.start, table.end)), strict=True)
+    return replace(kept, unrecorded=len(table) - len(kept), others=tuple(others))
 
 
 def _other_steps(trace: Trace) -> Found | None:

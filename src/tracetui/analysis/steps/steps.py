@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracetui.analysis.idle.causes import CAUSES, CauseTotal, cause_table
+from tracetui.analysis.idle.causes import CAUSES, MAYBE_BUSY, CauseTotal, cause_table
 from tracetui.analysis.idle.cpu_verdict import cpu_work
 from tracetui.analysis.idle.gaps import without_work_text
 from tracetui.analysis.idle.kinds import TimeByKind, time_by_kind, time_by_kind_of
@@ -40,12 +40,15 @@ from tracetui.core.threads import no_collections, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.unrecorded import unrecorded
+from tracetui.trace.unrecorded import whole as whole_launches
+from tracetui.trace.unrecorded_time import NOT_RECORDED
 
 OF_KINDS = (
     "compute", "communication", "exposed_communication", "copy", "exposed_copy", "set",
     "launches", "kernels", "copies",
 )  # fmt: skip
 """Fields that a `StepRow` takes from `TimeByKind`."""
+_MAYBE_BUSY = [CAUSES.index(cause) for cause in MAYBE_BUSY]
 OUTSIDE = "outside of the steps"
 MANY = 10_000
 """With so many rows, a garbage collection that goes through them stops every thread for a while."""
@@ -74,13 +77,13 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
     """Time within the window in which a device ran anything, over all devices."""
     idle: int
     """The gaps within the window, over all devices, without the time before a device's first event and after
-    its last."""
+    its last, and without the time in which the device may have been busy (`MAYBE_BUSY`)."""
     window_idle: int
     """All time within the window in which a device ran nothing, over all devices."""
     idle_parts: I64
     """`window_idle` by the idle columns of `split.COLUMNS`."""
     gap_causes: tuple[I64, I64]
-    """By `CAUSES`: the number of gaps of which each is the main cause, and its part of `idle`."""
+    """By `CAUSES`: the number of gaps of which each is the main cause, and its part of the gaps."""
     compute: int
     """Time in which kernels other than collectives ran, over all devices; overlap counts once."""
     communication: int
@@ -120,13 +123,13 @@ class StepRow(Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def window_causes(self) -> tuple[tuple[str, int], ...]:
-        """`window_idle` by cause, and `split.IN_FLIGHT`: (cause, ns), largest first."""
+        """`window_idle` by cause: (cause, ns), largest first."""
         spent = zip(COLUMNS[IDLE], self.idle_parts.tolist(), strict=True)
         return tuple(sorted(filter(itemgetter(1), spent), key=lambda part: -part[1]))
 
     @cached_property
     def idle_by_cause(self) -> tuple[CauseTotal, ...]:
-        """`idle` by cause, largest first; adds up to `idle`."""
+        """`idle` by cause, largest first; with what is not known, which `idle` is without."""
         return tuple(cause_table(*(of.tolist() for of in self.gap_causes)))
 
     @property
@@ -197,6 +200,9 @@ def summarize_steps(
     if count:
         left_out[0] = split.judged(split.lead_ins(low, high)).sum(0)
     judged -= left_out
+    partly = np.append(~whole_launches(trace, low, high), (False, False)) & bool(split.gaps)
+    judged[partly, COLUMNS.index(NOT_RECORDED)] = judged[partly].sum(1)
+    judged[partly, : COLUMNS.index(NOT_RECORDED)] = 0
     of_judged: Iterable[I64 | None] = judged if split.gaps else repeat(None)
     delays = [delay if delay >= 0 else None for delay in times.delay.tolist()]
     bases = [*[OF_STEP] * count, OUTSIDE, OF_RECORDING]
@@ -209,7 +215,7 @@ def summarize_steps(
         [*(table.end - table.start).tolist(), 0, end - begin],
         [*of_each, (0, 0), (begin, end)],
         every[:, BUSY].sum(1).tolist(),
-        idle.sum(1).tolist(),
+        (idle.sum(1) - idle[:, _MAYBE_BUSY].sum(1)).tolist(),
         every[:, IDLE].sum(1).tolist(),
         every[:, IDLE],  # from here on, rows of arrays: lists of numbers would take far longer
         zip(gaps, idle, strict=True),
