@@ -10,6 +10,7 @@ from tracetui.analysis.calls.compiling import compile_time
 from tracetui.analysis.idle.activity import activity_text, small_ops_of
 from tracetui.analysis.idle.causes import CAUSES, Causes
 from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS
+from tracetui.analysis.idle.cpu_verdict import cpu_collectives_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.short_names import short_of
@@ -25,6 +26,7 @@ from tracetui.words.cause_words import cause_words
 
 COMPILING = "mostly torch.compile"
 LOADING = "mostly a DataLoader"
+TALKING = "mostly a collective on the CPU"
 
 
 def words_of(
@@ -46,6 +48,12 @@ def words_of(
             words["host"] = LOADING
         elif 2 * (loaded - host) > dispatch > 0:
             words["dispatch"] = LOADING
+    if len(talking := cpu_collectives_of(part)):
+        talked = int(talking.within(start, end).sum())
+        if 2 * (talked - host) > dispatch > 0:
+            words["dispatch"] = TALKING
+        elif 2 * (talked - dispatch) > host > 0:
+            words["host"] = TALKING
     return words
 
 

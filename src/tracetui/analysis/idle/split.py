@@ -20,7 +20,7 @@ from tracetui.analysis.idle.gaps import DeviceGaps, find_gaps
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.idle.parts import BUSY_PARTS as BUSY_PARTS
 from tracetui.analysis.part import Part, fact, fact_of_trace
-from tracetui.analysis.steps.scope import NEVER, StepTable, launch_times, step_table_of
+from tracetui.analysis.steps.scope import NEVER, StepTable, find_steps, launch_times, step_table_of
 from tracetui.core.columns import repeated
 from tracetui.core.threads import threads_for, together
 from tracetui.trace import Kind, Trace
@@ -131,6 +131,15 @@ class Split:
         some, i = self._place(i)
         rows = slice(*some.stretches[i : i + 2].tolist())
         return some.idle.start[rows], some.idle.end[rows], some.idle.event[rows]
+
+    def causes_of(self, i: int, low: int, high: int) -> Causes:
+        """Everything about what lies in [low, high) of the i-th device's idle stretches: its gaps, and the
+        time before its first event and after its last."""
+        some, i = self._place(i)
+        every = np.arange(*some.stretches[i : i + 2].tolist())
+        every = every[(some.idle.end[every] > low) & (some.idle.start[every] < high)]
+        start, end = np.maximum(some.idle.start[every], low), np.minimum(some.idle.end[every], high)
+        return some.idle.causes(every, start, end, find_steps(self.trace))
 
     def idle_of(self, i: int, low: I64, high: I64) -> I64:
         """The i-th device's idle time in each range, by cause. Shape (len(low), len(CAUSES)), ns."""

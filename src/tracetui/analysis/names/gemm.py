@@ -85,6 +85,8 @@ def decode_gemm(name: str) -> KernelName | None:
     if family is None:
         return None
     words = _read(word.split("_"))
+    if family == "cudnn" and "implicit_gemm" in word:
+        words.convolution = words.convolution or "conv"
     if not (words.gemm or words.convolution):
         return None
     if (
