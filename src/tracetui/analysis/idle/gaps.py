@@ -119,6 +119,12 @@ def _is_empty(trace: Trace) -> bool:
     return profiler and not trace.is_kind(Kind.CPU_OP).any()
 
 
+def _left_out(trace: Trace) -> int:
+    """How many kernels, copies and memsets there are, if all of them are implausible; else 0."""
+    at = trace.is_kind(*DEVICE_WORK)
+    return 0 if (at & ~trace.implausible).any() else int(np.count_nonzero(at))
+
+
 def _with_ids_of(trace: Trace, calls: I64) -> I64:
     """The slices of unknown categories that share a correlation with one of the `calls`."""
     ids = trace.correlation[calls]
@@ -159,6 +165,9 @@ def without_work_text(trace: Trace) -> str:
                 "No op, launch or GPU work was recorded. With a schedule, export the trace in "
                 "on_trace_ready: after the last active step the next cycle begins, with nothing in it yet."
             )
+        if work and (odd := _left_out(trace)):
+            times = "its time is" if odd == 1 else "their times are"
+            return f"{plural(odd, 'GPU event')}, but {times} not possible: left out."
         if not len(calls) or work:
             return (not work and elsewhere_text(trace)) or "There are no GPU events here."
         if len(ran := _with_ids_of(trace, calls)):
