@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., object])
 FAILED_LIMIT = 3
 """The exit code if a metric is under its limit."""
 
-GROUP_CHOICES = ("name", "shape", "annotation", "module", "kernel", "op")
+GROUP_CHOICES = ("name", "shape", "annotation", "module", "kernel", "op", "overload")
 SORT_CHOICES = (
     "self_cuda_time_total",
     "self_cpu_time_total",

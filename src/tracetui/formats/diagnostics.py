@@ -71,6 +71,14 @@ KINDS: dict[str, tuple[str, str]] = {
     "before_launch": ("odd", "a GPU event that starts before its launch"),
     "foreign_ids": ("odd", "a call whose id is not that of an op: it belongs to the op around it, if any"),
     "other_op": ("odd", "a call with the id of an op that it is not in: it belongs to the op around it"),
+    "unfinished": (
+        "odd",
+        "an op or annotation that had not ended when the profiler stopped: nobody knows when it did",
+    ),
+    "outlasting_frame": (
+        "odd",
+        "a Python frame that had not returned when the profiler stopped, though its caller had: cut there",
+    ),
     "whose_calls": (
         "odd",
         "a call on a lane without a name that more than one thread may have made: it stays there",

@@ -126,6 +126,8 @@ ADVICE = {
     "tensors, on the GPU.",
     "collective on the CPU": 'Exchange tensors between GPUs: init_process_group("cpu:gloo,cuda:nccl"). What '
     "has to stay on the CPU can run beside the GPU: async_op=True, and wait() as late as possible.",
+    "host nodes": "Take functions of the CPU out of the CUDA graph (host nodes, cudaLaunchHostFunc): what "
+    "depends on them waits for the CPU. Call them between two graphs, or beside the GPU's work.",
     "first allocation": "Most of that is one call, the first of its kind: record after some steps, and see "
     "whether it is still there.",
     "on the GPU": "Run {c.ops} on the GPU, or while the GPU has other work.",
@@ -190,6 +192,8 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         return compiling_advice(part)
     if 2 * idle.talking > idle.idle:
         return claim_advice("collective on the CPU")
+    if 2 * idle.in_graphs > idle.idle:
+        return claim_advice("host nodes")
     if searches_for_nan(part):
         return claim_advice("anomaly")
     if 2 * (after := idle_after_all_work(part, idle)) > idle.idle:

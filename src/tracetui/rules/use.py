@@ -288,6 +288,8 @@ def tell_idle(
     )
     if 2 * idle.talking > idle.dispatch > 0:
         variants["dispatch"] = "talking"
+    if 2 * idle.in_graphs > int(idle.causes[CAUSES.index("host")]) > 0:
+        variants["host"] = "in graphs"
     device = device_text(part, idle.gaps)
     largest = (Named(variants.get(CAUSES[i], CAUSES[i]), ns=int(idle.causes[i])) for i in idle.largest)
     known: dict[str, Claim] = {
@@ -316,6 +318,8 @@ def _meanwhile(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         claims["compiling_ns"] = Time(idle.compiling)
     if idle.talking >= 0.1 * idle.idle:
         claims["talking_ns"] = Time(idle.talking)
+    if idle.in_graphs >= 0.1 * idle.idle:
+        claims["in_graphs_ns"] = Time(idle.in_graphs)
     within, within_time = ("", 0) if claims else idle.within
     if within:
         claims["within"] = Names((Named(within, ns=within_time),))
@@ -354,6 +358,8 @@ def _idle_text(c: Claims) -> str:
         text += f" For {c.compiling_ns} of it, torch.compile was compiling."
     if "talking_ns" in c:
         text += f" For {c.talking_ns} of it a collective ran on the CPU."
+    if "in_graphs_ns" in c:
+        text += f" For {c.in_graphs_ns} of it a node of a CUDA graph ran on the CPU."
     if "within" in c:
         (within,) = c.within.each
         text += f" The CPU was in {within.name} for {duration(within.ns)} of it."

@@ -299,12 +299,18 @@ class Trace:
         """(position in `indices`, `args`) of very many slices, in the order of the file, so that each chunk
         is decoded once, and in small batches: all at once would take memory that is never freed. Keys go
         first."""
+        for at, event in self.events_in_turn(indices):
+            args = event.get("args")
+            yield at, args if isinstance(args, dict) else {}
+
+    def events_in_turn(self, indices: I32 | I64) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Like `args_in_turn`, for the whole JSON objects."""
         sources = self.source[indices]
         order = np.argsort(sources, kind="stable")
         for first in range(0, len(order), AT_ONCE):
             machine.give_way()
             part = order[first : first + AT_ONCE]
-            yield from zip(part.tolist(), self.args_of_sources(sources[part].tolist()), strict=True)
+            yield from zip(part.tolist(), self.reader.read(sources[part].tolist()), strict=True)
 
     def children(self, i: int) -> I64:
         """Indices of the slices whose parent is i, in order of time."""

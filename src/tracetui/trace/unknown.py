@@ -24,13 +24,28 @@ SAMPLES = 10_000
 """The most launches whose delays are used to compare the clocks."""
 
 
+GRAPH_HOST, GRAPH_EVENT = "graph_host_node", "graph_event_node"
+"""The categories of a CUDA graph's nodes that run nothing on the device: a function on the CPU, the record of
+an event."""
+
+
+def host_nodes(trace: Trace) -> I64:
+    """The nodes of CUDA graphs that run on the CPU, while what depends on them waits. Slices."""
+    numbers = [i for i, name in enumerate(trace.categories) if name.lower() == GRAPH_HOST]
+    found = np.isin(trace.category, numbers) & ~trace.implausible if numbers else trace.implausible[:0]
+    return np.flatnonzero(found)
+
+
 def unknown_events(trace: Trace) -> I64:
     """The plausible slices of unknown categories on lanes of a device, by lane."""
+    known = {i for i, name in enumerate(trace.categories) if name.lower() in (GRAPH_HOST, GRAPH_EVENT)}
     on_device = np.array([lane.device >= 0 for lane in trace.lanes], dtype=np.bool_)
 
     def look(part: slice) -> I64:
         at = np.flatnonzero((trace.kind[part] == int(Kind.OTHER)) & ~trace.implausible[part])
         here: I64 = at[on_device[trace.lane[part][at]]] + part.start
+        if known:
+            here = here[~np.isin(trace.category[here], list(known))]
         return here
 
     return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])

@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.calls.compiling import compile_time
 from tracetui.analysis.idle.activity import activity_text, small_ops_of
 from tracetui.analysis.idle.causes import CAUSES, Causes
-from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS
+from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS, cpu_time_of
 from tracetui.analysis.idle.cpu_verdict import cpu_collectives_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
@@ -26,6 +26,7 @@ from tracetui.words.cause_words import cause_words
 
 COMPILING = "mostly torch.compile"
 LOADING = "mostly a DataLoader"
+IN_GRAPHS = "mostly a graph's host nodes"
 TALKING = "mostly a collective on the CPU"
 
 
@@ -48,6 +49,8 @@ def words_of(
             words["host"] = LOADING
         elif 2 * (loaded - host) > dispatch > 0:
             words["dispatch"] = LOADING
+    if len(nodes := cpu_time_of(part).in_graphs) and 2 * int(nodes.within(start, end).sum()) > host > 0:
+        words["host"] = IN_GRAPHS
     if len(talking := cpu_collectives_of(part)):
         talked = int(talking.within(start, end).sum())
         if 2 * (talked - host) > dispatch > 0:

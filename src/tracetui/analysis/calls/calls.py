@@ -26,6 +26,7 @@ from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.trace.nesting import first_places
+from tracetui.trace.unended import unfinished
 
 _PAGE = 10
 """Bits of the ids on one page of `_ops_by_id`."""
@@ -174,6 +175,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         ops = np.flatnonzero(is_op)  # in the same order, which `with_id` counts in: ops stay in their lanes
     talk = np.zeros(len(trace), dtype=np.bool_)
     talk[called(trace, is_collective, Kind.ANNOTATION)] = True
+    talk[list(unfinished(trace))] = True
     apart = talk[cpu]
 
     links = trace.external_id[device]

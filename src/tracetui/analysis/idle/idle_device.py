@@ -15,6 +15,7 @@ from tracetui.analysis.calls.launches import launching_lanes_of
 from tracetui.analysis.calls.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, Causes
+from tracetui.analysis.idle.cpu_time import cpu_time_of
 from tracetui.analysis.idle.cpu_verdict import cpu_collectives_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
@@ -107,6 +108,11 @@ class IdleDevice:
     def talking(self) -> int:
         """The idle time while a collective ran on the CPU, in ns."""
         return self.during(cpu_collectives_of(self.part))
+
+    @cached_property
+    def in_graphs(self) -> int:
+        """The idle time while a node of a CUDA graph ran on the CPU, in ns."""
+        return self.during(cpu_time_of(self.part).in_graphs)
 
     @cached_property
     def longest_length(self) -> int:
