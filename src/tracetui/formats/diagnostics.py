@@ -31,6 +31,10 @@ KINDS: dict[str, tuple[str, str]] = {
     "separator": ("repaired", "something that does not belong between two events"),
     "second_array": ("repaired", "another event array in the file: all are read"),
     "listed": ("repaired", "a trace that is an element of a list: its events are read"),
+    "torch_trace": (
+        "repaired",
+        "a TORCH_TRACE log: its events are torch.compile's phases, for the rest use tlparse",
+    ),
     "open_array": ("repaired", "the event array is not closed (allowed by the format)"),
     "bad_header": ("lost", "the file's header fields could not be read"),
     "broken_event": ("lost", "an event that cannot be read"),
