@@ -75,6 +75,10 @@ KINDS: dict[str, tuple[str, str]] = {
     "before_launch": ("odd", "a GPU event that starts before its launch"),
     "foreign_ids": ("odd", "a call whose id is not that of an op: it belongs to the op around it, if any"),
     "other_op": ("odd", "a call with the id of an op that it is not in: it belongs to the op around it"),
+    "several_writers": (
+        "odd",
+        "several programs wrote this file, each about its own GPU: whose GPU did what is not known",
+    ),
     "unfinished": (
         "odd",
         "an op or annotation that had not ended when the profiler stopped: nobody knows when it did",

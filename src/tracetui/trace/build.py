@@ -28,9 +28,10 @@ from tracetui.trace.links import (
     link_ops,
     settle_annotations,
     settle_ops,
+    share_lanes,
     stream_lanes,
 )
-from tracetui.trace.model import GRAPH_DEPENDENCY, Counters, Instants, Lane, Trace, TraceInfo
+from tracetui.trace.model import GRAPH_DEPENDENCY, SEVERAL_WRITERS, Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
 from tracetui.trace.overloads import drop_overloads
 from tracetui.trace.pairs import pair_async, pair_threads
@@ -100,6 +101,8 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     programs = {x.process for x in plan.lanes if x.kind == "thread"}
     if len(programs) > 1 and not plan.rank_of_lane.any():
         process, device = (np.array([getattr(x, of) for x in plan.lanes], np.int32) for of in _OF_LANE)
+        if share_lanes(process, device, kind, lane, correlation):
+            diagnostics.note(SEVERAL_WRITERS)
         guessed = guess_ranks(process, device, kind, lane, start, correlation)
         plan = plan if guessed is None else replace(plan, rank_of_lane=guessed)
     ranks = plan.rank_of_lane

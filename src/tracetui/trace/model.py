@@ -52,6 +52,8 @@ DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 _DEVICE_WORD = pattern(r"\b(?:GPU|XPU|MTIA|HPU|NPU|TPU|MLU)\b")
 _CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
 """Notices of a file whose end is missing."""
+SEVERAL_WRITERS = "several_writers"
+"""The notice of a file in which the work of several processes is on the same device's lanes."""
 GRAPH_DEPENDENCY = "graph dependency"
 """The category of flows from a node of a CUDA graph to one that waits for it."""
 AT_ONCE = 64
@@ -244,6 +246,11 @@ class Trace:
         """Whether the end of the file is missing. PyTorch writes launches and device events last, and not in
         the order of time: any of them may be missing."""
         return any(notice.kind in _CUT for notice in self.notices)
+
+    @property
+    def of_several_writers(self) -> bool:
+        """Whether nobody can tell which process the work of a device belongs to."""
+        return any(notice.kind == SEVERAL_WRITERS for notice in self.notices)
 
     def rank_of(self, device: int) -> str:
         """The rank that the device belongs to, in a file merged from several ranks; "" in others."""

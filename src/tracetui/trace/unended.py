@@ -31,13 +31,15 @@ def find_unfinished(
     """The ops and annotations that had not ended when the profiler stopped. Slices."""
     span = np.flatnonzero(kind == int(Kind.SPAN))[:SPANS]
     stops = np.unique(start[span] + duration[span]).tolist()
+    if not stops:
+        return np.zeros(0, np.int64)
 
     def look(part: slice) -> I64:
         ours = (kind[part] == int(Kind.CPU_OP)) | (kind[part] == int(Kind.ANNOTATION))
         at = part.start + np.flatnonzero(ours & ~implausible[part])
         begin, end = start[at], start[at] + duration[at]
         crossing = np.zeros(len(at), dtype=np.bool_)
-        for stop in stops or [int(end.max(initial=0))]:
+        for stop in stops:
             crossing |= (begin < stop) & (end >= stop)
         found: I64 = at[crossing]
         return found

@@ -73,7 +73,7 @@ def idle_known(trace: Trace) -> bool:
         lambda: abs(clock_offset(trace)) >= CLOCKS_NS,
         lambda: _fills(trace, unknown_events(trace)),
     ]
-    known = not (trace.cut_off or any(together(tests, threads_for(len(trace)))))
+    known = not (trace.cut_off or trace.of_several_writers or any(together(tests, threads_for(len(trace)))))
     trace.derived.pop(linked_work.__name__, None)  # 16 bytes per event
     return known
 

@@ -60,7 +60,8 @@ def unrecorded(trace: Trace) -> Unrecorded:
     unlinked = work[trace.launch[work] < 0]
     calls, kernel, ran = _launches(trace)
     none = calls[:0]
-    if not len(calls) or (len(work) and not ran.any()):  # no links: what ran is not known
+    if not len(calls) or trace.of_several_writers or (len(work) and not ran.any()):
+        # No links, or those of another program: what ran is not known.
         return Unrecorded(none, 0, 0, 0, unlinked, 0, {})
     if not len(work) and (trace.kind[_on_devices(trace)] == int(Kind.OTHER)).any():
         return Unrecorded(none, 0, 0, 0, unlinked, 0, {})

@@ -167,7 +167,12 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     main, moved = main_lane(trace, cpu[ops]), False
     if main >= 0:
         lane = thread[runtime]
-        thread[runtime] = np.where(linked >= 0, thread[ops[linked]], main)
+        process = np.array([one.process for one in trace.lanes], dtype=np.int64)
+        own = np.where(linked >= 0, thread[ops[linked]], main)
+        if len(np.unique(process[thread[ops]])) > 1:  # ids of another process are of other ops
+            theirs = (kind[runtime] == int(Kind.RUNTIME)) & (process[own] != process[lane])
+            own = np.where(theirs, lane, own)
+        thread[runtime] = own
         moved = bool((thread[runtime] != lane).any())
     if moved:
         order = order_by_time(thread, trace.start[cpu], trace.start[cpu] + trace.duration[cpu])

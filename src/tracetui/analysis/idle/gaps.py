@@ -140,6 +140,11 @@ def without_work_text(trace: Trace) -> str:
             "The file is cut off. PyTorch writes GPU events last, and not in time order: any of them may be "
             "missing."
         )
+    if trace.of_several_writers:
+        return (
+            "Several programs wrote this file, in turns or one after another, and the work of their GPUs is "
+            "on the same lanes. So it is not known which GPU did what. Let each write a file of its own."
+        )
     at, work = unknown_events(trace), bool(trace.is_kind(*DEVICE_WORK).any())
     if work and (missing := missing_kernels(trace)):
         return (

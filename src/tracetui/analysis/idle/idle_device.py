@@ -199,11 +199,21 @@ def _look_at_idle(part: Part) -> Iterator[IdleDevice]:
         yield IdleDevice(part, i, split.gaps[i], scoped[i], why[i], stretches, spent, idle[i])
 
 
+@fact
+def edges_of(part: Part) -> list[tuple[I64, I64, I64]]:
+    """The causes of the time before each device's first event and after its last, as far as it is judged."""
+    return split_of(part).edges(*judged_range(part))
+
+
 def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     """The annotations, or functions of Python, of one name that are most of `host`, and how long the device
     was idle in them for reasons of the program."""
-    trace, why = part.trace, split_of(part).causes_of(idle.place, *idle.counts)
-    host, at = why.pieces[:, CAUSES.index("host")], why.activity
+    trace, cause = part.trace, CAUSES.index("host")
+    pieces, activity, event = edges_of(part)[idle.place]
+    counts = (event < 0) | (idle.counts[0] < idle.gaps.first)  # not a lead-in that is left out
+    at, host = idle.why.activity, idle.why.pieces[:, cause]
+    if counts.any():
+        at, host = np.append(at, activity[counts]), np.append(host, pieces[counts, cause])
     # Those that are little else: not what is around all of a step.
     known = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.PYTHON))
     mine = (at >= 0) & known & (2 * host > trace.duration[at])

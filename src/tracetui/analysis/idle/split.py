@@ -132,14 +132,18 @@ class Split:
         rows = slice(*some.stretches[i : i + 2].tolist())
         return some.idle.start[rows], some.idle.end[rows], some.idle.event[rows]
 
-    def causes_of(self, i: int, low: int, high: int) -> Causes:
-        """Everything about what lies in [low, high) of the i-th device's idle stretches: its gaps, and the
-        time before its first event and after its last."""
-        some, i = self._place(i)
-        every = np.arange(*some.stretches[i : i + 2].tolist())
-        every = every[(some.idle.end[every] > low) & (some.idle.start[every] < high)]
-        start, end = np.maximum(some.idle.start[every], low), np.minimum(some.idle.end[every], high)
-        return some.idle.causes(every, start, end, find_steps(self.trace))
+    def edges(self, low: int, high: int) -> list[tuple[I64, I64, I64]]:
+        """For each device (causes, activity, event), as of `Causes`, of what lies in [low, high) of the time
+        before its first event and after its last."""
+        found = []
+        for some in self.times:
+            every = np.flatnonzero(~some.gap)
+            start, end = (np.clip(time[every], low, high) for time in (some.idle.start, some.idle.end))
+            causes = some.idle.causes(every, start, end, find_steps(self.trace))
+            cuts = np.searchsorted(every, some.stretches).tolist()
+            columns = causes.pieces, causes.activity, causes.event
+            found += list(zip(*(np.split(column, cuts[1:-1]) for column in columns), strict=True))
+        return found
 
     def idle_of(self, i: int, low: I64, high: I64) -> I64:
         """The i-th device's idle time in each range, by cause. Shape (len(low), len(CAUSES)), ns."""
