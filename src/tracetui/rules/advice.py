@@ -128,6 +128,7 @@ ADVICE = {
     "has to stay on the CPU can run beside the GPU: async_op=True, and wait() as late as possible.",
     "host nodes": "Take functions of the CPU out of the CUDA graph (host nodes, cudaLaunchHostFunc): what "
     "depends on them waits for the CPU. Call them between two graphs, or beside the GPU's work.",
+    "garbage": "Call gc.freeze() once the model is built, or gc.collect() only where nothing waits for it.",
     "first allocation": "Most of that is one call, the first of its kind: record after some steps, and see "
     "whether it is still there.",
     "on the GPU": "Run {c.ops} on the GPU, or while the GPU has other work.",
@@ -257,7 +258,7 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         if 2 * short.events > short.of and any(CAUSES[i] in LAUNCHING for i in idle.largest):
             both = () if 2 * time["host"] < idle.idle and not within else (look,)
             return more_per_launch(part, both, also) | {"annotation": within}
-        return claim_advice(look, annotation=within)
+        return claim_advice("garbage" if within == "Python GC" else look, annotation=within)
     return claim_advice(main) if main in ADVICE else more_per_launch(part, after=also)
 
 

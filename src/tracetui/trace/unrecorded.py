@@ -14,7 +14,7 @@ from msgspec import Struct
 from tracetui.core.columns import unique
 from tracetui.core.patterns import pattern
 from tracetui.core.threads import in_blocks
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import EMPTY, Union, all_of, union
 from tracetui.trace.model import DEVICE_WORK, I64, NO_ID, Bool, Kind, Trace, kept_by_trace
 
 _KERNELS = pattern(r"Launch(?!Host)")
@@ -79,8 +79,21 @@ def unrecorded(trace: Trace) -> Unrecorded:
         int(np.count_nonzero(lost[last + 1 :])),
         unlinked,
         int(np.count_nonzero(trace.start[unlinked] < first_launched(trace)[trace.lane[unlinked]])),
-        _unknown_time(trace, calls, lost, ran) if lost.any() and len(work) else {},
+        with_holes(trace, _unknown_time(trace, calls, lost, ran) if lost.any() and len(work) else {}),
     )
+
+
+def with_holes(trace: Trace, time: dict[int, Union]) -> dict[int, Union]:
+    """With the time between two recordings, in a file that joins several profiles (such as those of
+    `profile_analysis --combine`): nothing is known of it, on any device."""
+    recording = np.array([name.startswith("PyTorch Profiler (") for name in trace.names] or [False])
+    at = np.flatnonzero((trace.kind == int(Kind.SPAN)) & ~trace.implausible & recording[trace.name])
+    if len(at) < 2:
+        return time
+    spans = union(trace.start[at], trace.start[at] + trace.duration[at])
+    holes = union(spans.end[:-1], spans.start[1:])
+    devices = {lane.device for lane in trace.lanes if lane.device >= 0} if len(holes) else ()
+    return time | {one: all_of([time.get(one, EMPTY), holes]) for one in devices}
 
 
 def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:
