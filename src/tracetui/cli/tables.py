@@ -129,8 +129,8 @@ def _column(ctx: click.Context, param: click.Parameter, value: str | None) -> st
         type=click.Choice(GROUP_CHOICES),
         default="name",
         show_default=True,
-        help="One row per name; or per name and input shapes, enclosing annotation or module; or per kernel, "
-        "or kernel and op.",
+        help="One row per name; or per name and input shapes, enclosing annotation, module or overload; or "
+        "per kernel, or kernel and op.",
     ),
     click.option("--python-functions", is_flag=True, help="Include Python functions, as PyTorch 2.13 does."),
     click.option(

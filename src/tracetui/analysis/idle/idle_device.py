@@ -27,7 +27,7 @@ from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import slices_of, step_table_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
 from tracetui.trace.intervals import Union
-from tracetui.trace.model import I64, Kind
+from tracetui.trace.model import I64, Kind, Trace
 from tracetui.trace.slices import Slices
 
 SEVERAL_GAPS = 10
@@ -205,6 +205,15 @@ def edges_of(part: Part) -> list[tuple[I64, I64, I64]]:
     return split_of(part).edges(*judged_range(part))
 
 
+def _widest(trace: Trace, at: int, most: int) -> int:
+    """The outermost function or annotation around a slice that takes at most so long, in ns; -1 for none."""
+    while at >= 0 and (around := int(trace.parent[at])) >= 0 and trace.duration[around] <= most:
+        if trace.kind[around] not in (Kind.ANNOTATION, Kind.PYTHON):
+            break
+        at = around
+    return at
+
+
 def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     """The annotations, or functions of Python, of one name that are most of `host`, and how long the device
     was idle in them for reasons of the program."""
@@ -213,7 +222,9 @@ def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     counts = (event < 0) | (idle.counts[0] < idle.gaps.first)  # not a lead-in that is left out
     at, host = idle.why.activity, idle.why.pieces[:, cause]
     if counts.any():
-        at, host = np.append(at, activity[counts]), np.append(host, pieces[counts, cause])
+        held = zip(activity[counts].tolist(), pieces[counts, cause].tolist(), strict=True)
+        outer = [_widest(trace, *one) for one in held]
+        at, host = np.append(at, outer), np.append(host, pieces[counts, cause])
     # Those that are little else: not what is around all of a step.
     known = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.PYTHON))
     mine = (at >= 0) & known & (2 * host > trace.duration[at])
