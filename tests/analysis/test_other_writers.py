@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
+from tests.kineto import Event, cpu, kernel, launch, run, trace_of
 
 from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.calls.calls import self_time_of
@@ -224,16 +224,6 @@ def test_steps_that_were_cut_to_a_call_last_from_one_call_to_the_next() -> None:
     ops = np.flatnonzero((trace.kind == Kind.CPU_OP) & (trace.parent >= 0))
     linear = [i for i in ops.tolist() if trace.name_of(i) == "aten::linear"]
     assert step_of(steps, trace.start[linear]).tolist() == [0] * 3 + [1] * 3 + [2] * 3
-
-
-def test_collecting_garbage_is_told(tmp_path: Path) -> None:
-    def told(length: float) -> str:
-        collect = cpu("Python GC", 100, length, "python_function")
-        events = [step(1, 0, 1000), cpu("aten::mm", 800, 100), collect]
-        found = [one for one in find_findings(Part(trace_of(tmp_path, *events))) if one.rule == "garbage"]
-        return found[0].severity if found else ""
-
-    assert [told(length) for length in (10, 30, 150, 600)] == ["", "low", "medium", "high"]
 
 
 def test_the_recordings_are_whole() -> None:

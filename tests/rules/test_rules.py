@@ -1845,3 +1845,10 @@ def test_an_op_of_the_cpu_is_told_where_it_is_much_of_the_idle_time(
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding is not None
     assert ("on_cpu" in finding.claims) is said
+
+
+@pytest.mark.parametrize(("length", "severity"), [(10, ""), (30, "low"), (150, "medium"), (600, "high")])
+def test_collecting_garbage_is_told(tmp_path: Path, length: float, severity: str) -> None:
+    collect = cpu("Python GC", 100, length, "python_function")
+    finding = found(trace_of(tmp_path, step(1, 0, 1000), cpu("aten::mm", 800, 100), collect), "garbage")
+    assert (finding.severity if finding else "") == severity
