@@ -227,7 +227,7 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         what = "few on the GPU" if spent < LONG_NS * calls else "on the GPU"
         return claim_advice(what, ops=ops, ops_calls=Count(calls))
     copies, of = _copies(part)
-    if main in LAUNCHING and copies >= COPIED_SHARE * of:
+    if main in LAUNCHING and copies >= COPIED_SHARE * of > 0:
         counts = {"small_copies": Count(copies), "launches": Count(of)}
         if 2 * copies > of:
             return claim_advice("small copies", **counts)

@@ -51,8 +51,8 @@ def is_collective(name: str) -> bool:
 
 @fact_of_trace
 def cpu_collectives_of(part: Part) -> Union:
-    """While a collective ran on the CPU, in all of the trace: gloo, MPI, or an op of one that launches nothing,
-    if no kernel communicates either."""
+    """While a collective ran on the CPU, in all of the trace: gloo, MPI, or an op of one that launches
+    nothing, if no kernel communicates either."""
     trace = part.trace
     at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
     called = named(trace, lambda name: is_collective(name) and not _ON_DEVICE.match(name))
