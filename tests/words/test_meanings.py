@@ -22,7 +22,8 @@ from tracetui.views.explain import explain
 from tracetui.words import kernels, operators, others
 from tracetui.words.texts import sections
 
-TRACES = sorted([*SAMPLES.glob("*.json.gz"), *(ROOT / "tests" / "data").rglob("*.json.gz")])
+RECORDED = (path for path in (ROOT / "tests" / "data").rglob("*.json.gz") if path.parent.name != "writers")
+TRACES = sorted([*SAMPLES.glob("*.json.gz"), *RECORDED])
 SENTENCE = re.compile(r"[.!?:](?= |$)")
 
 
