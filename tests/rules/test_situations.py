@@ -8,6 +8,7 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
 from tracetui.analysis.part import Part
+from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import Finding, find_findings
 from tracetui.rules.claims import Share
 from tracetui.trace import Trace
@@ -111,3 +112,11 @@ def test_a_first_call_gets_the_advice_on_first_calls(tmp_path: Path) -> None:
     assert advice(cpu("cudaFree", 30, 8_900, "cuda_runtime")) == "first allocation"
     frees = [cpu("cudaFree", 30 + 1_000 * n, 900, "cuda_runtime") for n in range(9)]
     assert advice(*frees) == "allocation"
+
+
+def test_gpu_events_that_were_left_out_are_not_said_to_be_missing(tmp_path: Path) -> None:
+    odd = [kernel(10, 130_000, 1), kernel(20, 120_000, 2, stream=8)]
+    trace = trace_of(tmp_path, cpu("Broadcast", 0, 300), launch(5, 1), launch(8, 2), *odd)
+    assert trace.implausible[[trace.name_of(i) in ("k1", "k2") for i in range(len(trace))]].all()
+    reason = verdict_of(Part(trace)).reason
+    assert reason == "2 GPU events, but their times are not possible: left out."

@@ -221,7 +221,7 @@ def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     pieces, activity, event = edges_of(part)[idle.place]
     counts = (event < 0) | (idle.counts[0] < idle.gaps.first)  # not a lead-in that is left out
     at, host = idle.why.activity, idle.why.pieces[:, cause]
-    if counts.any():
+    if int(pieces[counts, cause].sum()) > int(host.sum()):  # otherwise it is in the gaps
         held = zip(activity[counts].tolist(), pieces[counts, cause].tolist(), strict=True)
         outer = [_widest(trace, *one) for one in held]
         at, host = np.append(at, outer), np.append(host, pieces[counts, cause])
