@@ -267,6 +267,14 @@ COMMUNICATING = [
     "void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)",
     "void primus_turbo::deep_ep::intranode::notify_dispatch<8>(int const*)",
     "_ZN7deep_ep9intranode8dispatchILi8ELi768ELi8192EEEvP4int4Pf",
+    # its relatives: DeepSeek's own traces, NVIDIA's hybrid EP, Mooncake, and one that nobody knows
+    "void dpsk::ep::internode::combine<false, 8, __nv_bfloat16, 8, 2, 16, 24>(int4*, float*, bool const*)",
+    "void dpsk::ep::internode::dispatch_ll<false, 8>(int4*, float*)",
+    "void hybrid_ep::dispatch_kernel<hybrid_ep::inter_node_group<128>, 4>(hybrid_ep::dispatch_param_t)",
+    "void hybrid_ep::device_sync_kernel(unsigned int*)",
+    "void mooncake::combine<true, 3, 10, 7168>(void*, void*)",
+    "void lab::internode_ll::dispatch<true>(void*)",
+    "all reduce sum DmaI",  # of a compiler that names kernels in words
     # custom all-reduces: vLLM, SGLang, aiter, AMD's quick reduce, FlashInfer, TensorRT-LLM
     "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, vllm::RankSignals, vllm::Signal*)",
     "void sglang::cross_device_reduce_2stage<__nv_bfloat16, 8>(sglang::RankData*)",
@@ -303,6 +311,10 @@ LOCAL = [
     "void finalizeMoeRoutingKernel<__nv_bfloat16>(int)",
     # beside an exchange: nothing is sent
     "void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)",
+    "void dpsk::ep::layout::get_dispatch_layout<256, 32, 8>(long const*)",
+    "void hybrid_ep::permute_kernel<128>(int*)",
+    "void hybrid_ep::scan<512, 8>(bool const*)",
+    "void sweep::dispatch<float>(float const*)",
     "tensorrt_llm::kernels::ar_fusion::lamport_initialize_kernel(float*, int)",
     "void nvshmemi_init_array_kernel<int>(int*, int, int)",
     # a product with the exchange fused in is mostly the product
@@ -333,6 +345,7 @@ def test_short_names_of_communication() -> None:
     shorts = [decode(name).short for name in COMMUNICATING]
     assert "deepep internode notify_dispatch" in shorts
     assert "deepep internode_ll combine" in shorts
+    assert {"deepep internode combine", "hybrid_ep dispatch", "mooncake combine"} < set(shorts)
     assert "cross_device_reduce_1stage bf16" in shorts
     assert "multimem_all_reduce bf16" in shorts
     assert max(map(len, shorts)) <= LONGEST

@@ -240,3 +240,35 @@ def test_a_long_name_is_read_to_its_end() -> None:
     assert len(name) > 5000
     assert parse(name).path == ("at", "native", "vectorized_elementwise_kernel")
     assert parse(name).args[-1].strip() == "std::array<char*, 2>"
+
+
+@pytest.mark.parametrize(
+    ("name", "short", "kind"),
+    [
+        ("sdsc_bmm_2 Cmpt Exec", "sdsc_bmm_2 Cmpt Exec", "other"),
+        ("layer norm backward", "layer norm backward", "norm"),
+        ("Transpose copy", "Transpose copy", "copy"),
+        ("void layer norm", "layer norm", "norm"),
+        ("Exec (core 3)", "Exec (core 3)", "other"),
+        # A return type stands before a parameter list, template arguments or a namespace.
+        ("unsigned int scale<3>(int*)", "scale", "other"),
+        ("float4 lib::scale", "scale", "other"),
+    ],
+)
+def test_a_name_of_several_words_is_whole(name: str, short: str, kind: str) -> None:
+    assert (decode(name).short, decode(name).kind) == (short, kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("cudnn_bn_fw_tr_1C11_singleread", "norm"),
+        ("cudnn_pooling_fw_4d_kernel", "other"),
+        ("cudnn_softmax_fw_kernel", "softmax"),
+        ("cudnn_lrn_fwd", "other"),
+        ("cudnn_infer_ampere_scudnn_128x32_relu_small_nn_v1", "conv"),
+        ("volta_fp16_s884cudnn_fp16_256x64_ldg8_relu_f2f_exp_interior_nhwc_tn_v1", "conv"),
+    ],
+)
+def test_not_all_of_cudnn_is_a_convolution(name: str, kind: str) -> None:
+    assert (decode(name).family, decode(name).kind) == ("cudnn", kind)

@@ -56,9 +56,17 @@ def packets() -> bytes:
     return builder.serialize()
 
 
+def log() -> bytes:
+    """The events as TORCH_TRACE writes them."""
+    line = 'V1127 11:59:00.555000 31 torch/_dynamo/utils.py:2350] {"chromium_event": {}, "frame_id": 0}'
+    payload = (json.dumps(event, indent=0).replace("\n", "\n\t") for event in EVENTS)
+    return "".join(f"{line}\n\t{text}\n" for text in payload).encode()
+
+
 EXAMPLES: dict[str, bytes] = {
     "chrome_json": json.dumps({"traceEvents": EVENTS}, indent=1).encode(),
     "pftrace": packets(),
+    "torch_trace": log(),
 }
 """By the module's name: a small file of the format, with a few slices."""
 

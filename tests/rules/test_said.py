@@ -407,7 +407,8 @@ def test_which_way_the_cpu_waits(tmp_path: Path, way: str) -> None:
     for n in range(10):
         at = 1000 * n
         events += [cpu("aten::copy_", at, 300), launch(at + 5, n + 1, name="cudaMemcpyAsync")]
-        events += [memcpy(at + 12, 2, n + 1, way), cpu("cudaStreamSynchronize", at + 20, 250, "cuda_runtime")]
+        events += [memcpy(at + 12, 250, n + 1, way)]
+        events.append(cpu("cudaStreamSynchronize", at + 20, 250, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "blocking_calls")
     assert finding is not None
     assert (finding.claims["why"] == "send") is way.startswith("HtoD")

@@ -133,7 +133,8 @@ def test_every_trace_in_the_repository_has_an_entry() -> None:
     told = {path for path, _ in ENTRIES}
     traces = [*FOLDERS["samples"].glob("*.json.gz"), *FOLDERS["data"].rglob("*.json.gz")]
     assert traces
-    assert not {str(path) for path in traces if path not in told}
+    # Those of other writers are small and partly made up: tests/analysis/test_other_writers.py tells of them.
+    assert not {str(path) for path in traces if path not in told and path.parent.name != "writers"}
 
 
 def test_verdict(path: Path, entry: Entry) -> None:

@@ -23,7 +23,7 @@ from tracetui.words import kernels, operators, others
 from tracetui.words.texts import sections
 
 TRACES = sorted([*SAMPLES.glob("*.json.gz"), *(ROOT / "tests" / "data").rglob("*.json.gz")])
-TRACES = [path for path in TRACES if path.parent.name != "unrecorded"]
+TRACES = [path for path in TRACES if path.parent.name not in ("unrecorded", "writers")]
 """Those are made up."""
 SENTENCE = re.compile(r"[.!?:](?= |$)")
 

@@ -53,7 +53,12 @@ def op_names(trace: Trace) -> Bool:
     """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there, only
     names that look like operators count."""
     names = named(trace, is_op_name, Kind.CPU_OP)
-    if OLD_OPERATOR in trace.categories:
+    # PyTorch's EventList has no categories at all; until 1.7 its ops had no namespace either.
+    listed = "" in trace.categories and any(name.startswith("aten::") for name in trace.names)
+    if listed:
+        of_none = trace.category == trace.categories.index("")
+        listed = bool((of_none & (trace.kind == int(Kind.CPU_OP))).any())
+    if OLD_OPERATOR in trace.categories or listed:
         names &= named(trace, lambda name: _OLD_OP.search(name) is not None, Kind.CPU_OP)
     return names
 

@@ -31,6 +31,10 @@ KINDS: dict[str, tuple[str, str]] = {
     "separator": ("repaired", "something that does not belong between two events"),
     "second_array": ("repaired", "another event array in the file: all are read"),
     "listed": ("repaired", "a trace that is an element of a list: its events are read"),
+    "torch_trace": (
+        "repaired",
+        "a TORCH_TRACE log: its events are torch.compile's phases, for the rest use tlparse",
+    ),
     "open_array": ("repaired", "the event array is not closed (allowed by the format)"),
     "bad_header": ("lost", "the file's header fields could not be read"),
     "broken_event": ("lost", "an event that cannot be read"),
@@ -75,6 +79,18 @@ KINDS: dict[str, tuple[str, str]] = {
     "before_launch": ("odd", "a GPU event that starts before its launch"),
     "foreign_ids": ("odd", "a call whose id is not that of an op: it belongs to the op around it, if any"),
     "other_op": ("odd", "a call with the id of an op that it is not in: it belongs to the op around it"),
+    "several_writers": (
+        "odd",
+        "several programs wrote this file, each about its own GPU: whose GPU did what is not known",
+    ),
+    "unfinished": (
+        "odd",
+        "an op or annotation that had not ended when the profiler stopped: nobody knows when it did",
+    ),
+    "outlasting_frame": (
+        "odd",
+        "a Python frame that had not returned when the profiler stopped, though its caller had: cut there",
+    ),
     "whose_calls": (
         "odd",
         "a call on a lane without a name that more than one thread may have made: it stays there",

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from tracetui.core.errors import Report, TraceError
-from tracetui.formats import chrome_json, pftrace
+from tracetui.formats import chrome_json, pftrace, torch_trace
 from tracetui.formats.contents import Contents, EventReader, SoFar
 from tracetui.formats.foreign import advice
 from tracetui.formats.plugins import formats_of_plugins
@@ -46,7 +46,7 @@ class Format(Protocol):
         Raises ValueError if that cannot be."""
 
 
-FORMATS: tuple[Format, ...] = (chrome_json, pftrace)
+FORMATS: tuple[Format, ...] = (chrome_json, pftrace, torch_trace)
 """The first one that recognizes the text reads it: those of other packages before these, unless the text is
 certainly Chrome's."""
 

@@ -124,6 +124,13 @@ ADVICE = {
     "no ids": "The trace shows what the CPU did, but not what launched what: look at both on the timeline.",
     "few on the GPU": "Instead of {c.ops_calls} small calls of {c.ops} on the CPU, run a few on whole "
     "tensors, on the GPU.",
+    "collective on the CPU": 'Exchange tensors between GPUs: init_process_group("cpu:gloo,cuda:nccl"). What '
+    "has to stay on the CPU can run beside the GPU: async_op=True, and wait() as late as possible.",
+    "host nodes": "Take functions of the CPU out of the CUDA graph (host nodes, cudaLaunchHostFunc): what "
+    "depends on them waits for the CPU. Call them between two graphs, or beside the GPU's work.",
+    "garbage": "Call gc.freeze() once the model is built, or gc.collect() only where nothing waits for it.",
+    "first allocation": "Most of that is one call, the first of its kind: record after some steps, and see "
+    "whether it is still there.",
     "on the GPU": "Run {c.ops} on the GPU, or while the GPU has other work.",
     "small copies": "{c.small_copies} of {c.launches} launches copy little from or to the host: copy many "
     "small tensors as one.",
@@ -184,6 +191,10 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         return loading_advice(part)
     if idle.compiling >= LOADING_SHARE * idle.idle:
         return compiling_advice(part)
+    if 2 * idle.talking > idle.idle:
+        return claim_advice("collective on the CPU")
+    if 2 * idle.in_graphs > idle.idle:
+        return claim_advice("host nodes")
     if searches_for_nan(part):
         return claim_advice("anomaly")
     if 2 * (after := idle_after_all_work(part, idle)) > idle.idle:
@@ -201,7 +212,7 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         return claim_advice("launches left out" if left_out else "no ids")
     if main == "allocation":
         return allocation_advice(part)
-    if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(part):
+    if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(part) and not _first_takes_most(part):
         if main in ADVICE:
             return claim_advice("allocation", main)
         return more_per_launch(part, before=("allocation",))
@@ -210,11 +221,13 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
     if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
         if 2 * idle.during(can_be_fused(part)) > idle.idle:
             return claim_advice("optimizer on the CPU")
+        if idle.on_cpu_once:
+            return claim_advice("first call")
         ops, spent, calls = idle.on_cpu
         what = "few on the GPU" if spent < LONG_NS * calls else "on the GPU"
         return claim_advice(what, ops=ops, ops_calls=Count(calls))
     copies, of = _copies(part)
-    if main in LAUNCHING and copies >= COPIED_SHARE * of:
+    if main in LAUNCHING and copies >= COPIED_SHARE * of > 0:
         counts = {"small_copies": Count(copies), "launches": Count(of)}
         if 2 * copies > of:
             return claim_advice("small copies", **counts)
@@ -245,7 +258,7 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         if 2 * short.events > short.of and any(CAUSES[i] in LAUNCHING for i in idle.largest):
             both = () if 2 * time["host"] < idle.idle and not within else (look,)
             return more_per_launch(part, both, also) | {"annotation": within}
-        return claim_advice(look, annotation=within)
+        return claim_advice("garbage" if within == "Python GC" else look, annotation=within)
     return claim_advice(main) if main in ADVICE else more_per_launch(part, after=also)
 
 
@@ -317,6 +330,8 @@ def allocation_advice(part: Part) -> dict[str, Claim]:
     trace = part.trace
     if _without_cache(part):
         return claim_advice("no caching")
+    if _first_takes_most(part):
+        return claim_advice("first allocation")
     if _frees(part):
         failed = len(named_instants(trace, OUT_OF_MEMORY))
         return claim_advice("less memory" if failed else "allocation")
@@ -341,6 +356,17 @@ def _frees(part: Part) -> bool:
     """Whether freeing takes a noticeable part of the time in which memory is allocated and freed."""
     at = slices_of(part, Kind.RUNTIME, is_allocation)
     return at.named("Free").time >= FREEING_SHARE * at.time > 0
+
+
+def _first_takes_most(part: Part) -> bool:
+    """Whether one call that frees takes most of the time in which memory is allocated and freed, and is the
+    first of its name in the trace: as the `cudaFree` that creates the context."""
+    at = slices_of(part, Kind.RUNTIME, is_allocation)
+    longest = at.longest_first()[:1]
+    if not longest.named("Free").time * 2 > at.time:
+        return False
+    same = slices_of(part.whole, Kind.RUNTIME, longest.first_name.__eq__)
+    return int(longest.start[0]) == int(same.start.min())
 
 
 def _copies(part: Part) -> tuple[int, int]:

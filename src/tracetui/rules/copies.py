@@ -24,13 +24,16 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.verdict import PARTS
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import peak_of
+from tracetui.analysis.rates.inputs import read_inputs
 from tracetui.analysis.rates.peaks import LINKS
 from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import earlier_work_of, judged_range, verdict_of
+from tracetui.core.columns import unique
 from tracetui.rules.advice import SAVED_ADVICE
 from tracetui.rules.claims import Claim, Claims, Count, Rate, Remedy, Share, Size, Time, names_of, says
 from tracetui.rules.model import Finding, device_span, graded, tell
 from tracetui.trace import Kind
+from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
 
 EXPOSED_SHARE = 0.05
@@ -110,6 +113,8 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
     }
     if isinstance(count, int) and _is_count(count):
         claims["longest"] = Size(count)
+    if row := _row_added(part, ops[longest]):
+        claims["row"] = row
     yield tell(
         "copy_before_product",
         "medium" if copied > 0.05 * work_time(part) else "low",
@@ -120,17 +125,39 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
     )
 
 
+def _row_added(part: Part, ops: I64) -> str:
+    """The shape of the bias, if most of these `addmm` add a single row; "" if not, or if it is not known."""
+    trace, ops = part.trace, unique(ops[:MOST_READ])
+    ops = ops[named(trace, "aten::addmm".__eq__)[trace.name[ops]]]
+    inputs = [read_inputs(args) for args in trace.args_of(ops)]
+    shapes = [one.shape(0) for one in inputs if one is not None]
+    rows = [
+        f"[{', '.join(map(str, shape))}]" for shape in shapes if shape and len(shape) == 1 + shape.count(1)
+    ]
+    return rows[0] if 2 * len(rows) > len(ops) else ""
+
+
 @says("copy_before_product")
 def _copy_before_product(c: Claims) -> tuple[str, str, str]:
     moved = f" ({c.longest} in the longest)" if "longest" in c else ""
     added = "addmm" in c.name or "baddbmm" in c.name
+    adds = "The matmul computes C = A·B + C, so C has to be in the result first."
+    if "row" in c:
+        return (
+            f"{c.name} copies on the GPU before it multiplies",
+            f"{c.calls:copy/copies}{moved} {c.calls:~take} {c.copy_ns} before matmuls that take "
+            f"{c.product_ns}: {c.share}. {adds} This bias has one row, {c.row}. The epilogue of the "
+            "library's own matmul (cuBLASLt, hipBLASLt) adds such a row without a copy, but it "
+            "did not run here.",
+            "Look for what turns it off: DISABLE_ADDMM_CUDA_LT=1, an older PyTorch, a GPU that the library "
+            "does not know, a bias that is not contiguous. torch.compile adds it in a kernel of its own.",
+        )
     return (
         f"{c.name} copies on the GPU before it multiplies",
         f"{c.calls:copy/copies}{moved} {c.calls:~take} {c.copy_ns} before matmuls that take {c.product_ns}: "
         f"{c.share}. "
         + (
-            "The matmul computes C = A·B + C, so C has to be in the result first. A one-row bias would be "
-            "added by the kernel's epilogue, without a copy."
+            f"{adds} A one-row bias would be added by the kernel's epilogue, without a copy."
             if added
             else "Both belong to the same op: the copy prepares what the matmul reads or writes."
         ),

@@ -9,7 +9,7 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import processes_of
 from tracetui.analysis.steps.loading import loader_calls
-from tracetui.analysis.steps.scope import step_of, step_table_of
+from tracetui.analysis.steps.scope import step_table_of, step_windows_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules.advice import advise, loading_advice
 from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, says
@@ -27,8 +27,9 @@ def data_loading(part: Part) -> Iterator[Finding]:
     if not len(at):
         return
     if part.is_whole and len(steps):
-        at = at[step_of(steps, at.start) >= 0]
-        whole, base = int((steps.end - steps.start).sum()), steps.base
+        low, high = step_windows_of(part)
+        at = at[(at.start >= low[0]) & (at.start < high[-1])]
+        whole, base = int((high - low).sum()), steps.base
     else:
         whole, base = part.length, verdict_of(part).base
     total, whole = at.time, whole * processes_of(trace, at.at)

@@ -31,6 +31,7 @@ from tracetui.trace import Kind
 from tracetui.trace.intervals import EMPTY, all_of
 from tracetui.trace.model import F64, I64
 from tracetui.trace.slices import Slices, by_name
+from tracetui.trace.unended import unfinished
 
 PART = 0.1
 """Of the difference: what explains less of it does not explain it."""
@@ -328,6 +329,7 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
     at = slices_of(
         part, Kind.ANNOTATION, lambda name: not (name.startswith(NOT_ASKED) or is_collective(name))
     )
+    at = at[~np.isin(at.at, list(unfinished(trace)))]
     recorded = np.flatnonzero((trace.kind != Kind.PYTHON) & ~trace.implausible)
     position = np.searchsorted(recorded, at, side="right")
     at, position = at[position < len(recorded)], position[position < len(recorded)]

@@ -93,7 +93,12 @@ def overhead_bound(part: Part) -> Iterator[Finding]:
     def told(idle: IdleDevice) -> Finding:
         # One gap or one step says nothing of the rest, nor does compiling.
         rare = idle.one_gap or bool(_one_step(part, idle)) or 2 * idle.compiling > idle.idle
-        rare = rare or first_call(part, idle) is not None or 2 * idle_after_all_work(part, idle) > idle.idle
+        rare = (
+            rare
+            or 2 * idle.talking > idle.idle
+            or first_call(part, idle) is not None
+            or 2 * idle_after_all_work(part, idle) > idle.idle
+        )
         if CAUSES.index("host") in idle.largest:  # both take long
             looks: list[Callable[[], object]] = [partial(_same_place, part, idle), lambda: idle.on_cpu]
             together(looks, threads_for(len(part.trace)))
@@ -281,6 +286,10 @@ def tell_idle(
         verdict_of(idle.part),
         cause_variants(idle.part.trace, causes_of(idle.part)),
     )
+    if 2 * idle.talking > idle.dispatch > 0:
+        variants["dispatch"] = "talking"
+    if 2 * idle.in_graphs > int(idle.causes[CAUSES.index("host")]) > 0:
+        variants["host"] = "in graphs"
     device = device_text(part, idle.gaps)
     largest = (Named(variants.get(CAUSES[i], CAUSES[i]), ns=int(idle.causes[i])) for i in idle.largest)
     known: dict[str, Claim] = {
@@ -307,6 +316,10 @@ def _meanwhile(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         claims["loading_ns"] = Time(idle.loading)
     if idle.compiling >= 0.1 * idle.idle:
         claims["compiling_ns"] = Time(idle.compiling)
+    if idle.talking >= 0.1 * idle.idle:
+        claims["talking_ns"] = Time(idle.talking)
+    if idle.in_graphs >= 0.1 * idle.idle:
+        claims["in_graphs_ns"] = Time(idle.in_graphs)
     within, within_time = ("", 0) if claims else idle.within
     if within:
         claims["within"] = Names((Named(within, ns=within_time),))
@@ -343,6 +356,10 @@ def _idle_text(c: Claims) -> str:
         text += f" For {c.loading_ns} of the idle time the program waited for its DataLoader."
     if "compiling_ns" in c:
         text += f" For {c.compiling_ns} of it, torch.compile was compiling."
+    if "talking_ns" in c:
+        text += f" For {c.talking_ns} of it a collective ran on the CPU."
+    if "in_graphs_ns" in c:
+        text += f" For {c.in_graphs_ns} of it a node of a CUDA graph ran on the CPU."
     if "within" in c:
         (within,) = c.within.each
         text += f" The CPU was in {within.name} for {duration(within.ns)} of it."

@@ -35,6 +35,7 @@ from tracetui.rules.advice import SAVED_ADVICE, SEND, UNBLOCK
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
 from tracetui.rules.model import Finding, tell
 from tracetui.trace import Kind
+from tracetui.trace.intervals import all_of
 from tracetui.trace.slices import Slices
 
 WAIT_NS = 50_000
@@ -131,13 +132,17 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
     fraction = cost / verdict.judged if verdict.judged else 0.0
     idle = verdict.parts[PARTS.index("cpu")] if verdict.parts else 0
     hidden = min(total * devices, idle)
-    behind = fraction < WAIT_SHARE and hidden >= TURNS_SHARE * verdict.judged > 0
+    # If it is idle for most of the time that is waited, it has other reasons.
+    works = (
+        2 * all_of([gaps.blocks for gaps in gaps_of(part).devices]).within(at.start, at.end).sum() >= total
+    )
+    behind = works and fraction < WAIT_SHARE and hidden >= TURNS_SHARE * verdict.judged > 0
     copying = at[at.among(blocking_copies(trace, launches_of(part).event)[0])]
     mostly_copies = 2 * copying.time > total
     if fraction < WAIT_MEDIUM and mostly_copies and len(pageable_copies(part)):
         return  # a finding of its own
     cheap = fraction < WAIT_SHARE and not behind
-    overhead = verdict.verdict == "overhead-bound"
+    overhead = verdict.verdict == "overhead-bound" or not works
     meanwhile = (
         "not recorded" if not devices
         else "idle for other reasons" if cheap and overhead

@@ -15,7 +15,7 @@ from tracetui.core.safe_text import plain
 from tracetui.core.threads import PART, THREADS, give_back, in_blocks, together
 from tracetui.core.units import exact
 from tracetui.formats.contents import Contents
-from tracetui.formats.store import LAUNCH_FLOWS, Store
+from tracetui.formats.store import LAUNCH_FLOWS, Store, Tables
 from tracetui.trace.callers import with_threads
 from tracetui.trace.flows import FlowEnds, link_flows, pair_flows
 from tracetui.trace.implausible import first_view, mark_implausible
@@ -28,12 +28,15 @@ from tracetui.trace.links import (
     link_ops,
     settle_annotations,
     settle_ops,
+    share_lanes,
     stream_lanes,
 )
-from tracetui.trace.model import GRAPH_DEPENDENCY, Counters, Instants, Lane, Trace, TraceInfo
+from tracetui.trace.model import GRAPH_DEPENDENCY, SEVERAL_WRITERS, Counters, Instants, Lane, Trace, TraceInfo
 from tracetui.trace.nesting import nest, sort_slices
+from tracetui.trace.overloads import drop_overloads
 from tracetui.trace.pairs import pair_async, pair_threads
 from tracetui.trace.transfers import name_transfers
+from tracetui.trace.unended import adopt, cut_frames, find_unfinished
 
 _OF_LANE = "process", "device"
 _OF_DEVICE = pattern(r"GPU (\d{1,4}) Counters")
@@ -56,8 +59,9 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     for more in (pairs, asyncs):
         if more and len(more["head"]):
             store.slices.add(0.0, **more)
-    heads = list(tables.heads)
     columns: dict[str, Any] = {name: store.slices.take(name) for name in store.slices.kinds}
+    columns, points = _without_instants(columns, points, tables)
+    heads = list(tables.heads)
     columns["external_id"] = columns.pop("external")
     head, start, duration = (columns[name] for name in ("head", "start", "duration"))
     used, labels = _used(head, len(heads)), read_labels(store.metadata)
@@ -72,6 +76,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         lane = looked_up(plan.lane_of_head, head)
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
     name_transfers(kind, columns["name"], columns["source"], tables, contents.reader)
+    drop_overloads(kind, columns["name"], tables)
     implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
     np.maximum(duration, 0, out=duration)
@@ -89,12 +94,15 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     columns["lane"] = lane = repeated(np.arange(len(plan.lanes), dtype=np.int32), np.diff(firsts))
     start, duration = columns["start"], columns["duration"]
     start -= zero
+    diagnostics.note("outlasting_frame", count=cut_frames(columns, firsts, contents.reader))
     correlation, external = columns["correlation"], columns["external_id"]
     borrow_ids(kind, correlation, external)
     implausible, clipped = columns["implausible"], columns.pop("clipped")
     programs = {x.process for x in plan.lanes if x.kind == "thread"}
     if len(programs) > 1 and not plan.rank_of_lane.any():
         process, device = (np.array([getattr(x, of) for x in plan.lanes], np.int32) for of in _OF_LANE)
+        if share_lanes(process, device, kind, lane, correlation):
+            diagnostics.note(SEVERAL_WRITERS)
         guessed = guess_ranks(process, device, kind, lane, start, correlation)
         plan = plan if guessed is None else replace(plan, rank_of_lane=guessed)
     ranks = plan.rank_of_lane
@@ -119,6 +127,9 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     done = together(tasks, _LINKING if len(start) > PART else 1)
     (op, view), (ends, sources, targets, flow_kinds), (depth, parent, rows), (launch, (early, lead)) = done
     del tasks, done
+    unended = find_unfinished(kind, start, duration, implausible, columns["source"], contents.reader)
+    adopt(parent, unended)
+    diagnostics.note("unfinished", count=len(unended))
     wrong, foreign = settle_ops(kind, start, duration, launch, parent, external, op)
     diagnostics.note("foreign_ids" if foreign else "other_op", count=wrong)
     stream_of = stream_lanes(plan.lanes)
@@ -150,6 +161,31 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         first_view=view,
         reader=contents.reader,
         clipped=frozenset(np.flatnonzero(clipped).tolist()),
+    )
+
+
+def _without_instants(
+    columns: dict[str, Any], points: dict[str, Any], tables: Tables
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Make points of the slices that are instants by their category: PyTorch's exporter in Python writes
+    `[memory]` records as if they lasted until the end of the recording."""
+    instant_of = {
+        i: tables.heads["i", cat, pid, tid]
+        for i, (phase, cat, pid, tid) in enumerate(list(tables.heads))
+        if phase == "X" and cat.lower() == "cpu_instant_event"
+    }
+    if not instant_of:
+        return columns, points
+    head = np.full(len(tables.heads), -1, dtype=np.int32)
+    head[list(instant_of)] = list(instant_of.values())
+    moved = head[columns["head"]]
+    at = np.flatnonzero(moved >= 0)
+    rows = {name: columns[name][at] for name in ("name", "start", "source")} | {"head": moved[at]}
+    rows |= {"flow": np.full(len(at), NO_TIME, np.int64), "encloses": np.zeros(len(at), np.bool_)}
+    left = moved < 0
+    return (
+        {name: column[left] for name, column in columns.items()},
+        {name: np.concatenate([column, rows[name]]) for name, column in points.items()},
     )
 
 

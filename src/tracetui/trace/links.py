@@ -87,6 +87,25 @@ def guess_ranks(process: I32, device: I32, kind: I8, lane: I32, start: I64, corr
     return found
 
 
+def share_lanes(process: I32, device: I32, kind: I8, lane: I32, correlation: I64) -> bool:
+    """Whether work of several processes is on the same device's lanes, with the same ids: as if several
+    programs had written one file, each about its own GPU 0. Arguments as of `guess_ranks`."""
+    runtime = _indices(_kinds(kind, Kind.RUNTIME) & (correlation != NO_ID))
+    work = _indices(_kinds(kind, *DEVICE_WORK) & (correlation != NO_ID))
+    owner, at_device = process[lane[runtime]], device[lane[work]]
+    owners = np.unique(owner)
+    if not len(np.unique(at_device)) < len(owners) <= _MANY_RANKS:
+        return False
+    each = [unique(correlation[runtime[owner == one]]) for one in owners.tolist()]
+    ids, times = np.unique(np.concatenate(each), return_counts=True)
+    shared = ids[times > 1]
+    if 2 * len(shared) <= min(map(len, each)):
+        return False
+    there, count = np.unique(correlation[work], return_counts=True)
+    count = count[np.isin(there, shared)]
+    return bool(2 * np.count_nonzero(count > 1) > len(count))
+
+
 def borrow_ids(kind: I8, correlation: I64, external: I64) -> bool:
     """Use the `External id` of launches and device events as their `correlation`, if a file has none.
 

@@ -52,6 +52,8 @@ DEVICE_WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 _DEVICE_WORD = pattern(r"\b(?:GPU|XPU|MTIA|HPU|NPU|TPU|MLU)\b")
 _CUT = frozenset(("truncated", "bad_gzip", "bad_zstd"))
 """Notices of a file whose end is missing."""
+SEVERAL_WRITERS = "several_writers"
+"""The notice of a file in which the work of several processes is on the same device's lanes."""
 GRAPH_DEPENDENCY = "graph dependency"
 """The category of flows from a node of a CUDA graph to one that waits for it."""
 AT_ONCE = 64
@@ -245,6 +247,11 @@ class Trace:
         the order of time: any of them may be missing."""
         return any(notice.kind in _CUT for notice in self.notices)
 
+    @property
+    def of_several_writers(self) -> bool:
+        """Whether nobody can tell which process the work of a device belongs to."""
+        return any(notice.kind == SEVERAL_WRITERS for notice in self.notices)
+
     def rank_of(self, device: int) -> str:
         """The rank that the device belongs to, in a file merged from several ranks; "" in others."""
         return self._ranks().get(device, "")
@@ -299,12 +306,18 @@ class Trace:
         """(position in `indices`, `args`) of very many slices, in the order of the file, so that each chunk
         is decoded once, and in small batches: all at once would take memory that is never freed. Keys go
         first."""
+        for at, event in self.events_in_turn(indices):
+            args = event.get("args")
+            yield at, args if isinstance(args, dict) else {}
+
+    def events_in_turn(self, indices: I32 | I64) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Like `args_in_turn`, for the whole JSON objects."""
         sources = self.source[indices]
         order = np.argsort(sources, kind="stable")
         for first in range(0, len(order), AT_ONCE):
             machine.give_way()
             part = order[first : first + AT_ONCE]
-            yield from zip(part.tolist(), self.args_of_sources(sources[part].tolist()), strict=True)
+            yield from zip(part.tolist(), self.reader.read(sources[part].tolist()), strict=True)
 
     def children(self, i: int) -> I64:
         """Indices of the slices whose parent is i, in order of time."""

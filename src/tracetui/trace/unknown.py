@@ -43,13 +43,28 @@ SAMPLES = 10_000
 """The most launches whose delays are used to compare the clocks."""
 
 
+GRAPH_HOST, GRAPH_EVENT = "graph_host_node", "graph_event_node"
+"""The categories of a CUDA graph's nodes that run nothing on the device: a function on the CPU, the record of
+an event."""
+
+
+def host_nodes(trace: Trace) -> I64:
+    """The nodes of CUDA graphs that run on the CPU, while what depends on them waits. Slices."""
+    numbers = [i for i, name in enumerate(trace.categories) if name.lower() == GRAPH_HOST]
+    found = np.isin(trace.category, numbers) & ~trace.implausible if numbers else trace.implausible[:0]
+    return np.flatnonzero(found)
+
+
 def unknown_events(trace: Trace) -> I64:
     """The plausible slices of unknown categories on lanes of a device, by lane."""
+    known = {i for i, name in enumerate(trace.categories) if name.lower() in (GRAPH_HOST, GRAPH_EVENT)}
     on_device = np.array([lane.device >= 0 for lane in trace.lanes], dtype=np.bool_)
 
     def look(part: slice) -> I64:
         at = np.flatnonzero((trace.kind[part] == int(Kind.OTHER)) & ~trace.implausible[part])
         here: I64 = at[on_device[trace.lane[part][at]]] + part.start
+        if known:
+            here = here[~np.isin(trace.category[here], list(known))]
         return here
 
     return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
@@ -69,11 +84,13 @@ def elsewhere(trace: Trace) -> I64:
 @kept_by_trace
 def why_unknown(trace: Trace) -> str:
     """Why the trace does not show when its devices were idle, and what ran on the CPU meanwhile: "cut off",
-    "missing" or "lost" (kernels), "durations" (of kernels are 0), "times" (of launches are missing), "clocks"
-    (differ), "other" (events of unknown kinds fill the time between kernels, copies and memsets). "" where it
-    shows that."""
+    "writers" (there are several), "missing" or "lost" (kernels), "durations" (of kernels are 0), "times" (of
+    launches are missing), "clocks" (differ), "other" (events of unknown kinds fill the time between kernels,
+    copies and memsets). "" where it shows that."""
     if trace.cut_off:
         return "cut off"
+    if trace.of_several_writers:
+        return "writers"
     linked_work(trace)  # some tests below need it
     tests: dict[str, Callable[[], bool]] = {
         "missing": lambda: missing_kernels(trace) > 0,

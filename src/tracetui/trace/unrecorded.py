@@ -81,7 +81,8 @@ def _lost(trace: Trace) -> tuple[I64, Bool, Bool]:
     have device events). None where nothing is known to be missing."""
     work = of_kinds(trace, DEVICE_WORK)
     calls, kernel, ran = _launches(trace)
-    if not len(calls) or (len(work) and not ran.any()):  # no links: what ran is not known
+    if not len(calls) or trace.of_several_writers or (len(work) and not ran.any()):
+        # No links, or those of another program: what ran is not known.
         return calls[:0], ran[:0], ran[:0]
     if not len(work) and (trace.kind[_on_devices(trace)] == int(Kind.OTHER)).any():
         return calls[:0], ran[:0], ran[:0]

@@ -55,7 +55,7 @@ def unrecorded_time(trace: Trace) -> dict[int, Stretches]:
     of, every = device[trace.lane[work]], union_of(trace.start, trace.duration, work)
     lost, flying = _after_lost_launches(trace, work), _in_flight(trace, work, of, every)
     early, late = _by_first_launch(trace, waited_for(trace))
-    for_all, captured = all_of([late, _without_times(trace)]), capture_times(trace)
+    for_all, captured = all_of([late, _without_times(trace), _between_profiles(trace)]), capture_times(trace)
     found: dict[int, Stretches] = {}
     every_device = len(for_all) or len(captured) or len(early)
     for one in unique(of).tolist() if every_device else {**lost, **flying}:
@@ -174,6 +174,15 @@ def _without_times(trace: Trace) -> Union:
     if 4 * (int(ends[longest]) - last) <= int(trace.duration[longest]):
         last = int(ends[longest])
     return union(np.array([last]), np.array([trace.span[1]])) if last < trace.span[1] else EMPTY
+
+
+def _between_profiles(trace: Trace) -> Union:
+    """The time between two recordings, in a file that joins several profiles (such as those of
+    `profile_analysis --combine`)."""
+    recording = np.array([name.startswith("PyTorch Profiler (") for name in trace.names] or [False])
+    at = np.flatnonzero((trace.kind == int(Kind.SPAN)) & ~trace.implausible & recording[trace.name])
+    spans = union(trace.start[at], trace.start[at] + trace.duration[at])
+    return union(spans.end[:-1], spans.start[1:])
 
 
 def _in_flight(trace: Trace, work: I64, of: I64, every: Union) -> dict[int, Union]:

@@ -42,7 +42,10 @@ FILE = f"{JSON} self_cpu_share self_device_share cpu_average device_average"
 BAR = 6
 """Cells of a bar in the table."""
 
-GROUP_HEADERS = {"shape": "Input Shapes", "annotation": "Annotation", "module": "Module", "op": "Launched by"}
+GROUP_HEADERS = {
+    "shape": "Input Shapes", "annotation": "Annotation", "module": "Module", "op": "Launched by",
+    "overload": "Overload Name",
+}  # fmt: skip
 
 
 _SHAPE = pattern(r"\[(\d+(?:, \d+)*)\]")

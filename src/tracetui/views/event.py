@@ -26,6 +26,7 @@ from tracetui.trace.counters import cycles_of, mean_within
 from tracetui.trace.indices import having
 from tracetui.trace.memory import Records, moment
 from tracetui.trace.model import DEVICE_WORK, I32, I64, Kind, Trace
+from tracetui.trace.unended import unfinished
 from tracetui.views.device_facts import device_facts
 from tracetui.views.model import Column, Table
 
@@ -105,6 +106,8 @@ def _itself(trace: Trace, i: int, own_time: I64 | None) -> list[Fact]:
             facts.append(Fact("self time", f"{exact(own)}, {share_of(own, length)} of it"))
     if bool(trace.implausible[i]):
         facts.append(Fact("odd", "impossible value in the file; left out of the averages"))
+    if i in unfinished(trace):
+        facts.append(Fact("odd", "it had not ended when the profiler stopped: nobody knows when it did"))
     if i in trace.clipped:
         facts.append(Fact("odd", "far longer in the file: cut where the next one on its stream begins"))
     return facts

@@ -7,13 +7,14 @@ from rich.cells import cell_len
 from tracetui.analysis.idle.verdict import communication_text
 from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.part import Part
+from tracetui.analysis.select import has
 from tracetui.analysis.steps.scope import is_analyzable
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.cells import fit
 from tracetui.core.units import duration, instant, plural
 from tracetui.rules import Finding, find_findings
 from tracetui.rules.model import EVIDENCE
-from tracetui.trace import Trace
+from tracetui.trace import Kind, Trace
 from tracetui.trace.unknown import idle_known
 from tracetui.views import markdown
 from tracetui.views.answer import Answer, Shown, within
@@ -35,6 +36,11 @@ def unknown_events(part: Part) -> str | None:
     if "dynamo_timed" in part.trace.categories:
         return "These are the phases of torch.compile, from its own log: they are drawn, but not judged."
     names = part.trace.names
+    if any(name.startswith("PyTorch Profiler") for name in names) and has(part.trace, Kind.PYTHON):
+        return (
+            "No op, launch or GPU work was recorded, only functions of Python. With a schedule, export the "
+            "trace in on_trace_ready: after the last active step the next cycle begins."
+        )
     if len(part.trace) == 1 and any(name.startswith("PyTorch Profiler") for name in names):
         return (
             "PyTorch's profiler recorded nothing. It sees the thread that starts it and those of autograd; "

@@ -9,7 +9,8 @@ import numpy as np
 from tracetui.analysis.calls.compiling import compile_time
 from tracetui.analysis.idle.activity import activity_text, small_ops_of
 from tracetui.analysis.idle.causes import CAUSES, MAYBE_BUSY, Causes
-from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS
+from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS, cpu_time_of
+from tracetui.analysis.idle.cpu_verdict import cpu_collectives_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.short_names import short_of
@@ -26,6 +27,8 @@ from tracetui.words.cause_words import cause_words
 _MAYBE = [CAUSES.index(cause) for cause in MAYBE_BUSY]
 COMPILING = "mostly torch.compile"
 LOADING = "mostly a DataLoader"
+IN_GRAPHS = "mostly a graph's host nodes"
+TALKING = "mostly a collective on the CPU"
 
 
 def words_of(
@@ -47,6 +50,14 @@ def words_of(
             words["host"] = LOADING
         elif 2 * (loaded - host) > dispatch > 0:
             words["dispatch"] = LOADING
+    if len(nodes := cpu_time_of(part).in_graphs) and 2 * int(nodes.within(start, end).sum()) > host > 0:
+        words["host"] = IN_GRAPHS
+    if len(talking := cpu_collectives_of(part)):
+        talked = int(talking.within(start, end).sum())
+        if 2 * (talked - host) > dispatch > 0:
+            words["dispatch"] = TALKING
+        elif 2 * (talked - dispatch) > host > 0:
+            words["host"] = TALKING
     return words
 
 

@@ -6,7 +6,7 @@ It follows torch.autograd.profiler_util._build_table: widths, units, and where n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from tracetui.analysis.calls.pytorch_times import Times, pytorch_times
 from tracetui.analysis.part import Part
 from tracetui.core.units import plural
 from tracetui.trace.model import F64, I64, Trace
+from tracetui.trace.unended import unfinished
 from tracetui.views.answer import Answer
 from tracetui.views.averages import (
     GROUP_HEADERS,
@@ -40,6 +41,8 @@ GAP = "  "
 UNGROUPED = {
     "shape": "the trace has no shapes: record with record_shapes=True",
     "annotation": "the trace has no annotations: add them with torch.profiler.record_function",
+    "overload": "the trace has no overloads: record with capture_overload_names=True in torch.profiler's "
+    "experimental_config",
     "module": "the trace has no modules: record with with_stack=True",
 }
 """What is said where no row has anything to be grouped by."""
@@ -54,7 +57,13 @@ class _Column:
 
 
 def _columns(
-    table: Averages, times: Times, memory: MemoryUse | None, all_cpu: float, all_device: float, device: str
+    table: Averages,
+    times: Times,
+    memory: MemoryUse | None,
+    all_cpu: float,
+    all_device: float,
+    device: str,
+    unended: Set[int],
 ) -> list[_Column]:
     def time(header: str, rank: int, values: F64) -> _Column:
         return _Column(header, rank, lambda i: format_time(float(values[i])))
@@ -69,7 +78,7 @@ def _columns(
         return _Column(header, rank, lambda i: format_memory(int(values[i])))
 
     def cpu_share(i: int) -> str:
-        if table.annotation[i] and not table.device[i] and is_collective(table.names[i]):
+        if i in unended or (table.annotation[i] and not table.device[i] and is_collective(table.names[i])):
             return "0"  # what PyTorch writes for asynchronous events
         return format_share(float(times.cpu_total[i]), all_cpu)
 
@@ -149,12 +158,14 @@ def pytorch_table(
     name_width: int = NAME_WIDTH,
     fit: int | None = None,
     device: str = "CUDA",
+    unended: Set[int] = frozenset(),
 ) -> str:
     """The rows of `order` as text ending in a newline; "" for an empty table.
 
     `times`: those of the table's rows, see `analysis.calls.pytorch_times`; `memory`: if it was recorded.
     `name_width`: the limit of the name column (PyTorch's `max_name_column_width`). `fit`: drop columns and
     cut names until a line has at most this many characters, for a terminal. `device`: see `device_header`.
+    `unended`: rows of what had not ended when the profiler stopped.
     """
     if not len(table):
         return ""
@@ -163,7 +174,7 @@ def pytorch_table(
     all_device = sum(
         float(times.self_device[i]) for i in every if table.device[i] and not table.annotation[i]
     )
-    columns = _columns(table, times, memory, all_cpu, all_device, device)
+    columns = _columns(table, times, memory, all_cpu, all_device, device, unended)
     # PyTorch measures the names of all rows, even of those beyond the limit.
     name_column = min(max(map(len, table.names)) + 4, name_width)
     grouped = GROUP_HEADERS.get(table.grouped_by)
@@ -224,8 +235,10 @@ def averages_answer(
     def text(width: int) -> str:
         wide = width if fit and name_width is None else None
         widest = name_width or FULL_NAME_WIDTH
-        device = device_header(part.trace)
-        return pytorch_table(table, times, order, memory=memory, name_width=widest, fit=wide, device=device)
+        device, rows = device_header(part.trace), {int(table.row_of[i]) for i in unfinished(part.trace)}
+        return pytorch_table(
+            table, times, order, memory=memory, name_width=widest, fit=wide, device=device, unended=rows
+        )
 
     notes = (
         "" if len(table) else "no PyTorch events in this trace",

@@ -101,9 +101,9 @@ _OURS = (
         ViewOption(
             "group",
             "name",
-            "One row per name; or per name and input shapes, enclosing annotation or module; or per kernel, "
-            "or kernel and op.",
-            choices=("name", "shape", "annotation", "module", "kernel", "op"),
+            "One row per name; or per name and input shapes, enclosing annotation, module or overload; or "
+            "per kernel, or kernel and op.",
+            choices=("name", "shape", "annotation", "module", "kernel", "op", "overload"),
         ),
         ViewOption("python_functions", False, "Include Python functions, as PyTorch 2.13 does."),
         ViewOption("name_width", None, "Widest name column; PyTorch's default is 55.", least=8),

@@ -26,6 +26,7 @@ from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.trace.nesting import first_places
+from tracetui.trace.unended import unfinished
 
 _PAGE = 10
 """Bits of the ids on one page of `_ops_by_id`."""
@@ -166,7 +167,12 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     main, moved = main_lane(trace, cpu[ops]), False
     if main >= 0:
         lane = thread[runtime]
-        thread[runtime] = np.where(linked >= 0, thread[ops[linked]], main)
+        process = np.array([one.process for one in trace.lanes], dtype=np.int64)
+        own = np.where(linked >= 0, thread[ops[linked]], main)
+        if len(np.unique(process[thread[ops]])) > 1:  # ids of another process are of other ops
+            theirs = (kind[runtime] == int(Kind.RUNTIME)) & (process[own] != process[lane])
+            own = np.where(theirs, lane, own)
+        thread[runtime] = own
         moved = bool((thread[runtime] != lane).any())
     if moved:
         order = order_by_time(thread, trace.start[cpu], trace.start[cpu] + trace.duration[cpu])
@@ -174,6 +180,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         ops = np.flatnonzero(is_op)  # in the same order, which `with_id` counts in: ops stay in their lanes
     talk = np.zeros(len(trace), dtype=np.bool_)
     talk[called(trace, is_collective, Kind.ANNOTATION)] = True
+    talk[list(unfinished(trace))] = True
     apart = talk[cpu]
 
     links = trace.external_id[device]

@@ -15,8 +15,11 @@ from tracetui.analysis.select import named
 from tracetui.core.safe_text import plain
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
+from tracetui.trace.overloads import split_overload
 
-GROUPS = ("name", "shape", "annotation", "module", "kernel", "op")
+GROUPS = ("name", "shape", "annotation", "module", "kernel", "op", "overload")
+ON_SCREEN = GROUPS[:-1]
+"""Those that panes offer."""
 MODULE_FRAME = "nn.Module: "
 """The prefix of the name of a module's Python frame; recorded with `with_stack`."""
 
@@ -31,6 +34,8 @@ def group_labels(
     size = len(cpu_at) + len(device_at)
     if group == "shape":
         return _shapes(trace, calls, cpu_at, size)
+    if group == "overload":
+        return _overloads(trace, calls, cpu_at, size)
     if group == "module":
         return _modules(trace, calls.cpu[cpu_at], calls.device[device_at])
     op = calls.device_op[device_at]
@@ -82,6 +87,18 @@ def _shapes(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64, li
     for place, args in trace.args_in_turn(calls.cpu[cpu_at[ops]]):
         if "Input Dims" in args:
             label[ops[place]] = labels.setdefault(shape_text(args["Input Dims"]), len(labels))
+    return label, list(labels)
+
+
+def _overloads(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64, list[str]]:
+    """Labels by the overload in the op's name, which is in the file only."""
+    label = np.zeros(size, dtype=np.int64)
+    ops = np.flatnonzero(trace.kind[calls.cpu[cpu_at]] == Kind.CPU_OP)
+    ops = ops[named(trace, lambda name: "::" in name)[trace.name[calls.cpu[cpu_at[ops]]]]]
+    labels = {"": 0}
+    for place, event in trace.events_in_turn(calls.cpu[cpu_at[ops]]):
+        _, overload = split_overload(str(event.get("name", "")))
+        label[ops[place]] = labels.setdefault(plain(overload), len(labels))
     return label, list(labels)
 
 

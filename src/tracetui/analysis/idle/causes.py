@@ -404,6 +404,10 @@ class IdleTime:
         for cause, mine in self._after_arrival(at):
             some = np.flatnonzero(mine & (rest > 0))
             found[some, AT[cause]] += rest[some]
+            if cause == "queued" and len(self.cpu.in_graphs):  # it waits for the CPU
+                held = self.cpu.in_graphs.within(arrived[some], high[some])
+                found[some, AT["queued"]] -= held
+                found[some, AT["host"]] += held
 
     def _after_arrival(self, at: I64 | slice) -> tuple[tuple[str, Bool], ...]:
         """What the end of a stretch counts as, once the launch has reached the device: for each such cause,
@@ -462,6 +466,10 @@ class IdleTime:
         for cause, some in self._after_arrival(at):
             arrived, end = (_Cut(of[at[some]], time) for of in (self.arrived, self.end))
             found[:, AT[cause]] += end.passed() - arrived.passed()
+            if cause == "queued" and len(self.cpu.in_graphs):
+                held = end.passed(self.cpu.in_graphs) - arrived.passed(self.cpu.in_graphs)
+                found[:, AT["queued"]] -= held
+                found[:, AT["host"]] += held
         return found + self._moved_before(time, mine)
 
     def _add(self, found: I64, time: I64, of: I64, i: int, last: bool) -> None:

@@ -23,6 +23,7 @@ from tracetui.core.columns import repeated, unique
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Union, all_of, union
 from tracetui.trace.model import I64
+from tracetui.trace.unknown import host_nodes
 
 LATENCY_NS = 5_000
 """The latency of a launch if the trace shows none."""
@@ -70,6 +71,8 @@ class CpuTime:
         """The calls and ops that initialize. Slices, sorted."""
         self.full = busy_union(trace, queue_full(trace))
         """When a launch waited for a place in its queue."""
+        self.in_graphs = busy_union(trace, host_nodes(trace))
+        """When a node of a CUDA graph ran on the CPU."""
         self._loading = _both(self.full, busy_union(trace, loading(trace)))
         self._overhead = _both(self._loading, busy_union(trace, profilers_work(trace)))
         waiting, allocating = (named(trace, of, Kind.RUNTIME) for of in (is_synchronizing, is_allocation))

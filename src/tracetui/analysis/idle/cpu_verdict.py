@@ -16,10 +16,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import first_marked
+from tracetui.analysis.calls.ancestors import any_inside, first_marked
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.gaps import elsewhere_text
 from tracetui.analysis.idle.verdict import OF_RECORDING, CpuTime, Verdict
+from tracetui.analysis.names.communication import is_communication
 from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import named, op_names, plausible
 from tracetui.core.columns import counted, repeated, unique
@@ -38,12 +39,30 @@ _COLLECTIVE = re.compile(
     r"(?i)(?:nccl|gloo|mpi|ucc|xccl|ccl|oneccl|hccl):|_?c10d(?:_functional)?::|record_param_comms"
     r"|(?:torch_ccl|oneccl_bindings_for_pytorch|horovod|symm_mem)(?:::|_)"
 )
+_ON_DEVICE = re.compile(r"(?i)(?:nccl|xccl|hccl|ccl|oneccl):")
+_ON_CPU = re.compile(r"(?i)(?:gloo|mpi):")
 _LOADER = re.compile(r"enumerate\(DataLoader\)#")
 
 
 def is_collective(name: str) -> bool:
     """Whether a CPU op or annotation of this name is a collective, or waits for one."""
     return _COLLECTIVE.match(name) is not None
+
+
+@fact_of_trace
+def cpu_collectives_of(part: Part) -> Union:
+    """While a collective ran on the CPU, in all of the trace: gloo, MPI, or an op of one that launches
+    nothing, if no kernel communicates either."""
+    trace = part.trace
+    at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
+    called = named(trace, lambda name: is_collective(name) and not _ON_DEVICE.match(name))
+    at = at[called[trace.name[at]]]
+    own = named(trace, lambda name: _ON_CPU.match(name) is not None)[trace.name[at]]
+    if named(trace, is_communication, Kind.KERNEL).any():
+        at = at[own]
+    else:
+        at = at[own | ~any_inside(trace, plausible(trace, Kind.RUNTIME), at)]
+    return union(trace.start[at], trace.start[at] + trace.duration[at])
 
 
 class CpuWork:

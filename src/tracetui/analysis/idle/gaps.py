@@ -157,8 +157,8 @@ def _why_unknown_text(trace: Trace) -> str:
     every = trace.is_kind(*DEVICE_WORK)
     if (odd := int((every & trace.implausible).sum())) == int(every.sum()):
         return (
-            f"{plural(odd, 'GPU event')}, but with times that cannot be right. So it is not known what the "
-            "GPU did."
+            f"{plural(odd, 'GPU event')}, but with times that cannot be right: left out. So it is not known "
+            "what the GPU did."
         )
     return ""
 
@@ -183,6 +183,11 @@ def without_work_text(trace: Trace) -> str:
         return (
             "The file is cut off. PyTorch writes GPU events last, and not in time order: any of them may be "
             "missing."
+        )
+    if trace.of_several_writers:
+        return (
+            "Several programs wrote this file, in turns or one after another, and the work of their GPUs is "
+            "on the same lanes. So it is not known which GPU did what. Let each write a file of its own."
         )
     at, work = unknown_events(trace), bool(trace.is_kind(*DEVICE_WORK).any())
     if work and (said := _why_unknown_text(trace)):

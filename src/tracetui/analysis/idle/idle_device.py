@@ -15,6 +15,8 @@ from tracetui.analysis.calls.launches import launching_lanes_of
 from tracetui.analysis.calls.slow_calls import MOSTLY, SlowCalls, called_once, slow_calls_of
 from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import CAUSES, NOT_THE_PROGRAMS, Causes
+from tracetui.analysis.idle.cpu_time import cpu_time_of
+from tracetui.analysis.idle.cpu_verdict import cpu_collectives_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union
 from tracetui.analysis.idle.split import BUSY, CAUSED, device_causes_of, split_of
@@ -25,7 +27,7 @@ from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import slices_of, step_table_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
 from tracetui.trace.intervals import Union
-from tracetui.trace.model import I64, Kind
+from tracetui.trace.model import I64, Kind, Trace
 from tracetui.trace.slices import Slices
 
 SEVERAL_GAPS = 10
@@ -103,6 +105,16 @@ class IdleDevice:
         return min(int(of.within(begin, end).sum()), cpu)
 
     @cached_property
+    def talking(self) -> int:
+        """The idle time while a collective ran on the CPU, in ns."""
+        return self.during(cpu_collectives_of(self.part))
+
+    @cached_property
+    def in_graphs(self) -> int:
+        """The idle time while a node of a CUDA graph ran on the CPU, in ns."""
+        return self.during(cpu_time_of(self.part).in_graphs)
+
+    @cached_property
     def longest_length(self) -> int:
         """The longest gap, ns; 0 where there are few."""
         low, high = judged_range(self.part)
@@ -119,7 +131,13 @@ class IdleDevice:
     @cached_property
     def on_cpu(self) -> tuple[str, int, int]:
         """The ops that work on the CPU for much of `dispatch`, "" for none; for how long; their calls."""
-        return _on_cpu(self.part, self.gaps, self.dispatch)
+        return _on_cpu(self.part, self.gaps, self.dispatch)[:3]
+
+    @property
+    def on_cpu_once(self) -> bool:
+        """Whether most of `on_cpu` is one call, the first of its name: nobody can tell if the next are
+        slow."""
+        return _on_cpu(self.part, self.gaps, self.dispatch)[3]
 
     @property
     def pauses(self) -> I64:
@@ -183,10 +201,32 @@ def _look_at_idle(part: Part) -> Iterator[IdleDevice]:
         yield IdleDevice(part, i, split.gaps[i], scoped[i], why[i], stretches, spent, idle[i])
 
 
+@fact
+def edges_of(part: Part) -> list[tuple[I64, I64, I64]]:
+    """The causes of the time before each device's first event and after its last, as far as it is judged."""
+    return split_of(part).edges(*judged_range(part))
+
+
+def _widest(trace: Trace, at: int, most: int) -> int:
+    """The outermost function or annotation around a slice that takes at most so long, in ns; -1 for none."""
+    while at >= 0 and (around := int(trace.parent[at])) >= 0 and trace.duration[around] <= most:
+        if trace.kind[around] not in (Kind.ANNOTATION, Kind.PYTHON):
+            break
+        at = around
+    return at
+
+
 def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     """The annotations, or functions of Python, of one name that are most of `host`, and how long the device
     was idle in them for reasons of the program."""
-    trace, host, at = part.trace, idle.why.pieces[:, CAUSES.index("host")], idle.why.activity
+    trace, cause = part.trace, CAUSES.index("host")
+    pieces, activity, event = edges_of(part)[idle.place]
+    counts = (event < 0) | (idle.counts[0] < idle.gaps.first)  # not a lead-in that is left out
+    at, host = idle.why.activity, idle.why.pieces[:, cause]
+    if int(pieces[counts, cause].sum()) > int(host.sum()):  # otherwise it is in the gaps
+        held = zip(activity[counts].tolist(), pieces[counts, cause].tolist(), strict=True)
+        outer = [_widest(trace, *one) for one in held]
+        at, host = np.append(at, outer), np.append(host, pieces[counts, cause])
     # Those that are little else: not what is around all of a step.
     known = np.isin(trace.kind[at], (Kind.ANNOTATION, Kind.PYTHON))
     mine = (at >= 0) & known & (2 * host > trace.duration[at])
@@ -204,11 +244,12 @@ def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     return (short_name(name, category), time) if told else ("", 0)
 
 
-def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int]:
+def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int, bool]:
     """(the ops that run for much of `dispatch` ns in which a device is idle, without a call of the runtime;
-    for how long; how many calls). Of short ops that may compute nothing the time is PyTorch's own."""
+    for how long; how many calls; whether the first call of a name is most of it). Of short ops that may
+    compute nothing the time is PyTorch's own."""
     if not dispatch:
-        return "", 0, 0
+        return "", 0, 0, False
     trace, (low, high) = part.trace, judged_range(part)
     at = slices_of(part, Kind.CPU_OP, _may_compute)
     at = at[(at.duration >= LONG_NS) | at.are_named(_COMPUTES.fullmatch)]
@@ -220,13 +261,16 @@ def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int]
     begin, end = np.clip(at.start, low, high), np.clip(at.end, low, high)
     idle = end - begin - gaps.blocks.within(begin, end)
     if not len(at) or (total := int(idle.sum())) < ON_CPU_SHARE * dispatch:
-        return "", 0, 0
+        return "", 0, 0, False
     names = at.by_name(idle)
     few = names[: 1 if names[0].time > MOSTLY * total else 3]
     told = " and ".join(short_name(op.name, "cpu_op") for op in few[:2])
     # What the verdict leaves out may cover some of it.
     time = min(total if len(few) > 1 else few[0].time, dispatch)
-    return f"ops such as {told}" if len(few) > 1 else told, time, len(at)
+    longest = at.longest_first()[:1]
+    same = slices_of(part.whole, Kind.CPU_OP, longest.first_name.__eq__)
+    once = 2 * int(idle.max()) > total and int(longest.start[0]) == int(same.start.min())
+    return f"ops such as {told}" if len(few) > 1 else told, time, len(at), once
 
 
 def _may_compute(name: str) -> bool:

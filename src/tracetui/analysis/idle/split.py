@@ -20,7 +20,7 @@ from tracetui.analysis.idle.gaps import DeviceGaps, find_gaps
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.idle.parts import BUSY_PARTS as BUSY_PARTS
 from tracetui.analysis.part import Part, fact, fact_of_trace
-from tracetui.analysis.steps.scope import NEVER, StepTable, launch_times, step_table_of
+from tracetui.analysis.steps.scope import NEVER, StepTable, find_steps, launch_times, step_table_of
 from tracetui.core.columns import repeated
 from tracetui.core.threads import threads_for, together
 from tracetui.trace import Kind, Trace
@@ -127,6 +127,19 @@ class Split:
         some, i = self._place(i)
         rows = slice(*some.stretches[i : i + 2].tolist())
         return some.idle.start[rows], some.idle.end[rows], some.idle.event[rows]
+
+    def edges(self, low: int, high: int) -> list[tuple[I64, I64, I64]]:
+        """For each device (causes, activity, event), as of `Causes`, of what lies in [low, high) of the time
+        before its first event and after its last."""
+        found = []
+        for some in self.times:
+            every = np.flatnonzero(~some.gap)
+            start, end = (np.clip(time[every], low, high) for time in (some.idle.start, some.idle.end))
+            causes = some.idle.causes(every, start, end, find_steps(self.trace))
+            cuts = np.searchsorted(every, some.stretches).tolist()
+            columns = causes.pieces, causes.activity, causes.event
+            found += list(zip(*(np.split(column, cuts[1:-1]) for column in columns), strict=True))
+        return found
 
     def idle_of(self, i: int, low: I64, high: I64) -> I64:
         """The i-th device's idle time in each range, by cause. Shape (len(low), len(CAUSES)), ns."""

@@ -23,6 +23,10 @@ _LIBRARY = pattern(
     r"|(?:^|::)mori::(?:collective|ccl|shmem)|(?:^|::)ep(?:dispatch|combine)(?:intra|inter)\w*kernel"
     r"|(?:^|::|_)(?:barrier|sync|alltoall|broadcast|fcollect|rdxn|reducescatter)\w{0,20}_on_stream_kernel"
 )
+# DeepEP's relatives in other namespaces (DeepSeek's own traces have dpsk::ep, NVIDIA's hybrid_ep), which hold
+# kernels that permute within one device, too.
+_EXPERTS_OF = pattern(r"(?:^|::)(?:(?:\w{1,40}_)?ep|(?:inter|intra)node(?:_ll)?|mooncake)::")
+_EXCHANGE = pattern(r"dispatch|combine|notify|barrier|sync|a2a|send|recv")
 # What a name says in any library: the custom all-reduces of vLLM, SGLang, TensorRT-LLM, FlashInfer and aiter,
 # and PyTorch's symmetric memory. Compared without underscores, in lower case.
 _WORDS = (
@@ -32,7 +36,8 @@ _WORDS = (
 # Work around an exchange that stays on the device, and matrix products with a fused exchange.
 _LOCAL = pattern(r"layout|initiali[sz]e|init_array|gemm|matmul|^warp|^block")
 
-_EXPERT = pattern(r"(?:^|::)(deep_ep|uccl|nccl_ep)::(?:legacy::)?(.+)")
+_EXPERT = pattern(r"(?:^|::)(deep_ep|dpsk::ep|uccl|nccl_ep|(?:\w{1,40}_)?ep|mooncake)::(?:legacy::)?(.+)")
+_EXPERTS = {"deep_ep": "deepep", "dpsk::ep": "deepep", "uccl": "uccl", "nccl_ep": "nccl_ep"}
 _NCCL_TYPE = pattern(
     r"_(__nv_bfloat16|u?int(?:8|32|64)_t|float|half|double|f8e[45]m[23]|bf16|f16|f32|f64|[ui](?:8|32|64))(?:_|$)"
 )
@@ -57,8 +62,10 @@ def is_communication(name: str) -> bool:
     low, base = "::".join(path)[:_READ].lower(), path[-1][:_READ].lower() if path else ""
     if _LOCAL.search(base):
         return False
-    words = low.replace("_", "")
-    return _LIBRARY.search(low) is not None or any(word in words for word in _WORDS)
+    words = low.replace("_", "").replace(" ", "")
+    if _LIBRARY.search(low) is not None or any(word in words for word in _WORDS):
+        return True
+    return _EXPERTS_OF.search(low) is not None and _EXCHANGE.search(base) is not None
 
 
 def decode_communication(name: str, function: cxx.Function) -> KernelName | None:
@@ -69,9 +76,9 @@ def decode_communication(name: str, function: cxx.Function) -> KernelName | None
         return _nccl(name, function.base)
     path = "::".join(function.path)
     if expert := _EXPERT.search(path):
-        library = expert[1].replace("deep_ep", "deepep")
-        label = expert[2].replace("::", " ")
-        return KernelName(name, library, f"{library} {label}", kind="collective")
+        label, library = _KERNEL.sub("", expert[2]).replace("::", " "), _EXPERTS.get(expert[1], "")
+        short = f"{library or expert[1]} {label}"
+        return KernelName(name, library or "other", short, kind="collective")
     label = _KERNEL.sub("", function.base).strip("_")
     dtype = cxx.first_dtype(function.args)
     family = NAMESPACES.get(function.path[0], "other")

@@ -20,6 +20,7 @@ _LAMBDA = pattern(r"\{lambda\(([^(){}]{0,200})\)#(\d{1,4})\}")
 _CAST = pattern(r"^\((?:int|bool|unsigned int|long|unsigned long|long long)\)")
 _CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 _ANONYMOUS = "(anonymous namespace)"
+_QUALIFIERS = pattern(r"(?:(?:void|static|inline|extern|const|__global__|__device__) )+")
 
 _SPELLINGS = {
     "fp64": "double, f64, fp64",
@@ -101,8 +102,14 @@ def first_dtype(args: Iterable[str]) -> str | None:
 
 @lru_cache(maxsize=64)  # each family in turn asks for the same name
 def parse(name: str) -> Function:
-    """The qualified name at the head of a demangled function, without return type and parameters."""
+    """The qualified name at the head of a demangled function, without return type and parameters.
+
+    Without parameters, template arguments or a namespace behind its last space, a name is words, all of
+    which count: compilers for other devices call kernels "sdsc_bmm_2 Cmpt Exec".
+    """
     name = name[:LIMIT].strip()
+    if found := _QUALIFIERS.match(name):
+        name = name[found.end() :].strip()
     parts: list[str] = []
     args = ""
     depth = start = 0  # start: where the current part starts
@@ -128,6 +135,8 @@ def parse(name: str) -> Function:
                 start, opened = at + 1, -1
     if opened >= 0:  # the name was cut inside its template arguments
         return _function(parts, name[start:opened], name[opened + 1 :])
+    if not parts and start and depth == 0:
+        return Function((name,), ())
     return _function(parts, name[start:], args)
 
 

@@ -85,6 +85,8 @@ def decode_gemm(name: str) -> KernelName | None:
     if family is None:
         return None
     words = _read(word.split("_"))
+    if family == "cudnn" and "implicit_gemm" in word:
+        words.convolution = words.convolution or "conv"
     if not (words.gemm or words.convolution):
         return None
     if (
@@ -133,7 +135,7 @@ def _read(tokens: list[str]) -> _Words:
             words.tensor_cores = low != "simt"
         elif low in MEMORY:
             words.memory = low
-        elif low in CONVOLUTIONS:
+        elif low in CONVOLUTIONS and "conv" in tokens:  # other kernels have a forward, too
             words.convolution = CONVOLUTIONS[low]
         elif kind := _TYPE.fullmatch(low):
             words.dtype = words.dtype or cxx.DTYPES.get(kind.group(1))
@@ -150,8 +152,8 @@ def _read_math(words: _Words, math: re.Match[str]) -> None:
     words.precision = _PRECISION.get(precision or "")
     if what == "gemm":
         words.gemm = True
-    elif what == "cudnn":  # a convolution, in whichever direction
-        words.convolution = words.convolution or "conv"
+    elif what == "cudnn":  # scudnn: a convolution, in whichever direction; cudnn alone is all of the library
+        words.convolution = words.convolution or ("conv" if precision else None)
     else:
         words.convolution = what
     if digits:

@@ -95,7 +95,6 @@ _NAMELESS = frozenset(
     {"apply", "apply_kernel", "kernel", "invoke", "run", "launch", "op_kernel", "kernel_impl"}
 )
 _ACTIVATION = pattern(r"\b(silu|gelu_tanh|gelu|relu)\b")
-_WORDS = pattern(r"(?!void |__global__ |static )[A-Z][A-Za-z]{0,40}(?: [A-Za-z]{1,40}){1,6}")
 _REWRITES = {
     "splitKreduce_kernel": "split-K reduce", "reduce_1Block_kernel": "reduce 1 block",
     "gemmk1_kernel": "gemm k=1", "gemmSN_NN_kernel": "gemm small n nn",
@@ -220,8 +219,6 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
     path = "::".join(function.path).lower() or text.lower()
     if text.startswith("_Z"):  # nobody can read these
         label = text[:32]
-    elif _WORDS.fullmatch(text):  # "Stream Wait Event", not the function `Event` of type `Stream Wait`
-        return KernelName(name, "other", text)
     elif base in ("kernel", "GemmKernel") and len(function.path) > 1:
         base = function.path[-2]
         label = base.removesuffix("x") if base.startswith("gemv") else base
@@ -234,6 +231,7 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
         )
     types = [dtype for dtype in map(cxx.dtype_of, function.args[:8]) if dtype]
     low = f"{path.replace('fbgemm', '')} {base.lower()} {label.lower()}"
+    low += f" {label.lower().replace(' ', '_')}" if " " in label else ""
     family, kind = NAMESPACES.get(head) or _first(_FAMILIES, low), _first(_KINDS, low)
     first = types[0] if types and types[0] != "bool" and kind not in _OF_REALS else None
     dtype = next((t for t in types if t[:2] in ("fp", "bf")), first)

@@ -42,6 +42,10 @@ _IS_WORK = np.isin(np.arange(len(Kind)), DEVICE_WORK)
 """By kind."""
 
 
+_STEP_CALL = re.compile(r"profiler\.py\(\d{1,6}\): step$")
+_SOME = 64
+
+
 class StepTable(Struct, frozen=True):
     """The steps of a trace, by time. Arrays of one length."""
 
@@ -160,6 +164,11 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
         again = (np.diff(number) == 0) & (np.diff(start) == 0) & (np.diff(end) == 0)
         once = np.append(True, ~(again & (np.diff(trace.lane[at]) == 0)))
         at, start, end, number = at[once], start[once], end[once], number[once]
+    if annotation is None and _cut_to_calls(trace, at):
+        calls = called(trace, lambda name: _STEP_CALL.search(name) is not None, Kind.PYTHON)
+        over = np.sort(trace.start[calls] + trace.duration[calls])
+        before = np.searchsorted(over, start) - 1
+        start = np.where(before >= 0, over[before], trace.span[0])
     of = ""
     if annotation is None and (several := _one_process(trace, at, start, end)) is not None:
         mine, of = several
@@ -168,6 +177,15 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
         (f"ProfilerStep{of}" if annotation is None else f"annotation {plain(annotation)}") if len(at) else ""
     )
     return StepTable(at, number, start, end, annotation or "ProfilerStep", source)
+
+
+def _cut_to_calls(trace: Trace, at: I64) -> bool:
+    """Whether the steps are as short as the calls of `step` that ended them, which PyTorch's
+    `adjust_profiler_step` makes of them, though a step begins where the call before it returned."""
+    around = trace.parent[at]
+    if not len(at) or (around < 0).any() or (trace.kind[around] != int(Kind.PYTHON)).any():
+        return False
+    return all(_STEP_CALL.search(trace.name_of(int(i))) is not None for i in np.unique(around[:_SOME]))
 
 
 def _one_process(trace: Trace, at: I64, start: I64, end: I64) -> tuple[Bool, str] | None:

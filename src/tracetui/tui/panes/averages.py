@@ -7,7 +7,7 @@ from functools import partial
 
 from tracetui.analysis.calls.averages import Averages, averages_of, memory_of, memory_use_of
 from tracetui.analysis.calls.calls import calls_of
-from tracetui.analysis.calls.groups import GROUPS
+from tracetui.analysis.calls.groups import ON_SCREEN
 from tracetui.analysis.calls.memory import MemoryUse
 from tracetui.core.units import duration, plural
 from tracetui.session.session import Session
@@ -20,7 +20,7 @@ class AveragesPane(ScopedPane):
     """A part of the averages. Enter jumps to the instance with the largest value of the sorted column, Enter
     again to the next one."""
 
-    groups: tuple[str, ...] = GROUPS
+    groups: tuple[str, ...] = ON_SCREEN
     sort_first = "self_device self_cpu"
     """The columns to sort by at first: the first one that exists."""
 
@@ -119,13 +119,13 @@ class AveragesPane(ScopedPane):
 class OpsPane(AveragesPane):
     """Ops and runtime calls."""
 
-    groups = tuple(group for group in GROUPS if group not in ("kernel", "op"))
+    groups = tuple(group for group in ON_SCREEN if group not in ("kernel", "op"))
 
 
 class KernelsPane(AveragesPane):
     """Kernels, copies and memsets."""
 
-    groups = tuple(group for group in GROUPS if group not in ("shape", "kernel"))
+    groups = tuple(group for group in ON_SCREEN if group not in ("shape", "kernel"))
 
 
 class AnnotationsPane(AveragesPane):
