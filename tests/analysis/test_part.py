@@ -21,7 +21,7 @@ from tracetui.analysis.steps import steps
 from tracetui.analysis.steps.scope import range_scope, step_scope, window_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.rules import find_findings
 from tracetui.views.summary import summary_answer
 
@@ -90,7 +90,7 @@ def test_where_memory_is_short_results_are_dropped_and_computed_again(
     llama.forget(own_time_of, calls_of)
     assert llama.knows(own_time_of), "there is memory"
     assert calls_of(llama) is calls_before
-    monkeypatch.setattr(machine, "memory", lambda: machine.NEEDED * len(llama.trace) - 1)
+    monkeypatch.setattr(threads, "memory", lambda: threads.NEEDED * len(llama.trace) - 1)
     llama.forget(calls_of)
     assert llama.knows(own_time_of)
     assert calls_of(llama) is not calls_before

@@ -31,7 +31,7 @@ if sys.platform == "win32":
 from tracetui.cli import server as module  # noqa: E402
 from tracetui.cli.serve import VIEWER  # noqa: E402
 from tracetui.cli.server import Size, host_name, own_names, refusal, within  # noqa: E402
-from tracetui.core import threads as machine  # noqa: E402
+from tracetui.core import threads  # noqa: E402
 
 LLAMA = Path(__file__).resolve().parent.parent / "data" / "llama_train.json.gz"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -512,7 +512,7 @@ async def test_a_viewer_has_a_bound_of_memory(shared: Served) -> None:
         limits = Path(f"/proc/{pid}/limits").read_text()
     found = re.search(r"Max data size +(\d+)", limits)
     assert found, limits
-    assert machine.MARGIN < int(found[1]) < machine.MARGIN + (400 << 20)
+    assert threads.MARGIN < int(found[1]) < threads.MARGIN + (400 << 20)
 
 
 @LINUX

@@ -21,7 +21,7 @@ print(len(os.listdir("/proc/self/task")), os.environ.get("OPENBLAS_NUM_THREADS")
 """
 ARENAS = """
 import ctypes, sys, threading
-from tracetui.core import threads as machine
+from tracetui.core import threads
 if sys.argv[2] == "shared":
     machine.share_free_memory()
 library = ctypes.CDLL(None)

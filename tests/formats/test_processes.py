@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.core.threads import memory_for_events, usable_cores
 from tracetui.formats.chrome_json import stretches
 from tracetui.formats.chrome_json.stretches import worth
@@ -34,12 +34,12 @@ def test_the_quota_of_a_control_group(files: dict[str, str], cores: float | None
     (tmp_path / "cpu").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert machine._quota(tmp_path) == cores
+    assert threads._quota(tmp_path) == cores
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 6), (2.5, 3), (0.5, 1), (0.0, 1), (64.0, 6)])
 def test_the_cores_that_may_be_used(quota: float | None, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_quota", lambda folder: quota)
+    monkeypatch.setattr(threads, "_quota", lambda folder: quota)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6 if pid == 0 else 9)), raising=False)
     assert usable_cores() == cores
     monkeypatch.delattr(os, "sched_getaffinity")
@@ -71,7 +71,7 @@ def test_the_memory_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
         return read(path, *args, **more)
 
     monkeypatch.setattr(Path, "read_text", text)
-    found = machine.memory.__wrapped__
+    found = threads.memory.__wrapped__
     assert found() == 4_096_000
     limits["memory.max"] = "max"
     assert found() == 4_096_000
@@ -94,7 +94,7 @@ def test_the_memory_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_events_may_take_two_thirds_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "memory", lambda: 3_500)
+    monkeypatch.setattr(threads, "memory", lambda: 3_500)
     assert memory_for_events() == 2_333
-    assert not machine.is_short_of_memory(10)
-    assert machine.is_short_of_memory(11)
+    assert not threads.is_short_of_memory(10)
+    assert threads.is_short_of_memory(11)

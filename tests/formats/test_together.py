@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.core.threads import in_blocks, together
 
 
 @pytest.fixture(params=[1, 2, 5])
 def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(machine, "usable_cores", lambda: request.param)
+    monkeypatch.setattr(threads, "usable_cores", lambda: request.param)
     return int(request.param)
 
 
@@ -50,7 +50,7 @@ def test_blocks_cover_all_of_it_once(count: int) -> None:
 
 def test_each_task_waits_for_its_turn(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[int] = []
-    monkeypatch.setattr(machine, "give_way", lambda: turns.append(threading.get_ident()))
+    monkeypatch.setattr(threads, "give_way", lambda: turns.append(threading.get_ident()))
     other = threading.Thread(target=squares, args=(0,))
     other.start()
     other.join()
@@ -61,6 +61,6 @@ def test_each_task_waits_for_its_turn(cores: int, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.usefixtures("cores")
 def test_for_the_main_thread_which_answers_keys_no_task_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[None] = []
-    monkeypatch.setattr(machine, "give_way", lambda: waited.append(None))
+    monkeypatch.setattr(threads, "give_way", lambda: waited.append(None))
     assert squares(3) == [n**2 for n in range(3, 23)]
     assert not waited

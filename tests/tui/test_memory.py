@@ -22,7 +22,7 @@ from textual.widgets import Input
 
 import tracetui
 from tracetui.analysis.part import Part
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.session.history import LONGEST, History
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace import Trace
@@ -96,7 +96,7 @@ SHEETS: dict[str, Sheet] = {
 async def test_where_memory_is_short_there_are_no_indices(
     short: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "NEEDED", 1 << 60 if short else 0)
+    monkeypatch.setattr(threads, "NEEDED", 1 << 60 if short else 0)
     app = app_of(DATA / "llama_train.json.gz")
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: open_trace(pilot) is not None)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.trace.model import Trace
 
 T = TypeVar("T")
@@ -93,13 +93,13 @@ class Part:
         with lock:
             found = self._cached.get(key, _NONE)
             if found is _NONE:
-                machine.give_way()
+                threads.give_way()
                 found = self._cached[key] = make()
             return found
 
     def forget(self, *facts: object) -> None:
         """Where memory is short, drop these facts: they are computed again when needed."""
-        if machine.is_short_of_memory(len(self.trace)):
+        if threads.is_short_of_memory(len(self.trace)):
             for key in list(self._cached):
                 if (key[0] if isinstance(key, tuple) else key) in facts:
                     self._cached.pop(key, None)

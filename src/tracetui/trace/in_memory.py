@@ -22,7 +22,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.core.columns import Array
 
 WORTH = 1 << 24
@@ -124,7 +124,7 @@ def _mapped(descriptor: int, size: int) -> InMemory:
         time.sleep(AFTER)
         there = alive()
         for at in range(0, size if there is not None else 0, _PIECE):
-            machine.give_way()
+            threads.give_way()
             if not _copy(system, leased, at, min(_PIECE, size - at), address + at):
                 return  # no memory left: the rest stays mapped
         end_lease()

@@ -11,7 +11,7 @@ import threading
 import numpy as np
 from msgspec import Struct
 
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.core.columns import repeated
 from tracetui.trace.model import I32, I64, Trace, kept_by_trace
 from tracetui.trace.nesting import first_places, positions
@@ -77,7 +77,7 @@ def first_of_names(trace: Trace) -> I32:
 def prepare(trace: Trace) -> None:
     """Make all indices."""
     for column in COLUMNS:
-        machine.give_way()
+        threads.give_way()
         index_of(trace, column)
     first = np.cumsum([0, *(lane.rows for lane in trace.lanes)])
     row = first.astype(np.int32)[trace.lane] + trace.depth

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.trace.model import I64, Trace
 
 RECORD = "[memory]"
@@ -45,7 +45,7 @@ def memory_records(trace: Trace, going_on: Callable[[], bool] = lambda: True) ->
     was_read = np.zeros(len(at), dtype=np.bool_)
     by_place = np.argsort(source)  # in file order: a compressed file is decoded sequentially
     for first in range(0, len(at), BATCH):
-        machine.give_way()
+        threads.give_way()
         batch = by_place[first : first + BATCH]
         args = trace.args_of_sources(source[batch].tolist())
         was_read[batch] = [bool(one) for one in args]  # otherwise it can no longer be read

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.core.columns import F64 as F64  # the types of the columns, for the folders above
 from tracetui.core.columns import I8 as I8
 from tracetui.core.columns import I16 as I16
@@ -315,7 +315,7 @@ class Trace:
         sources = self.source[indices]
         order = np.argsort(sources, kind="stable")
         for first in range(0, len(order), AT_ONCE):
-            machine.give_way()
+            threads.give_way()
             part = order[first : first + AT_ONCE]
             yield from zip(part.tolist(), self.reader.read(sources[part].tolist()), strict=True)
 

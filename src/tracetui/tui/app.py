@@ -18,7 +18,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 from textual.timer import Timer
 
-from tracetui.core import threads as machine
+from tracetui.core import threads
 from tracetui.session.state import served
 from tracetui.tui.bindings import NOT_SERVED, bind, rebound
 from tracetui.tui.capture.recorder import Recorder
@@ -74,7 +74,7 @@ def let_go_of_closed() -> None:
     """Free what was closed: its objects refer to one another, so `gc.freeze` would keep them."""
     gc.unfreeze()
     gc.collect()
-    machine.give_back(sys.maxsize)
+    threads.give_back(sys.maxsize)
 
 
 class TracetuiApp(App):
@@ -229,9 +229,9 @@ class TracetuiApp(App):
         from tracetui.tui.screens.trace import TraceScreen
 
         if any(len(recording.trace) > LARGE for recording in recordings):
-            machine.give_way = self._wait_for_keys
+            threads.give_way = self._wait_for_keys
         if self.served:
-            machine.limit_memory(sum(len(recording.trace) for recording in recordings))
+            threads.limit_memory(sum(len(recording.trace) for recording in recordings))
         self.traces.append(TraceScreen(recordings, self._first_pane, self.palette))
         self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
         self._set_pace(self.traces[-1].timeline)
@@ -272,7 +272,7 @@ class TracetuiApp(App):
             time.sleep(left)
 
     def on_unmount(self) -> None:
-        machine.give_way = machine.go_on
+        threads.give_way = threads.go_on
 
     def take_key(self, key: str) -> bool:
         self._pressed = time.monotonic()
