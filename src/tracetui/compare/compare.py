@@ -20,7 +20,7 @@ from tracetui.compare.charges import charge, charged, without_loading
 from tracetui.compare.explain import explain
 from tracetui.compare.facts import Facts, Matched, Pairs
 from tracetui.compare.joining import joined
-from tracetui.compare.machine import speed_of
+from tracetui.compare.machine_speed import speed_of
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import busy_is_noise, idle_known_of, idle_of, links_of, metrics_of
 from tracetui.compare.model import Comparison, counted_of

@@ -13,7 +13,7 @@ from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.names.communication import is_communication
 from tracetui.compare.facts import Facts
-from tracetui.compare.machine import FEW_CALLS, LIKE
+from tracetui.compare.machine_speed import FEW_CALLS, LIKE
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import NAMED, counted, listed, short
 from tracetui.compare.places import in_pairs

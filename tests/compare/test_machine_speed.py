@@ -11,7 +11,7 @@ from tests.compare.conftest import compared, comparison
 from tests.compare.test_pace import ahead
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step
 
-from tracetui.compare.machine import _agree
+from tracetui.compare.machine_speed import _agree
 from tracetui.compare.metrics import _metric
 
 
