@@ -38,7 +38,7 @@ Bare().run()
 """
 KEEPING = """
 from tracetui.analysis.part import Part
-from tracetui.views.kept import judged, kept_overviews
+from tracetui.views.overview_cache import judged, kept_overviews
 from tracetui.session.recording import Recording
 from tracetui.trace import load, saved
 

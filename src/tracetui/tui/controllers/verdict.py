@@ -37,7 +37,7 @@ class VerdictKeys:
 
         def find() -> None:
             from tracetui.analysis.idle.verdict import OF_STEPS
-            from tracetui.views.kept import judged
+            from tracetui.views.overview_cache import judged
 
             for n, found in enumerate(judged(part)):
                 self.evidence, self.words = found.evidence, found.words

@@ -278,7 +278,9 @@ class OverviewPane(DocumentPane):
     """The first pane: what the summary says."""
 
     def documents(self, part: Part) -> Iterable[Document]:
-        from tracetui.views.kept import kept_overviews  # in this thread: the first picture goes without
+        from tracetui.views.overview_cache import (
+            kept_overviews,
+        )  # in this thread: the first picture goes without
 
         return kept_overviews(part)
 

@@ -28,7 +28,7 @@ from tracetui.formats.source import open_source
 from tracetui.session.recording import Prepared, Recording
 from tracetui.trace import answers, load, saved
 from tracetui.trace.unknown import idle_known
-from tracetui.views import kept, kept_summary, summary
+from tracetui.views import kept_summary, overview_cache, summary
 from tracetui.views.overview import overviews
 from tracetui.views.summary import find_summary
 
@@ -87,11 +87,11 @@ def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
     assert forms.metrics["step-busy"] == min(known, default=forms.metrics["busy"])
 
     trace = with_module_lanes(trace)
-    *_, last = kept.judged(Part(trace))
-    assert list(kept.judged(Part(trace))) == [last]
+    *_, last = overview_cache.judged(Part(trace))
+    assert list(overview_cache.judged(Part(trace))) == [last]
     assert last.verdict == verdict_of(Part(trace))
     *_, overview = overviews(Part(trace))
-    assert list(kept.kept_overviews(Part(trace))) == [overview] == [forms.document]
+    assert list(overview_cache.kept_overviews(Part(trace))) == [overview] == [forms.document]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -121,9 +121,9 @@ def test_a_part_is_never_answered_with_the_whole(path: Path) -> None:
     whole = said(path, "--json")
     assert said(path, "--json", "--scope", "step:0")[1] != whole[1]
     results = Part(load(path))
-    list(kept.kept_overviews(results))
+    list(overview_cache.kept_overviews(results))
     part = results.within(step_table_of(results).scope(0))
-    assert list(kept.kept_overviews(part)) == list(overviews(part))
+    assert list(overview_cache.kept_overviews(part)) == list(overviews(part))
 
 
 def test_not_used_for_another_name_another_file_another_program(
@@ -216,18 +216,20 @@ def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, anal
 def test_what_could_not_be_so_is_not_used(path: Path) -> None:
     trace = load(path)
     source, results = trace.reader.source, Part(trace)
-    *_, judged = kept.judged(results)
+    *_, judged = overview_cache.judged(results)
     *_, overview = overviews(results)
     slices = len(trace)
     wrong = re.sub(rb'"event":(\d)', rb'"event":99999999\1', encode(judged))
     assert wrong != encode(judged)
-    assert answers.keep_answer(source, "judged", decode(wrong, type=kept.Judged), kept.Judged)
-    assert len(list(kept.judged(results))) == 2  # anew
+    assert answers.keep_answer(
+        source, "judged", decode(wrong, type=overview_cache.Judged), overview_cache.Judged
+    )
+    assert len(list(overview_cache.judged(results))) == 2  # anew
     unlike = kept_summary.KeptSummary(slices + 1, overview, {})
     assert answers.keep_answer(source, "summary", unlike, kept_summary.KeptSummary)
-    assert list(kept.kept_overviews(results)) == list(overviews(results))
+    assert list(overview_cache.kept_overviews(results)) == list(overviews(results))
     assert answers.keep_answer(source, "summary", {"slices": slices}, dict)
-    assert list(kept.kept_overviews(results)) == list(overviews(results))
+    assert list(overview_cache.kept_overviews(results)) == list(overviews(results))
 
 
 def test_what_is_not_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
