@@ -28,7 +28,7 @@ from tracetui.formats.source import open_source
 from tracetui.session.recording import Prepared, Recording
 from tracetui.trace import answers, load, saved
 from tracetui.trace.unknown import idle_known
-from tracetui.views import kept_summary, overview_cache, summary
+from tracetui.views import overview_cache, summary, summary_cache
 from tracetui.views.overview import overviews
 from tracetui.views.summary import find_summary
 
@@ -80,8 +80,8 @@ def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
     path = SAMPLES / f"{name}.json.gz"
     trace = load(path, cache=False)
     forms, text = find_summary(Part(trace), True)
-    assert kept_summary.kept_summary(str(path), True) == (forms, text)
-    assert kept_summary.kept_summary(str(path)) == (forms, "")
+    assert summary_cache.kept_summary(str(path), True) == (forms, text)
+    assert summary_cache.kept_summary(str(path)) == (forms, "")
     steps = [row.busy_share for row in steps_of(Part(trace)).rows]
     known = [part for part in steps if part is not None]
     assert forms.metrics["step-busy"] == min(known, default=forms.metrics["busy"])
@@ -112,8 +112,8 @@ def test_the_second_summary_is_the_first_one(
 def test_json_of_very_many_steps_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "STEPS_KEPT", 0)
     first = said(path, "--json")
-    assert kept_summary.kept_summary(str(path)) is not None
-    assert kept_summary.kept_summary(str(path), True) is None
+    assert summary_cache.kept_summary(str(path)) is not None
+    assert summary_cache.kept_summary(str(path), True) is None
     assert said(path, "--json") == first
 
 
@@ -130,24 +130,24 @@ def test_not_used_for_another_name_another_file_another_program(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said(path)
-    assert kept_summary.kept_summary(str(path)) is not None
+    assert summary_cache.kept_summary(str(path)) is not None
     link = path.with_name("other.json.gz")
     link.symlink_to(path)
     assert said(link)[1].startswith("other.json.gz ")
     with monkeypatch.context() as patch:
         patch.setattr(answers, "program_of", lambda *folders: "another")
-        assert kept_summary.kept_summary(str(path)) is None
+        assert summary_cache.kept_summary(str(path)) is None
     with monkeypatch.context() as patch:
         patch.setenv("TRACETUI_NO_CACHE", "1")
-        assert kept_summary.kept_summary(str(path)) is None
+        assert summary_cache.kept_summary(str(path)) is None
     status = os.stat(path)
     text = bytearray(path.read_bytes())
     text[9] ^= 1  # the system that gzip ran on
     path.write_bytes(text)
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert kept_summary.kept_summary(str(path)) is None
-    assert kept_summary.kept_summary("-") is None
-    assert kept_summary.kept_summary(str(path.parent / "missing.json")) is None
+    assert summary_cache.kept_summary(str(path)) is None
+    assert summary_cache.kept_summary("-") is None
+    assert summary_cache.kept_summary(str(path.parent / "missing.json")) is None
 
 
 def test_a_change_of_any_module_that_makes_answers_is_another_program(
@@ -197,7 +197,7 @@ def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pyte
 def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, analysed_once: None) -> None:
     path = one_path
     said(path)
-    forms = kept_summary.kept_summary(str(path))
+    forms = summary_cache.kept_summary(str(path))
     (file,) = cache.glob(f"*{saved.ANSWERS}")
     whole, chance = file.read_bytes(), random.Random(seed)
     text = bytearray(whole)
@@ -207,10 +207,10 @@ def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, anal
     else:
         text = text[: chance.randrange(len(text))] + chance.choice((b"", b"x", b"\0" * 9))
     file.write_bytes(text)
-    assert kept_summary.kept_summary(str(path)) is None
+    assert summary_cache.kept_summary(str(path)) is None
     assert answers.answers(open_source(path)) == {}
     assert said(path)[0] == 0  # and it is kept anew
-    assert kept_summary.kept_summary(str(path)) == forms
+    assert summary_cache.kept_summary(str(path)) == forms
 
 
 def test_what_could_not_be_so_is_not_used(path: Path) -> None:
@@ -225,8 +225,8 @@ def test_what_could_not_be_so_is_not_used(path: Path) -> None:
         source, "judged", decode(wrong, type=overview_cache.Judged), overview_cache.Judged
     )
     assert len(list(overview_cache.judged(results))) == 2  # anew
-    unlike = kept_summary.KeptSummary(slices + 1, overview, {})
-    assert answers.keep_answer(source, "summary", unlike, kept_summary.KeptSummary)
+    unlike = summary_cache.KeptSummary(slices + 1, overview, {})
+    assert answers.keep_answer(source, "summary", unlike, summary_cache.KeptSummary)
     assert list(overview_cache.kept_overviews(results)) == list(overviews(results))
     assert answers.keep_answer(source, "summary", {"slices": slices}, dict)
     assert list(overview_cache.kept_overviews(results)) == list(overviews(results))

@@ -134,7 +134,7 @@ def summary_command(trace: str, limits: tuple[tuple[str, float], ...], scope: st
 
     import_numpy()
     from tracetui.views.document_text import document_lines, document_markdown
-    from tracetui.views.kept_summary import METRICS, file_name, kept_summary
+    from tracetui.views.summary_cache import METRICS, file_name, kept_summary
     from tracetui.views.terminal import render, terminal_width
 
     for name, _ in limits:

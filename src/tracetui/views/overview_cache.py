@@ -16,10 +16,10 @@ from tracetui.trace.answers import answer, keep_answer
 from tracetui.trace.saved import keeps
 from tracetui.views.document import Document
 from tracetui.views.gap_words import words_of_all
-from tracetui.views.kept_summary import KeptSummary, keep_summary, summary_of
 from tracetui.views.overview import overviews, recorded_slices
 from tracetui.views.parts import evidence, time_parts
 from tracetui.views.summary import metrics_of
+from tracetui.views.summary_cache import KeptSummary, keep_summary, summary_of
 from tracetui.views.target import Target
 
 

@@ -31,9 +31,9 @@ from tracetui.views.findings import findings_json
 from tracetui.views.gaps_text import device_names
 from tracetui.views.jsonable import dumps, us
 from tracetui.views.jsonable import share as json_share
-from tracetui.views.kept_summary import METRICS, KeptSummary, file_name, keep_summary
 from tracetui.views.overview import overviews, recorded_slices
 from tracetui.views.steps import steps_from, steps_json
+from tracetui.views.summary_cache import METRICS, KeptSummary, file_name, keep_summary
 from tracetui.views.verdicts import causes_json, verdict_json
 
 TOP = 8
