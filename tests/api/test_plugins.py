@@ -22,7 +22,7 @@ from tracetui.analysis.names.kernel_names import decode
 from tracetui.cli.main import main
 from tracetui.core import plugins
 from tracetui.rules import RULES
-from tracetui.trace import answers, load, saved
+from tracetui.trace import load, result_cache, saved
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plugin"
 Install = Callable[..., None]
@@ -324,11 +324,11 @@ def test_what_plugins_say_is_not_cached(
 ) -> None:
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     source = tt.load(trace).columns.reader.source
-    assert answers.keep_answer(source, "x", "y", str)
-    assert answers.answer(source, "x", str) == "y"
+    assert result_cache.keep_answer(source, "x", "y", str)
+    assert result_cache.answer(source, "x", str) == "y"
     install(RULE, rules="loud = acme_plugin:rule")
-    assert answers.answer(source, "x", str) is None
-    assert not answers.keep_answer(source, "x", "y", str)
+    assert result_cache.answer(source, "x", str) is None
+    assert not result_cache.keep_answer(source, "x", "y", str)
 
 
 def test_what_a_plugin_reads_is_not_cached(

@@ -14,7 +14,7 @@ from tests.conftest import SAMPLES
 from tracetui.analysis import verdicts
 from tracetui.formats.source import Source
 from tracetui.session.recording import Recording
-from tracetui.trace import Trace, answers, load, saved
+from tracetui.trace import Trace, load, result_cache, saved
 from tracetui.tui import app as app_module
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.loading import LoadTask
@@ -32,7 +32,7 @@ async def opened(path: Path) -> tuple[object, ...]:
         screen, source = screen_of(app), screen_of(app).trace.reader.source
         pane, verdict = screen.area.open, screen.verdict
         assert isinstance(pane, OverviewPane)
-        await until(pilot, lambda: {"judged", "summary"} <= answers.answers(source).keys())
+        await until(pilot, lambda: {"judged", "summary"} <= result_cache.answers(source).keys())
         await until(pilot, lambda: verdict.evidence and pane.overview is not None)
         return verdict.line.verdict, verdict.steps, dict(verdict.evidence), pane.overview
 

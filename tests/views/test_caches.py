@@ -26,7 +26,7 @@ from tracetui.cli.main import main
 from tracetui.core.copying import replace
 from tracetui.formats.source import open_source
 from tracetui.session.recording import Prepared, Recording
-from tracetui.trace import answers, load, saved
+from tracetui.trace import load, result_cache, saved
 from tracetui.trace.unknown import idle_known
 from tracetui.views import overview_cache, summary, summary_cache
 from tracetui.views.overview import overviews
@@ -135,7 +135,7 @@ def test_not_used_for_another_name_another_file_another_program(
     link.symlink_to(path)
     assert said(link)[1].startswith("other.json.gz ")
     with monkeypatch.context() as patch:
-        patch.setattr(answers, "program_of", lambda *folders: "another")
+        patch.setattr(result_cache, "program_of", lambda *folders: "another")
         assert summary_cache.kept_summary(str(path)) is None
     with monkeypatch.context() as patch:
         patch.setenv("TRACETUI_NO_CACHE", "1")
@@ -163,9 +163,9 @@ def test_a_change_of_any_module_that_makes_answers_is_another_program(
     monkeypatch.setattr(tracetui, "__file__", str(tmp_path / "__init__.py"))
     assert len(modules) > 8
     for module in modules:
-        before = saved.program_of.__wrapped__(answers._MAKES_ANSWERS)
+        before = saved.program_of.__wrapped__(result_cache._MAKES_ANSWERS)
         module.write_text("#")
-        assert saved.program_of.__wrapped__(answers._MAKES_ANSWERS) != before, module
+        assert saved.program_of.__wrapped__(result_cache._MAKES_ANSWERS) != before, module
 
 
 @pytest.mark.parametrize("name", ["train", "train_ddp", "mlp_cuda_graph"])
@@ -184,10 +184,10 @@ def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pyte
         Recording.prepare(again)
     assert again.derived["drawn"][2] == roles(first) == roles(other)
     assert again.derived["idle_known"] is idle_known(first) is idle_known(other)
-    kept = answers.answer(first.reader.source, "prepared", Prepared)
+    kept = result_cache.answer(first.reader.source, "prepared", Prepared)
     assert kept == Prepared(len(first), other.span, idle_known(first), roles(first), {})
     for wrong in (replace(kept, slices=1), replace(kept, roles=kept.roles[1:])):
-        answers.keep_answer(first.reader.source, "prepared", wrong, Prepared)
+        result_cache.keep_answer(first.reader.source, "prepared", wrong, Prepared)
         unlike = with_module_lanes(load(path))
         Recording.prepare(unlike)
         assert unlike.derived["roles"] == roles(first)
@@ -208,7 +208,7 @@ def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, anal
         text = text[: chance.randrange(len(text))] + chance.choice((b"", b"x", b"\0" * 9))
     file.write_bytes(text)
     assert summary_cache.kept_summary(str(path)) is None
-    assert answers.answers(open_source(path)) == {}
+    assert result_cache.answers(open_source(path)) == {}
     assert said(path)[0] == 0  # and it is kept anew
     assert summary_cache.kept_summary(str(path)) == forms
 
@@ -221,41 +221,41 @@ def test_what_could_not_be_so_is_not_used(path: Path) -> None:
     slices = len(trace)
     wrong = re.sub(rb'"event":(\d)', rb'"event":99999999\1', encode(judged))
     assert wrong != encode(judged)
-    assert answers.keep_answer(
+    assert result_cache.keep_answer(
         source, "judged", decode(wrong, type=overview_cache.Judged), overview_cache.Judged
     )
     assert len(list(overview_cache.judged(results))) == 2  # anew
     unlike = summary_cache.KeptSummary(slices + 1, overview, {})
-    assert answers.keep_answer(source, "summary", unlike, summary_cache.KeptSummary)
+    assert result_cache.keep_answer(source, "summary", unlike, summary_cache.KeptSummary)
     assert list(overview_cache.kept_overviews(results)) == list(overviews(results))
-    assert answers.keep_answer(source, "summary", {"slices": slices}, dict)
+    assert result_cache.keep_answer(source, "summary", {"slices": slices}, dict)
     assert list(overview_cache.kept_overviews(results)) == list(overviews(results))
 
 
 def test_what_is_not_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = open_source(path)
-    assert not answers.keep_answer(source, "a", "\x1b[31m", str)
-    assert not answers.keep_answer(source, "a", float("nan"), float)
-    assert not answers.keep_answer(source, "a", (1, 2), list[int])  # it would be another type
-    assert not answers.keep_answer(source, "a", "x" * answers._LARGEST_ANSWERS, str)
+    assert not result_cache.keep_answer(source, "a", "\x1b[31m", str)
+    assert not result_cache.keep_answer(source, "a", float("nan"), float)
+    assert not result_cache.keep_answer(source, "a", (1, 2), list[int])  # it would be another type
+    assert not result_cache.keep_answer(source, "a", "x" * result_cache._LARGEST_ANSWERS, str)
     with monkeypatch.context() as patch:
         patch.setenv("TRACETUI_SERVED", "1")
-        assert not answers.keep_answer(source, "a", "b", str)
+        assert not result_cache.keep_answer(source, "a", "b", str)
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError))
-        assert not answers.keep_answer(source, "a", "b", str)
+        assert not result_cache.keep_answer(source, "a", "b", str)
     assert not list(cache.glob("*"))
-    assert answers.keep_answer(source, "a", "b", str)
-    assert answers.keep_answer(source, "c", [1], list[int])
-    assert {name: decode(raw) for name, raw in answers.answers(source).items()} == {"a": "b", "c": [1]}
+    assert result_cache.keep_answer(source, "a", "b", str)
+    assert result_cache.keep_answer(source, "c", [1], list[int])
+    assert {name: decode(raw) for name, raw in result_cache.answers(source).items()} == {"a": "b", "c": [1]}
 
 
 def test_room(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "_MOST_ANSWERS", 3)
+    monkeypatch.setattr(result_cache, "_MOST_ANSWERS", 3)
     for n in range(5):
         copy = shutil.copy(path, path.with_name(f"{n}.json.gz"))
-        assert answers.keep_answer(open_source(copy), "a", n, int)
+        assert result_cache.keep_answer(open_source(copy), "a", n, int)
     assert len(list(cache.glob("*"))) == 3
-    assert answers.answers(open_source(copy)) == {"a": Raw(b"4")}
+    assert result_cache.answers(open_source(copy)) == {"a": Raw(b"4")}
     saved.clear()
     assert not list(cache.glob("*"))

@@ -25,9 +25,9 @@ from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Idle, Source
 from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
-from tracetui.trace.answers import answer, keep_answer
 from tracetui.trace.indices import first_of_names
 from tracetui.trace.intervals import Union, of_pairs
+from tracetui.trace.result_cache import answer, keep_answer
 from tracetui.trace.unknown import idle_known
 from tracetui.trace.unrecorded_time import idle_unknown
 

@@ -12,7 +12,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.copying import replace
-from tracetui.trace.answers import answer, keep_answer
+from tracetui.trace.result_cache import answer, keep_answer
 from tracetui.trace.saved import keeps
 from tracetui.views.document import Document
 from tracetui.views.gap_words import words_of_all

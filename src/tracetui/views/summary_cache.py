@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tracetui.core.safe_text import plain
 from tracetui.formats.source import Source, open_source
-from tracetui.trace.answers import answer, keep_answer
+from tracetui.trace.result_cache import answer, keep_answer
 from tracetui.views.document import Document
 
 METRICS = ("busy", "step-busy", "device-busy", "overlap")
