@@ -15,9 +15,9 @@ from tracetui.analysis.part import Part
 from tracetui.compare import align as aligning
 from tracetui.compare.align import FEW, WINDOW, align
 from tracetui.compare.compare import compare, compare_steps
+from tracetui.compare.examples import in_pairs, telling
 from tracetui.compare.metrics import _metric, busy_is_noise, linked
 from tracetui.compare.model import Explanation, Metric
-from tracetui.compare.places import in_pairs, telling
 from tracetui.compare.sides import pair_rounds, side_of
 from tracetui.compare.timing import general, resized, slower, stretched
 from tracetui.trace import Kind, Trace, load

@@ -16,9 +16,9 @@ from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.again import Again
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change
+from tracetui.compare.examples import telling
 from tracetui.compare.match import Matches
 from tracetui.compare.model import Explanation, Machine, Metric
-from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.compare.timing import Slower
 from tracetui.compare.unrecorded import gradients, unsized

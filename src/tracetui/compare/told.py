@@ -11,12 +11,12 @@ from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.analysis.select import named, names_of
 from tracetui.compare.changes import Change
+from tracetui.compare.examples import telling
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.groups import LIBRARY
 from tracetui.compare.joining import PASSES, SAME_OPS
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_time, called, counted, is_, kinds, listed, moves, often, short, shorts
-from tracetui.compare.places import telling
 from tracetui.compare.sides import Side, by_graph
 from tracetui.core.columns import distinct
 from tracetui.core.units import duration, plural
