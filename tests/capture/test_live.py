@@ -25,7 +25,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner, Result
 
-from tracetui.capture.live import ask, launch, listener, places, processes, procfs
+from tracetui.capture.live import ask, launch, listener, meeting_folders, processes, procfs
 from tracetui.capture.live.listener import Listener, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted, seconds
 from tracetui.cli import attach
@@ -52,13 +52,13 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     monkeypatch.setattr(ask, "DROPPED_SECONDS", 0.5)
     monkeypatch.setattr(ask, "SOON_SECONDS", 0.1)
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 30)
-    monkeypatch.setattr(places, "TEMPORARY", tmp_path_factory.mktemp("tmp"))
+    monkeypatch.setattr(meeting_folders, "TEMPORARY", tmp_path_factory.mktemp("tmp"))
 
 
 @pytest.fixture
 def meeting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a short path, as sockets need one."""
-    folder = places.private(Path(f"/tmp/tracetui-test-{os.getpid()}-{time.monotonic_ns()}"))
+    folder = meeting_folders.private(Path(f"/tmp/tracetui-test-{os.getpid()}-{time.monotonic_ns()}"))
     yield folder
     shutil.rmtree(folder)
 
@@ -70,7 +70,7 @@ def job(meeting: Path, tmp_path: Path) -> Iterator[Start]:
 
     def start(*words: str, **variables: str) -> subprocess.Popen[str]:
         env = {**os.environ, **launch.environment(meeting, {}), **variables}
-        env["KINETO_ONDEMAND_TRACE_DIR"] = str(places.recording_root())
+        env["KINETO_ONDEMAND_TRACE_DIR"] = str(meeting_folders.recording_root())
         env["STOP"] = str(meeting / "stop")
         command = [sys.executable, "-I", "-S", str(CLIENT), *words]
         running.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
@@ -175,10 +175,10 @@ def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "open").chmod(0o755)
     with pytest.raises(AttachError, match="is open to other users"):
-        places.private(tmp_path / "open")
+        meeting_folders.private(tmp_path / "open")
     (tmp_path / "link").symlink_to(tmp_path / "open")
     with pytest.raises(AttachError, match="is not a folder of this user"):
-        places.private(tmp_path / "link")
+        meeting_folders.private(tmp_path / "link")
     with pytest.raises(AttachError, match="too long for a socket"):
         launch.environment(tmp_path / ("x" * 100), {})
 
@@ -391,7 +391,7 @@ def test_a_recording(job: Start, tmp_path: Path) -> None:
     trace = load(path)
     assert "aten::mm" in trace.names
     assert "Optimizer.step#SGD.step" in trace.names
-    assert list(places.recording_root().iterdir()) == [], "nothing is left behind"
+    assert list(meeting_folders.recording_root().iterdir()) == [], "nothing is left behind"
     again, _ = follow(ask.record([one], Wanted(steps=3), tmp_path))
     assert again.paths[0] != path
 
@@ -421,7 +421,7 @@ def test_a_rank_that_misses_the_common_start_is_waited_for(job: Start, tmp_path:
     recorded, _ = follow(ask.record([often, never], SHORT, tmp_path))
     assert len(recorded.paths) == 1
     assert recorded.notes == (f"process {never.pid} missed the common start",)
-    assert list(places.recording_root().iterdir()) == []
+    assert list(meeting_folders.recording_root().iterdir()) == []
 
 
 def test_a_trace_that_takes_long_to_make_is_waited_for(
@@ -595,13 +595,13 @@ def test_stopped_while_it_records(
     events = ask.record([found(process)], wanted, tmp_path)
     while next(events).stage is not Stage.RECORDING:  # type: ignore[union-attr]
         pass
-    wait_for(lambda: list(places.recording_root().rglob("*.tmp")))
+    wait_for(lambda: list(meeting_folders.recording_root().rglob("*.tmp")))
     process.send_signal(signal.SIGSTOP)
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.2)
     with pytest.raises(AttachError, match=r"is stopped \(SIGSTOP\)"):
         follow(events)
     process.send_signal(signal.SIGCONT)
-    wait_for(lambda: list(places.recording_root().rglob("trace_*.json")))
+    wait_for(lambda: list(meeting_folders.recording_root().rglob("trace_*.json")))
     assert process.poll() is None
 
 
@@ -609,7 +609,7 @@ def test_the_folder_of_a_recording_that_is_removed_is_named(job: Start, tmp_path
     events = ask.record([found(job("600"))], Wanted(duration=60), tmp_path)
     while next(events).stage is not Stage.RECORDING:  # type: ignore[union-attr]
         pass
-    (folder,) = places.recording_root().iterdir()
+    (folder,) = meeting_folders.recording_root().iterdir()
     shutil.rmtree(folder)
     with pytest.raises(AttachError, match=f"wrote no trace: {folder} was removed"):
         follow(events)
@@ -784,7 +784,7 @@ def test_the_job_killed_at_any_moment_is_said(job: Start, tmp_path: Path) -> Non
 @pytest.fixture
 def meetings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The user's runtime directory."""
-    runtime = places.private(Path(f"/tmp/tt-{os.getpid()}-{time.monotonic_ns() % 10**6}"))
+    runtime = meeting_folders.private(Path(f"/tmp/tt-{os.getpid()}-{time.monotonic_ns() % 10**6}"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     for name in [name for name in os.environ if name.startswith("KINETO_")]:
         monkeypatch.delenv(name)
@@ -844,8 +844,8 @@ def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
 def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path: Path) -> None:
     """/tmp is read-only, say: here there is none."""
     code = (
-        "import sys; from pathlib import Path; from tracetui.capture.live import places\n"
-        f"places.TEMPORARY, places.OTHERS = Path({str(tmp_path / 'a' / 'b')!r}), ()\n"
+        "import sys; from pathlib import Path; from tracetui.capture.live import meeting_folders\n"
+        f"meeting_folders.TEMPORARY, meeting_folders.OTHERS = Path({str(tmp_path / 'a' / 'b')!r}), ()\n"
         "from tracetui.cli.main import main; main(['run', 'env'])"
     )
     env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": "/dev/null"}
@@ -859,8 +859,8 @@ def test_what_has_our_name_in_tmp_is_left_alone() -> None:
     temporary = Path(tempfile.mkdtemp(prefix="t", dir="/tmp"))  # sockets need a short path
     (temporary / f"tracetui-{os.getuid()}").touch()
     code = (
-        "import sys; from pathlib import Path; from tracetui.capture.live import places\n"
-        f"places.TEMPORARY, places.OTHERS = Path({str(temporary)!r}), ()\n"
+        "import sys; from pathlib import Path; from tracetui.capture.live import meeting_folders\n"
+        f"meeting_folders.TEMPORARY, meeting_folders.OTHERS = Path({str(temporary)!r}), ()\n"
         "from tracetui.cli.main import main; main(sys.argv[1:])"
     )
     env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": "/dev/null"}

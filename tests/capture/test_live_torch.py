@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tracetui.capture.live import ask, places, processes
+from tracetui.capture.live import ask, meeting_folders, processes
 from tracetui.capture.live.model import AttachError, News, Stage, Wanted, seconds
 from tracetui.cli.main import main
 from tracetui.trace import load
@@ -97,7 +97,7 @@ def wait_until_it_trains(job: subprocess.Popen[str], count: int) -> None:
 
 def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded, stopped in the middle and with its descriptors closed: it goes on as without us."""
-    recordings = places.private(folder / "recordings")
+    recordings = meeting_folders.private(folder / "recordings")
     monkeypatch.setenv("KINETO_ONDEMAND_TRACE_DIR", str(recordings))
     with started_by_run(folder, sys.executable) as job:
         wait_until_it_trains(job, 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.capture.live import ask, launch, places, processes
+from tracetui.capture.live import ask, launch, meeting_folders, processes
 from tracetui.capture.live.model import Again, AttachError, LiveEvent, News, Recorded, Stage
 from tracetui.session.samples import samples
 from tracetui.tui.app import TracetuiApp
@@ -32,7 +32,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.
     monkeypatch.setattr(ask, "LEAD_SECONDS", 0.2)
     monkeypatch.setattr(ask, "LATE_SECONDS", 0.05)
     monkeypatch.chdir(tmp_path)
-    folder = places.private(Path(f"/tmp/tt-{os.getpid()}-{time.monotonic_ns() % 10**9}"))
+    folder = meeting_folders.private(Path(f"/tmp/tt-{os.getpid()}-{time.monotonic_ns() % 10**9}"))
     env = {**os.environ, **launch.environment(folder, {}), "KINETO_ONDEMAND_TRACE_DIR": str(folder)}
     command = [sys.executable, "-I", "-S", str(CLIENT), "60"]
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as process:

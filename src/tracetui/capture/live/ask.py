@@ -22,8 +22,8 @@ from tracetui.capture.files import move_free
 from tracetui.capture.live import cuspy, listener, procfs
 from tracetui.capture.live.dynolog import ask_daemon
 from tracetui.capture.live.listener import Knock, Listener, foreign, started
+from tracetui.capture.live.meeting_folders import is_guarded, new_recording, recording_root_of, sweep
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
-from tracetui.capture.live.places import is_guarded, new_recording, recording_root_of, sweep
 from tracetui.capture.live.processes import Process, forked_by, hindrance
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
@@ -220,7 +220,7 @@ class _Once:
         for descriptor in self.locks:
             os.close(descriptor)
         # What was told to record, and goes on, will write here: without the folder, PyTorch says so on the
-        # job's standard error, whatever its log level. `places.sweep` removes it.
+        # job's standard error, whatever its log level. `meeting_folders.sweep` removes it.
         if not any(self._may_write(one) for one in self.asked):
             for folder in self.folders:
                 shutil.rmtree(folder, ignore_errors=True)

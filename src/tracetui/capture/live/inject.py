@@ -17,8 +17,8 @@ from pathlib import Path
 
 from tracetui.capture.live import cuspy, procfs
 from tracetui.capture.live.files import keep, reason
+from tracetui.capture.live.meeting_folders import new_recording, recording_root
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
-from tracetui.capture.live.places import new_recording, recording_root
 from tracetui.core import units
 from tracetui.core.safe_text import plain
 

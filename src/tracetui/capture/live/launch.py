@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tracetui.capture.live import listener, procfs
-from tracetui.capture.live.model import AttachError
-from tracetui.capture.live.places import (
+from tracetui.capture.live.meeting_folders import (
     CLIENT,
     LONGEST_SOCKET,
     meeting_root,
@@ -28,6 +27,7 @@ from tracetui.capture.live.places import (
     private,
     recording_root,
 )
+from tracetui.capture.live.model import AttachError
 
 ASKING_SECONDS = 1
 """How often a process asks; Kineto's own default is 5."""

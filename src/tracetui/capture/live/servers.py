@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from tracetui.capture.live.files import FRONT_END, Facts, Place, by_rank, is_whole, keep, reason
+from tracetui.capture.live.meeting_folders import sweep
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
-from tracetui.capture.live.places import sweep
 from tracetui.capture.live.products import ANSWER_SECONDS, Gone, Plan, Reply, Server, local_process, plan_for
 from tracetui.core import units
 from tracetui.core.safe_text import plain

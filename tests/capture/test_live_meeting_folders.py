@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.capture.live import launch, places
+from tracetui.capture.live import launch, meeting_folders
 from tracetui.capture.live.model import AttachError
 
 OURS = f"tracetui-{os.getuid()}" if hasattr(os, "getuid") else ""
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be a
 @pytest.fixture
 def systemd(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A runtime directory as systemd makes it, and folders for who may linger and for recordings."""
-    root = places.private(Path(f"/tmp/tp-{tmp_path_factory.getbasetemp().stat().st_ino}"))
+    root = meeting_folders.private(Path(f"/tmp/tp-{tmp_path_factory.getbasetemp().stat().st_ino}"))
     for name in ("user/1", "linger", "tmp"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    monkeypatch.setattr(places, "SYSTEMD_RUNTIME", root / "user")
-    monkeypatch.setattr(places, "SYSTEMD_LINGER", root / "linger")
-    monkeypatch.setattr(places, "TEMPORARY", root / "tmp")
-    monkeypatch.setattr(places, "OTHERS", ())
+    monkeypatch.setattr(meeting_folders, "SYSTEMD_RUNTIME", root / "user")
+    monkeypatch.setattr(meeting_folders, "SYSTEMD_LINGER", root / "linger")
+    monkeypatch.setattr(meeting_folders, "TEMPORARY", root / "tmp")
+    monkeypatch.setattr(meeting_folders, "OTHERS", ())
     monkeypatch.delenv("TMPDIR", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(root / "user/1"))
     yield root
@@ -37,24 +37,24 @@ def systemd(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 def test_not_where_systemd_removes_it_at_logout(systemd: Path) -> None:
-    assert places.meeting_root() == systemd / "tmp" / OURS / "run"
+    assert meeting_folders.meeting_root() == systemd / "tmp" / OURS / "run"
     import pwd  # not on Windows
 
     me = systemd / "linger" / pwd.getpwuid(os.getuid()).pw_name
     me.touch()
-    assert places.meeting_root() == systemd / "user/1/tracetui"
+    assert meeting_folders.meeting_root() == systemd / "user/1/tracetui"
 
 
 def test_in_a_folder_that_the_user_named(systemd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(systemd / "tmp"))
-    assert places.meeting_root() == systemd / "tmp/tracetui"
+    assert meeting_folders.meeting_root() == systemd / "tmp/tracetui"
     monkeypatch.setenv("XDG_RUNTIME_DIR", "tmp")  # not absolute: nobody knows where
-    assert places.meeting_root() == systemd / "tmp" / OURS / "run"
+    assert meeting_folders.meeting_root() == systemd / "tmp" / OURS / "run"
 
 
 def test_what_was_left_behind_is_removed_a_day_later(systemd: Path) -> None:
     """But not the folder of a job that still runs, though nobody answers it, nor the shared one."""
-    root = places.meeting_root()
+    root = meeting_folders.meeting_root()
     folders = {name: root / name for name in ("0000dead", "0000live", "0000new0", "shared")}
     sockets = {}
     for name, folder in folders.items():
@@ -66,7 +66,7 @@ def test_what_was_left_behind_is_removed_a_day_later(systemd: Path) -> None:
             sockets[name].close()
         if name != "0000new0":
             os.utime(folder, (1, 1))
-    new = places.new_meeting()
+    new = meeting_folders.new_meeting()
     left = {path.name for path in root.iterdir()}
     sockets["0000live"].close()
     assert left == {"0000live", "0000new0", "shared", new.name}
@@ -76,7 +76,7 @@ def test_what_was_left_behind_is_removed_a_day_later(systemd: Path) -> None:
         (recordings / name).mkdir()
     os.utime(recordings / "recording-old", (1, 1))
     os.utime(recordings / "other", (1, 1))
-    new = places.new_recording(recordings)
+    new = meeting_folders.new_recording(recordings)
     assert {path.name for path in recordings.iterdir()} == {"run", "recording-new", "other", new.name}
 
 
@@ -119,15 +119,15 @@ def test_another_name_is_taken_where_ours_is_not_safe(
     squat(temporary / OURS)
     squat(temporary / f"{OURS}-01234567")
     (temporary / f"{OURS}-backup").mkdir()
-    found = places.recording_root()
+    found = meeting_folders.recording_root()
     assert (found.parent, len(found.name), found.is_symlink()) == (temporary, len(OURS) + 9, False)
     assert (found.stat().st_mode & 0o777, found.stat().st_uid) == (0o700, os.getuid())
-    assert places.recording_root() == found
-    assert places.meeting_root() == found / "run"
-    assert places.recording_root_of(os.getpid()) == (found, found)
+    assert meeting_folders.recording_root() == found
+    assert meeting_folders.meeting_root() == found / "run"
+    assert meeting_folders.recording_root_of(os.getpid()) == (found, found)
     squat(temporary / "tracetui")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(temporary))
-    assert re.fullmatch(r"tracetui-\w{8}", places.meeting_root().name)
+    assert re.fullmatch(r"tracetui-\w{8}", meeting_folders.meeting_root().name)
     assert temporary.stat().st_mode == before
 
 
@@ -139,18 +139,18 @@ def test_another_folder_is_taken_where_tmp_is_not_safe(
     monkeypatch.delenv("XDG_RUNTIME_DIR")
     (systemd / "tmp").chmod(0o777)  # anybody may rename what is in it
     with pytest.raises(AttachError, match="tmp can be changed by other users: set TMPDIR to a folder of"):
-        places.recording_root()
+        meeting_folders.recording_root()
     for folder in (systemd / "nothing", other):
         monkeypatch.setenv("TMPDIR", str(folder))
         with contextlib.suppress(AttachError):
-            assert places.recording_root() == other / OURS
-            assert places.meeting_root() == other / OURS / "run"
+            assert meeting_folders.recording_root() == other / OURS
+            assert meeting_folders.meeting_root() == other / OURS / "run"
     (systemd / "tmp").chmod(0o1777)
-    assert places.recording_root() == systemd / "tmp" / OURS
+    assert meeting_folders.recording_root() == systemd / "tmp" / OURS
     monkeypatch.delenv("TMPDIR")
-    monkeypatch.setattr(places, "TEMPORARY", systemd / "nothing")
-    monkeypatch.setattr(places, "OTHERS", (other,))
-    assert places.recording_root() == other / OURS
+    monkeypatch.setattr(meeting_folders, "TEMPORARY", systemd / "nothing")
+    monkeypatch.setattr(meeting_folders, "OTHERS", (other,))
+    assert meeting_folders.recording_root() == other / OURS
 
 
 def test_sockets_are_where_their_paths_are_short_enough(
@@ -159,20 +159,20 @@ def test_sockets_are_where_their_paths_are_short_enough(
     long = systemd / ("x" * 60)
     long.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
-    assert places.meeting_root() == systemd / "tmp" / OURS / "run"
-    monkeypatch.setattr(places, "TEMPORARY", long)
+    assert meeting_folders.meeting_root() == systemd / "tmp" / OURS / "run"
+    monkeypatch.setattr(meeting_folders, "TEMPORARY", long)
     with pytest.raises(
         AttachError, match="too long for a socket: set TMPDIR to a folder of your own with a sh"
     ):
-        places.meeting_root()
+        meeting_folders.meeting_root()
     monkeypatch.setenv("TMPDIR", str(systemd / "tmp"))
-    assert places.meeting_root() == systemd / "tmp" / OURS / "run"
+    assert meeting_folders.meeting_root() == systemd / "tmp" / OURS / "run"
 
 
 def test_the_folder_that_the_user_names_for_traces_is_enough(
     systemd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "TEMPORARY", systemd / "nothing")
+    monkeypatch.setattr(meeting_folders, "TEMPORARY", systemd / "nothing")
     meeting = systemd / "user"
     found = launch.environment(meeting, {"KINETO_ONDEMAND_TRACE_DIR": str(systemd)})
     assert found["KINETO_ONDEMAND_TRACE_DIR"] == str(systemd)
@@ -190,12 +190,12 @@ def test_a_folder_is_guarded_if_others_cannot_rename_what_is_in_it(systemd: Path
     link.symlink_to(inner)
     for mode, safe in ((0o755, True), (0o777, False), (0o1777, True), (0o775, True)):
         (systemd / "tmp").chmod(mode)  # in the group's hands it is in ours
-        assert places.is_guarded(inner) == safe
-        assert places.is_guarded(link) == safe
-    assert places.is_guarded(Path("/proc/self/root") / inner.relative_to("/"))
-    assert not places.is_guarded(inner / "nothing")
+        assert meeting_folders.is_guarded(inner) == safe
+        assert meeting_folders.is_guarded(link) == safe
+    assert meeting_folders.is_guarded(Path("/proc/self/root") / inner.relative_to("/"))
+    assert not meeting_folders.is_guarded(inner / "nothing")
     inner.joinpath("file").touch()
-    assert not places.is_guarded(inner / "file")
+    assert not meeting_folders.is_guarded(inner / "file")
 
 
 @as_root
@@ -204,14 +204,14 @@ def test_a_folder_is_not_guarded_if_it_is_in_another_users_hands(systemd: Path) 
     inner.mkdir()
     (systemd / "tmp").chmod(0o775)
     os.chown(systemd / "tmp", 0, OTHER)
-    assert not places.is_guarded(inner)
+    assert not meeting_folders.is_guarded(inner)
     os.chown(systemd / "tmp", OTHER, 0)
-    assert not places.is_guarded(inner)
+    assert not meeting_folders.is_guarded(inner)
     link = systemd / "link"
     link.symlink_to("user")
-    assert places.is_guarded(link)
+    assert meeting_folders.is_guarded(link)
     os.chown(link, OTHER, OTHER, follow_symlinks=False)
-    assert not places.is_guarded(link)
+    assert not meeting_folders.is_guarded(link)
 
 
 @as_root
@@ -220,5 +220,5 @@ def test_what_another_user_left_is_not_removed(systemd: Path) -> None:
     theirs.mkdir()
     os.chown(theirs, OTHER, OTHER)
     os.utime(theirs, (1, 1))
-    places.new_recording(systemd / "tmp")
+    meeting_folders.new_recording(systemd / "tmp")
     assert theirs.exists()
