@@ -12,7 +12,6 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_table_of
-from tracetui.compare.again import as_change, find_again, give_calls, without
 from tracetui.compare.answer import answer, known
 from tracetui.compare.calls import call_tree
 from tracetui.compare.changes import find_changes, otherwise
@@ -25,6 +24,7 @@ from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.metrics import busy_is_noise, idle_known_of, idle_of, links_of, metrics_of
 from tracetui.compare.model import Comparison, counted_of
 from tracetui.compare.notes import doubt, notes
+from tracetui.compare.repeated_work import as_change, find_again, give_calls, without
 from tracetui.compare.sides import Side, loads_otherwise, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, odd_calls, odd_work, resized, stretched
 from tracetui.compare.unrecorded import recorded_by_both

@@ -13,12 +13,12 @@ from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.select import names_of
 from tracetui.analysis.steps.scope import step_table_of
-from tracetui.compare.again import Again
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change
 from tracetui.compare.examples import telling
 from tracetui.compare.match import Matches
 from tracetui.compare.model import Explanation, Machine, Metric
+from tracetui.compare.repeated_work import Again
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.compare.timing import Slower
 from tracetui.compare.unrecorded import gradients, unsized

@@ -12,10 +12,10 @@ from tests.compare.test_changes import Program, both
 from tests.conftest import SAMPLES
 from tests.kineto import Event, cpu, step
 
-from tracetui.compare.again import Again
-from tracetui.compare.again import without as removed
 from tracetui.compare.changes import Change
 from tracetui.compare.model import Comparison, Explanation
+from tracetui.compare.repeated_work import Again
+from tracetui.compare.repeated_work import without as removed
 
 OPS = "linear", "norm", "loss"
 
