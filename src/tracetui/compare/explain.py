@@ -12,6 +12,7 @@ from tracetui.analysis.device_work import op_behind
 from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.names.communication import is_communication
+from tracetui.compare.change_text import call_changes, call_names, device_changes
 from tracetui.compare.examples import in_pairs
 from tracetui.compare.facts import Facts
 from tracetui.compare.machine_speed import FEW_CALLS, LIKE
@@ -19,7 +20,6 @@ from tracetui.compare.model import Explanation
 from tracetui.compare.naming import NAMED, counted, listed, short
 from tracetui.compare.sides import by_graph, loads_otherwise
 from tracetui.compare.timing import Slower
-from tracetui.compare.told import call_changes, call_names, device_changes
 from tracetui.compare.unrecorded import only_in_left_out
 from tracetui.core.safe_text import plain
 from tracetui.core.units import capital, duration, plural, significant, verb
