@@ -13,9 +13,9 @@ from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.answer import answer, known
+from tracetui.compare.attribution import charge, charged, without_loading
 from tracetui.compare.calls import call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.charges import charge, charged, without_loading
 from tracetui.compare.explain import explain
 from tracetui.compare.facts import Facts, Matched, Pairs
 from tracetui.compare.joining import joined
