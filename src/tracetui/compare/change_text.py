@@ -14,7 +14,7 @@ from tracetui.compare.changes import Change
 from tracetui.compare.examples import telling
 from tracetui.compare.facts import Facts, Times
 from tracetui.compare.groups import LIBRARY
-from tracetui.compare.joining import PASSES, SAME_OPS
+from tracetui.compare.merging import PASSES, SAME_OPS
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import by_time, called, counted, is_, kinds, listed, moves, often, short, shorts
 from tracetui.compare.sides import Side, by_graph

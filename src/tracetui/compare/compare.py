@@ -18,9 +18,9 @@ from tracetui.compare.calls import call_tree
 from tracetui.compare.changes import find_changes, otherwise
 from tracetui.compare.explain import explain
 from tracetui.compare.facts import Facts, Matched, Pairs
-from tracetui.compare.joining import joined
 from tracetui.compare.machine_speed import speed_of
 from tracetui.compare.match import Vocabulary, match_calls, match_work
+from tracetui.compare.merging import joined
 from tracetui.compare.metrics import busy_is_noise, idle_known_of, idle_of, links_of, metrics_of
 from tracetui.compare.model import Comparison, counted_of
 from tracetui.compare.notes import doubt, notes
