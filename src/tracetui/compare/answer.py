@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tracetui.compare.context import Facts
 from tracetui.compare.explain import outside_of_ops
-from tracetui.compare.facts import Facts
 from tracetui.compare.model import Explanation
 from tracetui.compare.sides import paced_by_device
 from tracetui.core.units import capital, duration, percent, significant

@@ -11,8 +11,8 @@ from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.analysis.select import named, names_of
 from tracetui.compare.changes import Change
+from tracetui.compare.context import Facts, Times
 from tracetui.compare.examples import telling
-from tracetui.compare.facts import Facts, Times
 from tracetui.compare.groups import LIBRARY
 from tracetui.compare.merging import PASSES, SAME_OPS
 from tracetui.compare.model import Explanation

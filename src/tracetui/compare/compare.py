@@ -16,8 +16,8 @@ from tracetui.compare.answer import answer, known
 from tracetui.compare.attribution import charge, charged, without_loading
 from tracetui.compare.calls import call_tree
 from tracetui.compare.changes import find_changes, otherwise
+from tracetui.compare.context import Facts, Matched, Pairs
 from tracetui.compare.explain import explain
-from tracetui.compare.facts import Facts, Matched, Pairs
 from tracetui.compare.machine_speed import speed_of
 from tracetui.compare.match import Vocabulary, match_calls, match_work
 from tracetui.compare.merging import joined

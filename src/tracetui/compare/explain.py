@@ -13,8 +13,8 @@ from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.names.communication import is_communication
 from tracetui.compare.change_text import call_changes, call_names, device_changes
+from tracetui.compare.context import Facts
 from tracetui.compare.examples import in_pairs
-from tracetui.compare.facts import Facts
 from tracetui.compare.machine_speed import FEW_CALLS, LIKE
 from tracetui.compare.model import Explanation
 from tracetui.compare.naming import NAMED, counted, listed, short

@@ -7,7 +7,7 @@ import numpy as np
 from tracetui.analysis.calls.calls import self_time_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.compare.calls import CallTree
-from tracetui.compare.facts import Matched, Pairs, Speed, options
+from tracetui.compare.context import Matched, Pairs, Speed, options
 from tracetui.compare.match import Matches
 from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import Machine

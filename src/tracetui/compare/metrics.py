@@ -10,7 +10,7 @@ from tracetui.analysis.calls.averages import memory_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.select import has, plausible
-from tracetui.compare.facts import Speed
+from tracetui.compare.context import Speed
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.compare.unrecorded import nothing, unrecorded_work

@@ -8,7 +8,7 @@ from tracetui.analysis.calls.backward import recomputed_ops
 from tracetui.analysis.device_work import decoded_names
 from tracetui.analysis.select import names_of
 from tracetui.analysis.steps.scope import step_table_of
-from tracetui.compare.facts import OPTIONS, Facts, options
+from tracetui.compare.context import OPTIONS, Facts, options
 from tracetui.compare.merging import strangers
 from tracetui.compare.metrics import linked, links_of
 from tracetui.compare.model import counted_of
