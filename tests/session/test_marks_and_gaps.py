@@ -14,10 +14,10 @@ from tests.recorded import load
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.core.cells import clauses
-from tracetui.session import baselines, gap_walk, recent, samples
-from tracetui.session.gap_walk import gap_order, next_gap
+from tracetui.session import baselines, gap_navigator, recent, samples
+from tracetui.session.gap_navigator import gap_order, next_gap
 from tracetui.session.history import LONGEST, History
-from tracetui.session.mark_walk import MarkWalk
+from tracetui.session.mark_navigator import MarkWalk
 from tracetui.session.query import matches
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
@@ -205,7 +205,7 @@ def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(
     results = session.active.whole
     session.gaps.next(1)
     small = told(session)
-    monkeypatch.setattr(gap_walk, "SOON", 0)
+    monkeypatch.setattr(gap_navigator, "SOON", 0)
     large = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
     large.gaps.order(0)
     large.gaps.next(1)

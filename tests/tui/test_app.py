@@ -12,8 +12,8 @@ from tracetui.analysis.idle.gap_list import GapList, gaps_of
 from tracetui.analysis.part import Part
 from tracetui.core.units import duration
 from tracetui.rules import find_findings
-from tracetui.session import gap_walk
-from tracetui.session.gap_walk import gap_order
+from tracetui.session import gap_navigator
+from tracetui.session.gap_navigator import gap_order
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.tui.app import TracetuiApp
@@ -140,8 +140,8 @@ async def test_in_a_large_trace_g_has_the_gaps_sorted_in_a_thread(monkeypatch: p
         threads.append(threading.current_thread())
         return gap_order(gaps, by_size, minimum)
 
-    monkeypatch.setattr(gap_walk, "gap_order", order)
-    monkeypatch.setattr(gap_walk, "SOON", 0)
+    monkeypatch.setattr(gap_navigator, "gap_order", order)
+    monkeypatch.setattr(gap_navigator, "SOON", 0)
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await until(pilot, lambda: len(threads) == 1)  # longest first, before it is asked for
         await pilot.press("o", "g")

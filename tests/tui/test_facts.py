@@ -22,7 +22,7 @@ from tracetui.analysis.steps.scope import members, step_scope
 from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.core.units import exact
 from tracetui.rules import find_findings
-from tracetui.session.gap_walk import gap_order, next_gap
+from tracetui.session.gap_navigator import gap_order, next_gap
 from tracetui.trace import DEVICE_WORK, Kind, Trace, load
 from tracetui.trace.memory import memory_records
 from tracetui.tui.panes.details import args_of

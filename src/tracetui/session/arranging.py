@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tracetui.core.copying import replace
+from tracetui.session.navigator import Walk, nothing
 from tracetui.session.state import forget_state, read_state, resolved, state_file, write_state
-from tracetui.session.walk import Walk, nothing
 from tracetui.timeline import arrangement, moves, viewport
 from tracetui.timeline.labels import label_width
 from tracetui.timeline.layout import Layout, Of

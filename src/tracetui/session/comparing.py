@@ -12,9 +12,9 @@ from tracetui.core.copying import replace
 from tracetui.core.units import duration
 from tracetui.session.compared import Compared, Place, compared
 from tracetui.session.layout import PAIR_LETTERS
-from tracetui.session.mark_walk import MarkWalk
+from tracetui.session.mark_navigator import MarkWalk
+from tracetui.session.navigator import Walk
 from tracetui.session.search import Search
-from tracetui.session.walk import Walk
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.links import ALONE
 from tracetui.timeline.scene import Event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracetui.analysis.part import Scope
 from tracetui.analysis.steps.scope import range_scope, step_at
 from tracetui.core.units import exact
-from tracetui.session.walk import Walk
+from tracetui.session.navigator import Walk
 
 
 class Scopes:

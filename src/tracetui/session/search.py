@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracetui.session.navigator import Walk
 from tracetui.session.query import matches
-from tracetui.session.walk import Walk
 from tracetui.timeline.scene import Event
 from tracetui.trace.model import I64
 

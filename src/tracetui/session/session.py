@@ -15,14 +15,14 @@ from tracetui.core.copying import replace
 from tracetui.core.units import as_typed, instant
 from tracetui.session.arranging import Lanes
 from tracetui.session.comparing import Comparing
-from tracetui.session.gap_walk import GapWalk
+from tracetui.session.gap_navigator import GapWalk
 from tracetui.session.layout import Layout, layout_of
-from tracetui.session.mark_walk import MarkWalk
+from tracetui.session.mark_navigator import MarkWalk
+from tracetui.session.navigator import Walk
 from tracetui.session.query import parse_time
 from tracetui.session.recording import Recording
 from tracetui.session.scopes import Scopes
 from tracetui.session.search import Search
-from tracetui.session.walk import Walk
 from tracetui.timeline import moves
 from tracetui.timeline.scene import EDGE
 from tracetui.timeline.themes import DARK, Theme

@@ -13,8 +13,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker
 
+from tracetui.session.navigator import Walk
 from tracetui.session.session import Session
-from tracetui.session.walk import Walk
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 from tracetui.tui.footer import Footer

@@ -11,7 +11,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from tracetui.analysis.part import Part
 from tracetui.core.cells import same_place
 from tracetui.core.units import plural
-from tracetui.session.walk import Walk
+from tracetui.session.navigator import Walk
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Hints
 from tracetui.tui.panes.base import failure

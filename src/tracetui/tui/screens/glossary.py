@@ -15,7 +15,7 @@ from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.part import Part
 from tracetui.core.cells import wrap
 from tracetui.core.units import duration, plural
-from tracetui.session.walk import Walk
+from tracetui.session.navigator import Walk
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.picker import Choice, PickList, fitting
 from tracetui.tui.screens.sheet import ListSheet, WalkingSheet

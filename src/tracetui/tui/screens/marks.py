@@ -13,8 +13,8 @@ from textual.widgets import Static
 from tracetui.core.safe_text import plain
 from tracetui.core.units import instant, plural
 from tracetui.session.marks import Mark, Marks
+from tracetui.session.navigator import Walk
 from tracetui.session.paths import trace_stem, typed_path
-from tracetui.session.walk import Walk
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import bind
 from tracetui.tui.export import ExportError, deliver, table_text

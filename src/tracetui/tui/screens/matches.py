@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.names.short_names import short_of
 from tracetui.core.units import fixed, instant, plural
-from tracetui.session.walk import Walk
+from tracetui.session.navigator import Walk
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.bindings import bind
 from tracetui.tui.screens.sheet import TableSheet, WalkingSheet

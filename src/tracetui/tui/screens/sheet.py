@@ -20,8 +20,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.core.cells import clauses, middle
+from tracetui.session.navigator import Place, Walk, nothing
 from tracetui.session.session import Session
-from tracetui.session.walk import Place, Walk, nothing
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer, Hints
 from tracetui.tui.prompt import Prompt

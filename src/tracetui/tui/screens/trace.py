@@ -13,10 +13,10 @@ from textual.containers import Container, Vertical
 from textual.worker import Worker, WorkerState
 
 from tracetui.session.layout import Layout
+from tracetui.session.navigator import Walk
 from tracetui.session.recent import remember
 from tracetui.session.recording import Recording, trace_name
 from tracetui.session.session import Session
-from tracetui.session.walk import Walk
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import ACTIONS, TABLE_HINTS

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.part import Part
 from tracetui.core.units import exact, share
-from tracetui.session.walk import Walk
+from tracetui.session.navigator import Walk
 from tracetui.trace.model import I64
 
 if TYPE_CHECKING:

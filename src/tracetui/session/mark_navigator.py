@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracetui.core.units import instant, plural
 from tracetui.session.marks import Mark, Marks, event_of, mark_on, next_mark, one_line
-from tracetui.session.walk import Walk
+from tracetui.session.navigator import Walk
 
 
 class MarkWalk:
