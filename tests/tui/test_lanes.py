@@ -17,7 +17,7 @@ from tracetui.timeline.arrangement import keys
 from tracetui.timeline.layout import Of
 from tracetui.timeline.scene import TOP
 from tracetui.tui.controllers import lanes as arranging
-from tracetui.tui.controllers.host import Host
+from tracetui.tui.controllers.screen_context import Host
 from tracetui.tui.screens.trace import TraceScreen
 
 from .conftest import DATA, app_of, screen_of, slice_event, until, visit, write_trace

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tracetui.session.compared import Compared
-from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.panes import PaneKeys
+from tracetui.tui.controllers.screen_context import Escape, Host
 from tracetui.tui.controllers.verdict import VerdictKeys
 from tracetui.tui.panes.scoped import ScopedPane
 from tracetui.tui.requests import EndComparison

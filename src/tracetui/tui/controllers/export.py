@@ -10,8 +10,8 @@ from textual.strip import Strip
 from tracetui.core.safe_text import plain
 from tracetui.core.units import plural
 from tracetui.session.paths import trace_stem, typed_path
-from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.prompts import Prompts, Question
+from tracetui.tui.controllers.screen_context import Host
 from tracetui.tui.export import PICTURE_ENDINGS, ExportError, deliver, picture_text, table_text
 from tracetui.tui.panes import NUMBERS
 from tracetui.tui.textual_private import lines_of

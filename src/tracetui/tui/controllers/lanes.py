@@ -9,7 +9,7 @@ from textual.timer import Timer
 from tracetui.core.units import plural
 from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.state import why_not_kept
-from tracetui.tui.controllers.host import Host
+from tracetui.tui.controllers.screen_context import Host
 
 SAVE_DELAY = 1.0
 """Seconds from the last change until the lanes are saved: a held key moves a lane many times."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tracetui.core.units import instant
 from tracetui.session.marks import Mark
-from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.prompts import Prompts, Question
+from tracetui.tui.controllers.screen_context import Host
 
 
 class MarkKeys:

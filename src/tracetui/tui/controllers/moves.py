@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracetui.timeline.labels import lines_below
-from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.controllers.screen_context import Escape, Host
 
 ENDS = {
     "next": "this is the last event in the row",

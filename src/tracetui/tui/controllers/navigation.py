@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tracetui.core.threads import is_short_of_memory
 from tracetui.trace.indices import prepare
-from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.controllers.screen_context import Escape, Host
 from tracetui.tui.panes.base import Follow
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.timeline.messages import GapClicked

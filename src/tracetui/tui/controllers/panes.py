@@ -6,8 +6,8 @@ from textual.timer import Timer
 
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.timeline.scene import Event
-from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.navigation import Navigation
+from tracetui.tui.controllers.screen_context import Escape, Host
 from tracetui.tui.panes import NUMBERS, PANES, keyed
 from tracetui.tui.panes.base import Pane
 from tracetui.tui.panes.scoped import ScopedPane

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tracetui.tui.controllers.host import Host
+from tracetui.tui.controllers.screen_context import Host
 
 if TYPE_CHECKING:
     from tracetui.tui.prompt import Prompt

@@ -6,7 +6,7 @@ from time import monotonic
 
 from textual.timer import Timer
 
-from tracetui.tui.controllers.host import Escape, Host
+from tracetui.tui.controllers.screen_context import Escape, Host
 from tracetui.tui.panes.scoped import ScopedPane
 
 SETTLED = 0.15

@@ -6,8 +6,8 @@ from textual.timer import Timer
 
 from tracetui.core.units import plural
 from tracetui.session.query import QueryError
-from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.prompts import Prompts, Question
+from tracetui.tui.controllers.screen_context import Escape, Host
 
 PAUSE = 0.06
 """Seconds from the last typed character until the search starts."""

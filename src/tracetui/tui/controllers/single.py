@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.panes import PaneKeys
+from tracetui.tui.controllers.screen_context import Host
 from tracetui.tui.controllers.verdict import VerdictKeys
 
 

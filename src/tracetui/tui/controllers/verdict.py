@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tracetui.core.units import duration, share
-from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.panes import PaneKeys
+from tracetui.tui.controllers.screen_context import Escape, Host
 from tracetui.tui.topline import TopLine, facts
 from tracetui.tui.verdict_line import VerdictLine
 

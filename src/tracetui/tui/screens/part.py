@@ -16,8 +16,8 @@ from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.tui.bindings import ACTIONS, Action
-from tracetui.tui.controllers.host import Host
 from tracetui.tui.controllers.moves import Moves
+from tracetui.tui.controllers.screen_context import Host
 from tracetui.tui.footer import Footer
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.area import PaneArea, PaneTabs

@@ -21,7 +21,6 @@ from tracetui.timeline.themes import DARK, Theme
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import ACTIONS, TABLE_HINTS
 from tracetui.tui.controllers.export import ExportKeys
-from tracetui.tui.controllers.host import Escape, Host
 from tracetui.tui.controllers.lanes import LaneKeys
 from tracetui.tui.controllers.marks import MarkKeys
 from tracetui.tui.controllers.moves import Moves
@@ -29,6 +28,7 @@ from tracetui.tui.controllers.navigation import Navigation
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.controllers.prompts import Prompts
 from tracetui.tui.controllers.scopes import ScopeKeys
+from tracetui.tui.controllers.screen_context import Escape, Host
 from tracetui.tui.controllers.search import SearchKeys
 from tracetui.tui.controllers.verdict import VerdictKeys
 from tracetui.tui.footer import Footer
