@@ -13,7 +13,7 @@ from textual.timer import Timer
 from tracetui.core.cells import cell, clauses
 from tracetui.session.state import served
 from tracetui.tui.bindings import HINTS, NOT_SERVED, find, footer
-from tracetui.tui.drawn import Drawn
+from tracetui.tui.line_widget import Drawn
 
 MESSAGE_SECONDS = 4.0
 

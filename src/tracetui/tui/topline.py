@@ -17,7 +17,7 @@ from tracetui.session.recording import trace_name
 from tracetui.timeline.scene import Scene
 from tracetui.trace.model import Kind, Trace
 from tracetui.trace.unknown import elsewhere
-from tracetui.tui.drawn import Drawn
+from tracetui.tui.line_widget import Drawn
 
 
 def devices(trace: Trace) -> list[int]:

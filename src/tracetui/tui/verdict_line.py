@@ -16,7 +16,7 @@ from textual.strip import Strip
 from tracetui.core.cells import clauses, clip
 from tracetui.core.units import duration, share
 from tracetui.timeline.color import legible
-from tracetui.tui.drawn import Drawn
+from tracetui.tui.line_widget import Drawn
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from tracetui.core.cells import cell, clauses
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
 from tracetui.tui.bindings import bind
-from tracetui.tui.drawn import Drawn
+from tracetui.tui.line_widget import Drawn
 from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.tables.view import TableView
 from tracetui.views.jobs import jobs_table

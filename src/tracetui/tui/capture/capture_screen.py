@@ -14,8 +14,8 @@ from tracetui.capture.options import PROGRAMS, CaptureOptions
 from tracetui.capture.run import start
 from tracetui.tui.bindings import bind
 from tracetui.tui.capture.progress import Line, capture_lines
-from tracetui.tui.drawn import ScrolledLines
 from tracetui.tui.footer import Footer
+from tracetui.tui.line_widget import ScrolledLines
 from tracetui.tui.screens.once import LeaveOnce
 
 RUNNING = (("Esc", "cancel", "cancel"),)

@@ -24,8 +24,8 @@ from tracetui.tui.capture.form import (
     text_of,
     typed,
 )
-from tracetui.tui.drawn import Drawn
 from tracetui.tui.footer import Footer
+from tracetui.tui.line_widget import Drawn
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_bar
 from tracetui.views.model import scrolled

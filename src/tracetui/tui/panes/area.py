@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from tracetui.core.cells import cell, clauses, clip
 from tracetui.session.session import Session
-from tracetui.tui.drawn import Drawn
+from tracetui.tui.line_widget import Drawn
 from tracetui.tui.panes import PANES, PaneSpec, keyed
 from tracetui.tui.panes.base import Noted, Pane
 

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from tracetui.core.copying import replace
 from tracetui.session.session import Session
 from tracetui.tui.bindings import bind
-from tracetui.tui.drawn import Drawn
+from tracetui.tui.line_widget import Drawn
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.tui.part_styles import COMPONENTS, component_css, css_name, texture
 from tracetui.tui.tables import drawing

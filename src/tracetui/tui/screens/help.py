@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from tracetui.core.cells import cell, wrap
 from tracetui.tui.bindings import ACTIONS, PANES, Action, bind, groups, key_text
-from tracetui.tui.drawn import Run, ScrolledLines
+from tracetui.tui.line_widget import Run, ScrolledLines
 from tracetui.tui.screens.sheet import Sheet
 
 WIDE, NARROW, KEYS, GAP = 56, 34, 17, 3

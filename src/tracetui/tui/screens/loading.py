@@ -16,7 +16,7 @@ from textual.strip import Strip
 from tracetui.core.cells import cell, wrap
 from tracetui.core.units import size
 from tracetui.tui.bindings import bind
-from tracetui.tui.drawn import Drawn, Run
+from tracetui.tui.line_widget import Drawn, Run
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.textual_private import forget_drawn
 

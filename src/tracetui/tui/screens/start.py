@@ -15,8 +15,8 @@ from tracetui import __version__
 from tracetui.core.cells import cell
 from tracetui.session.folder import Found
 from tracetui.tui.bindings import bind
-from tracetui.tui.drawn import Drawn
 from tracetui.tui.footer import Footer
+from tracetui.tui.line_widget import Drawn
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import OpenTrace
 from tracetui.tui.screens.open import COMPLETE, TraceList

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tracetui.tui.bindings import bind
-from tracetui.tui.drawn import Scrolled
+from tracetui.tui.line_widget import Scrolled
 from tracetui.tui.tables import drawing
 from tracetui.tui.tables.delta_table import DeltaLines
 from tracetui.views.model import I64, Column, Table, arrange, fit, next_sort, scrolled
