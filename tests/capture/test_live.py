@@ -25,7 +25,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner, Result
 
-from tracetui.capture.live import ask, launch, listener, meeting_folders, processes, procfs
+from tracetui.capture.live import launch, listener, meeting_folders, processes, procfs, record
 from tracetui.capture.live.listener import Listener, started
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted, seconds
 from tracetui.cli import attach
@@ -45,13 +45,13 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     """The stand-in begins at once, with no second to wait for; but on a busy machine it may be late."""
     monkeypatch.setattr(listener, "PROMPT_SECONDS", 2.5)
     monkeypatch.setattr(listener, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(ask, "TRIES", 3)
-    monkeypatch.setattr(ask, "LEAD_SECONDS", 0.1)
-    monkeypatch.setattr(ask, "COMMON_LEAD_SECONDS", 0.3)
-    monkeypatch.setattr(ask, "LATE_SECONDS", 0.05)
-    monkeypatch.setattr(ask, "DROPPED_SECONDS", 0.5)
-    monkeypatch.setattr(ask, "SOON_SECONDS", 0.1)
-    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 30)
+    monkeypatch.setattr(record, "TRIES", 3)
+    monkeypatch.setattr(record, "LEAD_SECONDS", 0.1)
+    monkeypatch.setattr(record, "COMMON_LEAD_SECONDS", 0.3)
+    monkeypatch.setattr(record, "LATE_SECONDS", 0.05)
+    monkeypatch.setattr(record, "DROPPED_SECONDS", 0.5)
+    monkeypatch.setattr(record, "SOON_SECONDS", 0.1)
+    monkeypatch.setattr(record, "PATIENCE_SECONDS", 30)
     monkeypatch.setattr(meeting_folders, "TEMPORARY", tmp_path_factory.mktemp("tmp"))
 
 
@@ -140,7 +140,7 @@ def test_no_times(text: str) -> None:
 
 
 def test_the_configuration_for_a_time_and_for_steps() -> None:
-    timed = ask.configuration(Wanted(duration=0.25, with_stack=True), Path("/tmp/t.json"), 12.3456)
+    timed = record.configuration(Wanted(duration=0.25, with_stack=True), Path("/tmp/t.json"), 12.3456)
     lines = dict(line.split("=") for line in timed.splitlines())
     assert lines["ACTIVITIES_LOG_FILE"] == "/tmp/t.json"
     assert lines["ACTIVITIES_DURATION_MSECS"] == "250"
@@ -148,7 +148,7 @@ def test_the_configuration_for_a_time_and_for_steps() -> None:
     assert (lines["PROFILE_WITH_STACK"], lines["PROFILE_REPORT_INPUT_SHAPES"]) == ("true", "false")
     steps = dict(
         line.split("=")
-        for line in ask.configuration(
+        for line in record.configuration(
             Wanted(steps=7, record_shapes=True, profile_memory=True), Path("/t.json"), 0
         ).splitlines()
     )
@@ -376,7 +376,7 @@ def test_a_recording(job: Start, tmp_path: Path) -> None:
     process = job("600")
     one = found(process)
     process.send_signal(signal.SIGSTOP)
-    events = ask.record([one], replace(SHORT, start_in=1.0), tmp_path)
+    events = record.record([one], replace(SHORT, start_in=1.0), tmp_path)
     first = next(events)
     assert isinstance(first, News)
     assert first.stage is Stage.ASKING
@@ -392,7 +392,7 @@ def test_a_recording(job: Start, tmp_path: Path) -> None:
     assert "aten::mm" in trace.names
     assert "Optimizer.step#SGD.step" in trace.names
     assert list(meeting_folders.recording_root().iterdir()) == [], "nothing is left behind"
-    again, _ = follow(ask.record([one], Wanted(steps=3), tmp_path))
+    again, _ = follow(record.record([one], Wanted(steps=3), tmp_path))
     assert again.paths[0] != path
 
 
@@ -400,7 +400,7 @@ def test_all_ranks_start_at_one_time(job: Start, tmp_path: Path) -> None:
     ranks = [found(job("600", "0.1", RANK=str(n), WORLD_SIZE="2", MASTER_PORT="1")) for n in (1, 0)]
     (both,) = [found for found in processes.jobs(processes.processes()) if found.first.pid == ranks[1].pid]
     assert [one.rank for one in both.processes] == [0, 1]
-    recorded, _ = follow(ask.record(both.processes, SHORT, tmp_path))
+    recorded, _ = follow(record.record(both.processes, SHORT, tmp_path))
     assert [path.name[-10:] for path in recorded.paths] == ["rank0.json", "rank1.json"]
     firsts = [json.loads(path.read_text())["traceEvents"][0]["ts"] for path in recorded.paths]
     assert firsts[0] == firsts[1]
@@ -411,14 +411,14 @@ def test_a_rank_that_misses_the_common_start_is_waited_for(job: Start, tmp_path:
     """All are recorded again, with more time before the start."""
     often, seldom = found(job("600"), interval=0), found(job("600", "0.5"), interval=0)
     for late in (seldom, found(job("600", "0.05", "drop"))):
-        recorded, _ = follow(ask.record([often, late], SHORT, tmp_path))
+        recorded, _ = follow(record.record([often, late], SHORT, tmp_path))
         firsts = {json.loads(path.read_text())["traceEvents"][0]["ts"] for path in recorded.paths}
         assert (len(recorded.paths), len(firsts), recorded.notes) == (2, 1, ())
         assert len(list(tmp_path.glob("*.json"))) == 2, "what the others recorded before is not kept"
         for path in recorded.paths:
             path.unlink()
     never = found(job("600", "0.05", "never"))
-    recorded, _ = follow(ask.record([often, never], SHORT, tmp_path))
+    recorded, _ = follow(record.record([often, never], SHORT, tmp_path))
     assert len(recorded.paths) == 1
     assert recorded.notes == (f"process {never.pid} missed the common start",)
     assert list(meeting_folders.recording_root().iterdir()) == []
@@ -428,8 +428,8 @@ def test_a_trace_that_takes_long_to_make_is_waited_for(
     job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process says that it still records, and its file does not grow."""
-    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1)
-    recorded, _ = follow(ask.record([found(job("600", "0.05", "slow"), 30)], SHORT, tmp_path))
+    monkeypatch.setattr(record, "PATIENCE_SECONDS", 1)
+    recorded, _ = follow(record.record([found(job("600", "0.05", "slow"), 30)], SHORT, tmp_path))
     assert len(recorded.paths) == 1
 
 
@@ -437,31 +437,31 @@ def test_a_file_that_gets_its_name_while_it_is_looked_at(
     job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kineto renames the file from `.tmp` at any moment."""
-    look, gone = ask._Once._file, list[Path]()
+    look, gone = record._Once._file, list[Path]()
 
-    def file(self: ask._Once, one: ask._Asked, suffix: str) -> Path | None:
+    def file(self: record._Once, one: record._Asked, suffix: str) -> Path | None:
         path = look(self, one, suffix)
         if path is not None and suffix and not gone:
             gone.append(path)
             wait_for(lambda: not path.exists())
         return path
 
-    monkeypatch.setattr(ask._Once, "_file", file)
-    recorded, _ = follow(ask.record([found(job("600", "0.05", "slow"))], SHORT, tmp_path))
+    monkeypatch.setattr(record._Once, "_file", file)
+    recorded, _ = follow(record.record([found(job("600", "0.05", "slow"))], SHORT, tmp_path))
     assert (len(recorded.paths), len(gone)) == (1, 1)
 
 
 def test_nothing_ran_is_said_and_asked_again(job: Start, tmp_path: Path) -> None:
-    recorded, _ = follow(ask.record([found(job("600", "0.1", "empty"))], SHORT, tmp_path))
+    recorded, _ = follow(record.record([found(job("600", "0.1", "empty"))], SHORT, tmp_path))
     assert len(recorded.paths) == 1
     assert "aten::mm" in load(recorded.paths[0]).names
     with pytest.raises(AttachError, match="nothing ran in 3 recordings"):
-        follow(ask.record([found(job("600", "0.1", "always-empty"))], SHORT, tmp_path))
+        follow(record.record([found(job("600", "0.1", "always-empty"))], SHORT, tmp_path))
 
 
 def test_of_several_those_in_which_nothing_ran_are_named(job: Start, tmp_path: Path) -> None:
     full, empty = found(job("600")), found(job("600", "0.1", "always-empty"))
-    recorded, _ = follow(ask.record([empty, full], SHORT, tmp_path))
+    recorded, _ = follow(record.record([empty, full], SHORT, tmp_path))
     assert [path.name.endswith(f"-{full.pid}.json") for path in recorded.paths] == [True]
     assert recorded.notes == (f"nothing ran in process {empty.pid}: its trace is not kept",)
 
@@ -486,36 +486,36 @@ def test_what_goes_wrong_is_said(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ask, "PATIENCE_SECONDS", patience)
+    monkeypatch.setattr(record, "PATIENCE_SECONDS", patience)
     one = found(job("600", "0.1", switch), interval)
     with pytest.raises(AttachError, match=f"process {one.pid} {message}") as caught:
-        follow(ask.record([one], SHORT, tmp_path))
+        follow(record.record([one], SHORT, tmp_path))
     assert caught.value.gone is (switch == "die")
 
 
 @pytest.mark.parametrize("how", ["drop", "late"])
 def test_a_request_that_was_dropped_is_made_again(how: str, job: Start, tmp_path: Path) -> None:
     """PyTorch opens the file of a recording for which it is too late, and leaves it empty."""
-    recorded, _ = follow(ask.record([found(job("600", "0.1", how))], SHORT, tmp_path))
+    recorded, _ = follow(record.record([found(job("600", "0.1", how))], SHORT, tmp_path))
     assert len(recorded.paths) == 1
 
 
 def test_steps_wait_for_their_start_too(job: Start, tmp_path: Path) -> None:
     one, begun = found(job("600")), time.monotonic()
-    follow(ask.record([one], Wanted(steps=2, start_in=0.5), tmp_path))
+    follow(record.record([one], Wanted(steps=2, start_in=0.5), tmp_path))
     assert time.monotonic() - begun > 0.5
 
 
 def test_steps_of_a_process_that_never_begins_are_given_up(
     job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(record, "PATIENCE_SECONDS", 0.2)
     one = found(job("600", "0.1", "never"), interval=30)
     with pytest.raises(AttachError, match="wrote no trace: it may be running under a profiler already"):
-        follow(ask.record([one], Wanted(steps=2), tmp_path))
-    monkeypatch.setattr(ask, "SMALL", 1 << 62)
+        follow(record.record([one], Wanted(steps=2), tmp_path))
+    monkeypatch.setattr(record, "SMALL", 1 << 62)
     with pytest.raises(AttachError, match="wrote no trace: the disk is full"):
-        follow(ask.record([one], Wanted(steps=2), tmp_path))
+        follow(record.record([one], Wanted(steps=2), tmp_path))
 
 
 def test_a_recording_that_cannot_be_moved_is_not_lost(
@@ -528,7 +528,7 @@ def test_a_recording_that_cannot_be_moved_is_not_lost(
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "move", full)
         with pytest.raises(AttachError, match="No space left on device") as said:
-            follow(ask.record([one], SHORT, tmp_path))
+            follow(record.record([one], SHORT, tmp_path))
     assert "aten::mm" in load(str(said.value).rpartition("the recording is ")[2]).names
     assert list(tmp_path.glob("*.json*")) == []
 
@@ -551,7 +551,7 @@ def test_a_trace_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pyte
         if number == 2:
             monkeypatch.setattr(os, "link", no_links)
         (tmp_path / "trace").write_text(name)
-        assert ask.keep(tmp_path / "trace", out, "a") == out / name
+        assert record.keep(tmp_path / "trace", out, "a") == out / name
         assert len(seen) == number * (number + 1) // 2, "those that were there"
     assert {path.name: path.read_text() for path in out.iterdir()} == {
         name: name for name in ("a.json", "a-2.json", "a-3.json")
@@ -566,7 +566,7 @@ def test_what_a_kill_left_in_the_output_goes_a_day_later(job: Start, tmp_path: P
         (out / name).touch()
     for name in (names[0], *names[2:]):
         os.utime(out / name, (1, 1))
-    recorded, _ = follow(ask.record([found(job("600"))], SHORT, out))
+    recorded, _ = follow(record.record([found(job("600"))], SHORT, out))
     assert {path.name for path in out.iterdir()} == {*names[1:], recorded.paths[0].name}
 
 
@@ -575,11 +575,11 @@ def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pyt
     one = found(process)
     process.send_signal(signal.SIGSTOP)
     with monkeypatch.context() as patch:
-        patch.setattr(ask, "PATIENCE_SECONDS", 0.2)
+        patch.setattr(record, "PATIENCE_SECONDS", 0.2)
         with pytest.raises(AttachError, match=r"is stopped \(SIGSTOP\): it cannot record until it goes on"):
-            follow(ask.record([replace(one, interval=0)], SHORT, tmp_path))
+            follow(record.record([replace(one, interval=0)], SHORT, tmp_path))
     process.send_signal(signal.SIGCONT)
-    recorded, _ = follow(ask.record([one], SHORT, tmp_path))
+    recorded, _ = follow(record.record([one], SHORT, tmp_path))
     assert len(recorded.paths) == 1
 
 
@@ -590,14 +590,14 @@ def test_stopped_while_it_records(
     wanted: Wanted, job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is bounded, and the folder stays: without it, PyTorch would print an error later."""
-    monkeypatch.setattr(ask, "DROPPED_SECONDS", 30)
+    monkeypatch.setattr(record, "DROPPED_SECONDS", 30)
     process = job("600", "0.05", "slow")
-    events = ask.record([found(process)], wanted, tmp_path)
+    events = record.record([found(process)], wanted, tmp_path)
     while next(events).stage is not Stage.RECORDING:  # type: ignore[union-attr]
         pass
     wait_for(lambda: list(meeting_folders.recording_root().rglob("*.tmp")))
     process.send_signal(signal.SIGSTOP)
-    monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(record, "PATIENCE_SECONDS", 0.2)
     with pytest.raises(AttachError, match=r"is stopped \(SIGSTOP\)"):
         follow(events)
     process.send_signal(signal.SIGCONT)
@@ -606,7 +606,7 @@ def test_stopped_while_it_records(
 
 
 def test_the_folder_of_a_recording_that_is_removed_is_named(job: Start, tmp_path: Path) -> None:
-    events = ask.record([found(job("600"))], Wanted(duration=60), tmp_path)
+    events = record.record([found(job("600"))], Wanted(duration=60), tmp_path)
     while next(events).stage is not Stage.RECORDING:  # type: ignore[union-attr]
         pass
     (folder,) = meeting_folders.recording_root().iterdir()
@@ -637,7 +637,7 @@ def test_a_job_that_has_ended_is_not_asked_for_ever(job: Start, tmp_path: Path) 
     wait_for(lambda: started(one.pid) is None)  # a zombie, and then not even that
     for _ in range(2):
         with pytest.raises(AttachError, match=f"process {one.pid} ") as said:
-            follow(ask.record([one], SHORT, tmp_path))
+            follow(record.record([one], SHORT, tmp_path))
         assert said.value.gone
         process.wait()
 
@@ -645,12 +645,12 @@ def test_a_job_that_has_ended_is_not_asked_for_ever(job: Start, tmp_path: Path) 
 def test_another_process_of_the_same_id_is_not_asked(job: Start, tmp_path: Path) -> None:
     one = replace(found(job("600")), ticks=1)
     with pytest.raises(AttachError, match="ended before"):
-        follow(ask.record([one], SHORT, tmp_path))
+        follow(record.record([one], SHORT, tmp_path))
 
 
 def test_two_that_attach_at_once_take_turns(job: Start, tmp_path: Path) -> None:
     one = found(job("600"))
-    first, second = (ask.record([one], SHORT, tmp_path) for _ in range(2))
+    first, second = (record.record([one], SHORT, tmp_path) for _ in range(2))
     next(first)
     waiting = News(Stage.WAITING, "until another tracetui has recorded there")
     assert [next(second), next(second)] == [waiting, waiting]
@@ -675,10 +675,10 @@ def test_a_daemon_that_runs_already_is_asked_by_its_port(
             pass
         daemon.answer(knock, requests[0][0])
 
-    monkeypatch.setattr(ask, "ask_daemon", lambda config, pids: requests.append((config, list(pids))))
+    monkeypatch.setattr(record, "ask_daemon", lambda config, pids: requests.append((config, list(pids))))
     thread = threading.Thread(target=hand_on, daemon=True)
     thread.start()
-    recorded, _ = follow(ask.record([one], SHORT, tmp_path))
+    recorded, _ = follow(record.record([one], SHORT, tmp_path))
     thread.join(300)
     assert len(recorded.paths) == 1
     assert requests[0][1] == [one.pid]
@@ -697,7 +697,7 @@ def test_one_that_is_stopped_with_the_lock_is_not_waited_for(
     with subprocess.Popen([sys.executable, "-c", code, str(meeting)]) as holder:
         wait_for(lambda: listener.stopped(str(meeting)))
         assert listener.lock(str(meeting)) is None
-        recorded, _ = follow(ask.record([one], SHORT, tmp_path))
+        recorded, _ = follow(record.record([one], SHORT, tmp_path))
         holder.kill()
     assert len(recorded.paths) == 1
 
@@ -718,7 +718,7 @@ def test_leaving_early_leaves_the_job_alone(until: Stage, job: Start, meeting: P
         process.send_signal(signal.SIGSTOP)
         wait_for(lambda: stopped(process.pid))
     ahead = 60.0 if until is Stage.WARMING_UP else 0.0
-    events = ask.record([one], Wanted(duration=60, start_in=ahead), tmp_path)
+    events = record.record([one], Wanted(duration=60, start_in=ahead), tmp_path)
     with contextlib.closing(events):  # type: ignore[type-var]
         while next(events).stage is not until:  # type: ignore[union-attr]
             pass
@@ -732,15 +732,15 @@ def test_leaving_early_leaves_the_job_alone(until: Stage, job: Start, meeting: P
 KILLED = """
 import os, random, signal, sys, time
 from pathlib import Path
-from tracetui.capture.live import ask, processes
+from tracetui.capture.live import record, processes
 from tracetui.capture.live.model import Wanted
-ask.LEAD_SECONDS = 0.1; ask.LATE_SECONDS = 0.05
+record.LEAD_SECONDS = 0.1; record.LATE_SECONDS = 0.05
 random.seed(11)
 for _ in range(int(sys.argv[3])):
     read, write = os.pipe()
     if (attach := os.fork()) == 0:
         process = processes.find(int(sys.argv[1]))
-        for _ in ask.record([process], Wanted(duration=0.1), Path(sys.argv[2])):
+        for _ in record.record([process], Wanted(duration=0.1), Path(sys.argv[2])):
             os.write(write, b".")
         os._exit(0)
     assert os.read(read, 1) == b"."
@@ -758,7 +758,7 @@ def test_killed_at_any_moment_the_job_goes_on(job: Start, tmp_path: Path) -> Non
     number = os.environ.get("TRACETUI_KILLS", "6")
     command = [sys.executable, "-c", KILLED, str(process.pid), str(tmp_path), number]
     subprocess.run(command, check=True)
-    recorded, _ = follow(ask.record([found(process)], SHORT, tmp_path))
+    recorded, _ = follow(record.record([found(process)], SHORT, tmp_path))
     assert len(recorded.paths) == 1, "and it can still be asked"
     assert process.poll() is None
     process.send_signal(signal.SIGKILL)
@@ -774,7 +774,7 @@ def test_the_job_killed_at_any_moment_is_said(job: Start, tmp_path: Path) -> Non
         one = found(process)
         threading.Timer(random.random() * 0.3, process.kill).start()
         with contextlib.suppress(AttachError):
-            follow(ask.record([one], SHORT, tmp_path))
+            follow(record.record([one], SHORT, tmp_path))
         process.wait()
 
 
@@ -937,7 +937,7 @@ def test_the_answerer_killed_or_stopped_changes_nothing(meetings: Path, tmp_path
             # Not before it answers: until then it may have the lock without having said so.
             wait_for((Path(one.folder) / "dynolog").exists)
             wait_for(partial(_signalled, one.folder, what))
-            recorded, _ = follow(ask.record([one], SHORT, tmp_path))
+            recorded, _ = follow(record.record([one], SHORT, tmp_path))
             assert len(recorded.paths) == 1
             stop.touch()
             out, err = job.communicate(timeout=300)
@@ -1223,7 +1223,7 @@ def test_stopped_at_the_question_which_job(job: Start, tmp_path: Path) -> None:
 
 def test_it_asks_before_anything_slow_is_imported() -> None:
     code = (
-        "import sys, tracetui.cli.main, tracetui.cli.attach, tracetui.capture.live.ask\n"
+        "import sys, tracetui.cli.main, tracetui.cli.attach, tracetui.capture.live.record\n"
         "assert not {'numpy', 'textual', 'rich'} & sys.modules.keys()\n"
         "tracetui.cli.attach._warm()\n"
         "assert {'numpy', 'textual', 'tracetui.tui.app'} <= sys.modules.keys()"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tracetui.capture.live import cuspy, inject, procfs
-from tracetui.capture.live.ask import record
 from tracetui.capture.live.inject import record_injected
 from tracetui.capture.live.model import AttachError, Wanted
 from tracetui.capture.live.processes import Process
+from tracetui.capture.live.record import record
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 
@@ -78,7 +78,7 @@ def _says_3_14(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_attach_says_what_one_loses_that_has_not(tmp_path: Path) -> None:
-    from tracetui.capture.live.ask import _of_cuspy
+    from tracetui.capture.live.record import _of_cuspy
 
     script = tmp_path / "user.py"
     script.write_text("input()  # CuspyConfig\n")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tracetui.capture.live import ask, meeting_folders, processes
+from tracetui.capture.live import meeting_folders, processes, record
 from tracetui.capture.live.model import AttachError, News, Stage, Wanted, seconds
 from tracetui.cli.main import main
 from tracetui.trace import load
@@ -105,8 +105,8 @@ def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch
         (counted,) = attach(folder, str(folder), "--steps", "3", "--record-shapes", "--with-stack")
         one = processes.find(job.pid)
         assert one is not None
-        monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1.5)
-        events = ask.record([one], Wanted(steps=10), folder)
+        monkeypatch.setattr(record, "PATIENCE_SECONDS", 1.5)
+        events = record.record([one], Wanted(steps=10), folder)
         for event in events:
             if isinstance(event, News) and event.stage is Stage.RECORDING:
                 break
@@ -140,14 +140,14 @@ def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch
 def test_two_ranks_at_one_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     told: list[dict[str, str]] = []
-    configuration = ask.configuration
+    configuration = record.configuration
 
     def tell(*facts: Any) -> str:
         text = configuration(*facts)
         told.append(dict(line.split("=", 1) for line in text.splitlines()))
         return text
 
-    monkeypatch.setattr(ask, "configuration", tell)
+    monkeypatch.setattr(record, "configuration", tell)
     with started_by_run(folder, sys.executable, *torchrun) as job:
         wait_until_it_trains(job, 2)
         paths = attach(folder, str(job.pid), "--duration", "1s")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.capture.live import ask, launch, meeting_folders, processes
+from tracetui.capture.live import launch, meeting_folders, processes, record
 from tracetui.capture.live.model import Again, AttachError, LiveEvent, News, Recorded, Stage
 from tracetui.session.samples import samples
 from tracetui.tui.app import TracetuiApp
@@ -29,8 +29,8 @@ CLIENT = Path(__file__).resolve().parents[1] / "capture" / "kineto_client.py"
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     """A process that asks as PyTorch does, and the only one that is seen."""
-    monkeypatch.setattr(ask, "LEAD_SECONDS", 0.2)
-    monkeypatch.setattr(ask, "LATE_SECONDS", 0.05)
+    monkeypatch.setattr(record, "LEAD_SECONDS", 0.2)
+    monkeypatch.setattr(record, "LATE_SECONDS", 0.05)
     monkeypatch.chdir(tmp_path)
     folder = meeting_folders.private(Path(f"/tmp/tt-{os.getpid()}-{time.monotonic_ns() % 10**9}"))
     env = {**os.environ, **launch.environment(folder, {}), "KINETO_ONDEMAND_TRACE_DIR": str(folder)}

@@ -181,8 +181,8 @@ def _recorder(
     chosen: list[Process] = []
 
     def make() -> Iterator[LiveEvent]:
-        from tracetui.capture.live.ask import record
         from tracetui.capture.live.listener import started
+        from tracetui.capture.live.record import record
 
         if not chosen:
             chosen[:] = yield from _choose(target, no_wait, ranks)

@@ -17,9 +17,9 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.capture.live.ask import record
 from tracetui.capture.live.model import Again, AttachError, LiveEvent, Recorded, Wanted
 from tracetui.capture.live.processes import Job, jobs, processes, with_gpus
+from tracetui.capture.live.record import record
 from tracetui.core.cells import cell, clauses
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
