@@ -9,8 +9,8 @@ import pytest
 
 from tracetui.core import threads
 from tracetui.core.threads import memory_for_events, usable_cores
-from tracetui.formats.chrome_json import stretches
-from tracetui.formats.chrome_json.stretches import worth
+from tracetui.formats.chrome_json import segments
+from tracetui.formats.chrome_json.segments import worth
 
 MEGABYTE = 1 << 20
 
@@ -52,7 +52,7 @@ def test_the_cores_that_may_be_used(quota: float | None, cores: int, monkeypatch
 def test_a_process_more_for_every_fifty_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [0, 95 * MEGABYTE, 96 * MEGABYTE, 143 * MEGABYTE, 144 * MEGABYTE, 480 * MEGABYTE, 1 << 40]
     for cores, expected in ((64, [1, 1, 3, 3, 4, 11, 16]), (4, [1, 1, 3, 3, 4, 4, 4]), (1, [1] * 7)):
-        monkeypatch.setattr(stretches, "usable_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(segments, "usable_cores", lambda cores=cores: cores)
         assert [worth(size) for size in sizes] == expected
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tracetui.formats.chrome_json import scan
 from tracetui.formats.chrome_json.scan import Outline, last_boundary, learn_separator, outline
-from tracetui.formats.chrome_json.stretches import Supply
+from tracetui.formats.chrome_json.segments import Supply
 from tracetui.formats.chrome_json.worker import read_text
 from tracetui.formats.window import Window
 

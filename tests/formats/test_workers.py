@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tracetui.core import threads as machine
-from tracetui.formats.chrome_json import stretches, workers
+from tracetui.formats.chrome_json import segments, workers
 from tracetui.formats.chrome_json.scan import learn_separator
 from tracetui.trace import Cancelled, Trace, load
 
@@ -205,10 +205,10 @@ def test_cores_follow_affinity_and_quota(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_small_files_are_read_by_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stretches, "usable_cores", lambda: 64)
-    assert stretches.worth(50_000_000) == 1
-    assert stretches.worth(500_000_000) == 10
-    assert stretches.worth(50_000_000_000) == 16
+    monkeypatch.setattr(segments, "usable_cores", lambda: 64)
+    assert segments.worth(50_000_000) == 1
+    assert segments.worth(500_000_000) == 10
+    assert segments.worth(50_000_000_000) == 16
 
 
 def test_stretches_cover_the_text(big: Path) -> None:
@@ -217,7 +217,7 @@ def test_stretches_cover_the_text(big: Path) -> None:
     separator = learn_separator(text[begin : begin + 5000])
     assert separator is not None
     with big.open("rb", buffering=0) as file:
-        supply = stretches.Supply(separator, begin, len(text), 300_000, file.fileno())
+        supply = segments.Supply(separator, begin, len(text), 300_000, file.fileno())
         made = []
         while (stretch := supply.next()) is not None:
             made.append(stretch)

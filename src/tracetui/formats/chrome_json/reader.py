@@ -12,7 +12,7 @@ from tracetui.formats.chrome_json.chunks import BASE, CHUNK, Ending, Reader
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.intake import Intake
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
-from tracetui.formats.chrome_json.stretches import BLOCK, MOST_THREADS, Supply, possible, worth
+from tracetui.formats.chrome_json.segments import BLOCK, MOST_THREADS, Supply, possible, worth
 from tracetui.formats.chrome_json.top_level import ending_keys, fits_end
 from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics

@@ -19,7 +19,7 @@ from typing import IO
 from tracetui.formats.chrome_json.chunks import Ending, Reader
 from tracetui.formats.chrome_json.intake import Intake
 from tracetui.formats.chrome_json.scan import Separator
-from tracetui.formats.chrome_json.stretches import Stretch
+from tracetui.formats.chrome_json.segments import Stretch
 from tracetui.formats.encodings.plain import Range
 from tracetui.formats.window import ReadInto, Window
 

@@ -29,7 +29,7 @@ from tracetui.core.columns import Array
 from tracetui.core.threads import BLAS_THREADS
 from tracetui.formats.chrome_json.chunks import Ending, Reader
 from tracetui.formats.chrome_json.intake import Packed
-from tracetui.formats.chrome_json.stretches import Stretch, Supply
+from tracetui.formats.chrome_json.segments import Stretch, Supply
 from tracetui.formats.chrome_json.worker import LENGTHS, read_stretch, write_all
 
 _PIPE = 1 << 20
