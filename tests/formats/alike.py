@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tracetui.core.errors import TraceError
-from tracetui.formats.chrome_json import chunks, intake
+from tracetui.formats.chrome_json import chunks, event_builder
 from tracetui.formats.chrome_json.reader import read
 from tracetui.formats.source import open_source
 from tracetui.trace.build import build
@@ -35,12 +35,12 @@ def made(path: Path, how: str) -> dict[str, Any]:
         source = open_source(path)
     except TraceError as error:
         return {"error": str(error)}
-    library = intake.LIBRARY if scanned else None
+    library = event_builder.LIBRARY if scanned else None
     # Threads, however the text is read: processes are the same, and start a hundred times as slowly.
     with (
         source.file,
         patch.object(chunks.Reader, "scans", lambda *_: True),
-        patch.object(intake, "LIBRARY", library),
+        patch.object(event_builder, "LIBRARY", library),
         patch.object(chunks, "LIBRARY", library),
     ):
         try:

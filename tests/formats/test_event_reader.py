@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tracetui.formats.chrome_json.event_builder import Chunk
 from tracetui.formats.chrome_json.event_reader import FileReader
-from tracetui.formats.chrome_json.intake import Chunk
 from tracetui.formats.source import open_source
 from tracetui.trace import Trace, load
 

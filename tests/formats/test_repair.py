@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tracetui.formats.chrome_json import intake, recover_text
+from tracetui.formats.chrome_json import event_builder, recover_text
 from tracetui.formats.chrome_json.repair_event import repair_event
 from tracetui.trace import Trace
 
@@ -361,7 +361,7 @@ def test_a_long_duration_keeps_its_last_digit(
 ) -> None:
     """A float has no room for it, in the reader that knows no C either."""
     text = b'[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 9007199254740.993}]'
-    for library in (intake.LIBRARY, None):
-        monkeypatch.setattr(intake, "LIBRARY", library)
+    for library in (event_builder.LIBRARY, None):
+        monkeypatch.setattr(event_builder, "LIBRARY", library)
         trace = trace_of(text)
         assert trace.duration.tolist() == [9_007_199_254_740_993]

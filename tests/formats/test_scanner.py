@@ -20,7 +20,7 @@ from tests.formats.test_fuzz import SEED, assemble, bases, mutate, short, spans_
 
 from tracetui.core.columns import NO_TIME
 from tracetui.core.errors import TraceError
-from tracetui.formats.chrome_json import intake
+from tracetui.formats.chrome_json import event_builder
 from tracetui.formats.chrome_json.reader import read
 from tracetui.formats.chrome_json.scanner import LIBRARY, Scanner
 from tracetui.formats.source import open_source
@@ -57,7 +57,7 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Both:
     def make(path: Path, size: int) -> tuple[Any, Any]:
         ours = outcome(path, size)
         with monkeypatch.context() as patch:
-            patch.setattr(intake, "LIBRARY", None)
+            patch.setattr(event_builder, "LIBRARY", None)
             return ours, outcome(path, size)
 
     return make

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.chunks import Reader
-from tracetui.formats.chrome_json.intake import Intake
+from tracetui.formats.chrome_json.event_builder import Intake
 from tracetui.formats.chrome_json.times import (
     FLOAT_LIMIT,
     NO_TIME,

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from tracetui.core.patterns import pattern
 from tracetui.formats.chrome_json.arrays import close_before_next, enter, next_array
-from tracetui.formats.chrome_json.intake import OTHERS, Chunk, Intake
+from tracetui.formats.chrome_json.event_builder import OTHERS, Chunk, Intake
 from tracetui.formats.chrome_json.recover_text import (
     SPACE,
     Recovered,

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from tracetui.formats.chrome_json.chunks import reread
-from tracetui.formats.chrome_json.intake import SOURCE_BITS, Chunk
+from tracetui.formats.chrome_json.event_builder import SOURCE_BITS, Chunk
 from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.source import Source
 

@@ -9,8 +9,8 @@ from tracetui.core.errors import Report, TraceError
 from tracetui.core.patterns import pattern
 from tracetui.core.threads import memory_for_events
 from tracetui.formats.chrome_json.chunks import BASE, CHUNK, Ending, Reader
+from tracetui.formats.chrome_json.event_builder import Intake
 from tracetui.formats.chrome_json.event_reader import FileReader
-from tracetui.formats.chrome_json.intake import Intake
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
 from tracetui.formats.chrome_json.segments import BLOCK, MOST_THREADS, Supply, possible, worth
 from tracetui.formats.chrome_json.top_level import ending_keys, fits_end

@@ -29,7 +29,7 @@
 
 #define NO_TIME INT64_MIN
 #define NO_ID (-1)
-#define SOURCE_BITS 28 /* see intake.py */
+#define SOURCE_BITS 28 /* see event_builder.py */
 #define DEEPEST 64 /* nested values in one event */
 #define FLOAT_LIMIT (1LL << 43) /* see times.py */
 #define MICROSECONDS 4600000000000000LL /* a whole `ts` below this fits in nanoseconds */
@@ -617,7 +617,7 @@ static int is_transfer(Token name) {
     return name.to - name.from == 8 && (is_text(name, "Memcpy") || is_text(name, "Memset"));
 }
 
-/* What an event becomes: see intake.py. */
+/* What an event becomes: see event_builder.py. */
 static uint8_t class_of(const Event *e) {
     if (!e->ph.from || e->ph.to - e->ph.from != 3) return COUNTED;
     switch (e->ph.from[1]) {

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import IO
 
 from tracetui.formats.chrome_json.chunks import Ending, Reader
-from tracetui.formats.chrome_json.intake import Intake
+from tracetui.formats.chrome_json.event_builder import Intake
 from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.chrome_json.segments import Stretch
 from tracetui.formats.encodings.plain import Range

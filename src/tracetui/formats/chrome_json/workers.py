@@ -28,7 +28,7 @@ import numpy as np
 from tracetui.core.columns import Array
 from tracetui.core.threads import BLAS_THREADS
 from tracetui.formats.chrome_json.chunks import Ending, Reader
-from tracetui.formats.chrome_json.intake import Packed
+from tracetui.formats.chrome_json.event_builder import Packed
 from tracetui.formats.chrome_json.segments import Stretch, Supply
 from tracetui.formats.chrome_json.worker import LENGTHS, read_stretch, write_all
 
