@@ -14,7 +14,7 @@ import numpy as np
 
 from tracetui.core.columns import NO_ID
 from tracetui.core.errors import TraceError
-from tracetui.formats.contents import Contents
+from tracetui.formats.parsed_file import Contents
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 

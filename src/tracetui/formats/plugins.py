@@ -15,7 +15,7 @@ from tracetui.core.copying import replace
 from tracetui.core.errors import Cancelled, Report, TraceError
 from tracetui.core.plugins import Plugin, attempt, failed, loaded
 from tracetui.core.safe_text import plain
-from tracetui.formats.contents import Contents, EventReader, SoFar
+from tracetui.formats.parsed_file import Contents, EventReader, SoFar
 from tracetui.formats.source import Source
 
 

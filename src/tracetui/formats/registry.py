@@ -12,8 +12,8 @@ import msgspec
 
 from tracetui.core.errors import Report, TraceError
 from tracetui.formats import chrome_json, pftrace, torch_trace
-from tracetui.formats.contents import Contents, EventReader, SoFar
 from tracetui.formats.foreign import advice
+from tracetui.formats.parsed_file import Contents, EventReader, SoFar
 from tracetui.formats.plugins import formats_of_plugins
 from tracetui.formats.source import Source, shown
 

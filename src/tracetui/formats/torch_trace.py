@@ -10,8 +10,8 @@ import re
 
 from tracetui.core.errors import Report, TraceError
 from tracetui.formats import chrome_json
-from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.parsed_file import Contents, SoFar
 from tracetui.formats.source import Source
 
 _LINE = re.compile(rb"[VDIWEC]\d{4} \d\d:\d\d:\d\d[.\d]* \d+ [^\n]{1,400}?\] \{")

@@ -14,7 +14,7 @@ from tracetui.core.patterns import pattern
 from tracetui.core.safe_text import plain
 from tracetui.core.threads import PART, THREADS, give_back, in_blocks, together
 from tracetui.core.units import exact
-from tracetui.formats.contents import Contents
+from tracetui.formats.parsed_file import Contents
 from tracetui.formats.store import LAUNCH_FLOWS, Store, Tables
 from tracetui.trace.callers import with_threads
 from tracetui.trace.flows import FlowEnds, link_flows, pair_flows

@@ -15,7 +15,7 @@ from tracetui.core.columns import NO_ID, Columns
 from tracetui.core.copying import replace
 from tracetui.core.errors import Cancelled, Progress, Report, TraceError
 from tracetui.core.threads import give_back, no_collections, share_free_memory
-from tracetui.formats.contents import Contents
+from tracetui.formats.parsed_file import Contents
 from tracetui.formats.registry import read, read_beginning
 from tracetui.formats.source import Source, open_source, shown
 from tracetui.formats.store import COUNTER_COLUMNS, POINT_COLUMNS

@@ -26,8 +26,8 @@ from tracetui.core.columns import NO_ID as NO_ID
 from tracetui.core.columns import Bool as Bool
 from tracetui.core.patterns import pattern
 from tracetui.core.threads import in_blocks
-from tracetui.formats.contents import EventReader
 from tracetui.formats.diagnostics import Notice
+from tracetui.formats.parsed_file import EventReader
 
 
 class Kind(IntEnum):

@@ -23,8 +23,8 @@ from tracetui.core.columns import Array
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
 from tracetui.core.threads import together, usable_cores
-from tracetui.formats.contents import EventReader
 from tracetui.formats.diagnostics import Notice
+from tracetui.formats.parsed_file import EventReader
 from tracetui.formats.registry import unpack
 from tracetui.formats.source import Source
 from tracetui.trace import nesting

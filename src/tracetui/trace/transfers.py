@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.core.columns import blocks
-from tracetui.formats.contents import EventReader
+from tracetui.formats.parsed_file import EventReader
 from tracetui.formats.store import TRANSFERS, Tables
 from tracetui.formats.transfers import BARE, full_name
 from tracetui.trace.model import I8, I32, I64, Kind

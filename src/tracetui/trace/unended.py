@@ -16,7 +16,7 @@ import numpy as np
 
 from tracetui.core.columns import Array
 from tracetui.core.threads import in_blocks
-from tracetui.formats.contents import EventReader
+from tracetui.formats.parsed_file import EventReader
 from tracetui.trace.model import I8, I64, Bool, Kind, Trace, kept_by_trace
 
 SPANS = 64

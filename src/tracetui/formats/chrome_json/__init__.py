@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from tracetui.core.errors import Report
-from tracetui.formats.contents import Contents, EventReader, SoFar
+from tracetui.formats.parsed_file import Contents, EventReader, SoFar
 from tracetui.formats.source import Source
 
 

@@ -11,8 +11,8 @@ import msgspec
 from tracetui.core.errors import TraceError
 from tracetui.core.writing import written
 from tracetui.formats.chrome_json.event_reader import FileReader
-from tracetui.formats.contents import EventReader
 from tracetui.formats.encodings import ENCODINGS
+from tracetui.formats.parsed_file import EventReader
 from tracetui.formats.source import shown
 
 

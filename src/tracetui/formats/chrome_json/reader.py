@@ -14,8 +14,8 @@ from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
 from tracetui.formats.chrome_json.segments import BLOCK, MOST_THREADS, Supply, possible, worth
 from tracetui.formats.chrome_json.top_level import ending_keys, fits_end
-from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.parsed_file import Contents, SoFar
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 from tracetui.formats.window import Window

@@ -9,8 +9,8 @@ import numpy as np
 from tracetui.core.columns import I64, NO_ID, NO_TIME, Array, Columns, blocks
 from tracetui.core.errors import Report, TraceError
 from tracetui.core.threads import memory_for_events
-from tracetui.formats.contents import Contents, SoFar
 from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.parsed_file import Contents, SoFar
 from tracetui.formats.pftrace import schema as s
 from tracetui.formats.pftrace.clocks import Clocks, clocks_of, convert
 from tracetui.formats.pftrace.decoder import decoder, pair
