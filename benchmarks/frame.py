@@ -21,11 +21,11 @@ from msgspec.structs import replace
 from tracetui.timeline.busy import busy_of
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import label_width
-from tracetui.timeline.layout import lay_out
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import TOP, Idle, Scene, Source
 from tracetui.timeline.themes import DARK
+from tracetui.timeline.track_layout import lay_out
 from tracetui.timeline.viewport import fit, pan, zoom
 from tracetui.trace.model import NO_ID, Counters, Instants, Kind, Lane, Process, Trace, TraceInfo
 

@@ -21,7 +21,7 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope
 from tracetui.rules import find_findings
-from tracetui.timeline.layout import Of, lay_out
+from tracetui.timeline.track_layout import Of, lay_out
 from tracetui.trace import Kind, Trace
 from tracetui.tui.panes.details import args_of
 from tracetui.views.averages import averages_json

@@ -18,11 +18,11 @@ from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.arrangement import devices_of
 from tracetui.timeline.frame import paint
-from tracetui.timeline.layout import Of, lay_out
 from tracetui.timeline.scene import Idle, Scene
 from tracetui.timeline.series import launches, memory
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN, Theme
 from tracetui.timeline.themes import THEMES as ALL_THEMES
+from tracetui.timeline.track_layout import Of, lay_out
 from tracetui.trace import Kind, Trace
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from tracetui.timeline.arrangement import opened
 from tracetui.timeline.busy import busy_of
-from tracetui.timeline.layout import lay_out
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Scene, Source
 from tracetui.timeline.series import counters
 from tracetui.timeline.themes import DARK, Theme
+from tracetui.timeline.track_layout import lay_out
 from tracetui.timeline.viewport import Viewport, fit
 from tracetui.trace.model import NO_ID, Counters, Instants, Kind, Lane, Process, Trace, TraceInfo
 

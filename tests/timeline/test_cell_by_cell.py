@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from tracetui.timeline.canvas import BOLD, INK, PAPER, UNDERLINE, cut
-from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import paint_names, paint_rows
 from tracetui.timeline.scene import Local, Scene
 from tracetui.timeline.themes import DARK, PLAIN, Theme
+from tracetui.timeline.track_layout import Line, Of
 from tracetui.timeline.uncolored import tell_bars_apart
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace

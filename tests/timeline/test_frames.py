@@ -13,10 +13,10 @@ import pytest
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.timeline.frame import paint
-from tracetui.timeline.layout import Of
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import TOP
 from tracetui.timeline.themes import DARK
+from tracetui.timeline.track_layout import Of
 from tracetui.trace import load
 from tracetui.trace.model import Trace
 

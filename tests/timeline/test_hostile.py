@@ -14,8 +14,8 @@ from rich.cells import cell_len
 from tracetui.core.safe_text import plain
 from tracetui.timeline import moves
 from tracetui.timeline.frame import paint
-from tracetui.timeline.layout import lay_out
 from tracetui.timeline.scene import Idle, Scene
+from tracetui.timeline.track_layout import lay_out
 from tracetui.timeline.viewport import fit
 from tracetui.trace.model import Lane, Trace
 

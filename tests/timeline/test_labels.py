@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from tracetui.timeline.canvas import BOLD
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import shortened
-from tracetui.timeline.layout import Of, lay_out
 from tracetui.timeline.scene import TOP, Scene
+from tracetui.timeline.track_layout import Of, lay_out
 from tracetui.trace.model import Process, Trace
 
 Make = Callable[..., Trace]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tracetui.timeline.arrangement import arranged, arrangement, keys, merged
-from tracetui.timeline.layout import COUNTER_ROWS, Layout, Of, fitted, lay_out
+from tracetui.timeline.track_layout import COUNTER_ROWS, Layout, Of, fitted, lay_out
 from tracetui.trace.model import Lane, Trace
 
 Make = Callable[..., Trace]

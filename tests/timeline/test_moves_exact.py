@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from tracetui.timeline import moves
-from tracetui.timeline.layout import Of
 from tracetui.timeline.navigate import MOST, hit, linked, nearest
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.scene import Idle, Scene
+from tracetui.timeline.track_layout import Of
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
 

@@ -17,10 +17,10 @@ from tests.kineto import trace_of
 
 from tracetui.timeline.canvas import INK, PAPER, WIDE, Canvas, code_points, cut, unpack
 from tracetui.timeline.frame import paint
-from tracetui.timeline.layout import Of
 from tracetui.timeline.palette import Palette, color_of_name
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN, SIXTEEN
+from tracetui.timeline.track_layout import Of
 from tracetui.timeline.viewport import Viewport, fit
 from tracetui.trace.model import Kind, Trace
 

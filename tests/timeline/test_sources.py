@@ -16,12 +16,12 @@ from tracetui.timeline.canvas import Canvas
 from tracetui.timeline.counters import values_at
 from tracetui.timeline.frame import paint
 from tracetui.timeline.gap_cells import gap_at
-from tracetui.timeline.layout import Line, Of, lay_out
 from tracetui.timeline.navigate import event_at
 from tracetui.timeline.overview import _cells, overview_borders
 from tracetui.timeline.scene import EDGE, TOP, Idle, Scene
 from tracetui.timeline.series import counters
 from tracetui.timeline.themes import DARK, PLAIN, Theme
+from tracetui.timeline.track_layout import Line, Of, lay_out
 from tracetui.timeline.viewport import Viewport, fit
 from tracetui.trace import load
 from tracetui.trace.model import Trace

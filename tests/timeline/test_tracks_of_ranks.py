@@ -12,9 +12,9 @@ from tests.kineto import Event, cpu, run
 from tracetui.session.session import Session
 from tracetui.timeline.arrangement import keys
 from tracetui.timeline.labels import label_text
-from tracetui.timeline.layout import Of
 from tracetui.timeline.moves import scrolled_by
 from tracetui.timeline.scene import TOP, Scene
+from tracetui.timeline.track_layout import Of
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.state import state_file
 from tracetui.timeline.arrangement import keys
-from tracetui.timeline.layout import Of
 from tracetui.timeline.scene import TOP
+from tracetui.timeline.track_layout import Of
 from tracetui.tui.controllers import lanes as arranging
 from tracetui.tui.controllers.screen_context import Host
 from tracetui.tui.screens.trace import TraceScreen

@@ -17,9 +17,9 @@ from textual.pilot import Pilot
 
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
-from tracetui.timeline.layout import Of
 from tracetui.timeline.scene import TOP, Idle
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN
+from tracetui.timeline.track_layout import Of
 from tracetui.trace import Trace, load
 from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.timeline.messages import GapClicked, RangeChanged, SelectionChanged, ViewportChanged

@@ -11,9 +11,9 @@ from tracetui.session.navigator import Walk, nothing
 from tracetui.session.state import forget_state, read_state, resolved, state_file, write_state
 from tracetui.timeline import arrangement, moves, viewport
 from tracetui.timeline.labels import label_width
-from tracetui.timeline.layout import Layout, Of
 from tracetui.timeline.scene import EDGE, TOP, Scene, Source
 from tracetui.timeline.series import Series
+from tracetui.timeline.track_layout import Layout, Of
 
 
 class Lanes:

@@ -20,7 +20,7 @@ MOST_RANKS = 1_000_000
 
 class Layout(Struct, frozen=True, eq=False):
     """What follows from a layout without a screen. Where the tracks of a scene lie is another matter:
-    `timeline.layout`."""
+    `timeline.track_layout`."""
 
     name: str
     place: Callable[[Sequence[Source]], Sequence[Source]] = tuple

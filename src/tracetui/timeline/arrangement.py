@@ -9,9 +9,9 @@ import numpy as np
 
 from tracetui.core.copying import replace
 from tracetui.timeline.dock import COUNTERS, MEMORY_COUNTERS
-from tracetui.timeline.layout import Layout, Of, fitted, lay_out
 from tracetui.timeline.scene import Scene, Source
 from tracetui.timeline.series import Series
+from tracetui.timeline.track_layout import Layout, Of, fitted, lay_out
 from tracetui.trace.memory import RECORD
 from tracetui.trace.model import Trace
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from tracetui.timeline.canvas import Canvas
-from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import Local, Source
 from tracetui.timeline.series import Series, brief_of, text_of
+from tracetui.timeline.track_layout import Line, Of
 from tracetui.trace.model import I64
 
 

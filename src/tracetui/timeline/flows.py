@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tracetui.timeline.canvas import BOLD, Canvas
-from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import Scene
+from tracetui.timeline.track_layout import Line, Of
 
 
 def position(scene: Scene, lines: list[Line], slice_index: int) -> tuple[int, int] | None:

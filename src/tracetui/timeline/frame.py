@@ -10,13 +10,13 @@ from tracetui.timeline.flows import paint_flows
 from tracetui.timeline.gap_cells import paint_gaps, tellers
 from tracetui.timeline.ground import Ground
 from tracetui.timeline.labels import paint_labels, paint_rules
-from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.links import THREADS
 from tracetui.timeline.mark_columns import marked_columns
 from tracetui.timeline.overview import paint_overview
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW, Colors, paint_names, paint_rows
 from tracetui.timeline.ruler import paint_ruler
 from tracetui.timeline.scene import EDGE, TOP, Local, Scene
+from tracetui.timeline.track_layout import Line, Of
 from tracetui.timeline.uncolored import dot_range, tell_bars_apart
 
 

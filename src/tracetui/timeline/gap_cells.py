@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from tracetui.core.units import duration
 from tracetui.timeline.canvas import BOLD, Canvas, code_points
 from tracetui.timeline.ground import Ground, device_of
-from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import Idle, Local
+from tracetui.timeline.track_layout import Line, Of
 from tracetui.trace.model import I64, Trace
 
 TEXTURE = ord("╱")

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import Colors
 from tracetui.timeline.scene import Local, Source
+from tracetui.timeline.track_layout import Line, Of
 from tracetui.trace.intervals import EMPTY, Union, all_of
 from tracetui.trace.model import I64, Trace
 from tracetui.trace.unknown import idle_known

@@ -10,8 +10,8 @@ from tracetui.core.cells import fits, middle
 from tracetui.core.units import plural
 from tracetui.timeline.canvas import BOLD, Canvas, cut
 from tracetui.timeline.counters import most, values_at
-from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.scene import EDGE, TOP, Scene
+from tracetui.timeline.track_layout import Line, Of
 
 BRIEF = (("GPU ", ""), ("allocated", "alloc"), ("reserved", "resvd"))
 """How series names are shortened on a narrow screen."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tracetui.core.copying import replace
 from tracetui.timeline import navigate, viewport
-from tracetui.timeline.layout import Layout, Of
 from tracetui.timeline.scene import TOP, Event, Scene
+from tracetui.timeline.track_layout import Layout, Of
 from tracetui.timeline.viewport import Viewport
 
 SHARE = 6

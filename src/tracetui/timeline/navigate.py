@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.rows import Row, Rows
 from tracetui.timeline.scene import Event, Local, Scene
+from tracetui.timeline.track_layout import Line, Of
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.indices import having
 from tracetui.trace.model import Kind, Trace

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from tracetui.core.units import duration
 from tracetui.timeline.canvas import BOLD, Canvas, code_points, cut
-from tracetui.timeline.layout import Line
 from tracetui.timeline.links import ALONE
 from tracetui.timeline.raster import Raster, raster
 from tracetui.timeline.rows import Row
 from tracetui.timeline.scene import Local
+from tracetui.timeline.track_layout import Line
 from tracetui.trace.indices import namesakes
 from tracetui.trace.model import I32, I64, Bool
 

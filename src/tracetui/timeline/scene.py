@@ -9,12 +9,12 @@ from msgspec import Struct, field
 
 from tracetui.core.copying import replace
 from tracetui.core.units import as_typed
-from tracetui.timeline.layout import Layout, Line
 from tracetui.timeline.links import Links
 from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.series import Series
 from tracetui.timeline.themes import Theme
+from tracetui.timeline.track_layout import Layout, Line
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.intervals import Union
 from tracetui.trace.model import I64, Bool, Trace

@@ -7,9 +7,9 @@ from textual.widget import Widget
 
 from tracetui.session.session import Session
 from tracetui.timeline.gap_cells import gap_at
-from tracetui.timeline.layout import Of
 from tracetui.timeline.navigate import event_at
 from tracetui.timeline.scene import TOP
+from tracetui.timeline.track_layout import Of
 from tracetui.tui.timeline.messages import GapClicked, RangeChanged
 
 WHEEL_LINES = 3
