@@ -24,7 +24,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_windows_of
 from tracetui.analysis.steps.steps import StepRow, steps_of
 from tracetui.analysis.verdicts import earlier_share_of, judged_times_of
-from tracetui.rules import Finding, find_findings, model, start, use
+from tracetui.rules import Finding, find_findings, idle_time, model, start
 from tracetui.trace import Kind, Trace
 from tracetui.trace.lanes import _device_indices
 from tracetui.trace.model import I64
@@ -229,13 +229,13 @@ def test_first_uses_of_many_names_are_those_of_one_after_the_other(tmp_path: Pat
 
 
 def test_what_is_not_told_is_not_put_into_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, words = [], use.tell_idle
+    told, words = [], idle_time.tell_idle
 
-    def tell(rule: str, severity: str, idle: use.IdleDevice, *claims: Any) -> Finding:
+    def tell(rule: str, severity: str, idle: idle_time.IdleDevice, *claims: Any) -> Finding:
         told.append(idle.gaps.device)
         return words(rule, severity, idle, *claims)
 
-    monkeypatch.setattr(use, "tell_idle", tell)
+    monkeypatch.setattr(idle_time, "tell_idle", tell)
     results = Part(trace_of(tmp_path, *gpus(50)))
     (found,) = (finding for finding in find_findings(results) if finding.rule == "little_use")
     assert found.claims["others"].n == 49

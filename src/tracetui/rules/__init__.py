@@ -35,6 +35,7 @@ from tracetui.rules import (
     data_loading,
     garbage,
     grids,
+    idle_time,
     interpreter_lock,
     kernels,
     memory,
@@ -47,7 +48,6 @@ from tracetui.rules import (
     spread,
     start,
     streams,
-    use,
     waits,
 )
 from tracetui.rules.model import SEVERITIES, Finding, Rule
@@ -57,12 +57,12 @@ from tracetui.trace.unknown import idle_known
 __all__ = ["RULES", "SEVERITIES", "Finding", "find_findings"]
 
 RULES: dict[str, Rule] = {
-    "overhead_bound": use.overhead_bound,
-    "little_use": use.little_use,
-    "idle_time": use.idle_time,
+    "overhead_bound": idle_time.overhead_bound,
+    "little_use": idle_time.little_use,
+    "idle_time": idle_time.idle_time,
     "out_of_memory": memory.out_of_memory,
-    "allocations": use.allocations,
-    "between_kernels": use.between_kernels,
+    "allocations": idle_time.allocations,
+    "between_kernels": idle_time.between_kernels,
     "compiling": compiled.compiling,
     "initialisation": start.initialisation,
     "cold_start": start.cold_start,
