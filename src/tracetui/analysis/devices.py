@@ -8,7 +8,7 @@ import numpy as np
 from tracetui.analysis.select import plausible
 from tracetui.core.columns import repeated
 from tracetui.trace import DEVICE_WORK, Trace
-from tracetui.trace.intervals import Union, union, union_of
+from tracetui.trace.intervals import Intervals, union, union_of
 from tracetui.trace.model import I64, Bool
 
 _ROOM = 1 << 62
@@ -60,7 +60,7 @@ class Devices:
     def __len__(self) -> int:
         return len(self.index)
 
-    def union(self, mine: Bool | None = None) -> Union:
+    def union(self, mine: Bool | None = None) -> Intervals:
         """The union on the axis of the work in a mask."""
         trace, at = self.trace, self.work if mine is None else self.work[mine]
         if len(self) == 1:
@@ -74,7 +74,7 @@ class Devices:
         n). Result: shape (devices, n)."""
         return np.clip(time, self.low, self.high) + self.shift[:, None]
 
-    def on_clock(self, of: Union, mine: Bool | None = None) -> tuple[I64, I64]:
+    def on_clock(self, of: Intervals, mine: Bool | None = None) -> tuple[I64, I64]:
         """(starts, ends) of intervals on the axis, moved back to the clock; only those of the devices in a
         mask."""
         if len(self) == 1 and mine is None:

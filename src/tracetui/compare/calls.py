@@ -13,7 +13,7 @@ from tracetui.analysis.select import named
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.sides import Side
-from tracetui.trace.intervals import EMPTY, Union, union
+from tracetui.trace.intervals import EMPTY, Intervals, union
 from tracetui.trace.model import I32, I64, Bool, Kind
 
 MOST_THREADS = 32
@@ -80,7 +80,7 @@ def call_tree(side: Side) -> CallTree:
 
     self_time = without_children(duration)
     own = np.zeros(len(at), dtype=np.int64)
-    covered: Union = EMPTY
+    covered: Intervals = EMPTY
     tops: list[I64] = []
     for lane in _on_the_way(side):
         low, high = np.searchsorted(at, (trace.lanes[lane].first, trace.lanes[lane].last)).tolist()
@@ -130,7 +130,7 @@ def _ends(lane: I32, start: I64, end: I64) -> I64:
     return found
 
 
-def _before(side: Side, tops: I64, start: I64, covered: Union) -> tuple[I64, I64]:
+def _before(side: Side, tops: I64, start: I64, covered: Intervals) -> tuple[I64, I64]:
     """The time between the stretches in `covered`, without data loading, assigned to the call that ends it;
     and the outermost call before it. `tops`: the outermost calls that cover (positions, in order)."""
     found, before = np.zeros(len(start), dtype=np.int64), np.full(len(start), -1, dtype=np.int64)

@@ -23,7 +23,7 @@ from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of, 
 from tracetui.analysis.steps.steps import StepRow, steps_of
 from tracetui.compare.align import align
 from tracetui.core.safe_text import plain
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Bool, Kind, Trace
 from tracetui.trace.unknown import idle_known
 
@@ -241,7 +241,7 @@ class Side:
         return self.compiler.within(*self.windows)
 
     @cached_property
-    def compiler(self) -> Union:
+    def compiler(self) -> Intervals:
         """When torch.compile was compiling."""
         return busy_union(self.trace, compile_phases(self.part.whole))
 

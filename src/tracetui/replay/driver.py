@@ -14,7 +14,7 @@ from tracetui.analysis.calls.ancestors import deepest_at
 from tracetui.analysis.select import named, plausible
 from tracetui.analysis.steps.scope import find_steps
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.intervals import EMPTY, Union, all_of, union
+from tracetui.trace.intervals import EMPTY, Intervals, all_of, union
 from tracetui.trace.model import I64, Bool
 
 _BACKWARD = "autograd::engine::evaluate_function"
@@ -31,7 +31,7 @@ class Driver(Struct, frozen=True, eq=False):
 
     lane: int
     """The main thread, -1 for none."""
-    bursts: dict[int, Union]
+    bursts: dict[int, Intervals]
     """By lane: when another thread drives."""
     alone: Bool
     """By lane: threads with launches or backward functions that are not all in a wait of the main thread, or
@@ -47,7 +47,7 @@ class Driver(Struct, frozen=True, eq=False):
         return np.asarray(found, np.bool_)
 
 
-def within(some: Union, time: I64) -> Bool:
+def within(some: Intervals, time: I64) -> Bool:
     """Which times are in a union."""
     if not len(some):
         return np.zeros(len(time), np.bool_)
@@ -69,7 +69,7 @@ def drive(trace: Trace, waits: I64) -> Driver:
     launch = trace.launch[work]
     launches = np.bincount(trace.lane[launch[launch >= 0]], minlength=len(trace.lanes))
     threads = np.array([lane.kind == "thread" for lane in trace.lanes], np.bool_)
-    main, bursts = _main(trace, launches, threads), dict[int, Union]()
+    main, bursts = _main(trace, launches, threads), dict[int, Intervals]()
     alone = np.zeros(len(trace.lanes), np.bool_)
     if main < 0:
         return Driver(main, bursts, alone)
@@ -102,7 +102,7 @@ def _main(trace: Trace, launches: I64, threads: Bool) -> int:
     return int(np.argmax(many * threads)) if (many * threads).any() else -1
 
 
-def _bursts(trace: Trace, main: int, lane: int, waits: I64) -> tuple[Union, bool]:
+def _bursts(trace: Trace, main: int, lane: int, waits: I64) -> tuple[Intervals, bool]:
     """(when a thread drives; whether much of its time is in no wait of the main thread)."""
     this, first = trace.lanes[lane], trace.lanes[main]
     rows = slice(this.first, this.last)

@@ -21,7 +21,7 @@ from tracetui.replay.driver import Driver, among, drive
 from tracetui.replay.engine import MARK, QUEUED, WAIT, WORK, Nodes
 from tracetui.replay.waits import asked_waits, ended_before, shown_waits, told_waits
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import Intervals, union
 from tracetui.trace.model import F64, I64, Bool
 from tracetui.trace.unrecorded import first_launched
 
@@ -56,7 +56,7 @@ class Graph(Struct, frozen=True, eq=False):
     slices: I64
     """The device event or the call of each node, -1 for a mark."""
     driver: Driver
-    held: Union
+    held: Intervals
     """When the CPU waits."""
     at: I64
     """When the CPU came to each node, ns; of what is queued, when the trace begins."""
@@ -375,7 +375,7 @@ def on_cpu(graph: Graph, at: I64) -> tuple[F64, F64]:
     return own_time(graph.held, start), own_time(graph.held, end)
 
 
-def own_time(held: Union, time: I64) -> F64:
+def own_time(held: Intervals, time: I64) -> F64:
     """The CPU's own time at some times, ns: it begins as the clock, and stands still while the CPU waits."""
     return np.asarray(time - held.until(time), np.float64)
 

@@ -13,7 +13,7 @@ from tracetui.analysis.verdicts import base_of
 from tracetui.rules.claims import Claims, Count, Share, Time, says
 from tracetui.rules.model import HIGH, MEDIUM, Finding, first_to_end, tell
 from tracetui.trace import Kind
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
 
@@ -76,7 +76,7 @@ def _interpreter_lock(c: Claims) -> tuple[str, str, str]:
     )
 
 
-def _turns(busy: Union) -> tuple[I64, I64]:
+def _turns(busy: Intervals) -> tuple[I64, I64]:
     """(where each stretch of whole turns in which a lane is not busy begins, its length in ns); none where
     other stretches are as long."""
     start, length = busy.end[:-1], busy.start[1:] - busy.end[:-1]

@@ -22,7 +22,7 @@ from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import unique
 from tracetui.rules.claims import Claim, Count, Named, Names, Remedy, Share, Time, say
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import EMPTY, Union
+from tracetui.trace.intervals import EMPTY, Intervals
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
 
@@ -129,7 +129,7 @@ FUSED_SHARE = 0.1
 """An optimizer that takes less of the time, or of what is launched, is not what to fuse first."""
 
 
-def can_be_fused(part: Part) -> Union:
+def can_be_fused(part: Part) -> Intervals:
     """When optimizers of PyTorch's run that are not fused, and have `fused=True` on a GPU; empty where one is
     fused, or they take little of the time."""
     if named(part.trace, lambda name: name.startswith("aten::_fused_")).any():

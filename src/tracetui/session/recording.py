@@ -26,7 +26,7 @@ from tracetui.timeline.scene import Idle, Source
 from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
 from tracetui.trace.indices import first_of_names
-from tracetui.trace.intervals import Union, of_pairs
+from tracetui.trace.intervals import Intervals, of_pairs
 from tracetui.trace.result_cache import answer, keep_answer
 from tracetui.trace.unknown import idle_known
 from tracetui.trace.unrecorded_time import idle_unknown
@@ -128,11 +128,11 @@ class Recording:
         return Source(self.trace, rows, palette, self.short, busy, offset, title, roles=lanes)
 
     @cached_property
-    def _drawn(self) -> tuple[Rows, Mapping[int, Union], Sequence[str]]:
+    def _drawn(self) -> tuple[Rows, Mapping[int, Intervals], Sequence[str]]:
         """What every session with this recording draws: rows, busy times, and the names of the lanes."""
         if self.part:
             return Rows(self.trace), {}, ()  # idle times and the lanes' roles are not known yet
-        found: tuple[Rows, Mapping[int, Union], Sequence[str]] | None = self.trace.derived.get("drawn")
+        found: tuple[Rows, Mapping[int, Intervals], Sequence[str]] | None = self.trace.derived.get("drawn")
         if found is None:
             found = self.trace.derived["drawn"] = Rows(self.trace), busy_of(self.trace), roles(self.trace)
         return found

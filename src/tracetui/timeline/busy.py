@@ -6,13 +6,13 @@ from collections.abc import Collection
 
 import numpy as np
 
-from tracetui.trace.intervals import Union, union
+from tracetui.trace.intervals import Intervals, union
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace
 
 IN_OPS = -1
 
 
-def busy_of(trace: Trace) -> dict[int, Union]:
+def busy_of(trace: Trace) -> dict[int, Intervals]:
     """When each device was busy; without devices, when any thread was in an op (key `IN_OPS`), or, without
     ops, in anything (key -2)."""
     parts: dict[int, list[tuple[I64, I64]]] = {}
@@ -33,7 +33,7 @@ def busy_of(trace: Trace) -> dict[int, Union]:
     return found
 
 
-def overall(parts: Collection[Union]) -> float:
+def overall(parts: Collection[Intervals]) -> float:
     """Busy share of the time from first start to last end, over all devices; 0.0 if nothing ran."""
     span = sum(int(one.end[-1]) - int(one.start[0]) for one in parts if len(one))
     return sum(one.total for one in parts) / span if span else 0.0

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tracetui.timeline.paint import Colors
 from tracetui.timeline.scene import Local, Source
 from tracetui.timeline.track_layout import Line, Of
-from tracetui.trace.intervals import EMPTY, Union, all_of
+from tracetui.trace.intervals import EMPTY, Intervals, all_of
 from tracetui.trace.model import I64, Trace
 from tracetui.trace.unknown import idle_known
 from tracetui.trace.unrecorded_time import idle_unknown
@@ -28,7 +28,7 @@ def device_of(trace: Trace, line: Line) -> int:
     return -1
 
 
-def busy_or_unknown(source: Source, device: int) -> Union:
+def busy_or_unknown(source: Source, device: int) -> Intervals:
     """When a device was busy, or may have been: what lies between is idle time."""
     busy, unknown = source.devices.get(device, EMPTY), idle_unknown(source.trace).get(device, EMPTY)
     if not len(unknown) or not len(busy):
@@ -36,7 +36,7 @@ def busy_or_unknown(source: Source, device: int) -> Union:
     key = "busy or unknown", device
     if key not in source.kept:
         source.kept[key] = all_of([busy, unknown])
-    found: Union = source.kept[key]
+    found: Intervals = source.kept[key]
     return found
 
 

@@ -10,7 +10,7 @@ from tracetui.timeline.canvas import BOLD, INK, PAPER, Canvas, cut
 from tracetui.timeline.ground import BLUR, busy_or_unknown
 from tracetui.timeline.paint import ASCII_SHARES, FROM_BELOW
 from tracetui.timeline.scene import EDGE, Scene, Source
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.unknown import idle_known
 
@@ -21,7 +21,7 @@ def overview_borders(scene: Scene, width: int) -> I64:
     return np.array([low + (high - low) * step // max(1, width) for step in range(width + 1)], dtype=np.int64)
 
 
-def _used(scene: Scene) -> list[tuple[Union, Union, int]]:
+def _used(scene: Scene) -> list[tuple[Intervals, Intervals, int]]:
     """When each device (without devices: the threads) was busy, when it was or may have been, and its
     source's offset."""
     every = [
@@ -32,7 +32,7 @@ def _used(scene: Scene) -> list[tuple[Union, Union, int]]:
     return [one[1:] for one in every if one[0] >= 0] or [one[1:] for one in every]
 
 
-def _own(source: Source) -> list[Union]:
+def _own(source: Source) -> list[Intervals]:
     """When each device (without devices: the threads) of one source was busy."""
     return [one for device, one in source.devices.items() if device >= 0] or list(source.devices.values())
 

@@ -16,7 +16,7 @@ from tracetui.timeline.series import Series
 from tracetui.timeline.themes import Theme
 from tracetui.timeline.track_layout import Layout, Line
 from tracetui.timeline.viewport import Viewport
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64, Bool, Trace
 
 TOP = 2
@@ -51,7 +51,7 @@ class Source(Struct, frozen=True, eq=False):
     palette: Palette
     short: Callable[[int], str]
     """The short form of a name (by index), for bars."""
-    devices: Mapping[int, Union]
+    devices: Mapping[int, Intervals]
     """When each device was busy; without devices, as `busy_of` says. Nothing while the file is being read."""
     offset: int = 0
     """Axis time minus trace time, ns."""

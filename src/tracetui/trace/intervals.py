@@ -16,7 +16,7 @@ _FEW = 16
 """Up to this many times, numpy takes no longer than a call of the library."""
 
 
-class Union(Struct, frozen=True):
+class Intervals(Struct, frozen=True):
     """Disjoint intervals in order of time that do not touch. Arrays of equal length."""
 
     start: I64
@@ -70,11 +70,11 @@ class Union(Struct, frozen=True):
         return np.where(end > start, self.before[high] - self.before[low], 0)
 
 
-EMPTY = Union(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
+EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))
 """The union of no intervals."""
 
 
-class Sum(Struct, frozen=True):
+class StackedIntervals(Struct, frozen=True):
     """The sum of several sets of intervals: what is in two of them counts twice. Arrays of one length."""
 
     start: I64
@@ -97,14 +97,14 @@ class Sum(Struct, frozen=True):
         return np.maximum(inside, 0)
 
 
-def sum_of(sets: Sequence[tuple[I64, I64]]) -> Sum:
-    """The `Sum` of sets of intervals, given as (starts, ends)."""
+def sum_of(sets: Sequence[tuple[I64, I64]]) -> StackedIntervals:
+    """The `StackedIntervals` of sets of intervals, given as (starts, ends)."""
     none = np.zeros(0, np.int64)
     start, end = (np.sort(np.concatenate([none, *some])) for some in zip(*sets, (none, none), strict=True))
-    return Sum(start, end, *(np.concatenate([[0], np.cumsum(at)]) for at in (start, end)))
+    return StackedIntervals(start, end, *(np.concatenate([[0], np.cumsum(at)]) for at in (start, end)))
 
 
-def union(start: I64, end: I64) -> Union:
+def union(start: I64, end: I64) -> Intervals:
     """The union of intervals in any order. Those that touch are merged; an empty one stays separate."""
     if not len(start):
         return EMPTY
@@ -116,13 +116,13 @@ def union(start: I64, end: I64) -> Union:
     return _made(count, *made)
 
 
-def of_pairs(ends: Sequence[tuple[int, int]]) -> Union:
+def of_pairs(ends: Sequence[tuple[int, int]]) -> Intervals:
     """The union of intervals given as (start, end) each."""
     start, end = np.array(ends, dtype=np.int64).reshape(-1, 2).T
     return union(start, end)
 
 
-def union_of(start: I64, duration: I64, at: I64) -> Union:
+def union_of(start: I64, duration: I64, at: I64) -> Intervals:
     """The union of the intervals at the positions `at` of two columns."""
     at = np.ascontiguousarray(at, dtype=np.int64)
     if LIBRARY is not None and len(at) and start.flags.c_contiguous and duration.flags.c_contiguous:
@@ -140,11 +140,11 @@ def _room(count: int) -> list[I64]:
     return [np.empty(count + more, dtype=np.int64) for more in (0, 0, 1)]
 
 
-def _made(count: int, start: I64, end: I64, before: I64) -> Union:
+def _made(count: int, start: I64, end: I64, before: I64) -> Intervals:
     """The library's result. If the intervals were out of order, such as those of several lanes, it is the
     union of each run that is in order, still to be merged."""
     if count >= 0:
-        return Union(start[:count], end[:count], before[: count + 1])
+        return Intervals(start[:count], end[:count], before[: count + 1])
     return union(*in_order(start[: -1 - count], end[: -1 - count]))
 
 
@@ -154,7 +154,7 @@ def in_order(start: I64, end: I64) -> tuple[I64, I64]:
     return start[order], end[order]
 
 
-def all_of(unions: Sequence[Union]) -> Union:
+def all_of(unions: Sequence[Intervals]) -> Intervals:
     """The union of several unions; if only one is not empty, that one itself."""
     some = [one for one in unions if len(one)]
     while len(some) > 1:  # merged in pairs: each interval is looked at once per doubling
@@ -162,7 +162,7 @@ def all_of(unions: Sequence[Union]) -> Union:
     return some[0] if some else EMPTY
 
 
-def _both(one: Union, other: Union = EMPTY) -> Union:
+def _both(one: Intervals, other: Intervals = EMPTY) -> Intervals:
     """What either of two unions covers."""
     if not len(other):
         return one
@@ -174,7 +174,7 @@ def _both(one: Union, other: Union = EMPTY) -> Union:
     return _made(LIBRARY.unite_both(*first, *second, *(a.ctypes.data for a in made)), *made)
 
 
-def _by_numpy(start: I64, end: I64) -> Union:
+def _by_numpy(start: I64, end: I64) -> Intervals:
     if not bool(np.all(start[1:] >= start[:-1])):
         start, end = in_order(start, end)
     reach = np.maximum.accumulate(end)
@@ -183,4 +183,4 @@ def _by_numpy(start: I64, end: I64) -> Union:
     first = np.flatnonzero(opens)
     starts = start[first]
     ends = reach[np.append(first[1:], len(start)) - 1]
-    return Union(starts, ends, np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)]))
+    return Intervals(starts, ends, np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)]))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from tracetui.core.columns import unique
 from tracetui.core.patterns import pattern
 from tracetui.core.threads import in_blocks
-from tracetui.trace.intervals import EMPTY, Union, union
+from tracetui.trace.intervals import EMPTY, Intervals, union
 from tracetui.trace.model import DEVICE_WORK, I64, NO_ID, Bool, Kind, Trace, kept_by_trace
 
 _KERNELS = pattern(r"Launch(?!Host)")
@@ -232,7 +232,7 @@ def _captured(trace: Trace, calls: I64) -> Bool:
 
 
 @kept_by_trace
-def capture_times(trace: Trace) -> Union:
+def capture_times(trace: Trace) -> Intervals:
     """When a graph is captured, by any thread: until the recording ends, if the capture does not end
     before."""
     begin, over = captures(trace), calls_named(trace, "StreamEndCapture")

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tracetui.core.columns import unique
 from tracetui.core.patterns import pattern
-from tracetui.trace.intervals import EMPTY, Union, all_of, union, union_of
+from tracetui.trace.intervals import EMPTY, Intervals, all_of, union, union_of
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, kept_by_trace
 from tracetui.trace.unrecorded import calls_matching, capture_times, launched_without, of_kinds
 
@@ -39,7 +39,7 @@ class Stretches(Struct, frozen=True):
     """Index into `REASONS`."""
 
     @property
-    def union(self) -> Union:
+    def union(self) -> Intervals:
         """All of them, whatever the reason."""
         return union(self.start, self.end)
 
@@ -70,7 +70,7 @@ def unrecorded_time(trace: Trace) -> dict[int, Stretches]:
 
 
 @kept_by_trace
-def idle_unknown(trace: Trace) -> dict[int, Union]:
+def idle_unknown(trace: Trace) -> dict[int, Intervals]:
     """By device, when it is not known whether it was idle. While a graph is captured, that is known."""
     captured = REASONS.index(CAPTURED)
     some = {
@@ -80,7 +80,7 @@ def idle_unknown(trace: Trace) -> dict[int, Union]:
     return {device: one for device, one in some.items() if len(one)}
 
 
-def _in_turn(parts: list[Union]) -> Stretches:
+def _in_turn(parts: list[Intervals]) -> Stretches:
     """The unions as disjoint stretches, each without what is in one before it."""
     borders = np.unique(np.concatenate([times for part in parts for times in (part.start, part.end)]))
     low, high = borders[:-1], borders[1:]
@@ -89,7 +89,7 @@ def _in_turn(parts: list[Union]) -> Stretches:
     return Stretches(low[kept], high[kept], inside.argmax(0)[kept])
 
 
-def _after_lost_launches(trace: Trace, work: I64) -> dict[int, Union]:
+def _after_lost_launches(trace: Trace, work: I64) -> dict[int, Intervals]:
     """By device: from a launch without device events, or where the work launched before it ends, to the start
     of the work launched after it or, without any, to the end of the recording."""
     calls, lost, ran = launched_without(trace)
@@ -102,7 +102,7 @@ def _after_lost_launches(trace: Trace, work: I64) -> dict[int, Union]:
     launch, of = trace.launch[work], device[trace.lane[work]]
     made_by = np.where(place[launch] >= 0, place[launch], place[trace.parent[launch]])
     lane = trace.lane[calls]
-    found: dict[int, Union] = {}
+    found: dict[int, Intervals] = {}
     for one in unique(of).tolist():
         mine = work[(of == one) & (made_by >= 0)]
         by = made_by[(of == one) & (made_by >= 0)]
@@ -134,7 +134,7 @@ def _after_lost_launches(trace: Trace, work: I64) -> dict[int, Union]:
 
 
 @kept_by_trace
-def waited_for(trace: Trace) -> Union:
+def waited_for(trace: Trace) -> Intervals:
     """From the end of all recorded work to the return of a call that waits for a device, if that takes longer
     than waking the thread: what it waited for is not in the file. The profiler's own work does not count."""
     work, profilers = of_kinds(trace, DEVICE_WORK), of_kinds(trace, (Kind.OVERHEAD,))
@@ -152,7 +152,7 @@ def waited_for(trace: Trace) -> Union:
     return union(low[late], over[late])
 
 
-def _by_first_launch(trace: Trace, waits: Union) -> tuple[Union, Union]:
+def _by_first_launch(trace: Trace, waits: Intervals) -> tuple[Intervals, Intervals]:
     """(the waits before anything that was recorded was launched: for work from before; the others)."""
     calls, lost, ran = launched_without(trace)
     first = int(trace.start[calls[lost | ran]].min(initial=trace.span[1]))
@@ -160,7 +160,7 @@ def _by_first_launch(trace: Trace, waits: Union) -> tuple[Union, Union]:
     return union(waits.start[before], waits.end[before]), union(waits.start[~before], waits.end[~before])
 
 
-def _without_times(trace: Trace) -> Union:
+def _without_times(trace: Trace) -> Intervals:
     """What follows the last event with a time, where others have lost theirs: in a step, too, if it goes on
     for long."""
     if not any(notice.kind == "no_time_given" for notice in trace.notices):
@@ -176,7 +176,7 @@ def _without_times(trace: Trace) -> Union:
     return union(np.array([last]), np.array([trace.span[1]])) if last < trace.span[1] else EMPTY
 
 
-def _between_profiles(trace: Trace) -> Union:
+def _between_profiles(trace: Trace) -> Intervals:
     """The time between two recordings, in a file that joins several profiles (such as those of
     `profile_analysis --combine`)."""
     recording = np.array([name.startswith("PyTorch Profiler (") for name in trace.names] or [False])
@@ -185,7 +185,7 @@ def _between_profiles(trace: Trace) -> Union:
     return union(spans.end[:-1], spans.start[1:])
 
 
-def _in_flight(trace: Trace, work: I64, of: I64, every: Union) -> dict[int, Union]:
+def _in_flight(trace: Trace, work: I64, of: I64, every: Intervals) -> dict[int, Intervals]:
     """By device: from the start of the recording to the first work of a stream, if for most of that time it
     was queued and nothing recorded ran: its stream still had work from before the recording. Where that is
     the first work of the device, only the time when it was queued is in flight (`analysis.idle.split`)."""
@@ -202,7 +202,7 @@ def _in_flight(trace: Trace, work: I64, of: I64, every: Union) -> dict[int, Unio
     since = trace.start[first] - trace.span[0]
     # Later on it may as well have waited for something else.
     late = (done < trace.start[first]) & (waited > _QUEUED_NS) & (2 * waited > since)
-    found: dict[int, Union] = {}
+    found: dict[int, Intervals] = {}
     for one in unique(device[late]).tolist():
         until = trace.start[first[late & (device == one)]].max(keepdims=True)
         found[one] = union(np.array([trace.span[0]]), until)

@@ -6,7 +6,7 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import called
 from tracetui.analysis.steps.scope import step_table_of
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64
 
 COMPILED_REGION = "Torch-Compiled Region"
@@ -32,7 +32,7 @@ def compile_phases(part: Part) -> I64:
 
 
 @fact
-def compile_time(part: Part) -> Union:
+def compile_time(part: Part) -> Intervals:
     """While they are."""
     return busy_union(part.trace, compile_phases(part))
 

@@ -51,7 +51,7 @@ from tracetui.core.columns import counted, distinct, repeated, unique
 from tracetui.core.threads import in_blocks, threads_for, together
 from tracetui.trace import Trace
 from tracetui.trace.indices import places
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I8, I32, I64, Bool
 from tracetui.trace.unrecorded_time import IN_FLIGHT, NOT_RECORDED, REASONS, unrecorded_time
 
@@ -124,7 +124,7 @@ class _Cut:
         self._cut, self._time = np.sort(cut), time
         self._passed = np.searchsorted(self._cut, time)
 
-    def passed(self, union: Union | None = None) -> I64:
+    def passed(self, union: Intervals | None = None) -> I64:
         """For each of the times: the length of a union (by default, of all time) before each stretch's cut or
         before the time, whichever is earlier, summed over the stretches. Differences are right even if sums
         overflow."""
@@ -482,7 +482,7 @@ class IdleTime:
             for cut in (self.start, self.drained, self.launched, self.called, self.arrived)
         )
 
-        def within(union: Union, low: _Cut, high: _Cut) -> I64:
+        def within(union: Intervals, low: _Cut, high: _Cut) -> I64:
             return high.passed(union) - low.passed(union) if len(union) else np.zeros(len(time), np.int64)
 
         first, full = within(started, a, e), within(self.cpu.full, a, e)

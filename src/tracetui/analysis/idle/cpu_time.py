@@ -21,7 +21,7 @@ from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.select import named, op_names, plausible
 from tracetui.core.columns import repeated, unique
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import EMPTY, Union, all_of, union
+from tracetui.trace.intervals import EMPTY, Intervals, all_of, union
 from tracetui.trace.model import I64
 from tracetui.trace.unknown import host_nodes
 
@@ -86,11 +86,11 @@ class CpuTime:
         self.linked = bool(launches.any())
         """Whether any device work has its launch in the trace."""
         self._blocking, self._copied = blocking_copies(trace, work)
-        self._lanes: dict[int, tuple[tuple[Union, ...], Union]] = {}
-        self._with_others: dict[int, Union] = {}
-        self._ops: dict[int, Union] = {}
+        self._lanes: dict[int, tuple[tuple[Intervals, ...], Intervals]] = {}
+        self._with_others: dict[int, Intervals] = {}
+        self._ops: dict[int, Intervals] = {}
         """When each lane was in ops."""
-        self._processes: dict[int, tuple[list[int], Union]] = {}
+        self._processes: dict[int, tuple[list[int], Intervals]] = {}
         """For each process, its lanes that have ops, and when any of them was in one."""
         self._lanes_of: dict[int, list[int]] = {}
         """The lanes of each process."""
@@ -103,22 +103,22 @@ class CpuTime:
         `LONGEST_LATENCY_NS`."""
         return _latency(self.trace, find_gaps(self.trace) if self.gaps is None else self.gaps)
 
-    def states(self, lane: int) -> tuple[Union, ...]:
+    def states(self, lane: int) -> tuple[Intervals, ...]:
         """The five unions of a lane; lane -1 means no thread."""
         return self._of(lane)[0]
 
-    def waits(self, lane: int) -> Union:
+    def waits(self, lane: int) -> Intervals:
         """When the lane was in a synchronizing call. A blocking copy counts only until the copy began."""
         return self._of(lane)[1]
 
-    def with_others(self, lane: int) -> Union:
+    def with_others(self, lane: int) -> Intervals:
         """The last of `states`, joined with the times when other threads of the lane's process were in
         ops."""
         if lane not in self._with_others:
             self._with_others[lane] = all_of([self.states(lane)[-1], self.process_ops(lane)])
         return self._with_others[lane]
 
-    def process_ops(self, lane: int) -> Union:
+    def process_ops(self, lane: int) -> Intervals:
         """When any thread of the lane's process was in ops; `EMPTY` if no other thread has ops."""
         process = self.trace.lanes[lane].process
         if process not in self._processes:
@@ -159,12 +159,12 @@ class CpuTime:
         )
         return np.where(before >= self.trace.lanes[lane].first, before, -1)
 
-    def _of(self, lane: int) -> tuple[tuple[Union, ...], Union]:
+    def _of(self, lane: int) -> tuple[tuple[Intervals, ...], Intervals]:
         if lane not in self._lanes:
             self._lanes[lane] = self._look_at(lane)
         return self._lanes[lane]
 
-    def _look_at(self, lane: int) -> tuple[tuple[Union, ...], Union]:
+    def _look_at(self, lane: int) -> tuple[tuple[Intervals, ...], Intervals]:
         if lane < 0:
             return (self._loading, *(self._overhead,) * 4), EMPTY
         trace, (synchronizing, allocating, _) = self.trace, self._names
@@ -190,7 +190,7 @@ class CpuTime:
         worked = _both(allocated, self._in_ops(lane))
         return (started, profiled, waited, allocated, worked), waits
 
-    def _in_ops(self, lane: int) -> Union:
+    def _in_ops(self, lane: int) -> Intervals:
         if lane not in self._ops:
             this, ops = self.trace.lanes[lane], plausible(self.trace, Kind.CPU_OP)
             ops = ops[slice(*np.searchsorted(ops, (this.first, this.last)))]
@@ -199,11 +199,11 @@ class CpuTime:
         return self._ops[lane]
 
 
-def _both(one: Union, other: Union) -> Union:
+def _both(one: Intervals, other: Intervals) -> Intervals:
     return all_of((one, other))
 
 
-def _without(one: Union, other: Union) -> Union:
+def _without(one: Intervals, other: Intervals) -> Intervals:
     """The parts of the first that the second does not cover."""
     if not len(one) or not len(other):
         return one

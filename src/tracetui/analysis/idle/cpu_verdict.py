@@ -26,7 +26,7 @@ from tracetui.analysis.select import named, op_names, plausible
 from tracetui.core.columns import counted, repeated, unique
 from tracetui.core.units import duration, plural, share
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.intervals import Union, sum_of, union
+from tracetui.trace.intervals import Intervals, sum_of, union
 from tracetui.trace.model import I64, Bool
 
 CPU_ONLY = "CPU-only"
@@ -50,7 +50,7 @@ def is_collective(name: str) -> bool:
 
 
 @fact_of_trace
-def cpu_collectives_of(part: Part) -> Union:
+def cpu_collectives_of(part: Part) -> Intervals:
     """While a collective ran on the CPU, in all of the trace: gloo, MPI, or an op of one that launches
     nothing, if no kernel communicates either."""
     trace = part.trace
@@ -98,13 +98,13 @@ class CpuWork:
         self.recorded = elsewhere_text(trace) or none
         """What the trace says of GPUs."""
 
-    def _union(self, at: I64) -> Union:
+    def _union(self, at: I64) -> Intervals:
         return union(self.trace.start[at], self.trace.start[at] + self.trace.duration[at])
 
     def times(self, low: I64, high: I64) -> CpuTime:
         """How the time of some windows [low, high), which must not overlap, was spent."""
 
-        def within(one: Union) -> int:
+        def within(one: Intervals) -> int:
             return int(one.within(low, high).sum())
 
         starts = self.trace.start[self.by_start]
@@ -157,7 +157,7 @@ class CpuWork:
 class _Threads:
     """What each of many threads does, asked for any window without looking at all of them."""
 
-    def __init__(self, threads: Sequence[Union]) -> None:
+    def __init__(self, threads: Sequence[Intervals]) -> None:
         self.time = sum_of([(one.start, one.end) for one in threads])
         none = np.zeros(0, np.int64)
         start, end = (np.concatenate([none, *(getattr(t, of) for t in threads)]) for of in ("start", "end"))

@@ -12,7 +12,7 @@ from tracetui.analysis.devices import device_of, side_by_side
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.select import pick
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import Sum, sum_of
+from tracetui.trace.intervals import StackedIntervals, sum_of
 from tracetui.trace.model import I64, Bool
 
 _WITHIN = re.compile(r"DtoD|DeviceToDevice|\bD2D\b")
@@ -23,9 +23,9 @@ _WITHIN = re.compile(r"DtoD|DeviceToDevice|\bD2D\b")
 class Alone:
     """The time of one kind of work without another, on each device."""
 
-    both: Sum
+    both: StackedIntervals
     """When a device runs either kind."""
-    other: Sum
+    other: StackedIntervals
     """When it runs the other kind."""
 
     def within(self, start: I64, end: I64) -> I64:

@@ -19,7 +19,7 @@ from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.copying import replace
 from tracetui.core.units import duration, plural, verb
 from tracetui.trace import DEVICE_WORK, NO_ID, Kind, Trace
-from tracetui.trace.intervals import Union, all_of, union_of
+from tracetui.trace.intervals import Intervals, all_of, union_of
 from tracetui.trace.model import I64, Lane
 from tracetui.trace.unknown import (
     clocks,
@@ -66,7 +66,7 @@ class DeviceGaps:
     """The slice whose start ended each gap."""
     whole: I64
     """Each gap's index among all gaps of the device (differs from its position only when clipped)."""
-    blocks: Union
+    blocks: Intervals
     """The union itself, never clipped."""
 
     def __len__(self) -> int:
@@ -220,7 +220,7 @@ def without_work_text(trace: Trace) -> str:
     return f"{_NO_WORK} The device's lanes hold {held} not judged."
 
 
-def busy_union(trace: Trace, at: I64) -> Union:
+def busy_union(trace: Trace, at: I64) -> Intervals:
     """The union of the slices `at`."""
     return union_of(trace.start, trace.duration, at)
 
@@ -280,7 +280,7 @@ def clip(gaps: DeviceGaps, start: int, end: int) -> DeviceGaps:
     )  # fmt: skip
 
 
-def busy_blocks(start: I64, duration: I64, at: I64) -> tuple[Union, I64, I64]:
+def busy_blocks(start: I64, duration: I64, at: I64) -> tuple[Intervals, I64, I64]:
     """The union of some slices, sorted by start, with the slice that ends and the one that begins each of its
     intervals. One that starts where another ends goes on with it; of those that end last, the first counts.
     """
@@ -290,7 +290,7 @@ def busy_blocks(start: I64, duration: I64, at: I64) -> tuple[Union, I64, I64]:
         of_at, *of_times = (column.ctypes.data for column in columns)
         count = LIBRARY.busy_blocks(of_at, len(at), *of_times, *(column.ctypes.data for column in made))
         first, last, before, closes, opens = made
-        return Union(first[:count], last[:count], before[: count + 1]), closes[:count], opens[:count]
+        return Intervals(first[:count], last[:count], before[: count + 1]), closes[:count], opens[:count]
     begin = start[at]
     end = begin + duration[at]
     reach = np.maximum.accumulate(end)
@@ -301,14 +301,14 @@ def busy_blocks(start: I64, duration: I64, at: I64) -> tuple[Union, I64, I64]:
     furthest = np.maximum.accumulate(np.where(grows, np.arange(len(at)), 0))
     starts, ends = begin[opened], reach[over]
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)])
-    return Union(starts, ends, before), at[furthest[over]], at[opened]
+    return Intervals(starts, ends, before), at[furthest[over]], at[opened]
 
 
 @fact
-def lane_calls_of(part: Part) -> dict[int, Union]:
+def lane_calls_of(part: Part) -> dict[int, Intervals]:
     """For the lanes that have any, when each was in an op or a runtime call."""
     first = np.array([lane.first for lane in part.trace.lanes] + [len(part.trace)])
-    found: dict[int, list[Union]] = {}
+    found: dict[int, list[Intervals]] = {}
     for kind in (Kind.CPU_OP, Kind.RUNTIME):
         at = slices_of(part, kind).at
         places = np.searchsorted(at, first)

@@ -26,7 +26,7 @@ from tracetui.analysis.select import METADATA_OPS, is_op_name, largest
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import slices_of, step_table_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64, Kind, Trace
 from tracetui.trace.slices import Slices
 
@@ -96,7 +96,7 @@ class IdleDevice:
         without_lead_in = "lead-in" in dict(verdict_of(self.part).left_out)
         return max(low, self.gaps.first) if without_lead_in else low, high
 
-    def during(self, of: Union) -> int:
+    def during(self, of: Intervals) -> int:
         """The idle time for `host` and `dispatch` in these stretches, in ns."""
         if not len(of):
             return 0

@@ -18,7 +18,7 @@ from tracetui.analysis.select import named
 from tracetui.analysis.steps.scope import per_step, slices_of
 from tracetui.core.columns import unique
 from tracetui.trace import Kind
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
 
@@ -73,7 +73,7 @@ def sending(part: Part, at: Slices, parent: I64, called: I64) -> int:
     return at[asked].time
 
 
-def waits_for_device(part: Part) -> Union:
+def waits_for_device(part: Part) -> Intervals:
     """While the thread that launches most waits for a device, in or outside of ops, before it goes on."""
     trace, launch = part.trace, launch_calls_of(part)
     at = unique(

@@ -17,7 +17,7 @@ from tracetui.analysis.part import Part, fact
 from tracetui.analysis.steps.scope import window_of
 from tracetui.trace import Kind, Trace
 from tracetui.trace.counters import Counter, counter_of, kernel_clocks
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 
 _EVER = 1 << 62
 LEAST_SAMPLES = 5
@@ -81,7 +81,7 @@ def device_counters(part: Part) -> tuple[DeviceCounters, ...]:
     return tuple(found)
 
 
-def _mean_while(counter: Counter | None, busy: Union, low: int, high: int) -> float | None:
+def _mean_while(counter: Counter | None, busy: Intervals, low: int, high: int) -> float | None:
     """The mean of a percentage, 0 to 1, while the device was busy, by the samples within [low, high)."""
     if counter is None:
         return None
@@ -95,7 +95,7 @@ def _mean_while(counter: Counter | None, busy: Union, low: int, high: int) -> fl
     return min(mean, 1.0)  # the ends of kernels and samples are rounded
 
 
-def _sampled(counter: Counter | None, busy: Union, low: int, high: int) -> int:
+def _sampled(counter: Counter | None, busy: Intervals, low: int, high: int) -> int:
     if counter is None:
         return 0
     some = (counter.start >= low) & (counter.end <= high)

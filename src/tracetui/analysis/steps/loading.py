@@ -6,7 +6,7 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.trace import Kind
-from tracetui.trace.intervals import Union
+from tracetui.trace.intervals import Intervals
 from tracetui.trace.slices import Slices, joined
 
 
@@ -18,7 +18,7 @@ def loader_calls(part: Part) -> Slices:
 
 
 @fact_of_trace
-def loading_time(part: Part) -> Union:
+def loading_time(part: Part) -> Intervals:
     """While the program waits for a `DataLoader`, in all of the trace."""
     return busy_union(part.trace, loader_calls(part).at)
 
