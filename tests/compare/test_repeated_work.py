@@ -14,7 +14,7 @@ from tests.kineto import Event, cpu, step
 
 from tracetui.compare.changes import Change
 from tracetui.compare.model import Comparison, Explanation
-from tracetui.compare.repeated_work import Again
+from tracetui.compare.repeated_work import RepeatedWork
 from tracetui.compare.repeated_work import without as removed
 
 OPS = "linear", "norm", "loss"
@@ -120,7 +120,7 @@ def test_what_moved_without_its_partner_is_gone_or_new():
     """In pairs (1, 11) to (4, 14), 12 and 3 belong to the repeated work."""
     none = np.zeros(0, dtype=np.int64)
     work = np.array([3]), np.array([12])
-    again = Again(2, 1, (none, none), (none.astype(bool),) * 2, work, (none, none), None)
+    again = RepeatedWork(2, 1, (none, none), (none.astype(bool),) * 2, work, (none, none), None)
     moved = Change("order")
     for at in range(1, 5):
         moved.add([at], [at + 10], (0, 0))

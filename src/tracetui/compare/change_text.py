@@ -49,18 +49,22 @@ def device_changes(facts: Facts) -> Iterator[Explanation]:
 
 def _again(facts: Facts, change: Change) -> Explanation:
     """One side does the same thing several times in a step."""
-    again = facts.matched.again
-    assert again is not None
+    repeated_work = facts.matched.repeated_work
+    assert repeated_work is not None
     a, b = (np.array(part.events, dtype=np.int64) for part in (change.a, change.b))
     time, cpu = facts.work_time(a, b), facts.cpu_time(change)
     side, tree, calls = facts.b, facts.matched.trees[1], change.b.calls
     kinds_ = f"{len(names_of(side.trace, calls)):,} kinds of calls ({listed(by_time(side, tree, calls))})"
     told = (
-        f"there are {again.times} times as many{facts.each}"
-        if again.more
-        else f"one in {again.times} is left"
+        f"there are {repeated_work.times} times as many{facts.each}"
+        if repeated_work.more
+        else f"one in {repeated_work.times} is left"
     )
-    told += f", on {'larger' if again.larger else 'smaller'} sizes" if again.larger is not None else ""
+    told += (
+        f", on {'larger' if repeated_work.larger else 'smaller'} sizes"
+        if repeated_work.larger is not None
+        else ""
+    )
     spent = f"{_spent(time)} on the GPU, " if len(a) or len(b) else ""
     text = f"Of {kinds_} {told}: {spent}{_spent(cpu)} on the CPU{facts.each}."
     if not (len(a) or len(b)):

@@ -24,7 +24,7 @@ from tracetui.compare.merging import joined
 from tracetui.compare.metrics import busy_is_noise, idle_known_of, idle_of, links_of, metrics_of
 from tracetui.compare.model import Comparison, counted_of
 from tracetui.compare.notes import doubt, notes
-from tracetui.compare.repeated_work import as_change, find_again, give_calls, without
+from tracetui.compare.repeated_work import as_change, find_repeated_work, give_calls, without
 from tracetui.compare.sides import Side, loads_otherwise, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, odd_calls, odd_work, resized, stretched
 from tracetui.compare.unrecorded import recorded_by_both
@@ -78,17 +78,24 @@ def _matched(whole: tuple[Side, Side], rounds: Sequence[tuple[int, int]]) -> Mat
     words = Vocabulary(a.trace, b.trace)
     trees = call_tree(a), call_tree(b)
     work, calls = match_work(a, b, paired, words), match_calls(trees, a, b, paired, words)
-    again, found = find_again(sides, trees, words), find_changes(sides, trees, work, calls)
+    repeated_work, found = find_repeated_work(sides, trees, words), find_changes(sides, trees, work, calls)
     changes = joined(sides, work, calls, found)
-    if again and again.larger is None and any(one.block for one in changes):
-        again = None  # if nothing but layers was added, report more layers
-    if again:
-        changes = [*joined(sides, work, calls, without(again, found)), as_change(again, sides)]
+    if repeated_work and repeated_work.larger is None and any(one.block for one in changes):
+        repeated_work = None  # if nothing but layers was added, report more layers
+    if repeated_work:
+        changes = [
+            *joined(sides, work, calls, without(repeated_work, found)),
+            as_change(repeated_work, sides),
+        ]
     rest = charge(sides, trees, calls, changes, words)
-    repeated = give_calls(again, trees, rest, changes[-1], calls) if again else np.zeros(len(calls.a), bool)
+    repeated = (
+        give_calls(repeated_work, trees, rest, changes[-1], calls)
+        if repeated_work
+        else np.zeros(len(calls.a), bool)
+    )
     loads = without_loading(sides, rest) if loads_otherwise(*whole) else (calls.a[:0], calls.b[:0])
     changes += [rest] if rest.a.events or rest.b.events else []
-    return Matched(sides, work, calls, trees, changes, again, repeated, loads)
+    return Matched(sides, work, calls, trees, changes, repeated_work, repeated, loads)
 
 
 def _pairs(matched: Matched, counted: tuple[Side, Side]) -> Pairs:

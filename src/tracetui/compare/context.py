@@ -18,7 +18,7 @@ from tracetui.compare.changes import Change
 from tracetui.compare.examples import telling
 from tracetui.compare.match import Matches
 from tracetui.compare.model import Explanation, Machine, Metric
-from tracetui.compare.repeated_work import Again
+from tracetui.compare.repeated_work import RepeatedWork
 from tracetui.compare.sides import Side, paced_by_device
 from tracetui.compare.timing import Slower
 from tracetui.compare.unrecorded import gradients, unsized
@@ -50,7 +50,7 @@ class Matched(NamedTuple):
     calls: Matches
     trees: tuple[CallTree, CallTree]
     changes: list[Change]
-    again: Again | None
+    repeated_work: RepeatedWork | None
     """What one side does several times for each time on the other; part of `changes`."""
     repeated: Bool
     """Which of `calls` are part of `again`."""

@@ -39,8 +39,8 @@ WAITS = 0.001
 def doubt(facts: Facts, told: int) -> str:
     """A question to ask if the two programs have so little in common that one is hardly a changed version of
     the other. `told`: the number of explanations."""
-    again = facts.matched.again
-    if again is not None and any(2 * inside.sum() >= len(inside) for inside in again.within):
+    repeated_work = facts.matched.repeated_work
+    if repeated_work is not None and any(2 * inside.sum() >= len(inside) for inside in repeated_work.inside):
         return ""  # most of it is the same, only more often
     a, b = facts.sides
     sizes = (a.work, b.work, facts.matched.work.a), (a.calls, b.calls, facts.matched.calls.a)

@@ -28,7 +28,7 @@ Two = tuple[I64, I64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Again:
+class RepeatedWork:
     """The outermost calls that one side makes `times` times as often in each step, with everything inside
     them."""
 
@@ -37,7 +37,7 @@ class Again:
     """The side that has more: 0 for a, 1 for b."""
     calls: Two
     """The outermost calls on each side (slices)."""
-    within: tuple[Bool, Bool]
+    inside: tuple[Bool, Bool]
     """Which calls are among those or inside them, by position in the trees."""
     work: Two
     """The device work that they launch (slices)."""
@@ -51,7 +51,9 @@ class Again:
         return np.isin(a, self.work[0]) | np.isin(b, self.work[1])
 
 
-def find_again(sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], words: Vocabulary) -> Again | None:
+def find_repeated_work(
+    sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], words: Vocabulary
+) -> RepeatedWork | None:
     """The calls that one side makes exactly 2, 3, ... times as often in every step. They must take a fair
     share of the time and mostly work on other sizes, or else make up nearly the whole step."""
     if not len(sides[0].steps):  # then b has none, either
@@ -97,7 +99,7 @@ def find_again(sides: tuple[Side, Side], trees: tuple[CallTree, CallTree], words
     if larger is None and share < MOST:
         return None
     waits = [tree.at[mine & tree.waits] for tree, mine in zip(trees, within, strict=True)]
-    return Again(
+    return RepeatedWork(
         times_, more, (calls[0], calls[1]), (within[0], within[1]), (work[0], work[1]), (waits[0], waits[1]),
         larger,
     )  # fmt: skip
@@ -135,10 +137,10 @@ def _size(args: Mapping[str, object]) -> float:
     return 0.0
 
 
-def without(again: Again, changes: Sequence[Change]) -> list[Change]:
+def without(repeated_work: RepeatedWork, changes: Sequence[Change]) -> list[Change]:
     """The changes without the repeated work; a change with nothing left is dropped. Of work that runs
     elsewhere, what has lost its partner is gone, or new."""
-    mine = tuple(set(at.tolist()) for at in again.work)
+    mine = tuple(set(at.tolist()) for at in repeated_work.work)
     found = []
     for one in changes:
         rests: dict[str, Change] = {}
@@ -153,8 +155,8 @@ def without(again: Again, changes: Sequence[Change]) -> list[Change]:
             continue
         for rest in rests.values():
             rest.kind = rest.kind if rest.a.events and rest.b.events else "gone" if rest.a.events else "new"
-            _named(rest.a, one.a, again.calls[0])
-            _named(rest.b, one.b, again.calls[1])
+            _named(rest.a, one.a, repeated_work.calls[0])
+            _named(rest.b, one.b, repeated_work.calls[1])
             found.append(rest)
     return found
 
@@ -163,26 +165,30 @@ def _named(part: Part, before: Part, calls: I64) -> None:
     part.tops, part.mostly = [i for i in before.tops if i not in set(calls.tolist())], before.mostly
 
 
-def as_change(again: Again, sides: tuple[Side, Side]) -> Change:
+def as_change(repeated_work: RepeatedWork, sides: tuple[Side, Side]) -> Change:
     """All of it as one change, with one place per round."""
     found = Change("again")
-    rounds = [side.round_of(work) for side, work in zip(sides, again.work, strict=True)]
+    rounds = [side.round_of(work) for side, work in zip(sides, repeated_work.work, strict=True)]
     for n in range(sides[0].rounds):
-        a, b = (work[of == n].tolist() for work, of in zip(again.work, rounds, strict=True))
+        a, b = (work[of == n].tolist() for work, of in zip(repeated_work.work, rounds, strict=True))
         found.add(a, b, (n, n))
     return found
 
 
 def give_calls(
-    again: Again, trees: tuple[CallTree, CallTree], rest: Change, change: Change, calls: Matches
+    repeated_work: RepeatedWork,
+    trees: tuple[CallTree, CallTree],
+    rest: Change,
+    change: Change,
+    calls: Matches,
 ) -> Bool:
     """Give `change` all the repeated calls, and remove them from `rest`, the calls that launch nothing.
     Returns which pairs of `calls` belong to them."""
     found = np.zeros(len(calls.a), dtype=np.bool_)
     parts = (change.a, rest.a, calls.a), (change.b, rest.b, calls.b)
     for n, (part, left, at) in enumerate(parts):
-        inside = np.append(again.within[n], False)
-        part.calls, part.waits = np.sort(again.calls[n]), again.waits[n]
+        inside = np.append(repeated_work.inside[n], False)
+        part.calls, part.waits = np.sort(repeated_work.calls[n]), repeated_work.waits[n]
         left.events = [i for i in left.events if not inside[trees[n].place[i]]]
         found |= inside[trees[n].place[at]]
     return found
