@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tracetui.capture.live import launch, meeting_folders, processes, record
-from tracetui.capture.live.model import Again, AttachError, LiveEvent, News, Recorded, Stage
+from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Rerun, Stage
 from tracetui.session.samples import samples
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.capture.attach_sheet import AttachSheet
@@ -88,14 +88,14 @@ async def test_nothing_to_ask_and_leaving(tmp_path: Path, monkeypatch: pytest.Mo
         assert isinstance(app.screen, StartScreen)
 
 
-def telling(*events: LiveEvent | Exception) -> Again:
+def telling(*events: LiveEvent | Exception) -> Rerun:
     def make() -> Iterator[LiveEvent]:
         for event in events:
             if isinstance(event, Exception):
                 raise event
             yield event
 
-    return Again("python train.py", make)
+    return Rerun("python train.py", make)
 
 
 async def test_a_failure_is_shown_and_can_be_tried_again(
@@ -128,7 +128,7 @@ async def test_enter_after_a_failure_records_no_other_job(job: subprocess.Popen[
 
     app = TracetuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
-        sheet = AttachSheet(Again("python train.py", make))
+        sheet = AttachSheet(Rerun("python train.py", make))
         app.push_screen(sheet)
         await until(pilot, lambda: len(sheet.found) == 1 and sheet.line.role == "bad")
         assert sheet.found[0].first.pid == job.pid
@@ -164,7 +164,7 @@ async def test_leaving_while_it_records_stops_asking(tmp_path: Path, monkeypatch
 
     app = TracetuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
-        sheet = AttachSheet(Again("it", make))
+        sheet = AttachSheet(Rerun("it", make))
         app.push_screen(sheet)
         await until(pilot, lambda: "recording 0.5 s" in sheet.line.text)
         await pilot.press("n", "right", "escape")

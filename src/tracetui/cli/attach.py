@@ -129,11 +129,11 @@ def attach_command(
     if not app:
         emit("\n".join(str(path) for path in recorded.paths))
         return
-    from tracetui.capture.live.model import Again
+    from tracetui.capture.live.model import Rerun
     from tracetui.cli.open import open_trace, start
     from tracetui.session.folder import found_at
 
-    again = Again(plain(target or "the same process", 80), make)
+    again = Rerun(plain(target or "the same process", 80), make)
     if len(recorded.paths) == 1:
         open_trace(str(recorded.paths[0]), theme, ascii, again=again)
     else:

@@ -31,7 +31,7 @@ from tracetui.cli.common import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tracetui.capture.live.model import Again
+    from tracetui.capture.live.model import Rerun
     from tracetui.session.folder import Found
     from tracetui.tui.settings import Settings
 
@@ -72,7 +72,7 @@ def open_trace(
     theme: str | None = None,
     ascii: bool = False,
     other: str | None = None,
-    again: Again | None = None,
+    again: Rerun | None = None,
 ) -> None:
     """Open a trace in the viewer, or print its summary if standard output is no terminal.
 
@@ -149,7 +149,7 @@ def start_screen(ctx: click.Context, theme: str | None, ascii: bool) -> None:
 
 
 def start(
-    theme: str | None = None, ascii: bool = False, found: Sequence[Found] = (), again: Again | None = None
+    theme: str | None = None, ascii: bool = False, found: Sequence[Found] = (), again: Rerun | None = None
 ) -> None:
     """`tracetui` alone: a recent trace, a capture or a sample; `found`: the traces of a folder, first.
 

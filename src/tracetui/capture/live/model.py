@@ -67,7 +67,7 @@ LiveEvent: TypeAlias = News | Recorded
 
 
 @dataclass(frozen=True)
-class Again:
+class Rerun:
     """How a recording was made, to make another."""
 
     label: str

@@ -17,7 +17,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.capture.live.model import Again, AttachError, LiveEvent, Recorded, Wanted
+from tracetui.capture.live.model import AttachError, LiveEvent, Recorded, Rerun, Wanted
 from tracetui.capture.live.processes import Job, jobs, processes, with_gpus
 from tracetui.capture.live.record import record
 from tracetui.core.cells import cell, clauses
@@ -69,7 +69,7 @@ class Line(Drawn):
         return Strip([Segment(text, self.look(self.role))], width)
 
 
-class AttachSheet(Sheet[tuple[Again, Recorded]]):
+class AttachSheet(Sheet[tuple[Rerun, Recorded]]):
     """The jobs that can be recorded; the result is what was recorded, and how to record it again."""
 
     SHARE = 0.5
@@ -92,7 +92,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
             super().__init__()
             self.found = found
 
-    def __init__(self, again: Again | None = None) -> None:
+    def __init__(self, again: Rerun | None = None) -> None:
         """`again`: make this recording at once."""
         super().__init__(TITLE, CHOOSING)
         self.again = again
@@ -193,7 +193,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
         if self.failed and self.again is not None:
             self._start(self.again)
         elif job is not None:
-            self._start(Again(plain(job.first.name, 80), lambda: record(job.processes, wanted, FOLDER)))
+            self._start(Rerun(plain(job.first.name, 80), lambda: record(job.processes, wanted, FOLDER)))
 
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
         if self.failed:
@@ -201,7 +201,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
             self.head.title, self.head.hints = TITLE, CHOOSING
             self._describe()
 
-    def _start(self, again: Again) -> None:
+    def _start(self, again: Rerun) -> None:
         try:
             FOLDER.mkdir(exist_ok=True)
         except OSError as error:
@@ -229,7 +229,7 @@ class AttachSheet(Sheet[tuple[Again, Recorded]]):
 class Recorder:
     """Runs a recording in a thread and passes its news on to a sheet."""
 
-    def __init__(self, again: Again, sheet: AttachSheet) -> None:
+    def __init__(self, again: Rerun, sheet: AttachSheet) -> None:
         self._again, self._sheet = again, sheet
         self._stopped = threading.Event()
         threading.Thread(target=self._run, name="attach", daemon=True).start()

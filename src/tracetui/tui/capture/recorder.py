@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from tracetui.capture.events import CaptureResult
-    from tracetui.capture.live.model import Again, Recorded
+    from tracetui.capture.live.model import Recorded, Rerun
     from tracetui.capture.options import CaptureOptions
     from tracetui.session.folder import Found
     from tracetui.session.recording import Recording
@@ -33,10 +33,10 @@ class Recorder:
         self._app, self._shown, self._choose = app, shown, choose
         self._options: CaptureOptions | None = None
         """Those of the last capture."""
-        self._asked: dict[str, Again] = {}
+        self._asked: dict[str, Rerun] = {}
         """How traces of running processes were recorded, by the traces' resolved paths."""
 
-    def remember(self, path: str | Path, again: Again | None) -> None:
+    def remember(self, path: str | Path, again: Rerun | None) -> None:
         """Remember how the trace was recorded, so that `again` on it records the same process."""
         if again is not None:
             from tracetui.session.state import resolved
@@ -92,11 +92,11 @@ class Recorder:
         earlier, now = earlier_options(before.trace.info.path), earlier_options(str(result.trace))
         return before if earlier is not None and now is not None and earlier.target == now.target else None
 
-    def attach(self, again: Again | None = None, beside: Recording | None = None) -> None:
+    def attach(self, again: Rerun | None = None, beside: Recording | None = None) -> None:
         """Choose a process and record it, or repeat a recording and compare."""
         from tracetui.tui.capture.attach_sheet import AttachSheet
 
-        def done(result: tuple[Again, Recorded] | None) -> None:
+        def done(result: tuple[Rerun, Recorded] | None) -> None:
             if result is None:
                 return
             again, recorded = result
