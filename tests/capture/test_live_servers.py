@@ -367,11 +367,11 @@ def test_a_link_in_the_folder_is_not_followed(vllm: Standin, tmp_path: Path) -> 
 
 def test_files_of_others_in_a_shared_folder_are_not_the_servers(tmp_path: Path) -> None:
     (tmp_path / "x-TP-0.trace.json.gz").write_bytes(PACKED)
-    stranger = files.Place(tmp_path, os.geteuid() + 1)
+    stranger = files.TraceFolder(tmp_path, os.geteuid() + 1)
     assert list(stranger.files()) == ["x-TP-0.trace.json.gz"]
     tmp_path.chmod(0o1777)
     assert list(stranger.files()) == []
-    assert list(files.Place(tmp_path, os.geteuid()).files()) == ["x-TP-0.trace.json.gz"]
+    assert list(files.TraceFolder(tmp_path, os.geteuid()).files()) == ["x-TP-0.trace.json.gz"]
 
 
 def test_names_of_files_are_made_harmless(vllm: Standin, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def nothing(*_: Any) -> None:
     """The default callback."""
 
 
-class Place(Struct, frozen=True, eq=False):
+class Viewpoint(Struct, frozen=True, eq=False):
     """A place in the session, to return to."""
 
     scene: Scene
@@ -49,7 +49,7 @@ class Walk:
         """Height of the screen in lines."""
         self.moved = False
         """Whether the view has moved since the start, other than by resizing."""
-        self.returned: Place | None = None
+        self.returned: Viewpoint | None = None
         """The place that the user has returned to, until the next move. Its lanes come back when the screen
         has the height of then again."""
         self._history = History()
@@ -185,11 +185,11 @@ class Walk:
             self.go(moves.look(self.scene, viewport.resize(view, self.view.width)), jump=False)
         return view is not None
 
-    def place(self) -> Place:
+    def place(self) -> Viewpoint:
         """The current place, for `return_to`."""
-        return Place(self.scene, self.height, self.moved, self._history.copy())
+        return Viewpoint(self.scene, self.height, self.moved, self._history.copy())
 
-    def return_to(self, place: Place) -> None:
+    def return_to(self, place: Viewpoint) -> None:
         """Go back to a place: its view, selection and lanes. What was loaded since then stays."""
         then, before = place.scene, self.scene.event
         scene = moves.chosen(self.scene, then.selected, then.active)

@@ -25,12 +25,12 @@ _PARTS = ("rank", "dp", "pp", "tp", "ep")
 FRONT_END = re.compile(r"async_?llm", re.IGNORECASE)
 """In the name of the trace of vLLM's front end."""
 
-Facts = tuple[int, int, int]
+FileIdentity = tuple[int, int, int]
 """Inode, size, and time of the last change: if these differ, it is another file."""
 
 
 @dataclass(frozen=True)
-class Place:
+class TraceFolder:
     """A folder where a program writes traces, on this machine."""
 
     folder: Path
@@ -40,7 +40,7 @@ class Place:
     ours: bool = False
     """Whether it was made for one recording, and is only ours."""
 
-    def files(self) -> dict[str, Facts]:
+    def files(self) -> dict[str, FileIdentity]:
         """The traces in it by name, except what another user may have put there."""
         found = {}
         try:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tracetui.capture.live import procfs
-from tracetui.capture.live.files import Place, reason
+from tracetui.capture.live.files import TraceFolder, reason
 from tracetui.capture.live.model import AttachError, Wanted
 from tracetui.core import units
 from tracetui.core.safe_text import plain
@@ -162,7 +162,7 @@ class Process:
     our_files: bool
     """Whether a path means the same to it as to us."""
 
-    def place(self, path: str) -> Place | None:
+    def place(self, path: str) -> TraceFolder | None:
         """The folder that it calls `path`; None for one that we cannot read, or that is in no file system."""
         if "://" in path:
             return None
@@ -173,7 +173,7 @@ class Process:
             folder = procfs.seen_from_here(self.pid, os.path.normpath(full))
             if folder.exists() and not os.access(folder, os.R_OK | os.X_OK):
                 return None
-            return Place(folder, self.owner)
+            return TraceFolder(folder, self.owner)
         except OSError:
             return None
 
@@ -203,7 +203,7 @@ class Plan:
     product: str
     body: dict[str, Any] | None
     """Of /start_profile."""
-    place: Place | None
+    place: TraceFolder | None
     """None: not to be read from here."""
     where: str
     """The folder as the server calls it, safe to show."""
@@ -305,7 +305,7 @@ def _sglang(
     place = None
     if local is not None and local.our_files and local.owner == os.geteuid():
         # No other user could write into a folder that is only ours, and one in a container would not see it.
-        place = Place(scratch / "server", local.owner, ours=True)
+        place = TraceFolder(scratch / "server", local.owner, ours=True)
         place.folder.mkdir(mode=0o700)
         folder = body["output_dir"] = str(place.folder)
     elif local is not None:

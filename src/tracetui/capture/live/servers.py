@@ -17,7 +17,7 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TypeVar
 
-from tracetui.capture.live.files import FRONT_END, Facts, Place, by_rank, is_whole, keep, reason
+from tracetui.capture.live.files import FRONT_END, FileIdentity, TraceFolder, by_rank, is_whole, keep, reason
 from tracetui.capture.live.meeting_folders import sweep
 from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
 from tracetui.capture.live.products import ANSWER_SECONDS, Gone, Plan, Reply, Server, local_process, plan_for
@@ -111,7 +111,7 @@ class _Recording:
         if not reply.good:
             raise AttachError(f"{self._name} could not finish the recording ({reply.text}): its log says why")
 
-    def _steps(self, steps: int, place: Place) -> Generator[News, None, bool]:
+    def _steps(self, steps: int, place: TraceFolder) -> Generator[News, None, bool]:
         """Wait until the server writes; False if its steps do not come to an end. Raises AttachError."""
         news = News(Stage.RECORDING, f"{steps} steps, as requests come in" if steps > 1 else "one step")
         end = time.monotonic() + STEPS_SECONDS
@@ -134,8 +134,8 @@ class _Recording:
         news = News(Stage.WRITING, plain(str(place.folder), 300))
         # Where it was told to stop, all is written when it answers.
         expected = plan.files if plan.steps is not None and self._running else 1
-        seen: dict[str, Facts] = {}
-        whole: dict[str, Facts] = {}
+        seen: dict[str, FileIdentity] = {}
+        whole: dict[str, FileIdentity] = {}
         changed = time.monotonic()
         while time.monotonic() - changed < (PATIENCE_SECONDS if seen else FILES_SECONDS):
             yield news

@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.core.cells import clauses, middle
-from tracetui.session.navigator import Place, Walk, nothing
+from tracetui.session.navigator import Viewpoint, Walk, nothing
 from tracetui.session.session import Session
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer, Hints
@@ -99,7 +99,7 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         """How many lines the content wants below the head."""
         self._below: TimelineScreen | None = None
         """The screen with the timeline, if there is one below."""
-        self._place: Place | None = None
+        self._place: Viewpoint | None = None
         """The timeline's place before the sheet opened: shrinking may make it scroll."""
 
     def body(self) -> Iterator[Widget]:
