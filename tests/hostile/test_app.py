@@ -93,7 +93,7 @@ async def visit(kinds: tuple[str, ...], path: Path) -> None:
         assert named
         for lane in np.unique(trace.lane[named]).tolist():
             event = next(i for i in named if int(trace.lane[i]) == lane)
-            screen.walk.select(event)
+            screen.navigator.select(event)
             await press(f"lane {lane}", "f", "f")
             for _ in range(3):
                 above = seen.get("details")

@@ -31,17 +31,17 @@ def opened(*paths: Path, size: tuple[int, int] = (140, 40)) -> Session:
 
 
 def traces(session: Session) -> tuple[Trace, Trace]:
-    a, b = session.walk.recordings
+    a, b = session.navigator.recordings
     return a.trace, b.trace
 
 
 def starts(session: Session, a: int, b: int) -> list[int]:
-    sources = session.walk.scene.sources
+    sources = session.navigator.scene.sources
     return [sources[0].start(a), sources[1].start(b)]
 
 
 def picture(session: Session) -> list[str]:
-    canvas = paint(session.walk.scene, session.walk.height)
+    canvas = paint(session.navigator.scene, session.navigator.height)
     return [canvas.text(y) for y in range(canvas.height)]
 
 
@@ -52,11 +52,11 @@ def named(trace: Trace, part: str, *kinds: Kind) -> list[int]:
 
 
 def in_view(session: Session, event: Event) -> bool:
-    scene = session.walk.scene
+    scene = session.navigator.scene
     source = scene.sources[event.source]
     start, length = source.start(event.slice), int(source.trace.duration[event.slice])
     lane, depth = int(source.trace.lane[event.slice]), int(source.trace.depth[event.slice])
-    rows = [(line.source, line.ref, line.depth) for line in scene.lines(session.walk.height - 2)]
+    rows = [(line.source, line.ref, line.depth) for line in scene.lines(session.navigator.height - 2)]
     shown = start < scene.view.end_ns and start + length >= scene.view.start_ns
     return shown and (event.source, lane, depth) in rows
 
@@ -65,12 +65,12 @@ def test_one_recording_is_not_compared() -> None:
     session = Session.open(EAGER)
     assert session.layout is SINGLE
     assert session.comparing.beside() == ()
-    assert session.walk.scene.sources[0].letter == ""
+    assert session.navigator.scene.sources[0].letter == ""
 
 
 def test_what_is_not_known_yet_is_said() -> None:
     session = Session.open(EAGER, COMPILED)
-    session.walk.select(0)
+    session.navigator.select(0)
     assert session.layout is PAIR
     assert session.comparing.comparison is None
     assert session.comparing.partner() == (None, "still comparing the two")
@@ -84,9 +84,9 @@ def test_the_first_matched_steps_are_aligned_and_shown() -> None:
     first = [named(trace, "ProfilerStep#", Kind.ANNOTATION)[0] for trace in (a, b)]
     low_a, low_b = starts(session, *first)
     assert low_a == low_b
-    view = session.walk.view
+    view = session.navigator.view
     ends = [
-        session.walk.scene.sources[n].start(i) + int(t.duration[i])
+        session.navigator.scene.sources[n].start(i) + int(t.duration[i])
         for n, (i, t) in enumerate(zip(first, (a, b), strict=True))
     ]
     assert view.start_ns <= low_a
@@ -95,15 +95,15 @@ def test_the_first_matched_steps_are_aligned_and_shown() -> None:
     # One who has moved already stays there.
     session = Session.open(EAGER, COMPILED)
     session.lanes.resize(140, 40)
-    session.walk.zoom(3)
-    before = session.walk.view
+    session.navigator.zoom(3)
+    before = session.navigator.view
     session.comparing.use(session.comparing.work_out())
-    assert session.walk.view == before
+    assert session.navigator.view == before
 
 
 def test_every_matched_event_is_its_partners_partner() -> None:
     session = opened()
-    links = [source.links for source in session.walk.scene.sources]
+    links = [source.links for source in session.navigator.scene.sources]
     a, b = traces(session)
     assert links[0] is not None
     assert links[1] is not None
@@ -127,8 +127,8 @@ def test_selecting_lights_the_partner_and_tells_both_times() -> None:
     session = opened()
     a, b = traces(session)
     gemm, other = named(a, "nvjet")[3], named(b, "nvjet")[3]
-    session.walk.select(gemm, of=0)
-    scene = session.walk.scene
+    session.navigator.select(gemm, of=0)
+    scene = session.navigator.scene
     assert scene.sources[1].partner == other
     assert scene.local(1).selected == other
     assert in_view(session, Event(1, other))
@@ -141,30 +141,30 @@ def test_selecting_lights_the_partner_and_tells_both_times() -> None:
     assert event == Event(1, other)
     assert said == "the same in B"
     session.comparing.go_to(event)
-    assert session.walk.scene.event == event
-    assert session.walk.scene.sources[0].partner == gemm
+    assert session.navigator.scene.event == event
+    assert session.navigator.scene.sources[0].partner == gemm
     assert "  in A " in session.comparing.beside()[0]
-    session.walk.select(None)
-    assert [source.partner for source in session.walk.scene.sources] == [-1, -1]
+    session.navigator.select(None)
+    assert [source.partner for source in session.navigator.scene.sources] == [-1, -1]
 
 
 def test_what_only_one_has_is_said_and_has_no_partner() -> None:
     session = opened()
     _, b = traces(session)
-    session.walk.select(named(b, "triton_poi")[0], of=1)
+    session.navigator.select(named(b, "triton_poi")[0], of=1)
     assert session.comparing.beside() == (("  only in ", False), ("B", True))
     event, said = session.comparing.partner()
     assert event is None
     assert said.startswith("only B has this")
-    assert session.walk.scene.sources[0].partner == -1
+    assert session.navigator.scene.sources[0].partner == -1
 
 
 def test_the_partner_comes_into_view_where_it_would_be_off_the_screen() -> None:
     session = opened()
     a, b = traces(session)
-    session.walk.zoom(60)
+    session.navigator.zoom(60)
     for n, gemm in enumerate(named(a, "nvjet")):
-        session.walk.select(gemm, of=0)
+        session.navigator.select(gemm, of=0)
         assert in_view(session, Event(0, gemm))
         assert in_view(session, Event(1, named(b, "nvjet")[n]))
 
@@ -175,15 +175,15 @@ def test_aligning_keeps_the_selection_where_it_is() -> None:
     gemm, other = named(a, "nvjet")[4], named(b, "nvjet")[4]
     for of, event in ((0, gemm), (1, other)):
         session.comparing.align()
-        session.walk.select(event, of=of)
-        column = session.walk.view.column(session.walk.scene.source.start(event))
+        session.navigator.select(event, of=of)
+        column = session.navigator.view.column(session.navigator.scene.source.start(event))
         assert "aligned at " in session.comparing.align()
         assert len(set(starts(session, gemm, other))) == 1
-        assert abs(session.walk.view.column(session.walk.scene.source.start(event)) - column) <= 1
-        session.walk.select(None)
+        assert abs(session.navigator.view.column(session.navigator.scene.source.start(event)) - column) <= 1
+        session.navigator.select(None)
         assert session.comparing.align() == "aligned at the first step that both have"
     # What only one has is aligned at what comes before it.
-    session.walk.select(named(b, "triton_poi")[0], of=1)
+    session.navigator.select(named(b, "triton_poi")[0], of=1)
     assert session.comparing.align().startswith("only B has this: aligned at ")
     before = named(a, "nvjet")[1], named(b, "nvjet")[1]
     assert len(set(starts(session, *before))) == 1
@@ -195,13 +195,13 @@ def test_marks_matches_and_gaps_move_along() -> None:
     session.draw_gaps()
     session.search.find("cat:kernel")
     gemm = named(b, "nvjet")[4]
-    session.walk.select(gemm, of=1)
+    session.navigator.select(gemm, of=1)
     session.marks.put(session.marks.here()._replace(label="here"))
-    assert session.walk.scene.marks[0][0] == session.walk.scene.sources[1].start(gemm)
-    before = session.walk.scene.sources[1].offset
+    assert session.navigator.scene.marks[0][0] == session.navigator.scene.sources[1].start(gemm)
+    before = session.navigator.scene.sources[1].offset
     session.comparing.align()
-    assert session.walk.scene.sources[1].offset != before
-    scene = session.walk.scene
+    assert session.navigator.scene.sources[1].offset != before
+    scene = session.navigator.scene
     assert scene.marks[0][0] == scene.sources[1].start(gemm)
     times = [
         scene.sources[e.source].start(e.slice) for e in map(session.search.event, range(len(session.search)))
@@ -210,8 +210,8 @@ def test_marks_matches_and_gaps_move_along() -> None:
     lows, highs = zip(*(source.span for source in scene.sources), strict=True)
     assert scene.span == (min(lows), max(highs))
     assert session.gaps.next(1) is not None
-    gaps = gaps_of(session.walk.recordings[1].whole)
-    assert session.walk.scene.event == Event(1, int(gaps.after[session.gaps.at or 0]))
+    gaps = gaps_of(session.navigator.recordings[1].whole)
+    assert session.navigator.scene.event == Event(1, int(gaps.after[session.gaps.at or 0]))
 
 
 def test_the_differences_one_after_the_other_and_around() -> None:
@@ -225,19 +225,19 @@ def test_the_differences_one_after_the_other_and_around() -> None:
         assert said.startswith(f"difference {n + 1} of {len(told)}")
         assert comparing.at == n
         assert comparing.told() == (f"difference {n + 1}", one.text)
-        event = session.walk.scene.event
+        event = session.navigator.scene.event
         if len(one.events_a) or len(one.events_b):
             assert event is not None
             assert event.slice in ((one.events_a, one.events_b)[event.source]).tolist()
             assert in_view(session, event)
         seen.append(event)
     comparing.next(1)
-    assert session.walk.scene.event == seen[0]
+    assert session.navigator.scene.event == seen[0]
     comparing.next(-1)
     assert comparing.at == len(told) - 1
     # Elsewhere it is no longer told, and it can be left.
     comparing.show(0)
-    session.walk.select(0, of=0)
+    session.navigator.select(0, of=0)
     assert comparing.told() == ()
     comparing.show(0)
     comparing.leave()
@@ -269,28 +269,30 @@ def test_a_difference_is_shown_where_it_is_in_both() -> None:
     for n in range(3):
         said = comparing.show(which, n)
         assert f"place {n + 1} of 3" in said
-        scene = session.walk.scene
+        scene = session.navigator.scene
         assert scene.event == Event(1, triton[n])
         assert scene.sources[0].partner == mul[n], "both are lit"
         assert starts(session, mul[n], triton[n])[0] == scene.sources[1].start(triton[n])
         assert in_view(session, Event(0, mul[n]))
     comparing.show(which, 3)
-    assert session.walk.scene.event == Event(1, triton[0])
+    assert session.navigator.scene.event == Event(1, triton[0])
 
 
 @pytest.mark.parametrize("theme", ["colored", "plain"])
 def test_what_only_one_has_is_marked_with_and_without_colors(theme: str) -> None:
     session = opened(size=(160, 40))
     if theme == "plain":
-        sources = session.walk.scene.sources
-        recordings = session.walk.recordings
+        sources = session.navigator.scene.sources
+        recordings = session.navigator.recordings
         plain = [r.source(PLAIN).palette for r in recordings]
         from msgspec.structs import replace
 
-        session.walk.change(sources=tuple(replace(s, palette=p) for s, p in zip(sources, plain, strict=True)))
+        session.navigator.change(
+            sources=tuple(replace(s, palette=p) for s, p in zip(sources, plain, strict=True))
+        )
     lines = picture(session)
     rules = {letter: next(line for line in lines if f"{letter} · GPU 0" in line) for letter in "AB"}
-    assert "-----" in rules["A"][session.walk.scene.labels :]
+    assert "-----" in rules["A"][session.navigator.scene.labels :]
     assert "+" not in rules["A"]
     assert "+++++" in rules["B"]
     text = "\n".join(lines)
@@ -302,7 +304,7 @@ def test_what_only_one_has_is_marked_with_and_without_colors(theme: str) -> None
 
 def test_the_marks_on_the_headings_are_where_the_events_are() -> None:
     session = opened()
-    scene = session.walk.scene
+    scene = session.navigator.scene
     for of, source in enumerate(scene.sources):
         links, view, trace = source.links, scene.local(of).view, source.trace
         assert links is not None
@@ -322,14 +324,16 @@ def test_a_recording_beside_itself_differs_in_nothing() -> None:
     comparing = session.comparing
     assert comparing.differences == ()
     assert comparing.next(1) == "no difference to go to: both do the same"
-    assert not any("+" in line[session.walk.scene.labels :] for line in picture(session) if "GPU 0" in line)
-    session.walk.select(named(session.active.trace, "nvjet")[0])
+    assert not any(
+        "+" in line[session.navigator.scene.labels :] for line in picture(session) if "GPU 0" in line
+    )
+    session.navigator.select(named(session.active.trace, "nvjet")[0])
     assert comparing.beside()[-1] == ("  B - A = 0", False)
 
 
 def test_recordings_are_called_by_what_tells_them_apart(tmp_path: Path) -> None:
     session = Session.open(EAGER, COMPILED)
-    assert [session.walk.scene.title(of) for of in (0, 1)] == ["A mlp_eager", "B mlp_compile"]
+    assert [session.navigator.scene.title(of) for of in (0, 1)] == ["A mlp_eager", "B mlp_compile"]
     paths = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -337,16 +341,16 @@ def test_recordings_are_called_by_what_tells_them_apart(tmp_path: Path) -> None:
         paths[-1].write_bytes(EAGER.read_bytes())
         (tmp_path / name / "run.meta.json").write_text("{}")
     session = Session.open(*paths)
-    assert [session.walk.scene.title(of) for of in (0, 1)] == ["A one/run", "B two/run"]
+    assert [session.navigator.scene.title(of) for of in (0, 1)] == ["A one/run", "B two/run"]
 
 
 def test_a_lane_whose_rule_is_scrolled_off_says_whose_it_is() -> None:
     session = opened(size=(80, 10))
     _, b = traces(session)
     assert "A stream" not in "\n".join(picture(session))
-    session.walk.select(named(b, "nvjet")[0], of=1)
-    assert session.walk.scene.foot > 0
-    labels = [line[: session.walk.scene.labels] for line in picture(session)]
+    session.navigator.select(named(b, "nvjet")[0], of=1)
+    assert session.navigator.scene.foot > 0
+    labels = [line[: session.navigator.scene.labels] for line in picture(session)]
     assert not any("A · GPU 0" in label for label in labels)
     assert any("A stream 7" in label for label in labels)
     assert not any("B stream 7" in label for label in labels), "its rule is in view"

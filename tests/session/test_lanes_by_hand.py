@@ -110,7 +110,7 @@ def test_what_comes_by_a_pipe_has_no_state(tmp_path: Path) -> None:
 
 
 def test_there_is_no_way_back_from_the_first_view(session: Session) -> None:
-    walk = session.walk
-    before = walk.view
-    assert (walk.back(), walk.forward()) == (False, False)
-    assert walk.view == before
+    navigator = session.navigator
+    before = navigator.view
+    assert (navigator.back(), navigator.forward()) == (False, False)
+    assert navigator.view == before

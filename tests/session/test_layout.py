@@ -33,13 +33,13 @@ def test_so_many_recordings_have_a_usual_layout(tmp_path: Path, count: int, layo
 
 def test_two_recordings_may_be_a_job(tmp_path: Path) -> None:
     session = Session(ranks(tmp_path, 3, 1), layout=JOB)
-    scene = session.walk.scene
+    scene = session.navigator.scene
     assert [scene.title(of) for of in range(2)] == ["3 rank_0", "1 rank_1"]
     # On the files' clock, while a pair would begin at the same time.
     assert [source.offset for source in scene.sources] == [0, 100_000]
     assert scene.span == (0, 1_000_000)
     session.lanes.resize(120, 30)
-    canvas = paint(session.walk.scene, 30)
+    canvas = paint(session.navigator.scene, 30)
     shown = "\n".join(canvas.text(y) for y in range(canvas.height))
     assert "3 rank_0" in shown
     assert "1 · GPU 0" in shown
@@ -47,7 +47,7 @@ def test_two_recordings_may_be_a_job(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("numbers", [(0, 0, 1), (0, None, 1), (0, "1", 2), (True, 0, 2), (0, 1, 10**7)])
 def test_without_known_ranks_they_are_counted(tmp_path: Path, numbers: tuple[object, ...]) -> None:
-    sources = Session(ranks(tmp_path, *numbers)).walk.scene.sources
+    sources = Session(ranks(tmp_path, *numbers)).navigator.scene.sources
     assert [source.letter for source in sources] == ["0", "1", "2"]
 
 
@@ -55,8 +55,8 @@ def test_a_job_goes_from_rank_to_rank(tmp_path: Path) -> None:
     session = Session(ranks(tmp_path, 0, 1, 2))
     session.lanes.resize(120, 40)
     assert session.draw_gaps() == 0
-    session.walk.select(0)
-    while session.walk.active < 2:
-        assert session.walk.move("down")
-    assert session.active is session.walk.recordings[2]
+    session.navigator.select(0)
+    while session.navigator.active < 2:
+        assert session.navigator.move("down")
+    assert session.active is session.navigator.recordings[2]
     assert session.comparing.told() == session.comparing.beside() == ()

@@ -17,7 +17,7 @@ from tracetui.core.cells import clauses
 from tracetui.session import baselines, gap_navigator, recent, samples
 from tracetui.session.gap_navigator import gap_order, next_gap
 from tracetui.session.history import LONGEST, History
-from tracetui.session.mark_navigator import MarkWalk
+from tracetui.session.mark_navigator import MarkNavigator
 from tracetui.session.query import matches
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
@@ -43,19 +43,19 @@ EVENTS = [cpu("whole", 0, 1000), cpu("long", 100, 400), cpu("tiny", 600, 0.001),
 
 def test_a_mark_is_on_the_selected_event_or_in_the_middle(tmp_path: Path) -> None:
     session = session_of(tmp_path, *EVENTS)
-    session.walk.show(0, 1_000_000)
+    session.navigator.show(0, 1_000_000)
     middle = session.marks.here()
-    assert (middle.time, middle.name) == (session.walk.middle, "")
-    session.walk.select(1)
+    assert (middle.time, middle.name) == (session.navigator.middle, "")
+    session.navigator.select(1)
     on = session.marks.here()
     assert (on.time, on.name, on.duration) == (100_000, "long", 400_000)
     assert session.marks.put(on._replace(label="look")).startswith("marked at ")
     assert session.marks.here().label == "look"
-    assert [(time, label) for time, label in session.walk.scene.marks] == [(100_000, "look")]
+    assert [(time, label) for time, label in session.navigator.scene.marks] == [(100_000, "look")]
     noted = on._replace(label="", note="a note")
     assert session.marks.put(noted).startswith("l, then d removes the mark with a note")
     assert session.marks.put(on._replace(label="", note="")).startswith("no mark at ")
-    assert session.walk.scene.marks == ()
+    assert session.navigator.scene.marks == ()
 
 
 def test_a_mark_without_an_event_gets_one_and_keeps_its_words(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_mark_without_an_event_gets_one_and_keeps_its_words(tmp_path: Path) ->
     trace = session.active.trace
     plain = session.marks.here()._replace(time=100_000, label="words", note="more", name="")
     session.marks.put(plain)
-    session.walk.select(int(np.flatnonzero(trace.start == 100_000)[0]))
+    session.navigator.select(int(np.flatnonzero(trace.start == 100_000)[0]))
     here = session.marks.here()
     assert (here.label, here.note, here.name) == ("words", "more", "long")
     session.marks.put(here._replace(label="again"))
@@ -72,30 +72,30 @@ def test_a_mark_without_an_event_gets_one_and_keeps_its_words(tmp_path: Path) ->
 
 def test_going_to_a_mark_selects_its_event_but_does_not_come_closer(tmp_path: Path) -> None:
     session = session_of(tmp_path, *EVENTS)
-    walk = session.walk
-    at = {walk.trace.name_of(i): i for i in range(4)}
-    walk.select(at["tiny"])
+    navigator = session.navigator
+    at = {navigator.trace.name_of(i): i for i in range(4)}
+    navigator.select(at["tiny"])
     session.marks.put(session.marks.here()._replace(label="there"))
-    walk.select(None)
-    walk.show(0, 1_000_000)
-    cell = walk.view.cell
+    navigator.select(None)
+    navigator.show(0, 1_000_000)
+    cell = navigator.view.cell
     (mark,) = session.marks.marks.here
     assert session.marks.go_to(mark) == "there, at 600.000 µs"
-    assert walk.selected == at["tiny"]
-    assert walk.view.cell == cell
-    assert abs(walk.middle - 600_000) <= cell
-    walk.select(None)
+    assert navigator.selected == at["tiny"]
+    assert navigator.view.cell == cell
+    assert abs(navigator.middle - 600_000) <= cell
+    navigator.select(None)
     session.marks.go_to(mark._replace(name=""))  # it has no event
-    assert walk.selected is None
+    assert navigator.selected is None
 
 
 def test_marks_one_after_the_other(tmp_path: Path) -> None:
     session = session_of(tmp_path, *EVENTS)
     assert session.marks.next() is None
-    session.walk.show(0, 1_000_000)
+    session.navigator.show(0, 1_000_000)
     for time in (200_000, 200_001, 200_002, 900_000):
         session.marks.put(session.marks.here()._replace(time=time, label=str(time)))
-    session.walk.center_on(100_000)
+    session.navigator.center_on(100_000)
     seen = []
     for _ in range(5):
         mark = session.marks.next()
@@ -103,7 +103,7 @@ def test_marks_one_after_the_other(tmp_path: Path) -> None:
         seen.append(mark.time)
         session.marks.go_to(mark)
     assert seen == [200_000, 200_001, 200_002, 900_000, 200_000]
-    session.walk.center_on(500_000)  # away from the last one
+    session.navigator.center_on(500_000)  # away from the last one
     following = session.marks.next()
     assert following is not None
     assert following.time == 900_000
@@ -111,19 +111,19 @@ def test_marks_one_after_the_other(tmp_path: Path) -> None:
 
 def test_marks_of_two_recordings_stand_on_one_clock(tmp_path: Path) -> None:
     session = session_of(tmp_path, *EVENTS)
-    session.walk.show(0, 1_000_000)
+    session.navigator.show(0, 1_000_000)
     session.marks.put(session.marks.here()._replace(time=300_000, label="first"))
     session.add(Recording(load(write(tmp_path / "u.json", *EVENTS))), -50_000)
-    session.walk.select(1, of=1)
+    session.navigator.select(1, of=1)
     session.marks.put(session.marks.here()._replace(label="second"))
-    assert session.walk.scene.marks == ((50_000, "second"), (300_000, "first"))
-    session.walk.select(None, of=1)
-    session.walk.center_on(400_000)
-    assert session.marks.here().time == session.walk.middle + 50_000
-    (mark,) = session.walk.recordings[1].marks.here
+    assert session.navigator.scene.marks == ((50_000, "second"), (300_000, "first"))
+    session.navigator.select(None, of=1)
+    session.navigator.center_on(400_000)
+    assert session.marks.here().time == session.navigator.middle + 50_000
+    (mark,) = session.navigator.recordings[1].marks.here
     session.marks.go_to(mark)
-    assert abs(session.walk.middle - 50_000) <= session.walk.view.cell
-    assert (session.walk.active, session.walk.selected) == (1, 1)
+    assert abs(session.navigator.middle - 50_000) <= session.navigator.view.cell
+    assert (session.navigator.active, session.navigator.selected) == (1, 1)
 
 
 def test_saved_marks_are_drawn_and_those_of_an_earlier_trace_named(tmp_path: Path) -> None:
@@ -131,14 +131,14 @@ def test_saved_marks_are_drawn_and_those_of_an_earlier_trace_named(tmp_path: Pat
     session.marks.put(session.marks.here()._replace(time=300_000, label="kept"))
     again = session_of(tmp_path, *EVENTS)
     assert again.marks.restore() == ""
-    assert again.walk.scene.marks == ((300_000, "kept"),)
+    assert again.navigator.scene.marks == ((300_000, "kept"),)
     later = session_of(tmp_path, *({**e, "ts": e["ts"] + 5e6} for e in EVENTS))
     assert later.marks.restore() == "1 mark of an earlier trace at this path: l lists them"
-    assert later.walk.scene.marks == ()
+    assert later.navigator.scene.marks == ()
     file = state_file("marks", str(tmp_path / "t.json"))
     assert file is not None
     file.write_text("{")
-    assert "cannot be read; their file" in MarkWalk(session_of(tmp_path, *EVENTS).walk).restore()
+    assert "cannot be read; their file" in MarkNavigator(session_of(tmp_path, *EVENTS).navigator).restore()
 
 
 def test_gaps_in_their_two_orders(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     session.gaps.leave()
     session.gaps.toggle_order()
     assert session.gaps.order_text == "by time"
-    session.walk.show(20_000, 60_000)
+    session.navigator.show(20_000, 60_000)
     said = session.gaps.next(-1)
     assert said is not None
     assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs; e explains it; ")
@@ -187,7 +187,7 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     length, cause, *_, ended = told(session)
     assert (length, cause.split(":")[0]) == ("idle 40.0 µs", "host")
     assert ended.startswith("then ")
-    session.walk.select(0)
+    session.navigator.select(0)
     assert told(session) == (), "another event is selected"
     session.gaps.minimum = 30_000
     session.gaps.toggle_order()
@@ -337,7 +337,7 @@ def test_with_a_path_typed_what_is_there_can_be_chosen(tmp_path: Path) -> None:
 
 def test_a_range_is_shown_with_a_fiftieth_more_at_each_end(tmp_path: Path) -> None:
     session = session_of(tmp_path, *EVENTS)
-    session.walk.show(100_000, 600_000)
-    view = session.walk.view
+    session.navigator.show(100_000, 600_000)
+    view = session.navigator.view
     assert abs(view.start_ns - 90_000) <= view.cell / 2
     assert abs(view.end_ns - 610_000) <= view.cell / 2

@@ -54,10 +54,10 @@ def test_a_move_says_whether_it_led_anywhere(tmp_path: Path) -> None:
     events = [cpu("a", 0, 100), cpu("b", 10, 20), cpu("c", 200, 50), *run(300, 40, 1)]
     path.write_text(json.dumps({"traceEvents": events}))
     session = Session.open(path)
-    walk, trace = session.walk, session.active.trace
+    navigator, trace = session.navigator, session.active.trace
     session.lanes.resize(100, 30)
     a, b, c = (next(i for i in range(len(trace)) if trace.name_of(i) == name) for name in "abc")
-    walk.select(a)
+    navigator.select(a)
     for direction, led, event in (
         ("previous", False, a),
         ("up", False, a),
@@ -67,23 +67,23 @@ def test_a_move_says_whether_it_led_anywhere(tmp_path: Path) -> None:
         ("next", True, c),
         ("previous", True, a),
     ):
-        assert walk.move(direction) is led, direction
-        assert walk.selected == event, direction
+        assert navigator.move(direction) is led, direction
+        assert navigator.selected == event, direction
 
 
 def test_the_time_of_the_selection_becomes_the_range(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"traceEvents": [cpu("a", 0, 100), cpu("b", 40, 0), cpu("c", 50, 20)]}))
     session = Session.open(path)
-    walk, trace = session.walk, session.active.trace
+    navigator, trace = session.navigator, session.active.trace
     session.lanes.resize(100, 30)
-    walk.select(None)
+    navigator.select(None)
     assert session.select_range() is False
-    assert walk.scene.band is None
+    assert navigator.scene.band is None
     for name, band in (("a", (0, 100_000)), ("b", (40_000, 40_001)), ("c", (50_000, 70_000))):
-        walk.select(next(i for i in range(len(trace)) if trace.name_of(i) == name))
+        navigator.select(next(i for i in range(len(trace)) if trace.name_of(i) == name))
         assert session.select_range() is True
-        assert walk.scene.band == band
+        assert navigator.scene.band == band
 
 
 def test_what_is_selected_in_a_beginning_stays_selected_and_in_view(tmp_path: Path) -> None:
@@ -93,13 +93,13 @@ def test_what_is_selected_in_a_beginning_stays_selected_and_in_view(tmp_path: Pa
     whole, part = (Session([Recording(trace)]) for _ in range(2))
     for session in (whole, part):
         session.lanes.resize(100, 30)
-    part.walk.show(1_000_000, 1_200_000)
-    part.walk.select(11, reveal=False)
-    part.walk.moved = False
-    assert part.walk.view != whole.walk.view
+    part.navigator.show(1_000_000, 1_200_000)
+    part.navigator.select(11, reveal=False)
+    part.navigator.moved = False
+    assert part.navigator.view != whole.navigator.view
     whole.go_on_from(part)
-    assert whole.walk.selected == 11
-    assert whole.walk.view == part.walk.view
+    assert whole.navigator.selected == 11
+    assert whole.navigator.view == part.navigator.view
 
 
 def test_a_beginning_does_not_know_the_base_of_its_times(tmp_path: Path) -> None:
@@ -110,6 +110,6 @@ def test_a_beginning_does_not_know_the_base_of_its_times(tmp_path: Path) -> None
     assert whole.active.trace.info.base_ns == 10**18
     for session in (whole, part):
         session.lanes.resize(100, 30)
-    part.walk.select(11)
+    part.navigator.select(11)
     whole.go_on_from(part)
-    assert whole.walk.selected == 11
+    assert whole.navigator.selected == 11

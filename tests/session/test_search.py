@@ -151,16 +151,16 @@ def test_times() -> None:
 
 def test_walking_goes_around_both_ends(trace: Trace) -> None:
     session = Session([Recording(trace)])
-    search, walk = session.search, session.walk
+    search, navigator = session.search, session.navigator
     assert search.next(1) is None
     search.find("aten")
     first, second = (search.event(place).slice for place in range(len(search)))
 
     def next_from(selected: int | None, step: int) -> int | None:
-        walk.select(selected, reveal=False)
+        navigator.select(selected, reveal=False)
         return search.next(step)
 
-    walk.show(0, 2_400_000)
+    navigator.show(0, 2_400_000)
     assert next_from(None, 1) == 0
     assert next_from(first, 1) == 1
     assert next_from(second, 1) == 0
@@ -173,7 +173,7 @@ def test_walking_goes_around_both_ends(trace: Trace) -> None:
 def test_from_the_left_edge_of_the_view(trace: Trace) -> None:
     session = Session([Recording(trace)])
     session.search.find("aten")
-    session.walk.show(160_000, 190_000)
+    session.navigator.show(160_000, 190_000)
     assert session.search.next(1) == 1
     assert session.search.next(-1) == 0
 
@@ -188,4 +188,4 @@ def test_a_wrong_query_leaves_the_search_as_it_was(trace: Trace) -> None:
     session.search.clear()
     assert not session.search
     assert len(session.search) == 0
-    assert session.walk.scene.source.matches is None
+    assert session.navigator.scene.source.matches is None

@@ -23,14 +23,14 @@ TRAIN = ROOT / "sample_traces" / "train.json.gz"
 
 
 def picture(session: Session) -> str:
-    canvas = paint(session.walk.scene, session.walk.height)
+    canvas = paint(session.navigator.scene, session.navigator.height)
     return "\n".join(canvas.text(y) for y in range(canvas.height))
 
 
 def test_it_needs_neither_textual_nor_a_terminal() -> None:
     code = (
         "import sys; from tracetui.session.session import Session; "
-        f"s = Session.open({str(EAGER)!r}); s.search.find('mm'); s.walk.zoom(2); s.draw_gaps(); "
+        f"s = Session.open({str(EAGER)!r}); s.search.find('mm'); s.navigator.zoom(2); s.draw_gaps(); "
         "print('textual' in sys.modules, 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -42,12 +42,12 @@ def test_links_lead_from_an_op_to_its_kernel_and_back() -> None:
     trace = session.active.trace
     assert session.follow(1) == (None, "select an event first")
     op = int(np.flatnonzero([trace.name_of(i) == "aten::add" for i in range(len(trace))])[0])
-    session.walk.select(op)
+    session.navigator.select(op)
     seen = [op]
     for _ in range(2):
         event, _said = session.follow(1)
         assert event is not None
-        session.walk.select(event)
+        session.navigator.select(event)
         seen.append(event)
     assert trace.kind[seen[1]] == Kind.RUNTIME
     assert trace.kind[seen[2]] == Kind.KERNEL
@@ -55,7 +55,7 @@ def test_links_lead_from_an_op_to_its_kernel_and_back() -> None:
 
 
 def test_at_first_all_is_in_view_with_a_hundredth_more_at_each_end() -> None:
-    scene = Session.open(EAGER).walk.scene
+    scene = Session.open(EAGER).navigator.scene
     low, high = scene.first_view
     assert scene.view.span_ns / (high - low) == pytest.approx(1.02, abs=0.001)
 
@@ -70,35 +70,35 @@ def test_gaps_go_from_the_longest_down_and_around() -> None:
         assert session.gaps.next(1) is not None
         assert session.gaps.at is not None
         seen.append(int(gaps.duration[session.gaps.at]))
-        assert session.walk.selected == int(gaps.after[session.gaps.at])
+        assert session.navigator.selected == int(gaps.after[session.gaps.at])
     assert seen == sorted(gaps.duration.tolist(), reverse=True)
     session.gaps.next(1)
     assert int(gaps.duration[session.gaps.at or 0]) == seen[0]
     session.gaps.leave()
-    assert session.walk.scene.gap is None
+    assert session.navigator.scene.gap is None
 
 
 def test_scopes_follow_range_view_and_step() -> None:
     session = Session.open(TRAIN)
-    scopes, walk = session.scopes, session.walk
+    scopes, navigator = session.scopes, session.navigator
     assert scopes.scope is None
-    event = int(np.flatnonzero(walk.trace.kind == Kind.KERNEL)[0])
+    event = int(np.flatnonzero(navigator.trace.kind == Kind.KERNEL)[0])
     assert not session.select_range()
-    walk.select(event)
+    navigator.select(event)
     assert session.select_range()
     assert "tables show the range (" in scopes.to_range()
     assert scopes.scope is not None
-    assert scopes.scope.start == int(walk.trace.start[event])
+    assert scopes.scope.start == int(navigator.trace.start[event])
     scopes.to_view()
-    assert (scopes.scope.start, scopes.scope.end) == (walk.view.start_ns, walk.view.end_ns)
-    walk.zoom(4)
+    assert (scopes.scope.start, scopes.scope.end) == (navigator.view.start_ns, navigator.view.end_ns)
+    navigator.zoom(4)
     scopes.jumped()
     scopes.follow_view()
     assert scopes.frozen
-    walk.pan(0.5)
+    navigator.pan(0.5)
     scopes.follow_view()
     assert not scopes.frozen
-    assert (scopes.scope.start, scopes.scope.end) == (walk.view.start_ns, walk.view.end_ns)
+    assert (scopes.scope.start, scopes.scope.end) == (navigator.view.start_ns, navigator.view.end_ns)
     scopes.by = "step"
     assert scopes.to_step(scopes.find_step()).startswith("tables show step ")
     assert (scopes.scope.kind, scopes.frozen) == ("step", False)
@@ -106,31 +106,31 @@ def test_scopes_follow_range_view_and_step() -> None:
 
 def test_a_scope_follows_the_view_only_when_it_was_told_to() -> None:
     session = Session.open(EAGER)
-    session.walk.zoom(4)
+    session.navigator.zoom(4)
     session.scopes.follow_view()
     assert session.scopes.scope is None
 
 
 def test_only_a_quiet_change_of_the_range_is_not_told() -> None:
-    walk = Session.open(EAGER).walk
+    navigator = Session.open(EAGER).navigator
     told: list[object] = []
-    walk.on_range = lambda: told.append(walk.range_ns)
-    walk.set_range(2000, 1000)
-    walk.set_range(1000, 2000)  # the same
-    walk.set_range(1000, 3000, quiet=True)
-    walk.set_range(None)
+    navigator.on_range = lambda: told.append(navigator.range_ns)
+    navigator.set_range(2000, 1000)
+    navigator.set_range(1000, 2000)  # the same
+    navigator.set_range(1000, 3000, quiet=True)
+    navigator.set_range(None)
     assert told == [(1000, 2000), None]
 
 
 def test_times_are_gone_to_as_they_are_typed() -> None:
     session = Session.open(EAGER)
-    low, high = session.walk.scene.span
+    low, high = session.navigator.scene.span
     assert session.wrong_time("nonsense")
     assert "the trace runs from" in session.wrong_time(f"{high // 1000 + 10}us")
     assert session.wrong_time("150us") == ""
     assert "150 µs" in session.go_to_time("150us")
-    assert session.walk.scene.instant == 150_000
-    assert low <= session.walk.view.start_ns
+    assert session.navigator.scene.instant == 150_000
+    assert low <= session.navigator.view.start_ns
 
 
 def two(offset: int) -> Session:
@@ -143,16 +143,16 @@ def two(offset: int) -> Session:
 @pytest.mark.parametrize("offset", [0, -3_000_000, 12_345_678])
 def test_two_recordings_stand_on_one_clock(offset: int) -> None:
     session = two(offset)
-    first, second = session.walk.recordings
+    first, second = session.navigator.recordings
     low, high = second.trace.span
-    span = session.walk.scene.span
+    span = session.navigator.scene.span
     assert span == (min(first.trace.span[0], low + offset), max(first.trace.span[1], high + offset))
     session.search.find("cat:kernel")
-    counts = [int((r.trace.kind == Kind.KERNEL).sum()) for r in session.walk.recordings]
+    counts = [int((r.trace.kind == Kind.KERNEL).sum()) for r in session.navigator.recordings]
     assert len(session.search) == sum(counts)
     assert np.bincount(session.search.recording).tolist() == counts
     times = [
-        int(session.walk.recordings[e.source].trace.start[e.slice]) + (offset if e.source else 0)
+        int(session.navigator.recordings[e.source].trace.start[e.slice]) + (offset if e.source else 0)
         for e in map(session.search.event, range(len(session.search)))
     ]
     assert times == sorted(times)
@@ -170,23 +170,23 @@ def test_a_walk_goes_from_one_recording_to_the_other() -> None:
         place = session.search.next(1)
         assert place is not None
         event = session.search.event(place)
-        session.walk.select(event.slice, of=event.source)
-        start = session.walk.scene.source.start(event.slice)
-        assert session.walk.view.contains(start)
+        session.navigator.select(event.slice, of=event.source)
+        start = session.navigator.scene.source.start(event.slice)
+        assert session.navigator.view.contains(start)
         seen.add(event)
     assert len(seen) == len(session.search)
-    assert session.active is session.walk.recordings[session.walk.active]
+    assert session.active is session.navigator.recordings[session.navigator.active]
     # Gaps and marks are those of the recording that the selection is in.
-    session.walk.select(0, of=1)
+    session.navigator.select(0, of=1)
     session.gaps.next(1)
     assert session.gaps.at is not None
-    gaps = gaps_of(session.walk.recordings[1].whole)
-    assert session.walk.selected == int(gaps.after[session.gaps.at])
+    gaps = gaps_of(session.navigator.recordings[1].whole)
+    assert session.navigator.selected == int(gaps.after[session.gaps.at])
     mark = session.marks.here()._replace(label="here")
     session.marks.put(mark)
-    assert session.walk.recordings[1].marks.here[0].label == "here"
-    assert not session.walk.recordings[0].marks.here
-    assert session.walk.scene.marks[0][0] == mark.time + 1_000_000
+    assert session.navigator.recordings[1].marks.here[0].label == "here"
+    assert not session.navigator.recordings[0].marks.here
+    assert session.navigator.scene.marks[0][0] == mark.time + 1_000_000
 
 
 def test_lanes_scroll_apart_from_those_of_the_devices() -> None:
@@ -194,10 +194,10 @@ def test_lanes_scroll_apart_from_those_of_the_devices() -> None:
     session.lanes.resize(100, 12)
     session.lanes.toggle_all()
     session.lanes.toggle_all()
-    walk = session.walk
-    top, foot = walk.scene.top, walk.scene.foot
-    walk.scroll_lanes(1)
-    assert (walk.scene.top, walk.scene.foot) == (top + 1, foot)
+    navigator = session.navigator
+    top, foot = navigator.scene.top, navigator.scene.foot
+    navigator.scroll_lanes(1)
+    assert (navigator.scene.top, navigator.scene.foot) == (top + 1, foot)
 
 
 @pytest.mark.parametrize("when", ["while it is read", "later", "by an older one"])

@@ -26,11 +26,11 @@ TRAIN = Path(__file__).resolve().parent.parent.parent / "sample_traces" / "train
 
 def test_a_visit(tmp_path: Path) -> None:
     session = Session.open(TRAIN)
-    walk, trace = session.walk, session.active.trace
+    navigator, trace = session.navigator, session.active.trace
     session.lanes.resize(120, 36)
 
     # Search: the first launch of a GEMM, from the beginning on.
-    walk.fit()
+    navigator.fit()
     session.search.find("cat:cpu_op aten::mm")
     place = session.search.next(1)
     assert place == 0
@@ -41,14 +41,14 @@ def test_a_visit(tmp_path: Path) -> None:
     assert op.slice == min(expected, key=lambda i: int(trace.start[i]))
 
     # Select it, and follow it to its kernel.
-    opened = walk.view
-    walk.select(op.slice)
-    assert walk.view.contains(int(trace.start[op.slice]))
+    opened = navigator.view
+    navigator.select(op.slice)
+    assert navigator.view.contains(int(trace.start[op.slice]))
     for _ in range(2):
         event, _ = session.follow(1)
         assert event is not None
-        walk.select(event)
-    kernel = walk.selected
+        navigator.select(event)
+    kernel = navigator.selected
     assert kernel is not None
     assert trace.kind[kernel] == Kind.KERNEL
     assert int(trace.op[kernel]) == op.slice
@@ -56,7 +56,7 @@ def test_a_visit(tmp_path: Path) -> None:
     # The step around it becomes the range; the tables show what starts in it.
     step = session.scopes.find_step()
     assert step is not None
-    walk.set_range(step.start, step.end)
+    navigator.set_range(step.start, step.end)
     session.scopes.to_range()
     scope = session.scopes.scope
     assert scope is not None
@@ -91,11 +91,11 @@ def test_a_visit(tmp_path: Path) -> None:
     again.lanes.resize(120, 36)
     again.lanes.restore(load_lanes(again.active.path))
     again.marks.restore()
-    assert again.walk.scene.marks[0][1] == "the longest"
+    assert again.navigator.scene.marks[0][1] == "the longest"
     assert again.lanes.track(lane) in again.lanes.layout.pinned
 
     # Back to where the visit began.
-    while walk.back():
+    while navigator.back():
         pass
-    assert walk.view.span_ns == pytest.approx(opened.span_ns, rel=0.05)
-    assert np.isclose(walk.view.start_ns, opened.start_ns, atol=0.05 * opened.span_ns)
+    assert navigator.view.span_ns == pytest.approx(opened.span_ns, rel=0.05)
+    assert np.isclose(navigator.view.start_ns, opened.start_ns, atol=0.05 * opened.span_ns)

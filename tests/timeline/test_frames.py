@@ -135,41 +135,43 @@ def test_any_stack(tmp_path: Path) -> None:
 
 def test_the_rows_stay_where_they_are_at_every_zoom_and_say_what_they_stand_for(tmp_path: Path) -> None:
     session = Session([Recording(trace_of(tmp_path, CHAIN + BELOW))], DARK)
-    walk = session.walk
-    lines = walk.scene.lines(12)
+    navigator = session.navigator
+    lines = navigator.scene.lines(12)
     for factor in (1, 3, 3, 3, 3, 3, 3):
-        walk.zoom(factor)
-        assert walk.scene.lines(12) == lines
-        assert "5 Python frames: frame0 … frame4" in paint(walk.scene, 14).text(TOP)
+        navigator.zoom(factor)
+        assert navigator.scene.lines(12) == lines
+        assert "5 Python frames: frame0 … frame4" in paint(navigator.scene, 14).text(TOP)
 
 
 def test_the_arrows_walk_the_chain_within_its_row(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, CHAIN + BELOW)
-    walk = Session([Recording(trace)], DARK).walk
-    assert walk.move("next")
-    before = walk.scene.lines(12)
-    assert trace.name_of(walk.selected or 0) == "frame4", "the first key selects what stands for the chain"
+    navigator = Session([Recording(trace)], DARK).navigator
+    assert navigator.move("next")
+    before = navigator.scene.lines(12)
+    assert trace.name_of(navigator.selected or 0) == "frame4", (
+        "the first key selects what stands for the chain"
+    )
     for n in (3, 2, 1, 0):
-        assert walk.move("up")
-        assert trace.name_of(walk.selected or 0) == f"frame{n}"
-        assert walk.scene.lines(12) == before, "nothing unfolds"
-        canvas = paint(walk.scene, 14)
+        assert navigator.move("up")
+        assert trace.name_of(navigator.selected or 0) == f"frame{n}"
+        assert navigator.scene.lines(12) == before, "nothing unfolds"
+        canvas = paint(navigator.scene, 14)
         assert f"frame{n} ({n + 1} of 5 Python frames)" in canvas.text(TOP)
         assert DARK.selected in canvas.paper[TOP]
     for n in (1, 2, 3, 4):
-        assert walk.move("down")
-        assert trace.name_of(walk.selected or 0) == f"frame{n}"
-    assert walk.move("down")
-    assert trace.name_of(int(trace.parent[walk.selected or 0])) == "frame4"
+        assert navigator.move("down")
+        assert trace.name_of(navigator.selected or 0) == f"frame{n}"
+    assert navigator.move("down")
+    assert trace.name_of(int(trace.parent[navigator.selected or 0])) == "frame4"
     assert not any(line.more for line in before if line.of is Of.LANE)
 
 
 def test_a_match_within_the_chain_lights_its_bar(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, CHAIN + BELOW)
-    walk = Session([Recording(trace)], DARK).walk
-    walk.set_matches([np.array([trace.name_of(i) == "frame2" for i in range(len(trace))])])
-    assert DARK.match in paint(walk.scene, 14).paper[TOP]
-    walk.set_matches([np.array([trace.name_of(i) == "early" for i in range(len(trace))])])
-    assert DARK.match not in paint(walk.scene, 14).paper[TOP]
-    walk.set_matches(None)
-    assert walk.scene.source.matches is None
+    navigator = Session([Recording(trace)], DARK).navigator
+    navigator.set_matches([np.array([trace.name_of(i) == "frame2" for i in range(len(trace))])])
+    assert DARK.match in paint(navigator.scene, 14).paper[TOP]
+    navigator.set_matches([np.array([trace.name_of(i) == "early" for i in range(len(trace))])])
+    assert DARK.match not in paint(navigator.scene, 14).paper[TOP]
+    navigator.set_matches(None)
+    assert navigator.scene.source.matches is None

@@ -34,7 +34,7 @@ def process(pid: str) -> list[Event]:
 
 
 def keys_of(session: Session) -> list[str]:
-    scene = session.walk.scene
+    scene = session.navigator.scene
     return [key for key in keys(session.active.trace, scene.layout, scene.source.series) if key]
 
 
@@ -59,10 +59,10 @@ def test_the_rules_and_headings_of_ranks_are_called_by_them(opened: Callable[...
         events = [*process("20"), *run(10, 5, 1), *run(30, 5, 2)]
         return [event | {"pid": f"{label}{event['pid']}"} for event in events]
 
-    scene = opened(*of_rank("[TP00] "), *of_rank("[TP01] ")).walk.scene
+    scene = opened(*of_rank("[TP00] "), *of_rank("[TP01] ")).navigator.scene
     assert labels(scene, Of.RULE) == {"[TP00] GPU 0", "[TP01] GPU 1"}
     assert {text[:6] for text in labels(scene, Of.PROCESS)} == {"[TP00]", "[TP01]"}
-    alone = opened(*process("20"), *process("30"), *run(10, 5, 1), *run(30, 5, 2)).walk.scene
+    alone = opened(*process("20"), *process("30"), *run(10, 5, 1), *run(30, 5, 2)).navigator.scene
     assert labels(alone, Of.RULE) == {"GPU 0"}
     assert not [text for text in labels(alone, Of.PROCESS) if "[" in text]
 
@@ -86,7 +86,7 @@ def test_the_part_that_can_be_scrolled_scrolls(opened: Callable[..., Session]) -
         ([*threads[:1], *streams], False, True),
         ([*threads[:1], *run(10, 5, 1)], False, False),
     ):
-        scene, height = opened(*events, height=20).walk.scene, 20
+        scene, height = opened(*events, height=20).navigator.scene, 20
         _, room, shown = scene.layout.parts(height - TOP)
         assert (scene.layout.height > room, scene.layout.dock.height > shown) == (above, below)
         assert moved(scene, height, False) == ((1, 0) if above else (0, 1) if below else (0, 0))

@@ -54,16 +54,16 @@ async def test_it_opens_with_the_timeline_the_averages_and_the_keys() -> None:
 
 async def test_keys_move_the_timeline_whoever_has_the_focus() -> None:
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
-        start = screen.walk.view
+        start = screen.navigator.view
         await pilot.press("w")
-        assert screen.walk.view.span_ns < start.span_ns
+        assert screen.navigator.view.span_ns < start.span_ns
         await pilot.press("3", "3", "6")
         assert isinstance(screen.focused, ViewPane)
-        before = screen.walk.view
+        before = screen.navigator.view
         await pilot.press("d")
-        assert screen.walk.view.start_ns > before.start_ns
+        assert screen.navigator.view.start_ns > before.start_ns
         await pilot.press("0")
-        assert screen.walk.view.span_ns >= start.span_ns
+        assert screen.navigator.view.span_ns >= start.span_ns
 
 
 async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_instances(
@@ -74,23 +74,23 @@ async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_
         await until(pilot, lambda: pane.averages is not None)
         name = llama.names.index("aten::silu")
         events = np.flatnonzero(llama.name == name)
-        screen.walk.select(int(events[0]))
+        screen.navigator.select(int(events[0]))
         await until(pilot, lambda: pane.row is not None and pane.averages.names[pane.row] == "aten::silu")
         ran = {int(i): int(llama.duration[(llama.op == i) & (llama.launch >= 0)].sum()) for i in events}
         most = sorted(events.tolist(), key=lambda i: (-ran[i], -llama.duration[i]))
         longest = events[np.argsort(-llama.duration[events], kind="stable")]
         assert most[0] != longest[0], "so that it makes a difference"
         await pilot.press("tab", "enter")
-        await until(pilot, lambda: screen.walk.selected == most[0])
+        await until(pilot, lambda: screen.navigator.selected == most[0])
         assert screen.footer.message.startswith("the most self GPU time of ")
         assert duration(ran[most[0]]) in screen.footer.message
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected == most[1])
-        view = screen.walk.view
+        await until(pilot, lambda: screen.navigator.selected == most[1])
+        view = screen.navigator.view
         assert view.start_ns <= int(llama.start[most[1]]) < view.end_ns
         pane.sort_by("cpu_total")
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected == int(longest[0]))
+        await until(pilot, lambda: screen.navigator.selected == int(longest[0]))
         assert "the longest of" in screen.footer.message
 
 
@@ -123,13 +123,13 @@ async def test_g_walks_the_gaps_longest_first_or_by_time() -> None:
         by_size = np.argsort(-gaps.duration, kind="stable")
         await pilot.press("g")
         assert screen.session.gaps.at == by_size[0]
-        assert screen.walk.selected == int(gaps.after[by_size[0]])
+        assert screen.navigator.selected == int(gaps.after[by_size[0]])
         assert f"gap 1 of {len(gaps):,}, longest first" in screen.footer.message
         await pilot.press("g", "g", "G")
         assert screen.session.gaps.at == by_size[1]
         await pilot.press("o", "g")
         assert screen.session.gaps.at == by_size[1] + 1
-        view = screen.walk.view
+        view = screen.navigator.view
         assert view.start_ns <= int(gaps.start[screen.session.gaps.at]) < view.end_ns
 
 
@@ -163,7 +163,7 @@ async def test_the_gaps_pane_names_causes_and_jumps() -> None:
         third = int(np.argsort(-gaps.duration, kind="stable")[2])
         await until(pilot, lambda: screen.session.gaps.at == third)
         assert "idle for" in screen.footer.message
-        assert screen.walk.selected == int(gaps.after[third])
+        assert screen.navigator.selected == int(gaps.after[third])
 
 
 async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
@@ -172,11 +172,11 @@ async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
         expected = sum("silu" in n.casefold() for n in (llama.name_of(i) for i in range(len(llama))))
         await until(pilot, lambda: f"{expected} matches" in text(app))
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected is not None)
+        await until(pilot, lambda: screen.navigator.selected is not None)
         found = screen.session.search.slice
-        assert screen.walk.selected == int(found[0])
+        assert screen.navigator.selected == int(found[0])
         await pilot.press("n", "n", "N")
-        assert screen.walk.selected == int(found[1])
+        assert screen.navigator.selected == int(found[1])
         assert f"match 2 of {expected}" in screen.footer.message
         await pilot.press("slash", *"gemm", "enter")  # the next search begins anew
         assert screen.session.search.query == "gemm"
@@ -219,14 +219,14 @@ async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama: Trace)
     kernel = int(np.flatnonzero(llama.launch >= 0)[100])
     launch = int(llama.launch[kernel])
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
-        screen.walk.select(kernel)
+        screen.navigator.select(kernel)
         await pilot.press("left_square_bracket")
-        assert screen.walk.selected == launch
+        assert screen.navigator.selected == launch
         await pilot.press("left_square_bracket")
-        op = screen.walk.selected
+        op = screen.navigator.selected
         assert op == int(llama.op[launch])
         await pilot.press("right_square_bracket", "right_square_bracket")
-        assert screen.walk.selected == kernel
+        assert screen.navigator.selected == kernel
 
 
 async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
@@ -235,7 +235,7 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
         await pilot.press("2")
         pane = pane_of(screen, DetailsPane)
         await until(pilot, lambda: any(f.label == "events" for f in pane.facts))
-        screen.walk.select(kernel)
+        screen.navigator.select(kernel)
         await until(pilot, lambda: any(f.label == "grid" for f in pane.facts))
         labels = {f.label: f for f in pane.facts}
         assert labels["launch"].event == int(llama.launch[kernel])
@@ -244,7 +244,7 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
         row = next(n for n, line in enumerate(pane.lines) if line.label == "launch")
         pane.show_row(row)
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected == int(llama.launch[kernel]))
+        await until(pilot, lambda: screen.navigator.selected == int(llama.launch[kernel]))
 
 
 async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
@@ -253,16 +253,16 @@ async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
         steps = pane_of(screen, ViewPane)
         await until(pilot, lambda: steps.shown is not None and "step 3" in text(app))
         await pilot.press("down", "enter")
-        await until(pilot, lambda: screen.walk.selected is not None)
-        assert llama.name_of(screen.walk.selected or 0) == "ProfilerStep#3"
+        await until(pilot, lambda: screen.navigator.selected is not None)
+        assert llama.name_of(screen.navigator.selected or 0) == "ProfilerStep#3"
         await pilot.press("8")
         findings = pane_of(screen, ViewPane)
         await until(pilot, lambda: findings.shown is not None)
         await pilot.press("enter")
         first = find_findings(screen.session.active.whole)[0]
-        await until(pilot, lambda: screen.walk.selected == first.evidence[0])
+        await until(pilot, lambda: screen.navigator.selected == first.evidence[0])
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected == first.evidence[1 % len(first.evidence)])
+        await until(pilot, lambda: screen.navigator.selected == first.evidence[1 % len(first.evidence)])
 
 
 async def test_a_digit_opens_and_closes_its_pane_and_tab_moves_the_arrows() -> None:
@@ -421,7 +421,7 @@ async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) ->
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("e")
         assert "select an event first" in screen.footer.message
-        screen.walk.select(kernel)
+        screen.navigator.select(kernel)
         await pilot.press("e")
         sheet = app.screen
         assert isinstance(sheet, ExplainScreen)
@@ -431,10 +431,10 @@ async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) ->
         row = next(n for n, line in enumerate(sheet.lines) if line.event == launch)
         sheet.query_one(TableView).show_row(row)
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected == launch)
+        await until(pilot, lambda: screen.navigator.selected == launch)
         await pilot.press("e", "escape")
         await until(pilot, lambda: app.screen is screen)
-        assert screen.walk.selected == launch
+        assert screen.navigator.selected == launch
 
 
 async def test_a_failed_analysis_costs_its_pane_and_not_the_app(monkeypatch: pytest.MonkeyPatch) -> None:

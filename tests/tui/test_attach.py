@@ -69,7 +69,7 @@ async def test_a_job_is_chosen_recorded_opened_and_recorded_again(job: subproces
         assert isinstance(app.screen, AttachSheet)
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
         assert isinstance(app.screen, TraceScreen)
-        both = [recording.trace.info.path for recording in app.screen.walk.recordings]
+        both = [recording.trace.info.path for recording in app.screen.navigator.recordings]
         assert both[0] == first.info.path
         assert len(both) == 2
 

@@ -58,7 +58,7 @@ async def compared(pilot: Pilot[None]) -> TraceScreen:
 
 
 def kernels(screen: TraceScreen, of: int, part: str) -> list[int]:
-    trace = screen.walk.recordings[of].trace
+    trace = screen.navigator.recordings[of].trace
     found = [i for i in range(len(trace)) if part in trace.name_of(i)]
     return sorted(
         (i for i in found if trace.lanes[int(trace.lane[i])].device == 0), key=lambda i: trace.start[i]
@@ -136,9 +136,9 @@ async def test_e_explains_the_line_under_the_cursor() -> None:
         for _ in range(at):
             await pilot.press("down")
         await pilot.press("enter")
-        await until(pilot, lambda: app.screen is screen and screen.walk.selected is not None)
+        await until(pilot, lambda: app.screen is screen and screen.navigator.selected is not None)
         assert "place 2 of 3" in screen.footer.message
-        assert screen.walk.scene.event == Event(1, kernels(screen, 1, "triton_poi")[1])
+        assert screen.navigator.scene.event == Event(1, kernels(screen, 1, "triton_poi")[1])
         # A number says what it is, and how far the steps are apart.
         pane.focus()
         pane.show_row(next(n for n, entry in enumerate(pane.entries) if entry.name == "step time"))
@@ -206,7 +206,7 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
         triton = kernels(screen, 1, "triton_poi")
         for n in range(3):
             await pilot.press("enter")
-            await until(pilot, lambda n=n: screen.walk.scene.event == Event(1, triton[n]))  # type: ignore[misc]
+            await until(pilot, lambda n=n: screen.navigator.scene.event == Event(1, triton[n]))  # type: ignore[misc]
             assert f"place {n + 1} of 3" in screen.footer.message
             assert screen.area.open is not None
             assert screen.area.open.has_focus, "the keys stay with the pane"
@@ -218,11 +218,11 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
         await until(pilot, lambda: "lowest and highest of a step: A " in screen.footer.message)
         # Idle time leads to its longest gap: mlp_eager has none for the CPU's reasons, mlp_compile has.
         pane._go([entry.name for entry in pane.entries].index("dispatch"))
-        results = screen.walk.recordings[1].whole
-        await until(pilot, lambda: all(one.whole.knows(causes_of) for one in screen.walk.recordings))
+        results = screen.navigator.recordings[1].whole
+        await until(pilot, lambda: all(one.whole.knows(causes_of) for one in screen.navigator.recordings))
         await pilot.press("enter")
         await until(pilot, lambda: "the longest such gap in" in screen.footer.message)
-        assert screen.walk.active == 1
+        assert screen.navigator.active == 1
         assert screen.session.gaps.at == evidence(results, "dispatch").gap
         pane._go([entry.name for entry in pane.entries].index("averages"))
         await pilot.press("enter")
@@ -234,7 +234,7 @@ async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line() -> No
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await compared(pilot)
         gemm, other = kernels(screen, 0, "nvjet")[1], kernels(screen, 1, "nvjet")[1]
-        screen.walk.select(gemm, of=0)
+        screen.navigator.select(gemm, of=0)
         await pilot.pause()
         shown = text(app)
         assert " A nvjet" in shown or " A gemm" in shown
@@ -242,11 +242,11 @@ async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line() -> No
         assert "B - A = " in shown
         await pilot.press("equals_sign")
         await pilot.pause()
-        assert screen.walk.scene.event == Event(1, other)
+        assert screen.navigator.scene.event == Event(1, other)
         assert "in A " in text(app)
         await pilot.press("equals_sign")
-        assert screen.walk.scene.event == Event(0, gemm)
-        screen.walk.select(kernels(screen, 1, "triton")[0], of=1)
+        assert screen.navigator.scene.event == Event(0, gemm)
+        screen.navigator.select(kernels(screen, 1, "triton")[0], of=1)
         await pilot.press("equals_sign")
         await pilot.pause()
         assert screen.footer.message.startswith("only B has this")
@@ -265,10 +265,10 @@ async def test_e_explains_a_row_of_the_averages_of_both() -> None:
         pane.focus()
         await pilot.press("down", "e")
         await until(pilot, lambda: isinstance(app.screen, ExplainScreen))
-        assert screen.walk.selected is not None
+        assert screen.navigator.selected is not None
         assert pane.joined is not None
         assert pane.row is not None
-        assert screen.walk.trace.name_of(screen.walk.selected) == pane.joined.names[pane.row]
+        assert screen.navigator.trace.name_of(screen.navigator.selected) == pane.joined.names[pane.row]
 
 
 async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
@@ -295,11 +295,11 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
         row = next(r for r, name in enumerate(pane.joined.names) if "nvjet" in name)
         pane.show_row(row)
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.scene.event is not None)
-        assert screen.walk.active == 0
+        await until(pilot, lambda: screen.navigator.scene.event is not None)
+        assert screen.navigator.active == 0
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.active == 1)
-        assert pane.joined.names[row] == screen.trace.name_of(screen.walk.selected or 0)
+        await until(pilot, lambda: screen.navigator.active == 1)
+        assert pane.joined.names[row] == screen.trace.name_of(screen.navigator.selected or 0)
         assert screen.area.open is pane
         for part in ("ops", "kernels", "annotations", "all"):
             await pilot.press("b")
@@ -314,28 +314,28 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
     app = two(COMPILED, EAGER, pane="kernels")
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await compared(pilot)
-        counts = [int(gaps_of(r.whole).duration.size) for r in screen.walk.recordings]
-        screen.walk.select(kernels(screen, 0, "triton")[0], of=0)
+        counts = [int(gaps_of(r.whole).duration.size) for r in screen.navigator.recordings]
+        screen.navigator.select(kernels(screen, 0, "triton")[0], of=0)
         await pilot.press("4")
         await until(pilot, lambda: "triton_poi" in "\n".join(text(app).splitlines()[23:]))
         first = screen.area.open
         assert first is not None
-        assert first.whole is screen.walk.recordings[0].whole
+        assert first.whole is screen.navigator.recordings[0].whole
         assert "of A" in text(app)
-        screen.walk.select(kernels(screen, 1, "Gelu")[0], of=1)
+        screen.navigator.select(kernels(screen, 1, "Gelu")[0], of=1)
         await until(pilot, lambda: screen.area.open is not first)
         second = screen.area.open
         assert second is not None
         assert second.has_focus, "the keys stay with the table"
-        assert second.whole is screen.walk.recordings[1].whole
+        assert second.whole is screen.navigator.recordings[1].whole
         await until(pilot, lambda: "of B" in text(app) and second.table is not None)
         assert "triton_poi" not in "\n".join(text(app).splitlines()[23:])
         assert sum(pane.display for pane in (first, second)) == 1
-        screen.walk.select(kernels(screen, 0, "triton")[0], of=0)
+        screen.navigator.select(kernels(screen, 0, "triton")[0], of=0)
         await until(pilot, lambda: screen.area.open is first and first.display)
         await until(pilot, lambda: screen.area.tabs.counts.get("gaps") == f"{counts[0]:,}")
         # Steps are shown where they are on the axis.
-        screen.walk.select(kernels(screen, 1, "Gelu")[0], of=1)
+        screen.navigator.select(kernels(screen, 1, "Gelu")[0], of=1)
         screen.session.comparing.align()
         await pilot.press("7")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
@@ -343,9 +343,11 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
         assert steps is not None
         steps.show_row(2)
         await pilot.press("enter")
-        offset = screen.walk.scene.sources[1].offset
-        low, high = (int(one[2]) + offset for one in step_windows_of(screen.walk.recordings[1].whole))
-        await until(pilot, lambda: screen.walk.view.start_ns <= low < high <= screen.walk.view.end_ns)
+        offset = screen.navigator.scene.sources[1].offset
+        low, high = (int(one[2]) + offset for one in step_windows_of(screen.navigator.recordings[1].whole))
+        await until(
+            pilot, lambda: screen.navigator.view.start_ns <= low < high <= screen.navigator.view.end_ns
+        )
 
 
 async def test_search_gaps_and_marks_go_on_working() -> None:
@@ -353,25 +355,27 @@ async def test_search_gaps_and_marks_go_on_working() -> None:
     async with app.run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         await pilot.press("slash", *"cat:kernel", "enter")
-        await until(pilot, lambda: len(screen.session.search) == 15 + 12 and screen.walk.selected is not None)
+        await until(
+            pilot, lambda: len(screen.session.search) == 15 + 12 and screen.navigator.selected is not None
+        )
         seen = set()
         for _ in range(27):
             await pilot.press("n")
             await pilot.pause()
-            seen.add(screen.walk.scene.event)
+            seen.add(screen.navigator.scene.event)
         assert len(seen) == 27
         assert {event.source for event in seen if event is not None} == {0, 1}
         await pilot.press("escape")
         for of in (0, 1):
-            screen.walk.select(kernels(screen, of, "nvjet")[0], of=of)
+            screen.navigator.select(kernels(screen, of, "nvjet")[0], of=of)
             await pilot.press("g")
             await pilot.pause()
-            assert screen.walk.active == of
+            assert screen.navigator.active == of
             assert screen.session.gaps.at is not None
             await pilot.press("m", *f"mark {of}", "enter")
             await pilot.pause()
-            assert [mark.label for mark in screen.walk.recordings[of].marks.here] == [f"mark {of}"]
-        assert len(screen.walk.scene.marks) == 2
+            assert [mark.label for mark in screen.navigator.recordings[of].marks.here] == [f"mark {of}"]
+        assert len(screen.navigator.scene.marks) == 2
 
 
 async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> None:
@@ -388,8 +392,8 @@ async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> Non
         assert "compare with:" in sheet_lines(app)[1]
         await pilot.press(*str(COMPILED), "enter")
         both = await compared(pilot)
-        assert both.walk.recordings[0] is first.walk.recordings[0], "A is not read again"
-        assert both.walk.scene.sources[0].rows is first.walk.scene.sources[0].rows
+        assert both.navigator.recordings[0] is first.navigator.recordings[0], "A is not read again"
+        assert both.navigator.scene.sources[0].rows is first.navigator.scene.sources[0].rows
         # Back to A by Esc, twice: the first one says what the second does.
         await pilot.press("escape")
         await pilot.pause()
@@ -405,12 +409,12 @@ async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> Non
         await pilot.press("Q")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen) and app.screen is not both)
         last = screen_of(app)
-        assert last.walk.recordings == [both.walk.recordings[1]]
+        assert last.navigator.recordings == [both.navigator.recordings[1]]
         assert app.traces == [first, last]
         # What is open is not read again.
         await pilot.press("C", *str(EAGER), "enter")
         again = await compared(pilot)
-        assert again.walk.recordings == [last.walk.recordings[0], first.walk.recordings[0]]
+        assert again.navigator.recordings == [last.navigator.recordings[0], first.navigator.recordings[0]]
         await pilot.press("t")
         await until(pilot, lambda: app.screen is first)
 
@@ -422,12 +426,12 @@ async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp
         none = tmp_path / "none"
         app.recorder.captured(CaptureResult(COMPILED, none, none, None, {}))
         both = await compared(pilot)
-        assert [r.trace.info.path for r in both.walk.recordings] == [str(EAGER), str(COMPILED)]
+        assert [r.trace.info.path for r in both.navigator.recordings] == [str(EAGER), str(COMPILED)]
         assert isinstance(both.area.open, ComparePane)
         # Another program is opened alone.
         app.recorder.captured(CaptureResult(TRAIN, none, none, None, {}))
         await until(pilot, lambda: isinstance(app.screen, TraceScreen) and app.screen not in (first, both))
-        assert len(screen_of(app).walk.recordings) == 1
+        assert len(screen_of(app).navigator.recordings) == 1
 
 
 async def test_one_that_cannot_be_read_says_so(tmp_path: Path) -> None:
@@ -457,10 +461,10 @@ async def test_the_steps_pane_says_why_a_step_differs() -> None:
         at = next(n for n, line in enumerate(sheet.lines) if line.event >= 0)
         for _ in range(at):
             await pilot.press("down")
-        await until(pilot, lambda: screen.walk.selected == sheet.lines[at].event)
+        await until(pilot, lambda: screen.navigator.selected == sheet.lines[at].event)
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is screen)
-        assert screen.walk.selected == sheet.lines[at].event
+        assert screen.navigator.selected == sheet.lines[at].event
 
 
 async def test_one_step_is_compared_with_nothing(tmp_path: Path) -> None:
@@ -504,7 +508,7 @@ async def test_the_other_recording_is_drawn_in_the_same_frame() -> None:
     app = two()
     async with app.run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
-        counts = [f"{len(gaps_of(one.whole)):,}" for one in screen.walk.recordings]
+        counts = [f"{len(gaps_of(one.whole)):,}" for one in screen.navigator.recordings]
         assert counts[0] != counts[1]
         await until(pilot, lambda: "gaps" in screen.area.tabs.counts, 30)
         screen.area.show_pane("overview")

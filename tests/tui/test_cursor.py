@@ -51,7 +51,7 @@ async def test_the_averages_of_a_step_open_on_the_row_of_the_selected_event(size
         await until(pilot, lambda: "range of" in pane.note)
         await pilot.pause()
         assert pane.averages is not None
-        event = screen.walk.selected
+        event = screen.navigator.selected
         assert event is not None
         assert pane.row == int(pane.averages.row_of[event])
         (line,) = (line for line in text(app).split("\n") if "▸ProfilerStep*" in line)

@@ -98,7 +98,7 @@ async def test_a_theme_is_shown_while_one_chooses() -> None:
         await pilot.pause()
         second = app.theme
         assert second != first
-        assert trace.timeline.walk.scene.source.palette.theme.name == app.palette.name
+        assert trace.timeline.navigator.scene.source.palette.theme.name == app.palette.name
         await pilot.press("escape")
         assert app.theme == first
         app.action_change_theme()
@@ -150,7 +150,7 @@ async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
     async with app.run_test(size=(60, 60)) as pilot:
         trace = screen_of(app).trace
         kernel = int(trace.is_kind(Kind.KERNEL).argmax())
-        screen_of(app).timeline.walk.select(kernel)
+        screen_of(app).timeline.navigator.select(kernel)
         await pilot.press("e")
         sheet = app.screen
         assert isinstance(sheet, ExplainScreen)
@@ -222,9 +222,9 @@ async def test_the_palette_has_every_action_and_zooms() -> None:
         found = {c.choice.text for c in commands(app, screen)}
         missing = {capital(a.text) for a in ACTIONS} - found
         assert missing == {"Find a command"}
-        before = screen.walk.view.span_ns
+        before = screen.navigator.view.span_ns
         await pilot.press("ctrl+p", *"zoin", "enter")
-        await until(pilot, lambda: screen.walk.view.span_ns < before)
+        await until(pilot, lambda: screen.navigator.view.span_ns < before)
 
 
 def test_every_sample_says_what_it_is() -> None:
@@ -314,9 +314,9 @@ async def test_what_was_entered_wrongly_can_be_put_right(
         await until(pilot, lambda: "⚠ the trace runs from" in lines(app)[-1])
         await pilot.press("ctrl+u", *"100us", "enter")
         await until(pilot, lambda: screen_of(app).prompts.prompt is None)
-        view = screen_of(app).timeline.walk.view
+        view = screen_of(app).timeline.navigator.view
         assert view.contains(100_000)
-        assert screen_of(app).timeline.walk.scene.instant == 100_000
+        assert screen_of(app).timeline.navigator.scene.instant == 100_000
         await pilot.press("E", "ctrl+u", *"no/x.md", "enter")
         await until(pilot, lambda: "⚠ no/x.md: No such file or directory" in lines(app)[-1])
         await pilot.press("ctrl+u", *"~nosuchuser/x.md", "enter")

@@ -380,9 +380,9 @@ async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there
             await pilot.click(OverviewPane, offset=(left + 3, y))
             assert pane.row is not None
             assert pane.entries[pane.row].name == name
-        assert screen_of(app).walk.selected is None
+        assert screen_of(app).navigator.selected is None
         await pilot.click(OverviewPane, offset=(left + 3, y))
-        assert screen_of(app).walk.selected is not None
+        assert screen_of(app).navigator.selected is not None
 
 
 async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> None:
@@ -492,9 +492,9 @@ async def test_enter_goes_to_what_a_line_speaks_of() -> None:
             if target.gap is not None:
                 assert screen.session.gaps.at == target.gap
             elif target.event is not None:
-                assert screen.walk.selected == target.event
+                assert screen.navigator.selected == target.event
             elif target.span is not None:
-                view = screen.walk.view
+                view = screen.navigator.view
                 assert view.start_ns <= target.span[0] < target.span[1] <= view.end_ns + 1
             if screen.area.open is not pane:
                 await pilot.press("1")
@@ -555,7 +555,7 @@ async def test_e_explains_the_row_that_has_the_keys() -> None:
         await until(pilot, lambda: pane.table is not None)
         await pilot.press("tab", "down", "e")
         await until(pilot, lambda: "Explain" in text(app))
-        event = screen.walk.selected
+        event = screen.navigator.selected
         assert event is not None
         averages = averages_of(results_of("mlp_eager"))
         assert int(averages.row_of[event]) == pane.row
@@ -582,10 +582,10 @@ async def test_e_explains_the_row_of_every_pane(pane: str, keys: str, title: str
         await until(pilot, lambda: shown.table is not None and len(shown.order) > 0)
         await pilot.press("tab", *keys.split())
         await until(pilot, lambda: shown.about() is not None)
-        assert screen.walk.selected is None
+        assert screen.navigator.selected is None
         await pilot.press("e")
         await until(pilot, lambda: title in text(app))
-        assert screen.walk.selected is not None
+        assert screen.navigator.selected is not None
 
 
 async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another() -> None:
@@ -595,7 +595,7 @@ async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another()
         pane = screen.area.open
         assert pane is not None
         await pilot.press("right")
-        assert screen.walk.selected is not None
+        assert screen.navigator.selected is not None
         await until(pilot, lambda: pane.table is not None and len(pane.order) > 0)
         await pilot.press("tab", "end", "e")
         await pilot.pause()
@@ -633,9 +633,9 @@ async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_on
         assert pane is not None
         await until(pilot, lambda: pane.table is not None)
         await pilot.press("tab", "enter")
-        await until(pilot, lambda: screen.walk.selected is not None)
+        await until(pilot, lambda: screen.navigator.selected is not None)
         assert pane.table is not None
-        event, short = screen.walk.selected or 0, pane.table.columns[0].text(pane.row or 0)
+        event, short = screen.navigator.selected or 0, pane.table.columns[0].text(pane.row or 0)
         full = screen.trace.name_of(event)
         assert decode(full).short == short != full
         line = screen.query_one(SelectionBar)

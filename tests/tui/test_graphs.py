@@ -24,11 +24,11 @@ async def test_modules_stand_above_the_streams_and_say_what_they_are(tmp_path: P
         assert "layers" in lines[at]
         trace = screen.trace
         module = next(i for i in range(len(trace)) if trace.name_of(i) == "layers.0.attention")
-        screen.walk.select(module)
+        screen.navigator.select(module)
         await pilot.press("2")
         await until(pilot, lambda: "made by" in text(app))
         assert "layers.0.attention" in text(app)
-        assert screen.walk.move("down")
+        assert screen.navigator.move("down")
         await until(pilot, lambda: "layers.0.attention.wq" in text(app))
 
 

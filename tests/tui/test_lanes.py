@@ -38,7 +38,7 @@ def threads(path: Path, count: int, first: int = 1) -> Path:
 
 def order(screen: TraceScreen) -> list[str]:
     """The lanes from top to bottom, with their rows and pins."""
-    layout = screen.walk.scene.layout
+    layout = screen.navigator.scene.layout
     return [
         f"{key.split(' ')[2]} {rows}{' pinned' if n in layout.pinned else ''}"
         for n, (key, rows) in enumerate(zip(keys(screen.trace, layout), layout.shown.tolist(), strict=True))
@@ -51,20 +51,22 @@ async def test_an_event_that_was_unfolded_leaves_the_lanes_to_the_room_there_is(
     app = app_of(write_trace(tmp_path / "deep.json", events))
     async with app.run_test(size=SIZE) as pilot:
         view = screen_of(app).timeline
-        await until(pilot, lambda: view.walk.scene.layout.height > 0)
-        opened = view.walk.scene.layout.shown.tolist()
-        deepest = max(range(len(view.walk.trace)), key=lambda i: (int(view.walk.trace.depth[i]), -i))
-        track = view.walk.scene.layout.track_of(Of.LANE, int(view.walk.trace.lane[deepest]))
+        await until(pilot, lambda: view.navigator.scene.layout.height > 0)
+        opened = view.navigator.scene.layout.shown.tolist()
+        deepest = max(
+            range(len(view.navigator.trace)), key=lambda i: (int(view.navigator.trace.depth[i]), -i)
+        )
+        track = view.navigator.scene.layout.track_of(Of.LANE, int(view.navigator.trace.lane[deepest]))
         assert opened[track] < 8
-        view.walk.select(deepest)
-        assert view.walk.scene.layout.shown[track] == 8
+        view.navigator.select(deepest)
+        assert view.navigator.scene.layout.shown[track] == 8
         await pilot.resize_terminal(80, 70)
-        await until(pilot, lambda: view.walk.scene.layout.shown.tolist() == [8] * len(opened))
+        await until(pilot, lambda: view.navigator.scene.layout.shown.tolist() == [8] * len(opened))
         await pilot.resize_terminal(*SIZE)
         await until(pilot, lambda: view.size.height < 30)
         await pilot.pause()
-        assert view.walk.scene.layout.shown.tolist() == [*opened[:track], 8, *opened[track + 1 :]]
-        lines = view.walk.scene.lines(view.size.height - TOP)
+        assert view.navigator.scene.layout.shown.tolist() == [*opened[:track], 8, *opened[track + 1 :]]
+        lines = view.navigator.scene.lines(view.size.height - TOP)
         assert (track, 7) in [(line.track, line.depth) for line in lines]
 
 
@@ -75,7 +77,7 @@ async def arrange(path: Path, *acts: str) -> list[str]:
             tid, colon, key = act.rpartition(":")
             if colon:
                 lane = next(lane for lane in screen.trace.lanes if lane.tid == tid)
-                screen.walk.select(lane.first, reveal=False)
+                screen.navigator.select(lane.first, reveal=False)
             await pilot.press(key)
         await pilot.pause()
         return order(screen)
@@ -112,8 +114,8 @@ async def test_a_moved_lane_stays_on_the_screen(tmp_path: Path) -> None:
         await pilot.press("right", *"J" * 29)
         await pilot.pause()
         assert order(screen)[-1].startswith("1 ")
-        lane = int(screen.trace.lane[screen.walk.selected or 0])
-        shown = screen.walk.scene.lines(screen.timeline.size.height - 2)
+        lane = int(screen.trace.lane[screen.navigator.selected or 0])
+        shown = screen.navigator.scene.lines(screen.timeline.size.height - 2)
         assert lane in [line.ref for line in shown]
 
 
@@ -191,21 +193,24 @@ async def test_counters_that_come_later_find_their_places(tmp_path: Path) -> Non
     app = app_of(path)
     async with app.run_test(size=SIZE) as pilot:
         timeline = screen_of(app).timeline
-        await until(pilot, lambda: len(timeline.walk.scene.source.series) == 2)
-        tracks = timeline.walk.scene.layout
+        await until(pilot, lambda: len(timeline.navigator.scene.source.series) == 2)
+        tracks = timeline.navigator.scene.layout
         counter = tracks.track_of(Of.COUNTER, 1)
         timeline.lanes.toggle_track(counter)  # as a click on its label does
-        rows, name = int(timeline.walk.scene.layout.shown[counter]), timeline.walk.scene.source.series[1].name
+        rows, name = (
+            int(timeline.navigator.scene.layout.shown[counter]),
+            timeline.navigator.scene.source.series[1].name,
+        )
         assert rows != int(tracks.shown[counter])
-        timeline.lanes._arrange(timeline.walk.scene.layout.reorder(counter, -2))
+        timeline.lanes._arrange(timeline.navigator.scene.layout.reorder(counter, -2))
         await pilot.pause()
     again = app_of(path)
     async with again.run_test(size=SIZE) as pilot:
         timeline = screen_of(again).timeline
-        await until(pilot, lambda: len(timeline.walk.scene.source.series) == 2)
-        layout = timeline.walk.scene.layout
+        await until(pilot, lambda: len(timeline.navigator.scene.source.series) == 2)
+        layout = timeline.navigator.scene.layout
         assert [Of(o) for o in layout.of.tolist()] == [Of.LANE, Of.COUNTER, Of.LANE, Of.COUNTER]
-        assert timeline.walk.scene.source.series[int(layout.ref[1])].name == name
+        assert timeline.navigator.scene.source.series[int(layout.ref[1])].name == name
         assert int(layout.shown[1]) == rows
 
 
@@ -291,10 +296,10 @@ async def test_a_maximized_pane_is_left_before_anything_is_cleared() -> None:
         await pilot.press("right", "r", "slash", *"mm", "enter", "v")
         picture = screen.query_one("#picture")
         assert not picture.display
-        selected = screen.walk.selected
+        selected = screen.navigator.selected
         await pilot.press("escape")
         assert picture.display
         assert screen.session.search
-        assert screen.walk.range_ns is not None
-        assert screen.walk.selected == selected
+        assert screen.navigator.range_ns is not None
+        assert screen.navigator.selected == selected
         assert "ProfilerStep" in text(app)

@@ -35,7 +35,7 @@ async def test_a_job_has_its_own_top_line_and_panes_of_the_rank_with_the_selecti
         pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: pane.overview is not None)
         assert pane.of == 0
-        while screen.walk.active < 2:
+        while screen.navigator.active < 2:
             await pilot.press("down")
         await until(pilot, lambda: pane_of(screen, OverviewPane).of == 2)
         await until(pilot, lambda: "of 2" in text(app))

@@ -238,7 +238,7 @@ async def test_marks_are_there_at_the_next_opening() -> None:
         await pilot.press("right", "m", *"here it is [b]", "enter")
         screen = screen_of(app)
         await until(pilot, lambda: len(screen.session.marks.marks.all) == 1)
-        event = screen.walk.selected
+        event = screen.navigator.selected
         assert event is not None
         assert screen.session.marks.marks.here == [mark_on(screen.trace, event, 0, "here it is [b]")]
     again = app_of(MLP)
@@ -247,11 +247,11 @@ async def test_marks_are_there_at_the_next_opening() -> None:
         assert [m.label for m in screen.session.marks.marks.here] == ["here it is [b]"]
         await pilot.press("w", "w", "M")
         assert "here it is [b]" in screen.footer.message
-        assert screen.walk.selected == event
-        assert screen.walk.view.contains(screen.session.marks.marks.here[0].time)
+        assert screen.navigator.selected == event
+        assert screen.navigator.view.contains(screen.session.marks.marks.here[0].time)
         await pilot.press("m", *["backspace"] * 20, "enter")
         await until(pilot, lambda: not screen.session.marks.marks.all)
-        assert screen.walk.scene.marks == ()
+        assert screen.navigator.scene.marks == ()
 
 
 async def test_marks_that_cannot_be_read_are_put_aside_and_that_is_said(state: Path) -> None:
@@ -304,7 +304,7 @@ async def test_a_note_is_written_read_and_changed(state: Path) -> None:
         await pilot.press("right", "T")
         sheet = app.screen
         assert isinstance(sheet, NoteScreen)
-        name = screen.trace.name_of(screen.walk.selected or 0)
+        name = screen.trace.name_of(screen.navigator.selected or 0)
         await until(pilot, lambda: f"on {name}" in text(app))
         await pilot.press(*"waits", "enter", *"ask [i]Ann[/i]")
         sheet.note.post_message(Paste("\x1b[2Jpasted\tby\r\nhand"))
@@ -340,7 +340,7 @@ async def test_a_note_is_not_lost_by_one_escape() -> None:
 async def test_a_mark_with_a_note_outlives_its_label() -> None:
     async with visit(MLP, size=SIZE) as (_, pilot, screen):
         await pilot.press("right")
-        screen.session.marks.marks.put(mark_on(screen.trace, screen.walk.selected, 0, "label", "a note"))
+        screen.session.marks.marks.put(mark_on(screen.trace, screen.navigator.selected, 0, "label", "a note"))
         await pilot.press("m", *["backspace"] * 5, "enter")
         await until(pilot, lambda: "l, then d removes the mark with a note" in screen.footer.message)
         assert [(m.label, m.note) for m in screen.session.marks.marks.here] == [("a note", "a note")]
@@ -380,7 +380,7 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
             int(trace.start[events[2]]),
         ]
         assert "u undoes it" in sheet.head.message
-        assert len(screen.walk.scene.marks) == 2
+        assert len(screen.navigator.scene.marks) == 2
         await pilot.press("delete", "u", "u")
         assert [m.label for m in screen.session.marks.marks.here] == ["mark 0", "mark 1", "mark 2"]
         assert sheet.here is not None
@@ -390,8 +390,8 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
         assert [e["note"] for e in kept_in(state)["marks"]] == ["", "line one\nline two More.", ""]
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        assert screen.walk.selected == events[1]
-        assert screen.walk.view.contains(int(trace.start[events[1]]))
+        assert screen.navigator.selected == events[1]
+        assert screen.navigator.view.contains(int(trace.start[events[1]]))
         assert screen.footer.message == "mark 1: line one / line two More."
 
 
@@ -449,7 +449,7 @@ async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_
     write_trace(file, [slice_event("new", 2_000_000, 50)])
     async with visit(file, size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: "1 mark of an earlier trace at this path" in screen.footer.message)
-        assert screen.walk.scene.marks == ()
+        assert screen.navigator.scene.marks == ()
         await pilot.press("M")
         assert "no marks yet" in screen.footer.message
         await pilot.press("l")

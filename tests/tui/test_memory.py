@@ -55,7 +55,7 @@ def open_trace(pilot: Pilot[Any]) -> TraceScreen | None:
 def shown(pilot: Pilot[Any]) -> int:
     """Of how many recordings the screen is, where nothing is on top of it."""
     screen = open_trace(pilot)
-    return 0 if screen is None else len(screen.walk.recordings)
+    return 0 if screen is None else len(screen.navigator.recordings)
 
 
 def by_key(key: str) -> Sheet:
@@ -140,14 +140,14 @@ async def test_a_comparison_that_has_ended_is_let_go(monkeypatch: pytest.MonkeyP
         for _ in range(2 + LEFT):
             app.post_message(OpenTrace(other, beside=alone))
             await until(
-                pilot, lambda: (now := open_trace(pilot)) is not None and len(now.walk.recordings) > 1
+                pilot, lambda: (now := open_trace(pilot)) is not None and len(now.navigator.recordings) > 1
             )
             await until(pilot, lambda: all(worker.is_finished for worker in app.workers))
             ended.append(weakref.ref(screen_of(app)))
             gc.freeze()
             app.post_message(EndComparison(screen_of(app), alone))
             await until(
-                pilot, lambda: (now := open_trace(pilot)) is not None and len(now.walk.recordings) < 2
+                pilot, lambda: (now := open_trace(pilot)) is not None and len(now.navigator.recordings) < 2
             )
             await until(pilot, lambda: not gc.get_freeze_count())
         gc.collect()

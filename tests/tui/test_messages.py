@@ -52,21 +52,21 @@ async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> N
     app = app_of(MEMORY)
     async with app.run_test(size=(80, 24)) as pilot:
         timeline = screen_of(app).timeline
-        await until(pilot, lambda: len(timeline.walk.scene.source.series) >= 5)
+        await until(pilot, lambda: len(timeline.navigator.scene.source.series) >= 5)
         await pilot.pause()
-        below, in_dock = lines_below(timeline.walk.scene, timeline.size.height)
+        below, in_dock = lines_below(timeline.navigator.scene, timeline.size.height)
         below += in_dock
         assert below > 0
 
         def last() -> str:
             return "".join(segment.text for segment in timeline._strips[-1])
 
-        assert f"↓{below}" in last()[: timeline.walk.scene.labels]
-        streams = [n for n, one in enumerate(timeline.walk.trace.lanes) if one.kind == "stream"]
-        timeline.walk.select(int(np.flatnonzero(timeline.walk.trace.lane == streams[-1])[-1]))
+        assert f"↓{below}" in last()[: timeline.navigator.scene.labels]
+        streams = [n for n, one in enumerate(timeline.navigator.trace.lanes) if one.kind == "stream"]
+        timeline.navigator.select(int(np.flatnonzero(timeline.navigator.trace.lane == streams[-1])[-1]))
         for _ in range(below + 2):
             await pilot.press("down")
-        assert lines_below(timeline.walk.scene, timeline.size.height)[1] == 0
+        assert lines_below(timeline.navigator.scene, timeline.size.height)[1] == 0
         assert "↓" not in last()
         assert screen_of(app).footer.message.startswith("only hidden lanes below")
 
@@ -84,25 +84,25 @@ async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
 
         await pilot.press("W", "W")
         await go("60ms")
-        view = timeline.walk.view
+        view = timeline.navigator.view
         assert abs(view.start_ns + view.span_ns / 2 - 60_000_000) <= view.cell
-        column = timeline.walk.scene.labels + view.column(60_000_000)
+        column = timeline.navigator.scene.labels + view.column(60_000_000)
         assert "▾60 ms" in timeline._strips[1].text
         assert "┊" in [strip.text[column] for strip in timeline._strips[2:]]
         await pilot.press("w")
-        assert timeline.walk.view.column(60_000_000) == view.column(60_000_000)
+        assert timeline.navigator.view.column(60_000_000) == view.column(60_000_000)
         # Nothing blank before the beginning.
         await go("0")
-        assert timeline.walk.view.start_ns == timeline.walk.scene.span[0]
+        assert timeline.navigator.view.start_ns == timeline.navigator.scene.span[0]
         await pilot.press("escape")
-        assert timeline.walk.scene.instant is None
+        assert timeline.navigator.scene.instant is None
         await pilot.press("escape")
         assert screen.footer.message == "nothing to clear"
         # Another selection takes the line away, too.
         await go("60ms")
         await pilot.press("right")
-        assert timeline.walk.selected is not None
-        assert timeline.walk.scene.instant is None
+        assert timeline.navigator.selected is not None
+        assert timeline.navigator.scene.instant is None
 
 
 async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path: Path) -> None:

@@ -52,20 +52,20 @@ async def test_keys_that_come_fast_share_a_frame(monkeypatch: pytest.MonkeyPatch
     app = app_of(DATA / "mlp_eager.json.gz")
     async with app.run_test(size=(120, 36)) as pilot:
         timeline = screen_of(app).timeline
-        await until(pilot, lambda: len(timeline.walk.scene.source.series) > 0 and not timeline._waiting)
+        await until(pilot, lambda: len(timeline.navigator.scene.source.series) > 0 and not timeline._waiting)
         frames = []
         render = timeline._render_frame
         monkeypatch.setattr(timeline, "_render_frame", lambda: frames.append(1) or render())
-        before = timeline.walk.view.span_ns
+        before = timeline.navigator.view.span_ns
         assert timeline.pace.period == 1 / SSH_FRAMES
         clock = Clock()
         timeline.pace = Pace(SSH_FRAMES, clock)
-        timeline.walk.zoom(1.1)
+        timeline.navigator.zoom(1.1)
         await until(pilot, lambda: len(frames) == 1)
         for _ in range(5):
-            timeline.walk.zoom(1.1)
+            timeline.navigator.zoom(1.1)
             await pilot.pause(0.02)
         assert len(frames) == 1, "the others come with the next frame, and its time has not come"
         clock.now += 1
         await until(pilot, lambda: len(frames) == 2)
-        assert timeline.walk.view.span_ns == pytest.approx(before / 1.1**6, rel=0.01)
+        assert timeline.navigator.view.span_ns == pytest.approx(before / 1.1**6, rel=0.01)

@@ -55,7 +55,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         whole = pane.averages
-        screen.walk.select(event)
+        screen.navigator.select(event)
         await pilot.press("r")
         await until(pilot, lambda: pane.averages is not whole)
         expected = averages(llama, range_scope(start, end))
@@ -101,7 +101,7 @@ async def test_a_view_of_another_package_is_a_pane_with_its_text(monkeypatch: py
         await pilot.resize_terminal(80, 36)
         await until(pilot, lambda: "3 times" in text(app))
         assert pane.table is not None
-        assert as_csv(pane.table, pane.order) == f"slices\n{len(screen.walk.trace)}\n3\n"
+        assert as_csv(pane.table, pane.order) == f"slices\n{len(screen.navigator.trace)}\n3\n"
 
 
 async def test_a_view_that_is_a_document_has_a_pane_whose_lines_lead_somewhere(
@@ -125,7 +125,9 @@ async def test_a_view_that_is_a_document_has_a_pane_whose_lines_lead_somewhere(
         await until(pilot, lambda: pane.overview is not None)
         assert "the longest  1 ms  of all" in text(app)
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected == int(np.argmax(screen.walk.trace.duration)))
+        await until(
+            pilot, lambda: screen.navigator.selected == int(np.argmax(screen.navigator.trace.duration))
+        )
 
 
 async def test_averages_group_by_what_one_wants() -> None:
@@ -182,7 +184,7 @@ async def test_escape_takes_a_table_s_filter_away() -> None:
         assert pane.has_focus, "one thing at a time"
         await pilot.press("F", *"gemm", "enter", "tab", "right", "escape")
         assert len(pane.order) == rows, "from the timeline the selection goes first"
-        assert screen_of(app).walk.selected is None
+        assert screen_of(app).navigator.selected is None
         await pilot.press("escape")
         assert len(pane.order) > rows
         await pilot.press("escape")
@@ -244,7 +246,7 @@ async def test_a_time_to_go_to() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         await pilot.press("w", "w", "w", "w", "colon", *"100ms", "enter")
-        await until(pilot, lambda: screen.walk.view.contains(100_000_000))
+        await until(pilot, lambda: screen.navigator.view.contains(100_000_000))
         await pilot.press("colon", *"soon", "enter")
         await until(pilot, lambda: "a time looks like" in text(app))
 
@@ -268,7 +270,7 @@ async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
         await pilot.press("less_than_sign")
         longest = int(sheet.found[int(np.argmax(llama.duration[sheet.found]))])
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected == longest)
+        await until(pilot, lambda: screen.navigator.selected == longest)
 
 
 async def test_the_same_findings_again_do_not_begin_their_events_anew() -> None:
@@ -278,9 +280,9 @@ async def test_the_same_findings_again_do_not_begin_their_events_anew() -> None:
         await until(pilot, lambda: pane.shown is not None)
         first, second = find_findings(screen.session.active.whole)[0].evidence[:2]
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected == first)
+        await until(pilot, lambda: screen.navigator.selected == first)
         assert pane.shown is not None
         pane.show_view(replace(pane.shown, note="found again"), "in view")
         assert pane.note == "in view: found again"
         await pilot.press("enter")
-        await until(pilot, lambda: screen.walk.selected == second)
+        await until(pilot, lambda: screen.navigator.selected == second)

@@ -170,16 +170,16 @@ def test_view_range_and_selection_stay_where_they_were(tmp_path: Path, first: fl
     before, after = Session([Recording(part, part=True)]), Session([Recording(whole)])
     before.lanes.resize(100, 30)
     event = len(part) // 2
-    before.walk.select(event)
-    before.walk.zoom(50)
-    before.walk.set_range(1000, 2000)
+    before.navigator.select(event)
+    before.navigator.zoom(50)
+    before.navigator.set_range(1000, 2000)
     after.go_on_from(before)
     shift = part.info.zero_ns - whole.info.zero_ns
     assert shift == (7000 if first < 0 else 0)
-    assert after.walk.view.start_ns == before.walk.view.start_ns + shift
-    assert after.walk.view.span_ns == before.walk.view.span_ns
-    assert after.walk.range_ns == (1000 + shift, 2000 + shift)
-    found = after.walk.selected
+    assert after.navigator.view.start_ns == before.navigator.view.start_ns + shift
+    assert after.navigator.view.span_ns == before.navigator.view.span_ns
+    assert after.navigator.range_ns == (1000 + shift, 2000 + shift)
+    found = after.navigator.selected
     assert found is not None
     assert whole.event(found) == part.event(event)
 
@@ -214,9 +214,9 @@ def test_one_who_has_not_moved_sees_the_whole(tmp_path: Path) -> None:
     after, new = Session([Recording(whole)]), Session([Recording(whole)])
     before = Session([Recording(part, part=True)])
     after.go_on_from(before)
-    new.lanes.resize(before.walk.view.width + before.walk.scene.labels + 1, before.walk.height)
-    assert after.walk.view == new.walk.view
-    assert after.walk.selected is None
+    new.lanes.resize(before.navigator.view.width + before.navigator.scene.labels + 1, before.navigator.height)
+    assert after.navigator.view == new.navigator.view
+    assert after.navigator.selected is None
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
@@ -234,10 +234,10 @@ async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size:
         assert "stream 7" in lines or "CPU" in lines or "thread" in lines
         for claim in ("BOUND", "busy", "overall", "idle", "CPU main", "events", "steps,"):
             assert claim not in lines
-        before, height = part.session.walk.view, part.timeline.size.height
+        before, height = part.session.navigator.view, part.timeline.size.height
         await pilot.press("w", "w", "down", "right", "right")
-        assert part.session.walk.view != before
-        event = part.session.walk.selected
+        assert part.session.navigator.view != before
+        event = part.session.navigator.selected
         assert event is not None
         trace = part.session.active.trace
         name = trace.name_of(event)
@@ -245,21 +245,21 @@ async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size:
         assert LATER in text(app)
         await pilot.press("e")
         await until(pilot, lambda: "whole file is read" in "".join(sheet_lines(app)))
-        old = part.session.walk.view
+        old = part.session.navigator.view
         task.may.set()
         await until(pilot, task.ended.done)
         assert isinstance(app.screen, ExplainScreen)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        walk = screen_of(app).walk
+        navigator = screen_of(app).navigator
         await until(pilot, lambda: "events" in text(app))
         assert trace.info.base_ns is None, "it comes after the events"
-        shift = trace.info.zero_ns - (walk.trace.info.zero_ns - (walk.trace.info.base_ns or 0))
-        assert walk.selected is not None
-        assert walk.trace.name_of(walk.selected) == name
-        assert walk.trace.event(walk.selected) == trace.event(event)
-        assert abs(walk.view.start_ns - old.start_ns - shift) <= 1, "half a ns is rounded to even"
-        assert walk.view.span_ns == old.span_ns
+        shift = trace.info.zero_ns - (navigator.trace.info.zero_ns - (navigator.trace.info.base_ns or 0))
+        assert navigator.selected is not None
+        assert navigator.trace.name_of(navigator.selected) == name
+        assert navigator.trace.event(navigator.selected) == trace.event(event)
+        assert abs(navigator.view.start_ns - old.start_ns - shift) <= 1, "half a ns is rounded to even"
+        assert navigator.view.span_ns == old.span_ns
         assert screen_of(app).timeline.size.height == height
         assert len(app.traces) == 1
 
@@ -311,32 +311,32 @@ def test_what_is_on_the_screen_stays_where_the_part_grows(tmp_path: Path, grows:
     part, longer = shown[0], shown[-1]
     assert len(longer.lanes) == len(part.lanes) + 1
     session = Session([Recording(part, part=True)])
-    walk = session.walk
+    navigator = session.navigator
     session.lanes.resize(100, 20)
     event = next(i for i in range(len(part) // 2, len(part)) if part.lanes[part.lane[i]].tid == "25")
-    walk.select(event)
-    walk.zoom(50)
-    walk.set_range(1000, 2000)
-    walk.scroll_lanes(3)
-    assert walk.back()
-    earlier = walk.view
-    assert walk.forward()
-    view, scene = walk.view, walk.scene
+    navigator.select(event)
+    navigator.zoom(50)
+    navigator.set_range(1000, 2000)
+    navigator.scroll_lanes(3)
+    assert navigator.back()
+    earlier = navigator.view
+    assert navigator.forward()
+    view, scene = navigator.view, navigator.scene
     line = scene.lines(18)[0]
     session.grow(Recording(longer, part=True))
     shift = part.info.zero_ns - longer.info.zero_ns
     assert shift == (7000 if first < 0 else 0)
     assert session.active.trace is longer
-    assert (walk.view.start_ns, walk.view.scale) == (view.start_ns + shift, view.scale)
-    assert walk.range_ns == (1000 + shift, 2000 + shift)
-    assert walk.selected is not None
-    assert longer.event(walk.selected) == part.event(event)
-    top = walk.scene.lines(18)[0]
+    assert (navigator.view.start_ns, navigator.view.scale) == (view.start_ns + shift, view.scale)
+    assert navigator.range_ns == (1000 + shift, 2000 + shift)
+    assert navigator.selected is not None
+    assert longer.event(navigator.selected) == part.event(event)
+    top = navigator.scene.lines(18)[0]
     assert scene.top > 0
     assert longer.lanes[top.ref].tid == part.lanes[line.ref].tid
     assert top.depth == line.depth
-    assert walk.back()
-    assert walk.view == replace(earlier, start=earlier.start + shift)
+    assert navigator.back()
+    assert navigator.view == replace(earlier, start=earlier.start + shift)
 
 
 def test_nothing_is_done_for_every_lane_where_the_part_grows(
@@ -360,9 +360,9 @@ def test_one_who_has_not_moved_sees_all_of_the_longer_part(tmp_path: Path, grows
     load(plain(tmp_path), show=shown.append)
     session, new = (Session([Recording(part, part=True)]) for part in (shown[0], shown[-1]))
     session.grow(Recording(shown[-1], part=True))
-    assert session.walk.view == new.walk.view
-    assert session.walk.scene.span == new.walk.scene.span
-    assert session.walk.selected is None
+    assert session.navigator.view == new.navigator.view
+    assert session.navigator.scene.span == new.navigator.scene.span
+    assert session.navigator.selected is None
 
 
 async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None:
@@ -375,13 +375,13 @@ async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None
         assert isinstance(part, PartScreen)
         await pilot.press("w", "w", "down", "right")
         first = weakref.ref(part.session.active)
-        walk = part.session.walk
-        name, view = walk.trace.name_of(walk.selected or 0), walk.view
+        navigator = part.session.navigator
+        name, view = navigator.trace.name_of(navigator.selected or 0), navigator.view
         task.may.set()
         await until(pilot, lambda: part.session.active is not first())
-        assert walk.trace.name_of(walk.selected or 0) == name
-        assert walk.view.scale == view.scale
-        await until(pilot, lambda: f"its first {size(walk.trace.info.text_size)} of text" in text(app))
+        assert navigator.trace.name_of(navigator.selected or 0) == name
+        assert navigator.view.scale == view.scale
+        await until(pilot, lambda: f"its first {size(navigator.trace.info.text_size)} of text" in text(app))
         gc.collect()
         assert first() is None
         await pilot.press("e")
@@ -393,13 +393,13 @@ async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None
         assert part.session.active is shown, "the sheet is about an event of it"
         await pilot.press("escape", "right")
         await until(pilot, lambda: part.session.active is task.part)
-        before = walk.view.span_ns
+        before = navigator.view.span_ns
         task.holds = False
         task.may.set()
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
         assert task.part is None
-        assert screen_of(app).walk.view.span_ns == before
-        assert not part.session.walk.recordings, "nothing of the part is kept"
+        assert screen_of(app).navigator.view.span_ns == before
+        assert not part.session.navigator.recordings, "nothing of the part is kept"
 
 
 async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path: Path) -> None:
@@ -407,8 +407,8 @@ async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path: 
     app = TracetuiApp(LoadTask(write_trace(tmp_path / "first.json", [slice_event("a", 0, 1)])).start())
     async with app.run_test(size=(100, 30)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        walk = screen_of(app).walk
-        before = walk.view
+        navigator = screen_of(app).navigator
+        before = navigator.view
         task = HeldTask(LLAMA)
         await app.push_screen(LoadingScreen(task.start()))
         await until(pilot, lambda: isinstance(app.screen, PartScreen))
@@ -416,8 +416,8 @@ async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path: 
         await until(pilot, lambda: isinstance(app.screen, ExplainScreen))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, PartScreen))
-        assert walk.selected is None
-        assert walk.view == before
+        assert navigator.selected is None
+        assert navigator.view == before
         await pilot.press("q")
         task.may.set()
 

@@ -70,7 +70,7 @@ async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(
     async with app.run_test(size=(WIDE.width, WIDE.height)) as pilot:
         screen = screen_of(app)
         await pilot.press("right", "right")
-        await until(pilot, lambda: screen.area.open is not None and screen.walk.selected is not None)
+        await until(pilot, lambda: screen.area.open is not None and screen.navigator.selected is not None)
         if dialog:
             await pilot.press("question_mark")
         await until(pilot, lambda: app.seen() == app.meant())
@@ -157,11 +157,11 @@ async def test_the_sheet_and_the_details_keep_their_line_at_another_width() -> N
     async with app.run_test(size=(100, 30)) as pilot:
         screen = screen_of(app)
         trace = screen.trace
-        screen.walk.select(int(np.flatnonzero(trace.launch >= 0)[0]))
+        screen.navigator.select(int(np.flatnonzero(trace.launch >= 0)[0]))
         await pilot.press("2")
         await until(pilot, lambda: isinstance(screen.area.open, DetailsPane))
         pane = pane_of(screen, DetailsPane)
-        await until(pilot, lambda: pane.event == screen.walk.selected and len(pane.lines) > 8)
+        await until(pilot, lambda: pane.event == screen.navigator.selected and len(pane.lines) > 8)
         await until(pilot, lambda: any(line.label == "category" for line in pane.lines))
         pane.show_row(6)
         told = pane.lines[6]

@@ -45,7 +45,7 @@ SIZE = (120, 36)
 
 
 def in_view(screen: TraceScreen) -> Scope:
-    view = screen.walk.view
+    view = screen.navigator.view
     return range_scope(view.start_ns, view.end_ns, "viewport")
 
 
@@ -78,7 +78,7 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
         await pilot.press("d", "d", "d", "w")
         expected = averages(llama, in_view(screen))
         await until(pilot, lambda: same(pane.averages, expected))
-        view = screen.walk.view
+        view = screen.navigator.view
         length = exact(view.end_ns - view.start_ns)
         await until(pilot, lambda: f"view of {length}: GPU busy" in text(app))
         longest = int(expected.self_device[part_rows(llama, expected, "ops")].max())
@@ -89,7 +89,7 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
 async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_again(llama: Trace) -> None:
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         pane = pane_of(screen, AveragesPane)
-        screen.walk.select(kernel_of_step(llama, 3))
+        screen.navigator.select(kernel_of_step(llama, 3))
         await pilot.press("u", "u")
         await until(pilot, lambda: same(pane.averages, averages(llama, step_scope(llama, 3))))
         await until(pilot, lambda: "tables show step 3" in text(app))
@@ -117,7 +117,7 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
 
         await until(pilot, lambda: shows(in_view(screen)))
         await until(pilot, lambda: f"in view: idle {idle(in_view(screen))}" in text(app))
-        screen.walk.select(kernel_of_step(llama, 3))
+        screen.navigator.select(kernel_of_step(llama, 3))
         await pilot.press("u")
         await until(pilot, lambda: shows(step_scope(llama, 3)))
         await until(pilot, lambda: f"in step 3: idle {idle(step_scope(llama, 3))}" in text(app))
@@ -129,7 +129,7 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         steps = pane_of(screen, ViewPane)
         await until(pilot, lambda: steps.table is not None and steps.table.rows == 4)
         row = next(r for r in summarize_steps(llama).rows if r.number == 3)
-        screen.walk.show(row.start + row.duration // 3, row.start + row.duration // 2)
+        screen.navigator.show(row.start + row.duration // 3, row.start + row.duration // 2)
         await pilot.press("u")
         await until(pilot, lambda: steps.table is not None and steps.table.columns[0].text(0) == "step 3")
         await until(pilot, lambda: "in view: 1 of 2 steps" in text(app))
@@ -160,7 +160,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         assert pane.note.startswith("in view: ")
         for n in range(3):
             await pilot.press("enter")
-            await until(pilot, lambda n=n: screen.walk.selected == evidence[n])
+            await until(pilot, lambda n=n: screen.navigator.selected == evidence[n])
             assert f"evidence {n + 1} of {len(evidence)}" in screen.footer.message
             assert in_view(screen) != scope
             # Time for the tables to follow, if they did.
@@ -216,7 +216,7 @@ async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tm
 
 async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> None:
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
-        screen.walk.select(kernel_of_step(llama, 2))
+        screen.navigator.select(kernel_of_step(llama, 2))
         await pilot.press("u")
         assert screen.session.scopes.scope == in_view(screen)
         await pilot.press("r")
@@ -228,7 +228,7 @@ async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> 
         assert screen.session.scopes.scope == in_view(screen)
         await pilot.press("escape")
         await pilot.pause(0.3)
-        assert screen.walk.range_ns is None
+        assert screen.navigator.range_ns is None
         assert screen.session.scopes.scope == in_view(screen)
         await pilot.press("escape")
         assert screen.session.scopes.scope is None

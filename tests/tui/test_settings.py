@@ -34,7 +34,7 @@ async def test_themes_can_be_changed_while_it_runs() -> None:
         for name in THEMES:
             app.theme = name
             await pilot.pause()
-            assert screen.walk.scene.source.palette.theme.name == app.palette.name
+            assert screen.navigator.scene.source.palette.theme.name == app.palette.name
         assert set(app.available_themes) == set(THEMES)
 
 
@@ -91,11 +91,11 @@ async def test_keys_from_the_settings_work_and_are_in_the_help() -> None:
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         assert screen.area.open is None
-        span = screen.walk.view.span_ns
+        span = screen.navigator.view.span_ns
         await pilot.press("i")
-        assert screen.walk.view.span_ns < span
+        assert screen.navigator.view.span_ns < span
         await pilot.press("w")
-        assert screen.walk.view.span_ns < span
+        assert screen.navigator.view.span_ns < span
         await pilot.press("g")
         assert "gap 1 of 2," in screen.footer.message
         await pilot.press("question_mark")

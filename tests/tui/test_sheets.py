@@ -231,31 +231,31 @@ async def test_walking_the_matches_shows_each_and_esc_goes_back() -> None:
     async with app.run_test(size=USUAL) as pilot:
         await pilot.press("slash", *"softmax", "enter")
         screen = screen_of(app)
-        walk = screen.walk
+        navigator = screen.navigator
         await pilot.press("d", "w")
         await app.workers.wait_for_complete()  # the first two lines say what was found out
         await pilot.pause()
-        scene, was = walk.scene, text(app)
+        scene, was = navigator.scene, text(app)
         await pilot.press("L", "down", "down")
         sheet = app.screen
         assert isinstance(sheet, MatchesScreen)
         await pilot.pause()
         at = int(sheet.found[sheet.list.row or 0])
-        assert walk.selected == at != scene.selected
-        assert walk.view.contains(int(walk.trace.start[at]))
+        assert navigator.selected == at != scene.selected
+        assert navigator.view.contains(int(navigator.trace.start[at]))
         drawn = text(app).split("\n")[screen.bar.region.y]
-        assert screen.timeline.walk.scene.source.short(int(walk.trace.name[at]))[:12] in drawn
-        view = walk.view
+        assert screen.timeline.navigator.scene.source.short(int(navigator.trace.name[at]))[:12] in drawn
+        view = navigator.view
         await pilot.press("escape")
         await pilot.pause()
-        assert (walk.selected, walk.view) == (scene.selected, scene.view)
+        assert (navigator.selected, navigator.view) == (scene.selected, scene.view)
         assert text(app) == was
         await pilot.press("L", "down", "down", "enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        assert walk.selected == at
-        assert walk.view == view, "what was shown is where one stays"
+        assert navigator.selected == at
+        assert navigator.view == view, "what was shown is where one stays"
         await pilot.press("backspace")
-        assert walk.view == scene.view, "and back is where one came from"
+        assert navigator.view == scene.view, "and back is where one came from"
 
 
 async def test_walking_the_marks_shows_each_and_esc_goes_back() -> None:
@@ -265,13 +265,13 @@ async def test_walking_the_marks_shows_each_and_esc_goes_back() -> None:
         events = np.flatnonzero(screen.trace.kind == 6)[[5, 800]].tolist()
         for n, event in enumerate(events):
             screen.session.marks.marks.put(mark_on(screen.trace, event, 0, f"mark {n}"))
-        view = screen.walk.view
+        view = screen.navigator.view
         await pilot.press("l", "down")
         await pilot.pause()
-        assert screen.walk.selected == events[1]
+        assert screen.navigator.selected == events[1]
         await pilot.press("escape")
-        assert screen.walk.selected is None
-        assert screen.walk.view == view
+        assert screen.navigator.selected is None
+        assert screen.navigator.view == view
 
 
 # Gaps
@@ -456,10 +456,10 @@ async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> Non
         assert sheet.here.name == "tensor core"
         found = sheet.found["tensor core"]
         assert found is not None
-        assert screen.walk.selected == found.slice, "the timeline shows it"
+        assert screen.navigator.selected == found.slice, "the timeline shows it"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        assert screen.walk.selected == found.slice
+        assert screen.navigator.selected == found.slice
         await pilot.press("I", *"rank")
         await until(pilot, lambda: "none in this trace" in text(app))
         await pilot.press("enter")
@@ -471,14 +471,14 @@ async def test_the_glossary_begins_with_the_part_under_the_cursor() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
         await until(pilot, lambda: "CPU in PyTorch ops" in text(app) and screen.verdict_line.parts)
-        view = screen.walk.view
+        view = screen.navigator.view
         await pilot.press("h", "I")
         await until(pilot, lambda: "The CPU was inside ops" in text(app).split("\n")[-7])
         assert "See also: operator, CUDA graph" in text(app)
-        assert screen.walk.view != view, "h went to a gap"
-        view = screen.walk.view
+        assert screen.navigator.view != view, "h went to a gap"
+        view = screen.navigator.view
         await pilot.press("escape")
-        assert screen.walk.view == view
+        assert screen.navigator.view == view
 
 
 @pytest.mark.parametrize(
@@ -551,7 +551,7 @@ async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -
         await until(pilot, lambda: glossary.found.get("kernel") is not None)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
-        assert int(screen.trace.kind[screen.walk.selected or 0]) == Kind.KERNEL
+        assert int(screen.trace.kind[screen.navigator.selected or 0]) == Kind.KERNEL
 
 
 async def test_the_gpu_s_stream_stays_in_view_beside_a_sheet_on_a_small_screen() -> None:

@@ -33,7 +33,7 @@ class Person:
 
     @property
     def selected(self) -> str:
-        event = self.screen.walk.selected
+        event = self.screen.navigator.selected
         return "" if event is None else self.screen.trace.name_of(event)
 
     async def press(self, *keys: str) -> None:
@@ -89,8 +89,8 @@ async def long_kernels_only(p: Person) -> None:
     await p.press("slash")
     await p.type("cat:kernel dur>100us")
     await p.press("enter")
-    await p.see(lambda: p.screen.walk.selected is not None)
-    assert int(p.screen.trace.duration[p.screen.walk.selected or 0]) > 100_000
+    await p.see(lambda: p.screen.navigator.selected is not None)
+    assert int(p.screen.trace.duration[p.screen.navigator.selected or 0]) > 100_000
 
 
 async def how_busy_the_gpu_is_in_step_3(p: Person) -> None:

@@ -106,7 +106,7 @@ class Person:
         off = np.abs(trace.start[same] - (event["ts"] * 1000 - zero))
         found = int(same[int(np.argmin(off))])
         assert off.min() < 10
-        screen_of(self.app).timeline.walk.select(found)
+        screen_of(self.app).timeline.navigator.select(found)
 
     def steps(self) -> list[int]:
         names = {e["name"] for e in self.file.slices if e["name"].startswith("ProfilerStep#")}

@@ -86,7 +86,7 @@ async def quiet(pilot: Pilot[Any], terminal: Terminal) -> int:
     main = next((screen for screen in pilot.app.screen_stack if isinstance(screen, Main)), None)
     if main is not None:
         # Counters are worked out beside, and a frame may come later, where the last one took long.
-        await until(pilot, lambda: main.view.walk.scene.source.series and not main.view._waiting)
+        await until(pilot, lambda: main.view.navigator.scene.source.series and not main.view._waiting)
     await pilot.pause()
     return terminal.bytes
 
@@ -104,16 +104,16 @@ async def test_the_terminal_shows_what_is_meant(small: Trace, seed: int) -> None
         floating = main.query_one("#float", Static)
         n = len(small)
         steps = [
-            lambda: view.walk.pan(rng.choice([-0.5, -0.1, 0.1, 0.5])),
-            lambda: view.walk.zoom(rng.choice([1.4, 1 / 1.4, 3.0])),
-            lambda: view.walk.move(rng.choice(["next", "previous", "up", "down"])),
-            lambda: view.walk.move(rng.choice(["next", "previous", "up", "down"])),
-            lambda: view.walk.select(rng.randrange(n), reveal=rng.random() < 0.5),
-            lambda: view.walk.select(None),
-            lambda: view.walk.set_range(*sorted(rng.sample(range(*view.walk.trace.span), 2))),
-            lambda: view.walk.change(gap=(0, 0)),
+            lambda: view.navigator.pan(rng.choice([-0.5, -0.1, 0.1, 0.5])),
+            lambda: view.navigator.zoom(rng.choice([1.4, 1 / 1.4, 3.0])),
+            lambda: view.navigator.move(rng.choice(["next", "previous", "up", "down"])),
+            lambda: view.navigator.move(rng.choice(["next", "previous", "up", "down"])),
+            lambda: view.navigator.select(rng.randrange(n), reveal=rng.random() < 0.5),
+            lambda: view.navigator.select(None),
+            lambda: view.navigator.set_range(*sorted(rng.sample(range(*view.navigator.trace.span), 2))),
+            lambda: view.navigator.change(gap=(0, 0)),
             lambda: view.lanes.toggle_fold(),
-            lambda: view.walk.fit(),
+            lambda: view.navigator.fit(),
             lambda: main.query_one("#below", Static).update(f"below {rng.random()}"),
             lambda: main.query_one("#above", Static).update(f"above {rng.random()}"),
             lambda: setattr(main.query_one("#above"), "display", rng.random() < 0.5),
@@ -146,9 +146,9 @@ async def test_a_step_sends_little(small: Trace) -> None:
         await pilot.pause()
         main = app.screen
         assert isinstance(main, Main)
-        main.view.walk.move("next")
+        main.view.navigator.move("next")
         before = await quiet(pilot, app.terminal)
-        main.view.walk.move("down")
+        main.view.navigator.move("down")
         await until(pilot, lambda: app.terminal.bytes > before)
         assert await quiet(pilot, app.terminal) - before < 2500
 

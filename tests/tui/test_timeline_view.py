@@ -55,7 +55,7 @@ class Shell(App[None]):
         kernels = np.flatnonzero(trace.category == list(trace.categories).index("kernel"))
         end = trace.start[kernels] + trace.duration[kernels]
         self.view = TimelineView(Session([Recording(trace)]))
-        self.view.walk.set_gaps({0: Idle(end[:-1], trace.start[kernels][1:])})
+        self.view.navigator.set_gaps({0: Idle(end[:-1], trace.start[kernels][1:])})
         self.bar = self.view.bar = SelectionBar()
         self.told: list[Message] = []
         self.selections: list[tuple[int, int] | None] = []
@@ -70,7 +70,7 @@ class Shell(App[None]):
 
     def on_selection_changed(self, message: SelectionChanged) -> None:
         self.told.append(message)
-        self.selections.append(self.view.walk.scene.event)
+        self.selections.append(self.view.navigator.scene.event)
 
     def on_viewport_changed(self, message: ViewportChanged) -> None:
         self.told.append(message)
@@ -100,20 +100,20 @@ def text_of(view: TimelineView) -> str:
 
 def cell_of(view: TimelineView, slice_index: int) -> tuple[int, int]:
     """Where on the widget a slice's middle is drawn."""
-    trace = view.walk.trace
+    trace = view.navigator.trace
     middle = int(trace.start[slice_index]) + int(trace.duration[slice_index]) // 2
-    lines = view.walk.scene.lines(view.size.height - TOP)
+    lines = view.navigator.scene.lines(view.size.height - TOP)
     lane, depth = int(trace.lane[slice_index]), int(trace.depth[slice_index])
     y = next(i for i, line in enumerate(lines) if line.ref == lane and line.depth == depth and line.of == 0)
-    return view.walk.scene.labels + view.walk.view.column(middle), TOP + y
+    return view.navigator.scene.labels + view.navigator.view.column(middle), TOP + y
 
 
 async def test_opens_on_what_matters(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        low, high = shell.view.walk.trace.first_view
-        assert shell.view.walk.view.start_ns <= low
-        assert shell.view.walk.view.end_ns >= high
+        low, high = shell.view.navigator.trace.first_view
+        assert shell.view.navigator.view.start_ns <= low
+        assert shell.view.navigator.view.end_ns >= high
         text = text_of(shell.view)
         assert "waits" in text
         assert shell.view._cells is not None
@@ -124,90 +124,92 @@ async def test_opens_on_what_matters(shell: Shell) -> None:
 
 async def test_keys_of_selection(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
-        view, trace = shell.view, shell.view.walk.trace
+        view, trace = shell.view, shell.view.navigator.trace
         ops = [i for i in range(len(trace)) if trace.name_of(i).startswith("aten::op")]
-        view.walk.select(ops[4])
-        assert view.walk.move("next")
-        assert view.walk.selected == ops[5]
-        assert view.walk.move("previous")
-        assert view.walk.move("down")
-        assert trace.name_of(view.walk.selected or 0) == "aten::inner"
-        assert int(trace.parent[view.walk.selected or 0]) == ops[4]
-        assert view.walk.move("down")
-        assert trace.name_of(view.walk.selected or 0) == "cudaLaunchKernel"
-        assert view.walk.move("up")
-        assert view.walk.move("up")
-        assert view.walk.selected == ops[4]
-        assert not view.walk.move("up")
+        view.navigator.select(ops[4])
+        assert view.navigator.move("next")
+        assert view.navigator.selected == ops[5]
+        assert view.navigator.move("previous")
+        assert view.navigator.move("down")
+        assert trace.name_of(view.navigator.selected or 0) == "aten::inner"
+        assert int(trace.parent[view.navigator.selected or 0]) == ops[4]
+        assert view.navigator.move("down")
+        assert trace.name_of(view.navigator.selected or 0) == "cudaLaunchKernel"
+        assert view.navigator.move("up")
+        assert view.navigator.move("up")
+        assert view.navigator.selected == ops[4]
+        assert not view.navigator.move("up")
         await pilot.pause()
         assert "aten::op1" in shell.bar.render_lines(shell.bar.size.region)[0].text
         assert shell.selections[-1] == (0, ops[4])
-        view.walk.select(ops[0])
-        assert not view.walk.move("previous")
+        view.navigator.select(ops[0])
+        assert not view.navigator.move("previous")
         seen = set()
-        while view.walk.move("down"):
-            seen.add(int(trace.lane[view.walk.selected or 0]))
+        while view.navigator.move("down"):
+            seen.add(int(trace.lane[view.navigator.selected or 0]))
         assert len(seen) == len(trace.lanes)  # down leads through every lane
 
 
 async def test_the_first_arrow_selects_something_in_view(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        assert shell.view.walk.selected is None
-        assert shell.view.walk.move("next")
-        assert shell.view.walk.selected is not None
+        assert shell.view.navigator.selected is None
+        assert shell.view.navigator.move("next")
+        assert shell.view.navigator.selected is not None
 
 
 async def test_zoom_keeps_the_selection_in_place_and_returns(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.walk.select(of_name(view.walk.trace, "aten::inner")[7], reveal=False)
-        before = view.walk.view
-        at = cell_of(view, view.walk.selected or 0)
+        view.navigator.select(of_name(view.navigator.trace, "aten::inner")[7], reveal=False)
+        before = view.navigator.view
+        at = cell_of(view, view.navigator.selected or 0)
         for _ in range(5):
-            view.walk.zoom(1.4)
-        assert abs(cell_of(view, view.walk.selected or 0)[0] - at[0]) <= 1
+            view.navigator.zoom(1.4)
+        assert abs(cell_of(view, view.navigator.selected or 0)[0] - at[0]) <= 1
         for _ in range(5):
-            view.walk.zoom(1 / 1.4)
-        assert view.walk.view.cell == before.cell
-        assert abs(view.walk.view.start_ns - before.start_ns) <= 1
+            view.navigator.zoom(1 / 1.4)
+        assert view.navigator.view.cell == before.cell
+        assert abs(view.navigator.view.start_ns - before.start_ns) <= 1
 
 
 async def test_a_small_event_that_is_jumped_to_can_be_seen(shell: Shell) -> None:
     async with shell.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         view = shell.view
-        launch = of_name(view.walk.trace, "cudaLaunchKernel")[11]
-        before = view.walk.view
-        view.walk.select(launch)
-        assert view.walk.view.cell < int(view.walk.trace.duration[launch])
+        launch = of_name(view.navigator.trace, "cudaLaunchKernel")[11]
+        before = view.navigator.view
+        view.navigator.select(launch)
+        assert view.navigator.view.cell < int(view.navigator.trace.duration[launch])
         x, _ = cell_of(view, launch)
-        assert view.walk.scene.labels <= x < 80
-        assert view.walk.back()
-        assert view.walk.view == before
-        assert view.walk.forward()
-        assert view.walk.view.cell < before.cell
-        assert not view.walk.forward()
+        assert view.navigator.scene.labels <= x < 80
+        assert view.navigator.back()
+        assert view.navigator.view == before
+        assert view.navigator.forward()
+        assert view.navigator.view.cell < before.cell
+        assert not view.navigator.forward()
 
 
 async def test_center_then_fit(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        i = of_name(view.walk.trace, "aten::inner")[10]
-        view.walk.zoom(3, 0)
-        view.walk.select(i, reveal=False)
-        view.walk.center()
-        middle = int(view.walk.trace.start[i]) + int(view.walk.trace.duration[i]) // 2
-        assert abs(view.walk.view.column(middle) - view.walk.view.width // 2) <= 1
-        cell = view.walk.view.cell
-        view.walk.center()
-        assert view.walk.view.cell < cell
-        assert view.walk.view.start_ns <= int(view.walk.trace.start[i])
-        assert view.walk.view.end_ns >= int(view.walk.trace.start[i] + view.walk.trace.duration[i])
-        view.walk.fit()
-        assert view.walk.view.end_ns >= view.walk.trace.span[1]
+        i = of_name(view.navigator.trace, "aten::inner")[10]
+        view.navigator.zoom(3, 0)
+        view.navigator.select(i, reveal=False)
+        view.navigator.center()
+        middle = int(view.navigator.trace.start[i]) + int(view.navigator.trace.duration[i]) // 2
+        assert abs(view.navigator.view.column(middle) - view.navigator.view.width // 2) <= 1
+        cell = view.navigator.view.cell
+        view.navigator.center()
+        assert view.navigator.view.cell < cell
+        assert view.navigator.view.start_ns <= int(view.navigator.trace.start[i])
+        assert view.navigator.view.end_ns >= int(
+            view.navigator.trace.start[i] + view.navigator.trace.duration[i]
+        )
+        view.navigator.fit()
+        assert view.navigator.view.end_ns >= view.navigator.trace.span[1]
 
 
 async def test_click_selects_what_is_under_it(shell: Shell) -> None:
@@ -215,24 +217,24 @@ async def test_click_selects_what_is_under_it(shell: Shell) -> None:
         await pilot.pause()
         view = shell.view
         for name in ("waits", "aten::op1", "kernel1"):
-            target = of_name(view.walk.trace, name)[-1]
+            target = of_name(view.navigator.trace, name)[-1]
             await pilot.click(TimelineView, offset=cell_of(view, target))
             await pilot.pause()
-            assert view.walk.selected == target
-        await pilot.click(TimelineView, offset=(view.walk.scene.labels + 2, view.size.height - 1))
-        assert view.walk.selected is None
+            assert view.navigator.selected == target
+        await pilot.click(TimelineView, offset=(view.navigator.scene.labels + 2, view.size.height - 1))
+        assert view.navigator.selected is None
 
 
 async def test_double_click_fits(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        target = of_name(view.walk.trace, "aten::op1")[2]
+        target = of_name(view.navigator.trace, "aten::op1")[2]
         await pilot.double_click(TimelineView, offset=cell_of(view, target))
         await pilot.pause()
-        assert view.walk.selected == target
-        assert view.walk.view.span_ns < 2 * int(view.walk.trace.duration[target])
-        assert view.walk.back()
+        assert view.navigator.selected == target
+        assert view.navigator.view.span_ns < 2 * int(view.navigator.trace.duration[target])
+        assert view.navigator.back()
 
 
 async def test_a_double_click_on_a_label_leaves_the_view_where_it_is(shell: Shell) -> None:
@@ -240,27 +242,27 @@ async def test_a_double_click_on_a_label_leaves_the_view_where_it_is(shell: Shel
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        x, y = cell_of(view, of_name(view.walk.trace, "aten::op1")[2])
+        x, y = cell_of(view, of_name(view.navigator.trace, "aten::op1")[2])
         await pilot.click(TimelineView, offset=(x, y))
         await pilot.pause()
-        assert view.walk.selected is not None
-        before = view.walk.view
+        assert view.navigator.selected is not None
+        before = view.navigator.view
         await pilot.double_click(TimelineView, offset=(2, y))
         await pilot.pause()
-        assert view.walk.view == before
+        assert view.navigator.view == before
 
 
 async def test_click_on_a_gap(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        kernel = of_name(view.walk.trace, "kernel0")[3]
+        kernel = of_name(view.navigator.trace, "kernel0")[3]
         x, y = cell_of(view, kernel)
         await pilot.click(TimelineView, offset=(x + 2, y))
         await pilot.pause()
         gap = shell.heard(GapClicked)[0]
         assert (gap.device, gap.index) == (0, 6)
-        view.walk.set_gap(gap.device, gap.index)
+        view.navigator.set_gap(gap.device, gap.index)
         await pilot.pause()
         assert "70.0 µs" in text_of(view)
 
@@ -276,48 +278,48 @@ async def test_the_wheel(shell: Shell) -> None:
     async with shell.run_test(size=(120, 6)) as pilot:
         await pilot.pause()
         view = shell.view
-        about = view.walk.view.time(40)
-        await wheel(pilot, events.MouseScrollUp, view.walk.scene.labels + 40, 4, ctrl=True)
-        assert abs(view.walk.view.column(about) - 40) <= 1
-        span = view.walk.view.span_ns
+        about = view.navigator.view.time(40)
+        await wheel(pilot, events.MouseScrollUp, view.navigator.scene.labels + 40, 4, ctrl=True)
+        assert abs(view.navigator.view.column(about) - 40) <= 1
+        span = view.navigator.view.span_ns
         await wheel(pilot, events.MouseScrollDown, 60, 4, ctrl=True)
-        assert view.walk.view.span_ns > span
-        view.walk.zoom(5)
-        start = view.walk.view.start_ns
+        assert view.navigator.view.span_ns > span
+        view.navigator.zoom(5)
+        start = view.navigator.view.start_ns
         await wheel(pilot, events.MouseScrollDown, 60, 4, shift=True)
-        assert view.walk.view.start_ns > start
+        assert view.navigator.view.start_ns > start
         view.lanes.toggle_all()
         await wheel(pilot, events.MouseScrollDown, 60, 3)
-        assert (view.walk.scene.top > 0, view.walk.scene.foot) == (True, 0)
+        assert (view.navigator.scene.top > 0, view.navigator.scene.foot) == (True, 0)
         for _ in range(9):
             await wheel(pilot, events.MouseScrollUp, 60, 3)
-        assert view.walk.scene.top == 0
+        assert view.navigator.scene.top == 0
         await wheel(pilot, events.MouseScrollDown, 60, 4)  # below the rule of the device
-        assert (view.walk.scene.top, view.walk.scene.foot > 0) == (0, True)
+        assert (view.navigator.scene.top, view.navigator.scene.foot > 0) == (0, True)
 
 
 async def test_a_drag_selects_a_range(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        left = view.walk.scene.labels
+        left = view.navigator.scene.labels
         await pilot.mouse_down(TimelineView, offset=(left + 20, 5))
         await pilot.hover(TimelineView, offset=(left + 39, 9))
         await pilot.mouse_up(TimelineView, offset=(left + 39, 9))
         await pilot.pause()
-        assert view.walk.range_ns == (view.walk.view.time(20), view.walk.view.time(40))
-        assert view.walk.selected is None
+        assert view.navigator.range_ns == (view.navigator.view.time(20), view.navigator.view.time(40))
+        assert view.navigator.selected is None
         told = len(shell.heard(RangeChanged))
         assert told
-        view.walk.set_range(None)
+        view.navigator.set_range(None)
         await pilot.pause()
         assert len(shell.heard(RangeChanged)) == told + 1
-        assert view.walk.range_ns is None
+        assert view.navigator.range_ns is None
 
 
 async def test_hovering_draws_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
-        await until(pilot, lambda: len(shell.view.walk.scene.source.series) == 2)
+        await until(pilot, lambda: len(shell.view.navigator.scene.source.series) == 2)
         drawn: list[object] = []
         monkeypatch.setattr(shell.view, "_draw", lambda: drawn.append(1))
         for x in range(20, 100, 7):
@@ -329,40 +331,40 @@ async def test_the_overview_moves_the_view(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.walk.zoom(10)
+        view.navigator.zoom(10)
         await pilot.click(TimelineView, offset=(118, 0))
         await pilot.pause()
-        low, high = view.walk.trace.span
-        assert view.walk.view.contains(high - (high - low) // 100)
+        low, high = view.navigator.trace.span
+        assert view.navigator.view.contains(high - (high - low) // 100)
 
 
 async def test_folding(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        await until(pilot, lambda: len(view.walk.scene.source.series) == 2)
+        await until(pilot, lambda: len(view.navigator.scene.source.series) == 2)
         view.lanes.set_series([])
-        height = view.walk.scene.layout.height
+        height = view.navigator.scene.layout.height
         await pilot.click(TimelineView, offset=(2, TOP))
         await pilot.pause()
-        assert view.walk.scene.layout.height == height - 2
+        assert view.navigator.scene.layout.height == height - 2
         assert "+2" in text_of(view).splitlines()[TOP]
-        view.walk.select(
-            of_name(view.walk.trace, "cudaLaunchKernel")[0]
+        view.navigator.select(
+            of_name(view.navigator.trace, "cudaLaunchKernel")[0]
         )  # a folded row is unfolded to show it
-        assert view.walk.scene.layout.height == height
+        assert view.navigator.scene.layout.height == height
         view.lanes.toggle_all()
-        assert view.walk.scene.layout.height == 2
-        assert view.walk.scene.layout.dock.height == 2  # a rule and a stream
+        assert view.navigator.scene.layout.height == 2
+        assert view.navigator.scene.layout.dock.height == 2  # a rule and a stream
         view.lanes.toggle_all()
-        assert view.walk.scene.layout.height == height
+        assert view.navigator.scene.layout.height == height
         view.lanes.hide()
-        assert view.walk.scene.layout.height == height - 3
+        assert view.navigator.scene.layout.height == height - 3
         view.lanes.show_hidden()
-        assert view.walk.scene.layout.height == height
+        assert view.navigator.scene.layout.height == height
         view.lanes.pin()
-        assert view.walk.scene.layout.pinned_height == 3
-        assert view.walk.scene.layout.height == height - 3
+        assert view.navigator.scene.layout.pinned_height == 3
+        assert view.navigator.scene.layout.height == height - 3
 
 
 async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,7 +375,7 @@ async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.Monke
         render = shell.view._render_frame
         monkeypatch.setattr(shell.view, "_render_frame", lambda: frames.append(1) or render())
         for _ in range(50):
-            shell.view.walk.zoom(1.01)
+            shell.view.navigator.zoom(1.01)
         await pilot.pause()
         assert len(frames) == 1
 
@@ -382,15 +384,15 @@ async def test_a_selection_step_draws_only_what_changed(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.walk.select(of_name(view.walk.trace, "kernel0")[4], reveal=False)
+        view.navigator.select(of_name(view.navigator.trace, "kernel0")[4], reveal=False)
         await pilot.pause()
-        view.walk.change(selected=of_name(view.walk.trace, "kernel0")[5])
+        view.navigator.change(selected=of_name(view.navigator.trace, "kernel0")[5])
         changed = view._render_frame()
         lines = [region.y for region in changed]
         # The overview points to it, the ruler and the counters have the cursor there, and its own row.
-        at = cell_of(view, of_name(view.walk.trace, "kernel0")[5])[1]
+        at = cell_of(view, of_name(view.navigator.trace, "kernel0")[5])[1]
         assert lines[:5] == [0, 1, at, at + 1, at + 2]
-        below = view.walk.scene.lines(view.size.height - TOP)
+        below = view.navigator.scene.lines(view.size.height - TOP)
         assert {below[y - TOP].of for y in lines[5:]} <= {Of.COUNTER}
 
 
@@ -398,12 +400,12 @@ async def test_resizing_keeps_the_stretch(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.walk.zoom(4)
-        before = view.walk.view
+        view.navigator.zoom(4)
+        before = view.navigator.view
         await pilot.resize_terminal(80, 24)
         await pilot.pause()
-        assert view.walk.view.width < before.width
-        assert view.walk.view.span_ns == pytest.approx(before.span_ns, rel=0.02)
+        assert view.navigator.view.width < before.width
+        assert view.navigator.view.span_ns == pytest.approx(before.span_ns, rel=0.02)
         assert all(strip.cell_length == 80 for strip in view.render_lines(view.size.region))
         await pilot.resize_terminal(9, 3)
         await pilot.pause()
@@ -417,19 +419,19 @@ async def test_marks_matches_and_themes(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        view.walk.change(marks=((500_000, "half"),))
-        mask = np.zeros(len(view.walk.trace), dtype=np.bool_)
-        mask[of_name(view.walk.trace, "kernel1")] = True
-        view.walk.set_matches([mask])
+        view.navigator.change(marks=((500_000, "half"),))
+        mask = np.zeros(len(view.navigator.trace), dtype=np.bool_)
+        mask[of_name(view.navigator.trace, "kernel1")] = True
+        view.navigator.set_matches([mask])
         await pilot.pause()
         assert "half" in text_of(view)
-        assert view.walk.scene.source.matches is not None
-        assert view.walk.scene.source.matches.sum() == 10
-        view.walk.set_matches(None)
-        assert view.walk.scene.source.matches is None
+        assert view.navigator.scene.source.matches is not None
+        assert view.navigator.scene.source.matches.sum() == 10
+        view.navigator.set_matches(None)
+        assert view.navigator.scene.source.matches is None
         view.set_theme(LIGHT)
         await pilot.pause()
-        assert view.walk.scene.theme is LIGHT
+        assert view.navigator.scene.theme is LIGHT
         view.set_theme(PLAIN)
         await pilot.pause()
         styles = {segment.style for strip in view.render_lines(view.size.region) for segment in strip}
@@ -440,11 +442,11 @@ async def test_lit_names(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        kernel = of_name(view.walk.trace, "kernel1")[2]
-        view.walk.select(kernel)
-        assert view.walk.scene.source.same == int(view.walk.trace.name[kernel])
-        view.walk.select(None)
-        assert view.walk.scene.source.same == -1
+        kernel = of_name(view.navigator.trace, "kernel1")[2]
+        view.navigator.select(kernel)
+        assert view.navigator.scene.source.same == int(view.navigator.trace.name[kernel])
+        view.navigator.select(None)
+        assert view.navigator.scene.source.same == -1
 
 
 async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
@@ -453,7 +455,7 @@ async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
 
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        shell.view.walk.select(of_name(shell.view.walk.trace, "kernel1")[2], reveal=False)
+        shell.view.navigator.select(of_name(shell.view.navigator.trace, "kernel1")[2], reveal=False)
         await pilot.pause()
         console = Console(color_system="truecolor")
         for strip in shell.view.render_lines(shell.view.size.region):
@@ -480,65 +482,68 @@ class Two(Shell):
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace)
         assert self.view.session.add(Recording(trace), 3_000_000) == 1
-        self.view.walk.set_gaps(self.view.walk.scene.source.gaps, of=1)
+        self.view.navigator.set_gaps(self.view.navigator.scene.source.gaps, of=1)
 
 
 async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        view, trace = shell.view, shell.view.walk.trace
-        assert view.walk.view.start_ns <= 0
-        assert view.walk.view.end_ns >= 5_000_000
+        view, trace = shell.view, shell.view.navigator.trace
+        assert view.navigator.view.start_ns <= 0
+        assert view.navigator.view.end_ns >= 5_000_000
         lines = text_of(view).splitlines()
         assert lines[TOP].startswith(" trace.json")
         assert [line.startswith(" trace.json") for line in lines].count(True) == 2
         target = of_name(trace, "aten::op1")[2]
-        view.walk.select(target, of=1)
+        view.navigator.select(target, of=1)
         await pilot.pause()
-        assert (view.walk.selected, view.walk.scene.active) == (target, 1)
-        assert view.walk.view.contains(int(trace.start[target]) + 3_000_000)
+        assert (view.navigator.selected, view.navigator.scene.active) == (target, 1)
+        assert view.navigator.view.contains(int(trace.start[target]) + 3_000_000)
         assert shell.selections[-1] == (1, target)
         bar = shell.bar.render_lines(shell.bar.size.region)[0].text
         assert bar.startswith(" trace.json aten::op1  at ")
         assert f"at {(int(trace.start[target]) + 3_000_000) / 1e6:.3f}" in bar
         session = view.session
         session.search.find("kernel1")
-        assert [int(s.matches.sum()) for s in view.walk.scene.sources if s.matches is not None] == [10, 10]
-        view.walk.select(None)
+        assert [int(s.matches.sum()) for s in view.navigator.scene.sources if s.matches is not None] == [
+            10,
+            10,
+        ]
+        view.navigator.select(None)
         await pilot.pause()
-        assert (shell.selections[-1], view.walk.scene.active) == (None, 1)
+        assert (shell.selections[-1], view.navigator.scene.active) == (None, 1)
 
 
 async def test_the_mouse_on_the_second_of_two_recordings(tmp_path: Path) -> None:
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        view, trace = shell.view, shell.view.walk.trace
-        view.walk.show(3_000_000, 5_000_000)
+        view, trace = shell.view, shell.view.navigator.trace
+        view.navigator.show(3_000_000, 5_000_000)
         await pilot.pause()
         kernel = of_name(trace, "kernel0")[3]
         middle = int(trace.start[kernel]) + int(trace.duration[kernel]) // 2 + 3_000_000
-        x = view.walk.scene.labels + view.walk.view.column(middle)
+        x = view.navigator.scene.labels + view.navigator.view.column(middle)
         stream = int(trace.lane[kernel])
-        keys = [(line.source, int(line.of), line.ref) for line in view.walk.scene.lines(28)]
+        keys = [(line.source, int(line.of), line.ref) for line in view.navigator.scene.lines(28)]
         y = TOP + keys.index((1, 0, stream))
         await pilot.click(TimelineView, offset=(x, y))
-        assert view.walk.scene.event == (1, kernel)
+        assert view.navigator.scene.event == (1, kernel)
         await pilot.double_click(TimelineView, offset=(x, y))
         await pilot.pause()
-        assert view.walk.view.contains(middle)
-        assert view.walk.view.span_ns < 2 * int(trace.duration[kernel])
-        assert view.walk.back()
+        assert view.navigator.view.contains(middle)
+        assert view.navigator.view.span_ns < 2 * int(trace.duration[kernel])
+        assert view.navigator.back()
         await pilot.click(TimelineView, offset=(x + 3, y))
         await pilot.pause()
         clicked = shell.heard(GapClicked)[-1]
         assert (clicked.device, clicked.index, clicked.of) == (0, 6, 1)
-        view.walk.set_gap(0, 6)
-        assert view.walk.scene.gap == (1, 0, 6)
-        before = view.walk.scene.layout
+        view.navigator.set_gap(0, 6)
+        assert view.navigator.scene.gap == (1, 0, 6)
+        before = view.navigator.scene.layout
         await pilot.click(TimelineView, offset=(2, TOP + keys.index((1, 0, 0))))  # a label folds its lane
-        folded = np.flatnonzero(view.walk.scene.layout.shown != before.shown)
+        folded = np.flatnonzero(view.navigator.scene.layout.shown != before.shown)
         assert folded.tolist() == [before.track_of(Of.LANE, 0, 1)]
 
 
@@ -547,7 +552,7 @@ async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -
     async with shell.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         view = shell.view
-        await until(pilot, lambda: all(len(source.series) == 2 for source in view.walk.scene.sources))
+        await until(pilot, lambda: all(len(source.series) == 2 for source in view.navigator.scene.sources))
         first = view.lanes.arrangement(of=0)
         view.lanes.hide(0, of=1)
         assert view.lanes.is_hidden(0, of=1)
@@ -556,7 +561,9 @@ async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -
         assert view.lanes.move(1, 2, of=1)
         assert view.lanes.arrangement(of=0) == first
         left = view.lanes.arrangement(of=1)
-        assert view.session.add(Recording(view.walk.trace), -3_000_000) == 2  # what a person arranged stays
+        assert (
+            view.session.add(Recording(view.navigator.trace), -3_000_000) == 2
+        )  # what a person arranged stays
         assert view.lanes.arrangement(of=1) == left
         view.lanes.reset()
         assert not view.lanes.is_hidden(0, of=1)
@@ -568,10 +575,12 @@ async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -
 async def test_every_recording_gets_its_own_series(tmp_path: Path) -> None:
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: all(len(source.series) == 2 for source in shell.view.walk.scene.sources))
-        assert shell.view.session.add(Recording(shell.view.walk.trace), 9_000_000) == 2
-        await until(pilot, lambda: len(shell.view.walk.scene.sources[2].series) == 2)
+        await until(
+            pilot, lambda: all(len(source.series) == 2 for source in shell.view.navigator.scene.sources)
+        )
+        assert shell.view.session.add(Recording(shell.view.navigator.trace), 9_000_000) == 2
+        await until(pilot, lambda: len(shell.view.navigator.scene.sources[2].series) == 2)
         tracks = [
-            (line.source, line.ref) for line in shell.view.walk.scene.lines(99) if line.of is Of.COUNTER
+            (line.source, line.ref) for line in shell.view.navigator.scene.lines(99) if line.of is Of.COUNTER
         ]
         assert sorted(set(tracks)) == [(of, n) for of in range(3) for n in range(2)]

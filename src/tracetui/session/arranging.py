@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tracetui.core.copying import replace
-from tracetui.session.navigator import Walk, nothing
+from tracetui.session.navigator import Navigator, nothing
 from tracetui.session.state import forget_state, read_state, resolved, state_file, write_state
 from tracetui.timeline import arrangement, moves, viewport
 from tracetui.timeline.labels import label_width
@@ -20,8 +20,8 @@ class Lanes:
     """The arrangement of the lanes. `of` is a recording's index in the session (None: the active one);
     without `lane`, the methods act on the selection's lane."""
 
-    def __init__(self, walk: Walk) -> None:
-        self.walk = walk
+    def __init__(self, navigator: Navigator) -> None:
+        self.navigator = navigator
         self.on_arrange: Callable[[bool], object] = nothing
         """Called with True after the user arranged a lane, and with False after a reset of all lanes."""
         self._arranged = False
@@ -32,18 +32,18 @@ class Lanes:
     @property
     def layout(self) -> Layout:
         """The current tracks."""
-        return self.walk.scene.layout
+        return self.navigator.scene.layout
 
     def track(self, lane: int | None = None, of: int | None = None) -> int:
         """The track of a lane; -1 if there is none."""
         if lane is None:
-            selected = self.walk.selected
-            lane = int(self.walk.trace.lane[selected]) if selected is not None else -1
-        return self.layout.track_of(Of.LANE, lane, self.walk.active if of is None else of)
+            selected = self.navigator.selected
+            lane = int(self.navigator.trace.lane[selected]) if selected is not None else -1
+        return self.layout.track_of(Of.LANE, lane, self.navigator.active if of is None else of)
 
     def _arrange(self, layout: Layout) -> None:
         self._arranged = True
-        self.walk.go(moves.arranged(self.walk.scene, layout, self.walk.height))
+        self.navigator.go(moves.arranged(self.navigator.scene, layout, self.navigator.height))
         self.on_arrange(True)
 
     def toggle_track(self, track: int) -> None:
@@ -101,13 +101,13 @@ class Lanes:
         return True
 
     def _in_view(self, track: int) -> None:
-        self.walk.go(moves.track_in_view(self.walk.scene, track, self.walk.height))
+        self.navigator.go(moves.track_in_view(self.navigator.scene, track, self.navigator.height))
 
     # Saving and restoring
 
     def arrangement(self, of: int | None = None) -> arrangement.Kept:
         """The arrangement of a recording's lanes, as JSON-ready data for `restore`."""
-        return arrangement.now(self.walk.scene, self.walk.active if of is None else of)
+        return arrangement.now(self.navigator.scene, self.navigator.active if of is None else of)
 
     def restore(self, kept: Sequence[Mapping[str, Any]], *, of: int | None = None) -> None:
         """Arrange the lanes of a recording as saved: order, folds and pins."""
@@ -115,42 +115,42 @@ class Lanes:
 
     def reset(self) -> None:
         """Arrange the lanes as for a trace that was never opened before."""
-        sources = tuple(replace(source, left=()) for source in self.walk.scene.sources)
-        self._reopen(replace(self.walk.scene, sources=sources))
+        sources = tuple(replace(source, left=()) for source in self.navigator.scene.sources)
+        self._reopen(replace(self.navigator.scene, sources=sources))
         self._in_view(self.track())
         self.on_arrange(False)
 
     def _with_arrangement(self) -> Scene:
         """The scene, with the current arrangement stored in its sources for `_reopen`."""
-        scene = self.walk.scene
+        scene = self.navigator.scene
         for of in range(len(scene.sources) if self._arranged else 0):
             scene = scene.having(of, left=arrangement.now(scene, of))
         return scene
 
     def _reopen(self, scene: Scene) -> None:
         """Lay out the lanes anew from the arrangements stored in the sources."""
-        self.walk.go(moves.arranged(scene, self._opening(scene), self.walk.height))
+        self.navigator.go(moves.arranged(scene, self._opening(scene), self.navigator.height))
         self._arranged = False
 
     def _opening(self, scene: Scene) -> Layout:
-        return arrangement.opened(scene.sources, max(1, self.walk.height - TOP))
+        return arrangement.opened(scene.sources, max(1, self.navigator.height - TOP))
 
     def add(self, source: Source) -> int:
         """Show another recording below the others. Returns its index."""
-        scene, of = self._with_arrangement(), len(self.walk.scene.sources)
+        scene, of = self._with_arrangement(), len(self.navigator.scene.sources)
         (low, high), (first, last) = scene.span, source.span
         scene = replace(scene, sources=(*scene.sources, source), span=(min(low, first), max(high, last)))
         # The user did not move, so the history gets no entry.
-        self.walk.scene = replace(scene, view=self._view(scene, scene.view.width))
-        self._reopen(self.walk.scene)
+        self.navigator.scene = replace(scene, view=self._view(scene, scene.view.width))
+        self._reopen(self.navigator.scene)
         return of
 
     def exchanged(self, source: Source, shift: int, event: int | None) -> Scene:
         """The scene with the only source replaced by another one, whose zero is `shift` ns later, and with
         this event of the new source selected. New lanes come where they belong; what is on the screen stays
         there."""
-        walk, before = self.walk, self.walk.scene
-        rows = [(line.of, line.ref, line.depth) for line in before.lines(walk.height - TOP)]
+        navigator, before = self.navigator, self.navigator.scene
+        rows = [(line.of, line.ref, line.depth) for line in before.lines(navigator.height - TOP)]
         stays = event is not None and (Of.LANE, *_row(before.source, before.selected)) in rows
         band, instant = before.band, before.instant
         scene = replace(
@@ -170,12 +170,12 @@ class Lanes:
             instant=None if instant is None else instant + shift,
             top=_same_line(before, scene.source, layout) if before.top else 0,
         )
-        scene = moves.scrolled(scene, scene.top, walk.height)
-        return moves.brought_up(scene, 0, *_row(source, scene.selected), walk.height) if stays else scene
+        scene = moves.scrolled(scene, scene.top, navigator.height)
+        return moves.brought_up(scene, 0, *_row(source, scene.selected), navigator.height) if stays else scene
 
     def set_series(self, series: Sequence[Series], *, of: int | None = None) -> None:
         """Set the series drawn below a recording's lanes. New ones go where they were left, or to the end."""
-        scene, height = self.walk.scene, self.walk.height
+        scene, height = self.navigator.scene, self.navigator.height
         of = scene.active if of is None else of
         new = scene.having(of, series=tuple(series))
         if self._arranged:
@@ -183,26 +183,26 @@ class Lanes:
         else:
             layout = self._opening(new)
         fitted = moves.refitted(scene, layout, height, height)
-        self.walk.show_scene(replace(new, layout=fitted.layout, top=fitted.top, foot=fitted.foot))
+        self.navigator.show_scene(replace(new, layout=fitted.layout, top=fitted.top, foot=fitted.foot))
 
     def _view(self, scene: Scene, width: int) -> viewport.Viewport:
         """The view for `width` cells: the current one, or the initial one if nobody has moved yet."""
-        if self.walk.moved:
+        if self.navigator.moved:
             return viewport.resize(scene.view, width)
         return viewport.fit(*scene.first_view, width, margin=0.01)
 
     def resize(self, width: int, height: int) -> None:
         """Fit the view and the lanes to a new screen size, in cells."""
-        walk, labels = self.walk, label_width(width)
-        walk.height = height
-        layout = self.layout if self._arranged else self._opening(walk.scene)
-        view = self._view(walk.scene, max(1, width - labels - EDGE))
-        scene, place = replace(walk.scene, view=view, labels=labels), walk.returned
+        navigator, labels = self.navigator, label_width(width)
+        navigator.height = height
+        layout = self.layout if self._arranged else self._opening(navigator.scene)
+        view = self._view(navigator.scene, max(1, width - labels - EDGE))
+        scene, place = replace(navigator.scene, view=view, labels=labels), navigator.returned
         if place is not None and place.height == height and len(place.scene.layout.rows) == len(layout.rows):
             scene = replace(scene, top=place.scene.top)
-            walk.show_scene(moves.arranged(scene, place.scene.layout, height))
+            navigator.show_scene(moves.arranged(scene, place.scene.layout, height))
         else:
-            walk.show_scene(moves.refitted(scene, layout, self._fitted, height))
+            navigator.show_scene(moves.refitted(scene, layout, self._fitted, height))
         self._fitted = height
 
 

@@ -12,8 +12,8 @@ from tracetui.core.copying import replace
 from tracetui.core.units import duration
 from tracetui.session.compared import Compared, Place, compared
 from tracetui.session.layout import PAIR_LETTERS
-from tracetui.session.mark_navigator import MarkWalk
-from tracetui.session.navigator import Walk
+from tracetui.session.mark_navigator import MarkNavigator
+from tracetui.session.navigator import Navigator
 from tracetui.session.search import Search
 from tracetui.timeline import moves, viewport
 from tracetui.timeline.links import ALONE
@@ -29,8 +29,8 @@ NEAR = 4096
 class Comparing:
     """The comparison of a pair, and the current place in it. Until there is one, nothing has a partner."""
 
-    def __init__(self, walk: Walk, search: Search, marks: MarkWalk) -> None:
-        self._walk, self._search, self._marks = walk, search, marks
+    def __init__(self, navigator: Navigator, search: Search, marks: MarkNavigator) -> None:
+        self._navigator, self._search, self._marks = navigator, search, marks
         self._found: Compared | None = None
         self.at: int | None = None
         """The difference that was visited last."""
@@ -48,45 +48,47 @@ class Comparing:
         """Compare the two. Slow: call it in a thread."""
         from tracetui.compare.compare import compare
 
-        a, b = self._walk.recordings
+        a, b = self._navigator.recordings
         return compared(compare(a.whole, b.whole))
 
     def use(self, found: Compared) -> None:
         """Link the events of both and align them at the first matched steps. Show those, unless the user has
         moved."""
-        walk, moved = self._walk, self._walk.moved
-        self._found, walk.after_select = found, self._follow
-        sources = zip(walk.scene.sources, found.links, strict=True)
-        walk.scene = replace(walk.scene, sources=tuple(replace(s, links=links) for s, links in sources))
+        navigator, moved = self._navigator, self._navigator.moved
+        self._found, navigator.after_select = found, self._follow
+        sources = zip(navigator.scene.sources, found.links, strict=True)
+        navigator.scene = replace(
+            navigator.scene, sources=tuple(replace(s, links=links) for s, links in sources)
+        )
         self._align(found.first)
         if not moved:
             start = found.first[0]
             end = max(high - low for low, high in zip(found.first, found.ends, strict=True)) + start
-            view = viewport.fit(start, max(end, start + 1), walk.view.width, margin=0.02)
-            walk.moved = True
-            walk.scene = moves.look(walk.scene, view)
+            view = viewport.fit(start, max(end, start + 1), navigator.view.width, margin=0.02)
+            navigator.moved = True
+            navigator.scene = moves.look(navigator.scene, view)
         # The selection has a partner now.
-        walk.show_scene(moves.chosen(walk.scene, walk.scene.selected))
+        navigator.show_scene(moves.chosen(navigator.scene, navigator.scene.selected))
 
     # Aligning
 
     def _align(self, times: Place) -> None:
         """Shift B so that two moments, one in ns of each trace, coincide on the axis. The selection keeps its
         place on the screen."""
-        scene, a = self._walk.scene, self._walk.scene.sources[0]
+        scene, a = self._navigator.scene, self._navigator.scene.sources[0]
         before = scene.sources[1].offset
         offset = times[0] + a.offset - times[1]
         self._shift(offset)
         if scene.selected >= 0 and scene.active == 1:
-            view = self._walk.view
+            view = self._navigator.view
             moved = replace(view, start=view.start + offset - before)
-            self._walk.scene = moves.look(self._walk.scene, moved)
+            self._navigator.scene = moves.look(self._navigator.scene, moved)
 
     def _shift(self, offset: int) -> None:
-        walk = self._walk
-        scene = walk.scene.having(1, offset=offset)
+        navigator = self._navigator
+        scene = navigator.scene.having(1, offset=offset)
         lows, highs = zip(*(source.span for source in scene.sources), strict=True)
-        walk.scene = replace(scene, span=(min(lows), max(highs)))
+        navigator.scene = replace(scene, span=(min(lows), max(highs)))
         self._marks.draw()
 
     def align(self) -> str:
@@ -94,17 +96,17 @@ class Comparing:
         earlier event that has one; without a selection, the first matched steps. Returns a message."""
         if self._found is None:
             return NOT_YET
-        event, scene = self._walk.scene.event, self._walk.scene
+        event, scene = self._navigator.scene.event, self._navigator.scene
         if event is None:
             self._align(self._found.first)
             self._search.moved()
-            self._walk.go(moves.look(self._walk.scene, self._walk.view))
+            self._navigator.go(moves.look(self._navigator.scene, self._navigator.view))
             return "aligned at the first step that both have"
         pair = self._pair(event) or self._anchor(event)
         if pair is None:
             return "nothing here matches in A and B: select another event"
         self._align_at(pair)
-        self._walk.show_scene(self._walk.scene)
+        self._navigator.show_scene(self._navigator.scene)
         source = scene.sources[0]
         same = event.slice == pair[event.source]
         from tracetui.analysis.names.short_names import short_of
@@ -115,7 +117,7 @@ class Comparing:
     def _align_at(self, pair: Place, walking: bool = False) -> None:
         """Align two slices. `walking`: going from event to event, so the search's matches keep their
         order."""
-        a, b = (int(s.trace.start[at]) for s, at in zip(self._walk.scene.sources, pair, strict=True))
+        a, b = (int(s.trace.start[at]) for s, at in zip(self._navigator.scene.sources, pair, strict=True))
         self._align((a, b))
         if not walking:
             self._search.moved()
@@ -129,7 +131,10 @@ class Comparing:
     def _anchor(self, event: Event) -> Place | None:
         """The nearest matched events before an event on its lane or, if there are none, after it."""
         assert self._found is not None
-        trace, partner = self._walk.scene.sources[event.source].trace, self._found.links[event.source].partner
+        trace, partner = (
+            self._navigator.scene.sources[event.source].trace,
+            self._found.links[event.source].partner,
+        )
         lane = trace.lanes[int(trace.lane[event.slice])]
         high = event.slice
         while high > lane.first:
@@ -152,7 +157,7 @@ class Comparing:
 
     def partner(self) -> tuple[Event | None, str]:
         """The selection's partner in the other recording. Returns (it or None, a message)."""
-        event = self._walk.scene.event
+        event = self._navigator.scene.event
         if self._found is None:
             return None, NOT_YET
         if event is None:
@@ -166,33 +171,33 @@ class Comparing:
 
     def go_to(self, event: Event) -> None:
         """Select an event of either recording."""
-        self._walk.select(event.slice, of=event.source)
+        self._navigator.select(event.slice, of=event.source)
 
     def _follow(self) -> None:
         """Bring the selection's partner into view. If it is off the screen, shift B until the two are
         aligned."""
-        walk, event = self._walk, self._walk.scene.event
+        navigator, event = self._navigator, self._navigator.scene.event
         partner = self.partner_of(event) if event is not None else None
         if event is None or partner is None:
             return
-        source, view = walk.scene.sources[1 - event.source], walk.view
+        source, view = navigator.scene.sources[1 - event.source], navigator.view
         start = source.start(partner)
         if start >= view.end_ns or start + int(source.trace.duration[partner]) < view.start_ns:
             self._align_at((event.slice, partner) if event.source == 0 else (partner, event.slice), True)
         self._rows_shown([Event(1 - event.source, partner), event])
 
     def _rows_shown(self, events: Sequence[Event]) -> None:
-        walk, scene = self._walk, self._walk.scene
+        navigator, scene = self._navigator, self._navigator.scene
         for of, at in events:
             source = scene.sources[of]
             lane, depth = int(source.trace.lane[at]), source.rows.depth(at)
-            scene = moves.brought_up(scene, of, lane, depth, walk.height)
-        walk.go(scene)
+            scene = moves.brought_up(scene, of, lane, depth, navigator.height)
+        navigator.go(scene)
 
     def beside(self) -> tuple[tuple[str, bool], ...]:
         """The selection's partner in numbers, as texts, each with whether it is bright; () if nothing is
         compared."""
-        event = self._walk.scene.event
+        event = self._navigator.scene.event
         if event is None or self._found is None:
             return ()
         from tracetui.core.units import ratio_text, signed
@@ -202,7 +207,7 @@ class Comparing:
         if partner is None:
             alone = self._found.links[event.source].partner[event.slice] == ALONE
             return (("  only in ", False), (letter, True)) if alone else ()
-        sources = self._walk.scene.sources
+        sources = self._navigator.scene.sources
         mine = int(sources[event.source].trace.duration[event.slice])
         its = int(sources[1 - event.source].trace.duration[partner])
         a, b = (mine, its) if event.source == 0 else (its, mine)
@@ -238,8 +243,8 @@ class Comparing:
         self.at = which
         number = f"difference {which + 1} of {len(self.differences)}"
         if not len(where):
-            self._there = self._walk.scene.event
-            self._walk.change()
+            self._there = self._navigator.scene.event
+            self._navigator.change()
             return f"{number}: not in a single place"
         nth = self._nth = again % len(where)
         a, b = where[nth].tolist()
@@ -248,26 +253,26 @@ class Comparing:
         if pair is not None:
             self._align_at(pair)
         last = events[-1]
-        self._walk.select(last.slice, of=last.source)
+        self._navigator.select(last.slice, of=last.source)
         if len(events) == 2 and self.partner_of(last) is None:
             # They are not partners, but one became the other: highlight both.
-            self._walk.scene = self._walk.scene.having(1 - last.source, partner=events[0].slice)
+            self._navigator.scene = self._navigator.scene.having(1 - last.source, partner=events[0].slice)
         self._rows_shown(events)
-        self._there = self._walk.scene.event
+        self._there = self._navigator.scene.event
         only = "" if len(events) == 2 else f"; only {PAIR_LETTERS[last.source]} has it"
         more = f"; place {nth + 1} of {len(where):,}" if len(where) > 1 else ""
         return f"{number}{more}{only}" if one.kind != "machine" else number
 
     def told(self) -> tuple[str, ...]:
         """The difference that was visited last, as long as its event is still selected; otherwise ()."""
-        if self.at is None or self._there != self._walk.scene.event:
+        if self.at is None or self._there != self._navigator.scene.event:
             return ()
         return (f"difference {self.at + 1}", self.differences[self.at].text)
 
     def leave(self) -> None:
         """Forget the difference that was visited last."""
         self.at = self._there = None
-        self._walk.change()
+        self._navigator.change()
 
 
 NOT_YET = "still comparing the two"

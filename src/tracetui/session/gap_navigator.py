@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.part import Part
 from tracetui.core.units import exact, share
-from tracetui.session.navigator import Walk
+from tracetui.session.navigator import Navigator
 from tracetui.trace.model import I64
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ def next_gap(
     return int(order[place]), place + 1
 
 
-class GapWalk:
+class GapNavigator:
     """The current gap, and steps to the next one."""
 
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
+    def __init__(self, navigator: Navigator) -> None:
+        self._navigator = navigator
         self.minimum = 0
         """Shorter gaps (ns) are skipped."""
         self.by_size = True
@@ -68,12 +68,12 @@ class GapWalk:
 
     @property
     def _whole(self) -> Part:
-        return self._walk.recording.whole
+        return self._navigator.recording.whole
 
     @property
     def at(self) -> int | None:
         """Index of the highlighted gap in `gaps_of` of its recording."""
-        marked = self._walk.scene.gap
+        marked = self._navigator.scene.gap
         return None if marked is None else self._shown.get(marked)
 
     def toggle_order(self) -> None:
@@ -88,8 +88,8 @@ class GapWalk:
     @property
     def soon(self) -> bool:
         """Whether `next` is too fast to be noticed; if not, call `order` first, in a thread."""
-        walk = self._walk
-        return self._key(walk.active) in self._orders or len(walk.recording.trace) <= SOON
+        navigator = self._navigator
+        return self._key(navigator.active) in self._orders or len(navigator.recording.trace) <= SOON
 
     def _key(self, of: int) -> tuple[int, bool, int]:
         return of, self.by_size, self.minimum
@@ -100,7 +100,7 @@ class GapWalk:
 
         key = self._key(of)
         if key not in self._orders:
-            gaps = gaps_of(self._walk.recordings[of].whole)
+            gaps = gaps_of(self._navigator.recordings[of].whole)
             self._orders[key] = gap_order(gaps, self.by_size, self.minimum)
         return self._orders[key]
 
@@ -109,11 +109,11 @@ class GapWalk:
         from tracetui.analysis.idle.gap_list import gaps_of
 
         gaps = gaps_of(self._whole)
-        view = self._walk.view
-        order = self.order(self._walk.active)
-        middle = (view.start_ns + view.end_ns) / 2 - self._walk.offset
-        marked = self._walk.scene.gap
-        at = self.at if marked is not None and marked[0] == self._walk.active else None
+        view = self._navigator.view
+        order = self.order(self._navigator.active)
+        middle = (view.start_ns + view.end_ns) / 2 - self._navigator.offset
+        marked = self._navigator.scene.gap
+        at = self.at if marked is not None and marked[0] == self._navigator.active else None
         if self._example and self.by_size:
             at = None
         found = next_gap(gaps, order, at, middle, step, self.by_size, self._place)
@@ -130,11 +130,11 @@ class GapWalk:
         from tracetui.analysis.idle.gap_list import gaps_of
 
         self._example = example
-        of = self._walk.active if of is None else of
-        gaps = gaps_of(self._walk.recordings[of].whole)
+        of = self._navigator.active if of is None else of
+        gaps = gaps_of(self._navigator.recordings[of].whole)
         self._shown[of, int(gaps.device[gap]), int(gaps.index[gap])] = gap
-        self._walk.select(int(gaps.after[gap]), of=of, reveal=False)
-        self._walk.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
+        self._navigator.select(int(gaps.after[gap]), of=of, reveal=False)
+        self._navigator.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         idle = sum(device.idle for device in gaps.devices if device.device == gaps.device[gap])
         part = share(int(gaps.duration[gap]) / idle)
         # In this order: a narrow screen keeps the key, and the share is in the table of gaps too.
@@ -145,10 +145,10 @@ class GapWalk:
         """The highlighted gap, as long as the event that ended it is selected."""
         from tracetui.analysis.idle.gap_list import gaps_of
 
-        marked, at = self._walk.scene.gap, self.at
-        if marked is None or at is None or marked[0] != self._walk.active:
+        marked, at = self._navigator.scene.gap, self.at
+        if marked is None or at is None or marked[0] != self._navigator.active:
             return None
-        return at if self._walk.selected == int(gaps_of(self._whole).after[at]) else None
+        return at if self._navigator.selected == int(gaps_of(self._whole).after[at]) else None
 
     @property
     def small(self) -> bool:
@@ -157,4 +157,4 @@ class GapWalk:
 
     def leave(self) -> None:
         """Remove the highlight."""
-        self._walk.set_gap(None)
+        self._navigator.set_gap(None)

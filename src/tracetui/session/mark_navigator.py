@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from tracetui.core.units import instant, plural
 from tracetui.session.marks import Mark, Marks, event_of, mark_on, next_mark, one_line
-from tracetui.session.navigator import Walk
+from tracetui.session.navigator import Navigator
 
 
-class MarkWalk:
+class MarkNavigator:
     """Draws and visits the marks; new ones go to the active recording."""
 
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
+    def __init__(self, navigator: Navigator) -> None:
+        self._navigator = navigator
         self._visited: Mark | None = None
 
     @property
     def marks(self) -> Marks:
         """The marks of the active recording."""
-        return self._walk.recording.marks
+        return self._navigator.recording.marks
 
     def draw(self) -> None:
         """Draw the current marks of all recordings."""
-        offsets = (source.offset for source in self._walk.scene.sources)
-        both = zip(self._walk.recordings, offsets, strict=True)
+        offsets = (source.offset for source in self._navigator.scene.sources)
+        both = zip(self._navigator.recordings, offsets, strict=True)
         drawn = [(m.time + offset, m.label) for recording, offset in both for m in recording.marks.here]
-        self._walk.change(marks=tuple(sorted(drawn, key=lambda mark: mark[0])))
+        self._navigator.change(marks=tuple(sorted(drawn, key=lambda mark: mark[0])))
 
     def restore(self) -> str:
         """Draw the saved marks. Returns a message, "" for none."""
         marks = self.marks
-        if any(recording.marks.here for recording in self._walk.recordings):
+        if any(recording.marks.here for recording in self._navigator.recordings):
             self.draw()
         if not marks.whole:
             return "some marks of this trace cannot be read; their file will be set aside"
@@ -38,7 +38,11 @@ class MarkWalk:
 
     def here(self) -> Mark:
         """The mark at the start of the selected event (else at the middle of the screen), or a new one."""
-        new = mark_on(self._walk.recording.trace, self._walk.selected, self._walk.middle - self._walk.offset)
+        new = mark_on(
+            self._navigator.recording.trace,
+            self._navigator.selected,
+            self._navigator.middle - self._navigator.offset,
+        )
         there = self.marks.at(new.time)
         if there is None:
             return new
@@ -57,8 +61,8 @@ class MarkWalk:
 
     def next(self) -> Mark | None:
         """The next mark after the middle of the screen, wrapping around; None if there is none."""
-        view, offset = self._walk.view, self._walk.offset
-        low, high = (time - offset for time in self._walk.scene.span)
+        view, offset = self._navigator.view, self._navigator.offset
+        low, high = (time - offset for time in self._navigator.scene.span)
         seen = [m for m in self.marks.here if low <= m.time <= high]
         time = (view.start_ns + view.end_ns) / 2 - offset
         if self._visited is not None and abs(time - self._visited.time) <= view.cell:
@@ -68,9 +72,9 @@ class MarkWalk:
     def go_to(self, mark: Mark) -> str:
         """Center a mark and select its event. Returns its text."""
         self._visited = mark
-        self._walk.center_on(mark.time + self._walk.offset)
-        event = event_of(self._walk.recording.trace, mark)
+        self._navigator.center_on(mark.time + self._navigator.offset)
+        event = event_of(self._navigator.recording.trace, mark)
         if event is not None:
-            self._walk.select(event, reveal=False)
-            self._walk.reveal(event, closer=False)
+            self._navigator.select(event, reveal=False)
+            self._navigator.reveal(event, closer=False)
         return one_line(mark)

@@ -35,7 +35,7 @@ class Viewpoint(Struct, frozen=True, eq=False):
     history: History
 
 
-class Walk:
+class Navigator:
     """The current scene of a session, and every way to move in it."""
 
     def __init__(self, recordings: Sequence[Recording], theme: Theme, layout: Layout) -> None:
@@ -185,7 +185,7 @@ class Walk:
             self.go(moves.look(self.scene, viewport.resize(view, self.view.width)), jump=False)
         return view is not None
 
-    def place(self) -> Viewpoint:
+    def viewpoint(self) -> Viewpoint:
         """The current place, for `return_to`."""
         return Viewpoint(self.scene, self.height, self.moved, self._history.copy())
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from tracetui.analysis.part import Scope
 from tracetui.analysis.steps.scope import range_scope, step_at
 from tracetui.core.units import exact
-from tracetui.session.navigator import Walk
+from tracetui.session.navigator import Navigator
 
 
 class Scopes:
     """The scope of the tables, and where it comes from."""
 
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
+    def __init__(self, navigator: Navigator) -> None:
+        self._navigator = navigator
         self.scope: Scope | None = None
         """The scope; None: the whole trace."""
         self.by = "range"
@@ -25,13 +25,13 @@ class Scopes:
 
     def jumped(self) -> None:
         """A table has just jumped to the current view."""
-        self.jump_view = self._walk.view.start_ns, self._walk.view.end_ns
+        self.jump_view = self._navigator.view.start_ns, self._navigator.view.end_ns
 
     def to_range(self) -> str:
         """Use the range, or without one the whole trace. Returns a message, "" for none."""
         widened = self.by != "range"
         self.by, self.frozen = "range", False
-        band = self._walk.range_ns
+        band = self._navigator.range_ns
         self.scope = self._within(band[0], band[1]) if band is not None and band[1] > band[0] else None
         if self.scope is not None:
             length = exact(self.scope.end - self.scope.start)
@@ -42,12 +42,12 @@ class Scopes:
         """Use the view, and follow it. Returns a message."""
         self.by, self.jump_view = "viewport", None
         self.follow_view()
-        view = self._walk.view
+        view = self._navigator.view
         return f"tables follow the view ({exact(view.end_ns - view.start_ns)})"
 
     def follow_view(self) -> None:
         """Update the scope after the view came to rest, unless a table jumped there itself."""
-        view = self._walk.view
+        view = self._navigator.view
         if self.by != "viewport" or view.end_ns <= view.start_ns:
             return
         self.frozen = self.jump_view == (view.start_ns, view.end_ns)
@@ -58,8 +58,8 @@ class Scopes:
     def find_step(self) -> Scope | None:
         """The selection's step, or without one the step at the middle of the view. Slow the first time: call
         it in a thread."""
-        middle = self._walk.middle - self._walk.offset
-        return step_at(self._walk.recording.whole, middle, self._walk.selected)
+        middle = self._navigator.middle - self._navigator.offset
+        return step_at(self._navigator.recording.whole, middle, self._navigator.selected)
 
     def to_step(self, step: Scope | None) -> str:
         """Use a step; None: there is none here, so use the range. Returns a message."""
@@ -72,4 +72,4 @@ class Scopes:
 
     def _within(self, start: int, end: int, kind: str = "range") -> Scope:
         """A range of session times (ns) as a scope of the active recording."""
-        return range_scope(start - self._walk.offset, end - self._walk.offset, kind)
+        return range_scope(start - self._navigator.offset, end - self._navigator.offset, kind)

@@ -15,10 +15,10 @@ from tracetui.core.copying import replace
 from tracetui.core.units import as_typed, instant
 from tracetui.session.arranging import Lanes
 from tracetui.session.comparing import Comparing
-from tracetui.session.gap_navigator import GapWalk
+from tracetui.session.gap_navigator import GapNavigator
 from tracetui.session.layout import Layout, layout_of
-from tracetui.session.mark_navigator import MarkWalk
-from tracetui.session.navigator import Walk
+from tracetui.session.mark_navigator import MarkNavigator
+from tracetui.session.navigator import Navigator
 from tracetui.session.query import parse_time
 from tracetui.session.recording import Recording
 from tracetui.session.scopes import Scopes
@@ -37,13 +37,13 @@ class Session:
     ) -> None:
         """`layout`: without one, that of so many recordings."""
         self.layout = layout or layout_of(len(recordings))
-        self.walk = Walk(recordings, theme, self.layout)
-        self.lanes = Lanes(self.walk)
-        self.search = Search(self.walk)
-        self.gaps = GapWalk(self.walk)
-        self.marks = MarkWalk(self.walk)
-        self.scopes = Scopes(self.walk)
-        self.comparing = Comparing(self.walk, self.search, self.marks)
+        self.navigator = Navigator(recordings, theme, self.layout)
+        self.lanes = Lanes(self.navigator)
+        self.search = Search(self.navigator)
+        self.gaps = GapNavigator(self.navigator)
+        self.marks = MarkNavigator(self.navigator)
+        self.scopes = Scopes(self.navigator)
+        self.comparing = Comparing(self.navigator, self.search, self.marks)
 
     @classmethod
     def open(cls, *paths: str | Path) -> Session:
@@ -53,7 +53,7 @@ class Session:
     @property
     def active(self) -> Recording:
         """The recording that the selection is in."""
-        return self.walk.recording
+        return self.navigator.recording
 
     @property
     def part(self) -> bool:
@@ -63,54 +63,54 @@ class Session:
     def go_on_from(self, part: Session) -> None:
         """Take over what is on the screen of a session that shows the beginning of the same file: the same
         time (if the user has moved there), the same range and event, and what was folded or unfolded."""
-        walk, before = self.walk, part.walk
+        navigator, before = self.navigator, part.navigator
         rows = {one["track"]: one["rows"] for one in part.lanes.arrangement() if one["rows"] is not None}
         if rows:
             now = self.lanes.arrangement()
             self.lanes.restore([{**one, "rows": rows.get(one["track"], one["rows"])} for one in now])
         self.lanes.resize(before.view.width + before.scene.labels + EDGE, before.height)
-        shift = _shift(before.trace, walk.trace)
+        shift = _shift(before.trace, navigator.trace)
         if before.moved or before.selected is not None:
-            view = replace(before.view, start=before.view.start + shift, width=walk.view.width)
-            walk.moved = True
-            walk.show_scene(moves.look(walk.scene, view))
+            view = replace(before.view, start=before.view.start + shift, width=navigator.view.width)
+            navigator.moved = True
+            navigator.show_scene(moves.look(navigator.scene, view))
         if before.range_ns is not None:
-            walk.set_range(*(time + shift for time in before.range_ns))
+            navigator.set_range(*(time + shift for time in before.range_ns))
         if before.selected is not None:
-            event = same_event(before.trace, before.selected, walk.trace, shift)
+            event = same_event(before.trace, before.selected, navigator.trace, shift)
             if event is not None:
-                walk.select(event, reveal=False)
-                walk.reveal(event, closer=False)
+                navigator.select(event, reveal=False)
+                navigator.reveal(event, closer=False)
 
     def grow(self, longer: Recording) -> None:
         """Replace the beginning that is shown by a longer one of the same file. The screen keeps the same
         time (if the user has moved), range, event and first line."""
-        walk, before = self.walk, self.walk.trace
-        shift, event = _shift(before, longer.trace), walk.selected
+        navigator, before = self.navigator, self.navigator.trace
+        shift, event = _shift(before, longer.trace), navigator.selected
         if event is not None:
             event = same_event(before, event, longer.trace, shift)
-        scene = self.lanes.exchanged(longer.source(walk.scene.theme), shift, event)
-        walk.exchange(longer, scene, shift)
+        scene = self.lanes.exchanged(longer.source(navigator.scene.theme), shift, event)
+        navigator.exchange(longer, scene, shift)
 
     def let_go(self) -> None:
         """Drop the beginning of the file, which would otherwise take memory as long as some closed screen
         refers to this session."""
-        self.walk.recordings.clear()
-        self.walk.scene = replace(self.walk.scene, sources=())
+        self.navigator.recordings.clear()
+        self.navigator.scene = replace(self.navigator.scene, sources=())
 
     def draw_gaps(self) -> int:
         """Find the gaps of all recordings and draw them. Returns how many the active one has."""
         from tracetui.analysis.idle.gap_list import gaps_of
 
-        for of, recording in enumerate(self.walk.recordings):
-            self.walk.set_gaps(recording.idle(), of=of)
+        for of, recording in enumerate(self.navigator.recordings):
+            self.navigator.set_gaps(recording.idle(), of=of)
         return len(gaps_of(self.active.whole))
 
     def add(self, recording: Recording, offset: int = 0) -> int:
         """Show another recording below the others. `offset`: session time minus its trace's time, ns. Returns
         its index."""
-        self.walk.recordings.append(recording)
-        return self.lanes.add(recording.source(self.walk.scene.theme, offset))
+        self.navigator.recordings.append(recording)
+        return self.lanes.add(recording.source(self.navigator.scene.theme, offset))
 
     # Links
 
@@ -131,7 +131,7 @@ class Session:
         return self._along(link)
 
     def _along(self, link: Callable[[Trace, int], tuple[int | None, str]]) -> tuple[int | None, str]:
-        event = self.walk.selected
+        event = self.navigator.selected
         return (None, "select an event first") if event is None else link(self.active.trace, event)
 
     # Times
@@ -142,22 +142,22 @@ class Session:
             time = parse_time(text)
         except ValueError as error:
             return str(error)
-        low, high = self.walk.scene.span
+        low, high = self.navigator.scene.span
         return "" if low <= time <= high else f"the trace runs from {instant(low)} to {instant(high)}"
 
     def go_to_time(self, text: str) -> str:
         """Go to a typed time. Returns a message. Raises ValueError if it is not a time."""
         time = round(parse_time(text))
-        self.walk.go_to(time)
+        self.navigator.go_to(time)
         return f"line at {as_typed(time)}; Esc removes it"
 
     def select_range(self) -> bool:
         """Make the selected event's time the range. False without a selection."""
-        event, trace = self.walk.selected, self.active.trace
+        event, trace = self.navigator.selected, self.active.trace
         if event is None:
             return False
-        start = int(trace.start[event]) + self.walk.offset
-        self.walk.set_range(start, start + max(1, int(trace.duration[event])))
+        start = int(trace.start[event]) + self.navigator.offset
+        self.navigator.set_range(start, start + max(1, int(trace.duration[event])))
         return True
 
 

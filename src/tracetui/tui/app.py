@@ -311,7 +311,7 @@ class TracetuiApp(App):
         there = self._open_already(message.path)
         if there is not None:
             wanted = [there] if message.beside is None else [message.beside, there]
-            shown = next((trace for trace in self.traces if trace.walk.recordings == wanted), None)
+            shown = next((trace for trace in self.traces if trace.navigator.recordings == wanted), None)
             if shown is None:
                 await self._show(self._trace_screen(wanted))
             else:
@@ -325,7 +325,7 @@ class TracetuiApp(App):
         """The recording of a file that is open and has not changed since."""
         from tracetui.session.state import resolved
 
-        every = (recording for trace in self.traces for recording in trace.walk.recordings)
+        every = (recording for trace in self.traces for recording in trace.navigator.recordings)
         return next((one for one in every if one.path == resolved(str(path)) and one.is_current()), None)
 
     async def on_loading_screen_begun(self, message: LoadingScreen.Begun) -> None:
@@ -375,7 +375,7 @@ class TracetuiApp(App):
         closed = next((trace for trace in self.traces if trace is message.screen), None)
         if closed is None:
             return  # the key was pressed twice
-        alone = next((t for t in self.traces if t.walk.recordings == [message.recording]), None)
+        alone = next((t for t in self.traces if t.navigator.recordings == [message.recording]), None)
         if alone is None:
             await self._show(self._trace_screen([message.recording]))
         else:

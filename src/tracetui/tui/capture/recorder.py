@@ -54,7 +54,7 @@ class Recorder:
         if shown is not None:
             again = self._asked.get(resolved(shown.trace.info.path))
             if again is not None:
-                self.attach(again, shown.walk.recordings[-1])
+                self.attach(again, shown.navigator.recordings[-1])
                 return
             options = earlier_options(shown.trace.info.path)
         self._form(options or self._options or CaptureOptions(next(iter(WORKLOADS))))
@@ -88,7 +88,7 @@ class Recorder:
         shown = self._shown()
         if shown is None:
             return None
-        before = shown.walk.recordings[-1]
+        before = shown.navigator.recordings[-1]
         earlier, now = earlier_options(before.trace.info.path), earlier_options(str(result.trace))
         return before if earlier is not None and now is not None and earlier.target == now.target else None
 

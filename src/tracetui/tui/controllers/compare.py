@@ -28,7 +28,7 @@ class PairKeys:
 
         def work() -> None:
             found = self.comparing.work_out()
-            recordings = self.host.walk.recordings
+            recordings = self.host.navigator.recordings
             lengths = [[row.window_length for row in steps_of(one.whole).rows] for one in recordings]
             self.host.from_thread(self._show, found, lengths)
 
@@ -38,7 +38,7 @@ class PairKeys:
     def _show(self, found: Compared, lengths: list[list[int]]) -> None:
         self.comparing.use(found)
         self.line.answer(found.comparison)
-        self.top.say(facts_of_all(self.host.walk.scene, lengths))
+        self.top.say(facts_of_all(self.host.navigator.scene, lengths))
         for key in ("compare", "averages"):
             pane = self.host.area.panes.get(key)
             if isinstance(pane, ScopedPane):
@@ -75,4 +75,4 @@ class PairKeys:
             self.host.say(ONCE_MORE)
 
     def _go_on_with(self, of: int) -> None:
-        self.host.screen.post_message(EndComparison(self.host.screen, self.host.walk.recordings[of]))
+        self.host.screen.post_message(EndComparison(self.host.screen, self.host.navigator.recordings[of]))

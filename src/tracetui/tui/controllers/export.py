@@ -65,7 +65,7 @@ class ExportKeys:
         from tracetui.analysis.calls.averages import memory_of
         from tracetui.analysis.calls.calls import self_time_of
 
-        event, trace = self.host.walk.selected, self.host.trace
+        event, trace = self.host.navigator.selected, self.host.trace
         if event is None:
             self.host.say("select an event first")
             return

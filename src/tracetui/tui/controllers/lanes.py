@@ -30,9 +30,9 @@ class LaneKeys:
 
     def _chosen_lane(self) -> bool:
         """Whether there is a selection, and so a lane to act on; if not, say so."""
-        if self.host.walk.selected is None:
+        if self.host.navigator.selected is None:
             self.host.say("select an event in the lane first")
-        return self.host.walk.selected is not None
+        return self.host.navigator.selected is not None
 
     def action_fold(self) -> None:
         if self._chosen_lane() and not self.lanes.toggle_fold():

@@ -42,7 +42,7 @@ class MarkKeys:
         from tracetui.tui.screens.marks import MarksScreen
 
         marks = self.marks
-        sheet = MarksScreen(self.host.trace, marks.marks, self.host.walk, marks.draw, marks.go_to)
+        sheet = MarksScreen(self.host.trace, marks.marks, self.host.navigator, marks.draw, marks.go_to)
         self.host.screen.app.push_screen(sheet, self._go_to)
 
     def action_next_mark(self) -> None:

@@ -20,41 +20,41 @@ class Moves:
     """Zoom, pan, history, and the arrow keys."""
 
     def __init__(self, host: Host) -> None:
-        self.host, self.walk = host, host.walk
-        walk = host.walk
-        host.escapes.append(Escape(lambda: walk.selected is not None, lambda: walk.select(None)))
+        self.host, self.navigator = host, host.navigator
+        navigator = host.navigator
+        host.escapes.append(Escape(lambda: navigator.selected is not None, lambda: navigator.select(None)))
 
     def action_zoom(self, factor: float) -> None:
-        self.walk.zoom(factor if factor > 0 else -1 / factor)
+        self.navigator.zoom(factor if factor > 0 else -1 / factor)
 
     def action_pan(self, fraction: float) -> None:
-        self.walk.pan(fraction)
+        self.navigator.pan(fraction)
 
     def action_center(self) -> None:
-        if self.walk.selected is None:
+        if self.navigator.selected is None:
             self.host.say("nothing selected: click an event, or use the arrow keys")
         else:
-            self.walk.center()
+            self.navigator.center()
 
     def action_fit(self) -> None:
-        self.walk.fit()
+        self.navigator.fit()
 
     def action_back(self) -> None:
-        if not self.walk.back():
+        if not self.navigator.back():
             self.host.say("no earlier view")
 
     def action_forward(self) -> None:
-        if not self.walk.forward():
+        if not self.navigator.forward():
             self.host.say("no later view")
 
     def action_move(self, direction: str) -> None:
-        if self.walk.move(direction):
+        if self.navigator.move(direction):
             self.host.follow_at_once()
-        elif direction == "down" and any(below := lines_below(self.walk.scene, self.walk.height)):
-            self.walk.scroll_lanes(SCROLL, docked=below[1] > 0)
-        elif direction == "down" and not self.walk.scene.layout.shown.all():
+        elif direction == "down" and any(below := lines_below(self.navigator.scene, self.navigator.height)):
+            self.navigator.scroll_lanes(SCROLL, docked=below[1] > 0)
+        elif direction == "down" and not self.navigator.scene.layout.shown.all():
             self.host.say("only hidden lanes below: X shows them")
-        elif not any(len(source.trace) for source in self.walk.scene.sources):
+        elif not any(len(source.trace) for source in self.navigator.scene.sources):
             self.host.say("there is nothing to select: the trace has no events with a duration")
         else:
             self.host.say(ENDS[direction])

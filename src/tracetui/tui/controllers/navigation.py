@@ -47,7 +47,11 @@ class Navigation:
 
         pane, screen = self.host.area.open, self.host.screen
         keys = pane is not None and pane.has_focus
-        if isinstance(pane, ComparePane) and (keys or self.host.walk.selected is None) and pane.explain():
+        if (
+            isinstance(pane, ComparePane)
+            and (keys or self.host.navigator.selected is None)
+            and pane.explain()
+        ):
             return
         if pane is None or not keys or isinstance(pane, DetailsPane):  # details are about the selection
             self._explain_selection()
@@ -60,12 +64,12 @@ class Navigation:
     def _explain_selection(self) -> None:
         from tracetui.tui.screens.explain import ExplainScreen
 
-        walk = self.host.walk
-        if walk.selected is None:
+        navigator = self.host.navigator
+        if navigator.selected is None:
             self.host.say("select an event first, or a row of a table")
         else:
             part, gap = self.host.session.active.whole, self.gaps.current
-            sheet = ExplainScreen(part, walk.selected, walk, self.action_glossary, gap)
+            sheet = ExplainScreen(part, navigator.selected, navigator, self.action_glossary, gap)
             self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_glossary(self, some: Sequence[Term] = ()) -> None:
@@ -73,14 +77,14 @@ class Navigation:
 
         app, part, pane = self.host.screen.app, self.host.session.active.whole, self.host.area.open
         at = pane.term if pane is not None and not some else ""
-        sheet = GlossaryScreen(part, self.host.walk, self._show_example, some, at)
+        sheet = GlossaryScreen(part, self.host.navigator, self._show_example, some, at)
         app.push_screen(sheet, self._to_example)
 
     def _show_example(self, found: Example) -> None:
         if found.gap is not None:
             self.gaps.show(found.gap, example=True)
         else:
-            self.host.walk.select(found.slice)
+            self.host.navigator.select(found.slice)
 
     def _to_example(self, found: Example | None) -> None:
         """Go to the example that was chosen, and close the sheets that led to the glossary."""
@@ -102,14 +106,14 @@ class Navigation:
         def find() -> None:
             from tracetui.views.gap_words import find_told
 
-            for recording in session.walk.recordings:
+            for recording in session.navigator.recordings:
                 recording.idle()
             self.host.from_thread(draw)
-            for of, recording in enumerate(session.walk.recordings):
+            for of, recording in enumerate(session.navigator.recordings):
                 self.gaps.order(of)
                 if not is_short_of_memory(len(recording.trace)):
                     prepare(recording.trace)
-            for recording in session.walk.recordings:
+            for recording in session.navigator.recordings:
                 find_told(recording.whole)
             gc.freeze()  # as after loading: the results stay too
             self.host.from_thread(draw)
@@ -143,7 +147,7 @@ class Navigation:
     def _order_first(self, step: int) -> None:
         """Sort the gaps in a thread, then go to the next one."""
         try:
-            self.gaps.order(self.host.session.walk.active)
+            self.gaps.order(self.host.session.navigator.active)
         finally:
             self._ordering = False
         self.host.from_thread(self.action_gap, step)
@@ -154,7 +158,7 @@ class Navigation:
 
     def show(self, gap: int, of: int | None = None, said: str = "", example: bool = False) -> None:
         """Highlight a gap of a recording (None: the active one), and say its cause, or `said`. `example`: see
-        `GapWalk.show`."""
+        `GapNavigator.show`."""
         cause = self.gaps.show(gap, of, example)
         self._update_panes()
         self.host.say(said or cause)
@@ -174,7 +178,7 @@ class Navigation:
     def gap_clicked(self, message: GapClicked) -> None:
         from tracetui.analysis.idle.gap_list import gaps_of
 
-        gaps = gaps_of(self.host.walk.recordings[message.of].whole)
+        gaps = gaps_of(self.host.navigator.recordings[message.of].whole)
         gap = gaps.find(message.device, message.index)
         if gap is not None:
             self.show(gap, message.of)

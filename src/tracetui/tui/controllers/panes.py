@@ -26,7 +26,7 @@ class PaneKeys:
     """Open, size and sort panes, and let them follow the selection."""
 
     def __init__(self, host: Host, navigation: Navigation) -> None:
-        self.host, self.navigation, self.walk, self.area = host, navigation, host.walk, host.area
+        self.host, self.navigation, self.navigator, self.area = host, navigation, host.navigator, host.area
         self._follow: Timer | None = None
         self._aside = False
         """Whether to put the panes beside the timeline, if there is room."""
@@ -54,7 +54,7 @@ class PaneKeys:
             self._follow = None
         pane = self.area.open
         if pane is not None and pane.eager:
-            pane.follow(self.walk.selected)
+            pane.follow(self.navigator.selected)
         elif pane is not None:
             self._follow = self.host.after(IDLE, self._follow_now)
 
@@ -62,11 +62,11 @@ class PaneKeys:
         self._follow = None
         pane = self.area.open
         if pane is not None:
-            pane.follow(self.walk.selected)
+            pane.follow(self.navigator.selected)
 
     def follow(self, target: Target) -> None:
         """Go to what a line leads to, and say what that is."""
-        before, said = self.walk.view, target.said
+        before, said = self.navigator.view, target.said
         if target.difference is not None:
             said = self.host.session.comparing.show(*target.difference)
             self.host.jumped_from(before)
@@ -78,8 +78,8 @@ class PaneKeys:
             self.host.jump(target.event, said, target.of)
         elif target.span is not None:
             if target.event is not None:
-                self.walk.select(target.event, reveal=False)
-            self.walk.show(*self.walk.scene.source.on_axis(target.span))  # selecting may move B
+                self.navigator.select(target.event, reveal=False)
+            self.navigator.show(*self.navigator.scene.source.on_axis(target.span))  # selecting may move B
             self.host.say(said)
         elif target.pane or said:
             if target.pane:
@@ -100,7 +100,7 @@ class PaneKeys:
     def go_to(self, event: Event | None, said: str) -> None:
         """Go to an event of any recording, if there is one, and say something."""
         if event is not None:
-            self.walk.select(event.slice, of=event.source)
+            self.navigator.select(event.slice, of=event.source)
             self.host.follow_at_once()
         self.host.say(said)
 
@@ -119,7 +119,7 @@ class PaneKeys:
         else:
             from tracetui.tui.screens.explain import StepScreen
 
-            sheet = StepScreen(pane.whole, step, self.walk)
+            sheet = StepScreen(pane.whole, step, self.navigator)
             self.host.screen.app.push_screen(sheet, self.host.jump_if)
         return True
 
@@ -147,7 +147,7 @@ class PaneKeys:
         if pane is not None:
             if isinstance(pane, ScopedPane):
                 pane.set_earlier(self.host.session.scopes.frozen)
-            pane.follow(self.walk.selected)
+            pane.follow(self.navigator.selected)
             pane.focus()
 
     def action_focus_other(self) -> None:

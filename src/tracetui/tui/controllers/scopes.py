@@ -24,10 +24,10 @@ class ScopeKeys:
         self._range_timer: Timer | None = None
         self._view_timer: Timer | None = None
         self._view_moved = 0.0
-        walk = host.walk
+        navigator = host.navigator
         host.escapes += [
             Escape(lambda: self.scopes.by != "range", self.to_range),
-            Escape(lambda: walk.range_ns is not None, lambda: walk.set_range(None)),
+            Escape(lambda: navigator.range_ns is not None, lambda: navigator.set_range(None)),
         ]
 
     def _show(self, message: str = "") -> None:
@@ -83,7 +83,7 @@ class ScopeKeys:
         """The range changed or was cleared: the tables follow after a pause."""
 
         def follow() -> None:
-            if self.host.walk.range_ns is not None or self.scopes.by == "range":
+            if self.host.navigator.range_ns is not None or self.scopes.by == "range":
                 self.to_range()
 
         if self._range_timer is not None:

@@ -13,7 +13,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker
 
-from tracetui.session.navigator import Walk
+from tracetui.session.navigator import Navigator
 from tracetui.session.session import Session
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
@@ -51,14 +51,14 @@ class Host:
     """The recording that the panes are about."""
 
     @property
-    def walk(self) -> Walk:
+    def navigator(self) -> Navigator:
         """The user's place in the session."""
-        return self.session.walk
+        return self.session.navigator
 
     @property
     def trace(self) -> Trace:
         """The trace of the active recording."""
-        return self.walk.trace
+        return self.navigator.trace
 
     def give_keys(self, *controllers: object) -> None:
         """Make the `action_` methods of the controllers the screen's own."""
@@ -81,7 +81,7 @@ class Host:
 
     def jump(self, event: int, message: str = "", of: int | None = None) -> None:
         """Select an event of a recording (None: the active one) and bring it into view."""
-        self.walk.select(event, of=of)
+        self.navigator.select(event, of=of)
         self.follow_at_once()
         if message:
             self.say(message)
@@ -94,7 +94,7 @@ class Host:
     def jumped_from(self, before: Viewport) -> None:
         """A row of a table may have moved the view: the table's scope must not follow. `before`: the view
         until then."""
-        if self.walk.view != before and isinstance(self.area.open, ScopedPane):
+        if self.navigator.view != before and isinstance(self.area.open, ScopedPane):
             self.session.scopes.jumped()
 
     def follow_at_once(self) -> None:
@@ -105,13 +105,13 @@ class Host:
         self.follow_recording()
         pane = self.area.open
         if pane is not None and pane.eager:
-            pane.follow(self.walk.selected)
+            pane.follow(self.navigator.selected)
             self.draw_soon(pane)
 
     def follow_recording(self) -> None:
         """Make everything that is about one recording follow the selection to another."""
-        if self._active != self.walk.active:
-            self._active = self.walk.active
+        if self._active != self.navigator.active:
+            self._active = self.navigator.active
             for call in self.on_recording:
                 call()
             self.draw_soon(self.area.tabs)

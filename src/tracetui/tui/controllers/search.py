@@ -24,7 +24,7 @@ class SearchKeys:
         """What is wrong with the last query; "" if nothing is."""
         host.escapes += [
             Escape(lambda: self.search, self.clear),
-            Escape(lambda: host.walk.scene.instant is not None, host.walk.leave_instant),
+            Escape(lambda: host.navigator.scene.instant is not None, host.navigator.leave_instant),
         ]
 
     def action_search(self) -> None:
@@ -106,10 +106,10 @@ class SearchKeys:
         if not self.search:
             self.host.say("no search yet: press /")
             return
-        found = self.search.slice[self.search.recording == self.host.walk.active]
-        letter = self.host.walk.scene.source.letter
+        found = self.search.slice[self.search.recording == self.host.navigator.active]
+        letter = self.host.navigator.scene.source.letter
         query = f"{self.search.query}” in “{letter}" if letter else self.search.query
-        sheet = MatchesScreen(self.host.trace, found, query, self.host.walk)
+        sheet = MatchesScreen(self.host.trace, found, query, self.host.navigator)
         self.host.screen.app.push_screen(sheet, self.host.jump_if)
 
     def action_time(self) -> None:

@@ -157,7 +157,7 @@ class PaneArea(Vertical):
         return {mine[place]: pane for place, pane in self._made.items() if place in mine}
 
     def _place(self, key: str) -> tuple[str, int]:
-        return key, 0 if key in self._shared else self._session.walk.active
+        return key, 0 if key in self._shared else self._session.navigator.active
 
     def _pane(self, key: str) -> Pane:
         place = self._place(key)

@@ -33,7 +33,7 @@ class AveragesPane(ScopedPane):
 
     def _color(self, name: int) -> str | None:
         """The color of a name in the timeline."""
-        color = self.session.walk.scene.sources[self.of].palette.color_of(name)
+        color = self.session.navigator.scene.sources[self.of].palette.color_of(name)
         return f"color({color})" if 0 <= color < 256 else None
 
     def work_out(self) -> Iterator[Callable[[], None]]:
@@ -96,7 +96,7 @@ class AveragesPane(ScopedPane):
         if self.averages is None or self.row is None:
             return None
         found, *_ = instances(self.whole, self.averages, self.row, self.sort)
-        selected = self.session.walk.selected
+        selected = self.session.navigator.selected
         return Target(event=selected) if selected is not None and selected in found else super().about()
 
     def leads_to(self, row: int, again: int = 0) -> Target | None:

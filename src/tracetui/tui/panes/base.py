@@ -44,7 +44,7 @@ class Pane(TableView):
     """Whether `follow` is cheap enough to call for every step of a held key."""
 
     def __init__(self, session: Session, key: str) -> None:
-        self.of = session.walk.active
+        self.of = session.navigator.active
         """Index of the recording that the pane is about."""
         super().__init__(id=f"{key}-{self.of}" if self.of else key)
         self.session, self.key = session, key
@@ -72,7 +72,7 @@ class Pane(TableView):
 
     def whose(self) -> str:
         """Which of two recordings the table is about; "" for the only one."""
-        letter = self.session.walk.scene.sources[self.of].letter
+        letter = self.session.navigator.scene.sources[self.of].letter
         return f"of {letter}" if letter else ""
 
     def _update_note(self) -> None:

@@ -76,16 +76,16 @@ class ComparePane(DocumentPane, OfBoth):  # in this order: Textual takes styles 
         from tracetui.tui.screens.explain import DifferenceScreen
         from tracetui.views.difference import explanation_facts, number_facts
 
-        comparison, at, walk = self.session.comparing.comparison, self.row, self.session.walk
+        comparison, at, navigator = self.session.comparing.comparison, self.row, self.session.navigator
         if comparison is None or at is None:
             return False
         if at < len(comparison.explanations):
             one = comparison.explanations[at]
             sheet = DifferenceScreen(
-                f"Explain: difference {at + 1}", explanation_facts(comparison, one), walk
+                f"Explain: difference {at + 1}", explanation_facts(comparison, one), navigator
             )
         elif (number := self._number(comparison, at)) is not None:
-            sheet = DifferenceScreen(f"Explain: {number.title}", number_facts(number), walk)
+            sheet = DifferenceScreen(f"Explain: {number.title}", number_facts(number), navigator)
         else:
             return False
 
@@ -98,7 +98,7 @@ class ComparePane(DocumentPane, OfBoth):  # in this order: Textual takes styles 
 
     def _to_gap(self, cause: str, again: int) -> Target:
         """The request to go to the longest gap of a cause: in A, and with the next Enter in B."""
-        recordings = self.session.walk.recordings
+        recordings = self.session.navigator.recordings
         if not all(recording.whole.knows(causes_of) for recording in recordings):
             return Target(said="still looking for the causes of gaps")
         gaps = [evidence(recording.whole, cause).gap for recording in recordings]
@@ -130,7 +130,7 @@ class BothPane(OfBoth):
 
     def _color(self, name: str) -> str | None:
         """The color of a name in the timeline."""
-        for source in self.session.walk.scene.sources:
+        for source in self.session.navigator.scene.sources:
             at = source.index_of(name)
             if at >= 0:
                 color = source.palette.color_of(at)
@@ -159,7 +159,7 @@ class BothPane(OfBoth):
         self._event = event
         if event is None or self.joined is None:
             return
-        trace, kind = self.session.walk.trace, Kind(int(self.session.walk.trace.kind[event]))
+        trace, kind = self.session.navigator.trace, Kind(int(self.session.navigator.trace.kind[event]))
         device = kind in DEVICE_WORK or kind in (Kind.GPU_ANNOTATION, Kind.SYNC)
         annotation = kind in (Kind.ANNOTATION, Kind.GPU_ANNOTATION)
         row = self._rows.get((trace.name_of(event), device, annotation))

@@ -11,7 +11,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from tracetui.analysis.part import Part
 from tracetui.core.cells import same_place
 from tracetui.core.units import plural
-from tracetui.session.navigator import Walk
+from tracetui.session.navigator import Navigator
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Hints
 from tracetui.tui.panes.base import failure
@@ -41,9 +41,9 @@ class DocumentSheet(TableSheet[int], WalkingSheet[int]):
 
     BINDINGS = bind("escape,q leave")
 
-    def __init__(self, title: str, hints: Hints, walk: Walk, make: Callable[[], SheetText]) -> None:
+    def __init__(self, title: str, hints: Hints, navigator: Navigator, make: Callable[[], SheetText]) -> None:
         """`make` is called in a thread, unless there is a text already."""
-        super().__init__(title, hints, walk)
+        super().__init__(title, hints, navigator)
         self._make = make
         self.text: SheetText | None = None
         """The text, once it is known."""
@@ -103,7 +103,7 @@ class DocumentSheet(TableSheet[int], WalkingSheet[int]):
 
     def point_at(self, event: int) -> None:
         """Show an event in the timeline; -1: the place from before."""
-        self.visit(None if event < 0 else lambda: self.walk.select(event))
+        self.visit(None if event < 0 else lambda: self.navigator.select(event))
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         if (event := self.lines[message.row].event) >= 0:
@@ -116,10 +116,10 @@ class DifferenceScreen(DocumentSheet):
 
     BINDINGS = bind("e leave")
 
-    def __init__(self, title: str, facts: Sequence[Fact], walk: Walk) -> None:
+    def __init__(self, title: str, facts: Sequence[Fact], navigator: Navigator) -> None:
         """`facts`: `event` is the number of the place that a line is about, -1 for none."""
         hints = (LEAVE, ("Enter", "go to the place", "choose"), READ)
-        super().__init__(title, hints, walk, partial(facts_text, facts))
+        super().__init__(title, hints, navigator, partial(facts_text, facts))
         self.text = facts_text(facts)
 
     def point_at(self, event: int) -> None:
@@ -131,13 +131,13 @@ class StepScreen(DocumentSheet):
 
     BINDINGS = bind("equals_sign leave")
 
-    def __init__(self, part: Part, step: int, walk: Walk) -> None:
+    def __init__(self, part: Part, step: int, navigator: Navigator) -> None:
         """`step`: its place in the trace's step table."""
         from tracetui.analysis.steps.steps import steps_of
 
         rows = steps_of(part).rows
         title = f"{rows[step].label} beside the median of {plural(len(rows) - 1, 'other step')}"
-        super().__init__(title, (LEAVE, HERE, READ), walk, partial(step_text, part, step))
+        super().__init__(title, (LEAVE, HERE, READ), navigator, partial(step_text, part, step))
         self.list.waiting = "comparing …"
 
 
@@ -150,15 +150,15 @@ class ExplainScreen(DocumentSheet):
         self,
         part: Part,
         event: int,
-        walk: Walk,
+        navigator: Navigator,
         glossary: Callable[[Sequence[Term]], object],
         gap: int | None = None,
     ) -> None:
         """`gap`: index of a gap in `gaps_of` that ends with the event; `glossary` is called to open the
         glossary on some terms."""
-        beginning = walk.recording.part
+        beginning = navigator.recording.part
         hints = (LEAVE,) if beginning else (LEAVE, HERE, ("I", "glossary", "glossary"), READ)
-        super().__init__("Explain", hints, walk, partial(event_text, part, event, gap, beginning))
+        super().__init__("Explain", hints, navigator, partial(event_text, part, event, gap, beginning))
         self._glossary = glossary
 
     def action_glossary(self) -> None:

@@ -15,7 +15,7 @@ from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.part import Part
 from tracetui.core.cells import wrap
 from tracetui.core.units import duration, plural
-from tracetui.session.navigator import Walk
+from tracetui.session.navigator import Navigator
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.picker import Choice, PickList, fitting
 from tracetui.tui.screens.sheet import ListSheet, WalkingSheet
@@ -41,7 +41,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
     def __init__(
         self,
         part: Part,
-        walk: Walk,
+        navigator: Navigator,
         show: Callable[[Example], object],
         some: Sequence[Term] = (),
         at: str = "",
@@ -49,7 +49,7 @@ class GlossaryScreen(ListSheet[Example], WalkingSheet[Example]):
         """`show` is called with the example to show in the timeline; `some`: the terms to list while nothing
         is typed, () for all; `at`: the name of the term under the cursor at first."""
         title = f"Glossary: {plural(len(some), 'term')} in this text" if some else "Glossary"
-        super().__init__(title, HINTS, walk)
+        super().__init__(title, HINTS, navigator)
         self.whole, self._show, self.some = part, show, tuple(some)
         self.terms = TERMS
         self.at = at

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from tracetui.core.safe_text import plain
 from tracetui.core.units import instant, plural
 from tracetui.session.marks import Mark, Marks
-from tracetui.session.navigator import Walk
+from tracetui.session.navigator import Navigator
 from tracetui.session.paths import trace_stem, typed_path
 from tracetui.trace.model import Trace
 from tracetui.tui.bindings import bind
@@ -111,12 +111,12 @@ class MarksScreen(TableSheet[Mark], WalkingSheet[Mark]):
         self,
         trace: Trace,
         marks: Marks,
-        walk: Walk,
+        navigator: Navigator,
         changed: Callable[[], None],
         show: Callable[[Mark], object],
     ) -> None:
         """`changed` is called after each change to the marks, `show` with a mark to show in the timeline."""
-        super().__init__("Marks", HINTS, walk)
+        super().__init__("Marks", HINTS, navigator)
         self.trace, self.marks, self._changed, self._show = trace, marks, changed, show
         self.rows: list[Mark] = []
         self.removed: list[Mark] = []

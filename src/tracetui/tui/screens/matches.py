@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.names.short_names import short_of
 from tracetui.core.units import fixed, instant, plural
-from tracetui.session.navigator import Walk
+from tracetui.session.navigator import Navigator
 from tracetui.trace.model import I64, Trace
 from tracetui.tui.bindings import bind
 from tracetui.tui.screens.sheet import TableSheet, WalkingSheet
@@ -54,16 +54,16 @@ class MatchesScreen(TableSheet[int], WalkingSheet[int]):
 
     BINDINGS = bind("escape,q,L leave  greater_than_sign sort(1)  less_than_sign sort(-1)  R reverse")
 
-    def __init__(self, trace: Trace, found: I64, query: str, walk: Walk) -> None:
-        super().__init__(f"{plural(len(found), 'match')} for “{query}”", HINTS, walk)
+    def __init__(self, trace: Trace, found: I64, query: str, navigator: Navigator) -> None:
+        super().__init__(f"{plural(len(found), 'match')} for “{query}”", HINTS, navigator)
         self.found = found
-        self.table = matches_table(trace, found, walk.scene.source.called)
+        self.table = matches_table(trace, found, navigator.scene.source.called)
         self.list = TableView()
 
     def on_mount(self) -> None:
         self.list.set_table(self.table, "start", False)
         self.list.focus()
-        here = np.flatnonzero(self.found == self.walk.selected)
+        here = np.flatnonzero(self.found == self.navigator.selected)
         if len(here):
             self.list.show_row(int(here[0]))
 
@@ -71,7 +71,7 @@ class MatchesScreen(TableSheet[int], WalkingSheet[int]):
         self.fit(len(self.found) + 1)
 
     def on_table_view_highlighted(self, message: TableView.Highlighted) -> None:
-        self.visit(lambda: self.walk.select(int(self.found[message.row])))
+        self.visit(lambda: self.navigator.select(int(self.found[message.row])))
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         self.dismiss(int(self.found[message.row]))

@@ -95,7 +95,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.timeline = TimelineView(self.session)
         self.timeline.bar = self.bar = SelectionBar()
         self.area, self.footer = Waiting(self.session, pane), Footer(HINTS)
-        self.top, self.line = top_of_single(self.session.walk.scene), VerdictLine()
+        self.top, self.line = top_of_single(self.session.navigator.scene), VerdictLine()
         self.top.say(size(part.trace.info.size))
         self._actions = [a for a in actions if a.group in HERE or a.id in (*HERE, *APP, CANCEL)]
         self.host = Host(self, self.session, self.timeline, self.area, self.footer)
@@ -158,20 +158,20 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.host.say(LATER)
 
     def action_clear(self) -> None:
-        if self.session.walk.range_ns is not None:
-            self.session.walk.set_range(None)
+        if self.session.navigator.range_ns is not None:
+            self.session.navigator.set_range(None)
         elif not self.host.escape():
             self.host.say("nothing to clear: q stops reading")
 
     def action_explain(self) -> None:
-        event = self.session.walk.selected
+        event = self.session.navigator.selected
         if event is None:
             self.host.say("select an event first")
             return
         from tracetui.tui.screens.explain import ExplainScreen
 
-        part, walk = self.session.active.whole, self.session.walk
-        sheet = ExplainScreen(part, event, walk, lambda _: self.action_later())
+        part, navigator = self.session.active.whole, self.session.navigator
+        sheet = ExplainScreen(part, event, navigator, lambda _: self.action_later())
         self.app.push_screen(sheet)  # of a part it leads nowhere
 
     def action_help(self) -> None:

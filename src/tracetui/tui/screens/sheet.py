@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.core.cells import clauses, middle
-from tracetui.session.navigator import Viewpoint, Walk, nothing
+from tracetui.session.navigator import Navigator, Viewpoint, nothing
 from tracetui.session.session import Session
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer, Hints
@@ -148,7 +148,7 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
         # The next one that is no sheet: further down there may be that of another trace.
         below = next(s for s in reversed(self.app.screen_stack) if not isinstance(s, Sheet))
         if isinstance(below, TimelineScreen):
-            self._below, self._place = below, self._place or below.session.walk.place()
+            self._below, self._place = below, self._place or below.session.navigator.viewpoint()
             below.screen_layout_refresh_signal.subscribe(self, lambda _: self._make_room())
 
     def on_resize(self) -> None:
@@ -171,7 +171,7 @@ class Sheet(ModalScreen[ScreenResultType], LeaveOnce[ScreenResultType]):
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close. The timeline returns to its place from before the sheet; then what was chosen is done."""
         if self in self.app.screen_stack and self._below is not None and self._place is not None:
-            self._below.session.walk.return_to(self._place)
+            self._below.session.navigator.return_to(self._place)
         return super().dismiss(result)
 
     def on_click(self, event: events.Click) -> None:
@@ -204,25 +204,25 @@ class WalkingSheet(Sheet[ScreenResultType]):
     """A sheet whose rows are places in the timeline, which shows the one under the cursor. When the sheet
     closes, the timeline first returns to its place from before, and goes from there to what was chosen."""
 
-    def __init__(self, title: str, hints: Hints, walk: Walk) -> None:
+    def __init__(self, title: str, hints: Hints, navigator: Navigator) -> None:
         super().__init__(title, hints)
-        self.walk = walk
-        self._place = walk.place()
+        self.navigator = navigator
+        self._place = navigator.viewpoint()
 
     def visit(self, go: Callable[[], object] | None) -> None:
         """Show what `go` goes to, starting from the place before the sheet; None: show that place. The panes
         do not follow."""
-        walk = self.walk
-        told, walk.on_select = walk.on_select, nothing
+        navigator = self.navigator
+        told, navigator.on_select = navigator.on_select, nothing
         try:
             if self._place is not None:
-                walk.return_to(self._place)
+                navigator.return_to(self._place)
             if go is not None:
                 go()
-            elif walk.selected is not None and walk.scene.gap is None:
-                walk.reveal(walk.selected, closer=False)  # there are fewer lines now
+            elif navigator.selected is not None and navigator.scene.gap is None:
+                navigator.reveal(navigator.selected, closer=False)  # there are fewer lines now
         finally:
-            walk.on_select = told
+            navigator.on_select = told
 
 
 class Rows(TableView):

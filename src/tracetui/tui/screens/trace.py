@@ -13,7 +13,7 @@ from textual.containers import Container, Vertical
 from textual.worker import Worker, WorkerState
 
 from tracetui.session.layout import Layout
-from tracetui.session.navigator import Walk
+from tracetui.session.navigator import Navigator
 from tracetui.session.recent import remember
 from tracetui.session.recording import Recording, trace_name
 from tracetui.session.session import Session
@@ -94,7 +94,7 @@ class TraceScreen(TimelineScreen):
         ]
         self.panes = PaneKeys(host, self.navigation)
         exports = ExportKeys(host, self.prompts)
-        self.top, self.verdict_line = look.top(self.walk.scene), VerdictLine()
+        self.top, self.verdict_line = look.top(self.navigator.scene), VerdictLine()
         self.verdict = VerdictKeys(host, self.verdict_line, self.top, self.panes)
         self.keys = look.keys(host, self.panes, self.verdict)
         host.on_recording += [
@@ -108,14 +108,14 @@ class TraceScreen(TimelineScreen):
             setattr(self, name, lambda *_: host.say(look.absent))
 
     @property
-    def walk(self) -> Walk:
+    def navigator(self) -> Navigator:
         """The user's place in the session."""
-        return self.session.walk
+        return self.session.navigator
 
     @property
     def trace(self) -> Trace:
         """The trace of the active recording."""
-        return self.walk.trace
+        return self.navigator.trace
 
     def compose(self) -> ComposeResult:
         yield self.top
@@ -140,7 +140,7 @@ class TraceScreen(TimelineScreen):
         # Start with the timeline; what takes longer comes after it.
         once_drawn(self, self.navigation.find_gaps)
         once_drawn(self, self.keys.begin)
-        for recording in self.walk.recordings:
+        for recording in self.navigator.recordings:
             self.run_worker(
                 partial(remember, recording.trace.info.path),
                 thread=True,
@@ -239,7 +239,7 @@ class TraceScreen(TimelineScreen):
 
     def tell_place(self, place: int, count: int) -> None:
         """Show which of the open traces this is."""
-        name = " and ".join(trace_name(recording.trace) for recording in self.walk.recordings)
+        name = " and ".join(trace_name(recording.trace) for recording in self.navigator.recordings)
         if count > 1:
             self.host.say(f"trace {place} of {count}: {name}")
         else:

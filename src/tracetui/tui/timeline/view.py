@@ -30,7 +30,8 @@ LITTLE = 100_000
 
 
 class TimelineView(Widget, can_focus=True):
-    """Overview, ruler and lanes of a walk. The walk's methods change them; many changes share a frame."""
+    """Overview, ruler and lanes of a navigator. The walk's methods change them; many changes share a
+    frame."""
 
     DEFAULT_CSS = "TimelineView { height: 1fr; width: 1fr; }"
     ALLOW_SELECT = False
@@ -40,7 +41,7 @@ class TimelineView(Widget, can_focus=True):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
-        walk = self.walk = session.walk
+        navigator = self.navigator = session.navigator
         self.lanes = session.lanes
         self.bar: SelectionBar | None = None
         """The line about the selected event, drawn in the same frame as the timeline."""
@@ -54,14 +55,14 @@ class TimelineView(Widget, can_focus=True):
         self.pace = Pace(frame_limit(None))
         """Decides when to draw."""
         self._shown: Viewport | None = None
-        walk.on_change = self._wake
-        walk.on_select = lambda: self.post_message(SelectionChanged())
-        walk.on_range = lambda: self.post_message(RangeChanged())
+        navigator.on_change = self._wake
+        navigator.on_select = lambda: self.post_message(SelectionChanged())
+        navigator.on_range = lambda: self.post_message(RangeChanged())
 
     def set_theme(self, theme: Theme) -> None:
         """Change the colors."""
-        sources = self.walk.scene.sources
-        self.walk.change(sources=tuple(replace(s, palette=Palette(s.trace, theme)) for s in sources))
+        sources = self.navigator.scene.sources
+        self.navigator.change(sources=tuple(replace(s, palette=Palette(s.trace, theme)) for s in sources))
 
     # Drawing
 
@@ -78,7 +79,9 @@ class TimelineView(Widget, can_focus=True):
             return
         self._waiting = False
         # Side by side there is no room for counters, and those of a part would be too low.
-        counted = len(self.walk.recordings) if self.session.layout.counters and not self.session.part else 0
+        counted = (
+            len(self.navigator.recordings) if self.session.layout.counters and not self.session.part else 0
+        )
         for of in range(self._derived, counted):
             self.run_worker(partial(self._derive, of), thread=True, group=f"series {of}", exit_on_error=False)
         self._derived = counted
@@ -90,14 +93,14 @@ class TimelineView(Widget, can_focus=True):
             self.screen.post_message(messages.Update(self))
         if barred is not None:
             self.screen.post_message(messages.Update(barred))
-        if self._shown != self.walk.view:
-            self._shown = self.walk.view
+        if self._shown != self.navigator.view:
+            self._shown = self.navigator.view
             self.post_message(ViewportChanged())
 
     def _render_frame(self) -> list[Region]:
         """Paint the scene. Returns the lines that changed, as regions."""
         width, height = self.size
-        cells = paint(self.walk.scene, height).packed()[:, :width]  # the labels alone may be wider
+        cells = paint(self.navigator.scene, height).packed()[:, :width]  # the labels alone may be wider
         before = self._cells
         if before is None or before.shape != cells.shape:
             self._board = Board(height)
@@ -114,7 +117,7 @@ class TimelineView(Widget, can_focus=True):
     def _update_bar(self) -> SelectionBar | None:
         from tracetui.analysis.calls.calls import self_time_of
 
-        bar, scene = self.bar, self.walk.scene
+        bar, scene = self.bar, self.navigator.scene
         if bar is None or not bar.is_mounted:
             return None
         if told := self.session.comparing.told():
@@ -122,11 +125,11 @@ class TimelineView(Widget, can_focus=True):
         elif (gap := self.session.gaps.current) is not None:
             from tracetui.views.gap_words import gap_line  # not needed for the first picture
 
-            told = gap_line(self.walk.recording.whole, gap, self.session.gaps.small)
+            told = gap_line(self.navigator.recording.whole, gap, self.session.gaps.small)
             parts = describe_gap(told, bar.size.width)
         elif scene.selected >= 0:
             source, width = scene.source, bar.size.width
-            part = self.walk.recording.whole
+            part = self.navigator.recording.whole
             # In a large trace, self times are known only once a pane has asked for them: they take too long
             # for a key press.
             at_hand = part.knows(self_time_of) or len(source.trace) < LITTLE
@@ -164,7 +167,7 @@ class TimelineView(Widget, can_focus=True):
     def _derive(self, of: int) -> None:
         """Make the series of a recording, in a thread."""
         worker = get_current_worker()
-        for found in series_of(self.walk.recordings[of].trace, lambda: worker.is_cancelled):
+        for found in series_of(self.navigator.recordings[of].trace, lambda: worker.is_cancelled):
             self.app.call_from_thread(partial(self.lanes.set_series, found, of=of))
 
     def on_resize(self, event: events.Resize) -> None:
