@@ -17,7 +17,7 @@ from tracetui.timeline.arrangement import keys
 from tracetui.timeline.scene import TOP
 from tracetui.timeline.track_layout import Of
 from tracetui.tui.controllers import lanes as arranging
-from tracetui.tui.controllers.screen_context import Host
+from tracetui.tui.controllers.screen_context import ScreenContext
 from tracetui.tui.screens.trace import TraceScreen
 
 from .conftest import DATA, app_of, screen_of, slice_event, until, visit, write_trace
@@ -140,9 +140,9 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
         return save_lanes(*given)
 
     timers: list[Later] = []
-    after = Host.after
+    after = ScreenContext.after
 
-    def later(self: Host, seconds: float, call: Callable[[], None]) -> Any:
+    def later(self: ScreenContext, seconds: float, call: Callable[[], None]) -> Any:
         if seconds != arranging.SAVE_DELAY:
             return after(self, seconds, call)
         timers.append(Later(call))
@@ -150,7 +150,7 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
 
     monkeypatch.setattr(arranging, "save_lanes", count)
     monkeypatch.setattr(arranging, "SAVE_DELAY", 77)
-    monkeypatch.setattr(Host, "after", later)
+    monkeypatch.setattr(ScreenContext, "after", later)
     app = app_of(path)
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("right", "J", "J", "K", "z", "z")

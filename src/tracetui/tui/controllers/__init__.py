@@ -1,2 +1,2 @@
 """What the keys of the trace screen do, one module per subject: objects with their own state that share one
-`Host`."""
+`ScreenContext`."""

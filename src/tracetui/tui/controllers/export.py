@@ -11,7 +11,7 @@ from tracetui.core.safe_text import plain
 from tracetui.core.units import plural
 from tracetui.session.paths import trace_stem, typed_path
 from tracetui.tui.controllers.prompts import Prompts, Question
-from tracetui.tui.controllers.screen_context import Host
+from tracetui.tui.controllers.screen_context import ScreenContext
 from tracetui.tui.export import PICTURE_ENDINGS, ExportError, deliver, picture_text, table_text
 from tracetui.tui.panes import NUMBERS
 from tracetui.tui.textual_private import lines_of
@@ -24,20 +24,20 @@ NOT_YET = "this table is still being worked out: try again in a moment"
 class ExportKeys:
     """Export and copy."""
 
-    def __init__(self, host: Host, prompts: Prompts) -> None:
-        self.host, self.prompts, self.area = host, prompts, host.area
+    def __init__(self, context: ScreenContext, prompts: Prompts) -> None:
+        self.context, self.prompts, self.area = context, prompts, context.area
         self._done = ""
 
     def action_export(self) -> None:
-        stem = trace_stem(self.host.trace.info.path) or "trace"
+        stem = trace_stem(self.context.trace.info.path) or "trace"
         name = plain(f"{stem}-{self.area.tabs.open or 'picture'}{'.csv' if self.area.open else '.svg'}", 120)
         kinds = "table .csv .json .md  picture .svg .txt"
-        picture = lines_of(self.host.screen)  # as it is before the prompt opens
+        picture = lines_of(self.context.screen)  # as it is before the prompt opens
         write = partial(self._export, picture=picture)
         self.prompts.ask(Question("export to:", self._exported, name, keys=kinds, wrong=write))
 
     def _exported(self, path: str) -> None:
-        self.host.say(self._done)
+        self.context.say(self._done)
 
     def _export(self, path: str, picture: Sequence[Strip]) -> str:
         """Write the file. Returns the error, or ""."""
@@ -45,33 +45,33 @@ class ExportKeys:
         pane = self.area.open
         try:
             if ending in PICTURE_ENDINGS:
-                text = picture_text(picture, ending, self.host.screen.app.title)
+                text = picture_text(picture, ending, self.context.screen.app.title)
             elif pane is None or pane.table is None:
                 raise ExportError(f"{NO_TABLE}; the picture goes into .svg or .txt")
             elif pane.busy:
                 raise ExportError(NOT_YET)
             else:
                 text = table_text(pane.table, pane.order, ending)
-            self._done = deliver(self.host.screen.app, path, text)
+            self._done = deliver(self.context.screen.app, path, text)
         except ExportError as error:
             return plain(str(error))
         return ""
 
     def _copy(self, text: str, message: str) -> None:
-        self.host.screen.app.copy_to_clipboard(text)
-        self.host.say(message)
+        self.context.screen.app.copy_to_clipboard(text)
+        self.context.say(message)
 
     def action_copy(self) -> None:
         from tracetui.analysis.calls.averages import memory_of
         from tracetui.analysis.calls.calls import self_time_of
 
-        event, trace = self.host.navigator.selected, self.host.trace
+        event, trace = self.context.navigator.selected, self.context.trace
         if event is None:
-            self.host.say("select an event first")
+            self.context.say("select an event first")
             return
         from tracetui.views.event import event_facts
 
-        part = self.host.session.active.whole
+        part = self.context.session.active.whole
         memory = memory_of(part) if part.knows(memory_of) else None
         facts = event_facts(trace, event, trace.args(event), memory, self_time_of(part))
         text = "\n".join(f"{f.label}: {f.value}" if f.label else f"  {f.value}" for f in facts)
@@ -80,10 +80,10 @@ class ExportKeys:
     def action_copy_table(self) -> None:
         pane = self.area.open
         if pane is None or pane.table is None:
-            self.host.say(NO_TABLE)
+            self.context.say(NO_TABLE)
             return
         if pane.busy or not len(pane.order):
-            self.host.say(NOT_YET if pane.busy else "the table has no rows to copy")
+            self.context.say(NOT_YET if pane.busy else "the table has no rows to copy")
             return
         from tracetui.views.writers import as_markdown, row_count
 

@@ -9,7 +9,7 @@ from textual.timer import Timer
 from tracetui.core.units import plural
 from tracetui.session.arranging import load_lanes, save_lanes
 from tracetui.session.state import why_not_kept
-from tracetui.tui.controllers.screen_context import Host
+from tracetui.tui.controllers.screen_context import ScreenContext
 
 SAVE_DELAY = 1.0
 """Seconds from the last change until the lanes are saved: a held key moves a lane many times."""
@@ -21,8 +21,8 @@ _writing = Lock()
 class LaneKeys:
     """Folding, hiding, pinning and moving lanes."""
 
-    def __init__(self, host: Host) -> None:
-        self.host, self.lanes = host, host.session.lanes
+    def __init__(self, context: ScreenContext) -> None:
+        self.context, self.lanes = context, context.session.lanes
         self._unsaved: bool | None = None
         """What to save: True: there is an arrangement; False: there is none any more; None: nothing to
         save."""
@@ -30,13 +30,13 @@ class LaneKeys:
 
     def _chosen_lane(self) -> bool:
         """Whether there is a selection, and so a lane to act on; if not, say so."""
-        if self.host.navigator.selected is None:
-            self.host.say("select an event in the lane first")
-        return self.host.navigator.selected is not None
+        if self.context.navigator.selected is None:
+            self.context.say("select an event in the lane first")
+        return self.context.navigator.selected is not None
 
     def action_fold(self) -> None:
         if self._chosen_lane() and not self.lanes.toggle_fold():
-            self.host.say("this lane has one row: nothing to fold")
+            self.context.say("this lane has one row: nothing to fold")
 
     def action_fold_all(self) -> None:
         self.lanes.toggle_all()
@@ -44,36 +44,36 @@ class LaneKeys:
     def action_hide_lane(self) -> None:
         if self._chosen_lane():
             self.lanes.hide()
-            self.host.say("lane hidden; X shows hidden lanes")
+            self.context.say("lane hidden; X shows hidden lanes")
 
     def action_show_lanes(self) -> None:
         back = self.lanes.show_hidden()
-        self.host.say(f"{plural(back, 'hidden lane')} back" if back else "nothing is hidden")
+        self.context.say(f"{plural(back, 'hidden lane')} back" if back else "nothing is hidden")
 
     def action_pin_lane(self) -> None:
         if self._chosen_lane():
             pinned = self.lanes.pin()
-            self.host.say(f"this lane {'stays at the top' if pinned else 'scrolls with the others again'}")
+            self.context.say(f"this lane {'stays at the top' if pinned else 'scrolls with the others again'}")
 
     def action_lane_move(self, by: int) -> None:
         if self._chosen_lane() and not self.lanes.move(by):
             if self.lanes.is_hidden():
-                self.host.say("this lane is hidden: X shows it")
+                self.context.say("this lane is hidden: X shows it")
             else:
-                self.host.say("no lane below to move past" if by > 0 else "no lane above to move past")
+                self.context.say("no lane below to move past" if by > 0 else "no lane above to move past")
 
     def action_lanes_reset(self) -> None:
         self.lanes.reset()
-        self.host.say("lanes reset")
+        self.context.say("lanes reset")
 
     # Saving
 
     def restore(self) -> None:
         """Arrange the lanes as they were last time, and from now on save every change. Several recordings are
         arranged alike, and the arrangement is not saved."""
-        if not self.host.session.layout.saves_lanes:
+        if not self.context.session.layout.saves_lanes:
             return
-        kept = load_lanes(self.host.session.active.path)
+        kept = load_lanes(self.context.session.active.path)
         if kept:
             self.lanes.restore(kept)
         self.lanes.on_arrange = self._arranged
@@ -82,20 +82,20 @@ class LaneKeys:
         self._unsaved = own
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.host.after(SAVE_DELAY, self._save_in_thread)
+        self._timer = self.context.after(SAVE_DELAY, self._save_in_thread)
 
     def _save_in_thread(self) -> None:
         self._timer = None
 
         def save() -> None:
             if not self.save():
-                self.host.from_thread(self.host.say, f"the lanes are not saved: {why_not_kept()}")
+                self.context.from_thread(self.context.say, f"the lanes are not saved: {why_not_kept()}")
 
-        self.host.in_thread(save, "keep lanes")
+        self.context.in_thread(save, "keep lanes")
 
     def save(self) -> bool:
         """Save what is not saved yet; may be called from any thread. False if that failed."""
         with _writing:
             own, self._unsaved = self._unsaved, None
             lanes = self.lanes.arrangement() if own else None
-            return own is None or save_lanes(self.host.session.active.path, lanes)
+            return own is None or save_lanes(self.context.session.active.path, lanes)

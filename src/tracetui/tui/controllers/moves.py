@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracetui.timeline.labels import lines_below
-from tracetui.tui.controllers.screen_context import Escape, Host
+from tracetui.tui.controllers.screen_context import Escape, ScreenContext
 
 ENDS = {
     "next": "this is the last event in the row",
@@ -19,10 +19,10 @@ SCROLL = 2
 class Moves:
     """Zoom, pan, history, and the arrow keys."""
 
-    def __init__(self, host: Host) -> None:
-        self.host, self.navigator = host, host.navigator
-        navigator = host.navigator
-        host.escapes.append(Escape(lambda: navigator.selected is not None, lambda: navigator.select(None)))
+    def __init__(self, context: ScreenContext) -> None:
+        self.context, self.navigator = context, context.navigator
+        navigator = context.navigator
+        context.escapes.append(Escape(lambda: navigator.selected is not None, lambda: navigator.select(None)))
 
     def action_zoom(self, factor: float) -> None:
         self.navigator.zoom(factor if factor > 0 else -1 / factor)
@@ -32,7 +32,7 @@ class Moves:
 
     def action_center(self) -> None:
         if self.navigator.selected is None:
-            self.host.say("nothing selected: click an event, or use the arrow keys")
+            self.context.say("nothing selected: click an event, or use the arrow keys")
         else:
             self.navigator.center()
 
@@ -41,20 +41,20 @@ class Moves:
 
     def action_back(self) -> None:
         if not self.navigator.back():
-            self.host.say("no earlier view")
+            self.context.say("no earlier view")
 
     def action_forward(self) -> None:
         if not self.navigator.forward():
-            self.host.say("no later view")
+            self.context.say("no later view")
 
     def action_move(self, direction: str) -> None:
         if self.navigator.move(direction):
-            self.host.follow_at_once()
+            self.context.follow_at_once()
         elif direction == "down" and any(below := lines_below(self.navigator.scene, self.navigator.height)):
             self.navigator.scroll_lanes(SCROLL, docked=below[1] > 0)
         elif direction == "down" and not self.navigator.scene.layout.shown.all():
-            self.host.say("only hidden lanes below: X shows them")
+            self.context.say("only hidden lanes below: X shows them")
         elif not any(len(source.trace) for source in self.navigator.scene.sources):
-            self.host.say("there is nothing to select: the trace has no events with a duration")
+            self.context.say("there is nothing to select: the trace has no events with a duration")
         else:
-            self.host.say(ENDS[direction])
+            self.context.say(ENDS[direction])

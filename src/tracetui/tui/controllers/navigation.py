@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tracetui.core.threads import is_short_of_memory
 from tracetui.trace.indices import prepare
-from tracetui.tui.controllers.screen_context import Escape, Host
+from tracetui.tui.controllers.screen_context import Escape, ScreenContext
 from tracetui.tui.panes.base import Follow
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.timeline.messages import GapClicked
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
 class Navigation:
     """Flows, gaps, and `e`."""
 
-    def __init__(self, host: Host) -> None:
-        self.host, self.gaps = host, host.session.gaps
-        host.escapes.append(Escape(lambda: self.gaps.at is not None, self.gaps.leave))
+    def __init__(self, context: ScreenContext) -> None:
+        self.context, self.gaps = context, context.session.gaps
+        context.escapes.append(Escape(lambda: self.gaps.at is not None, self.gaps.leave))
         self._ordering = False
 
     # Flows
 
     def action_flow(self, step: int) -> None:
-        self._go(*self.host.session.follow(step))
+        self._go(*self.context.session.follow(step))
 
     def action_backward(self) -> None:
-        self._go(*self.host.session.partner())
+        self._go(*self.context.session.partner())
 
     def _go(self, event: int | None, said: str) -> None:
         if event is None:
-            self.host.say(said)
+            self.context.say(said)
         else:
-            self.host.jump(event, said)
+            self.context.jump(event, said)
 
     def action_explain(self) -> None:
         from tracetui.tui.panes.compare import ComparePane
         from tracetui.tui.panes.details import DetailsPane
 
-        pane, screen = self.host.area.open, self.host.screen
+        pane, screen = self.context.area.open, self.context.screen
         keys = pane is not None and pane.has_focus
         if (
             isinstance(pane, ComparePane)
-            and (keys or self.host.navigator.selected is None)
+            and (keys or self.context.navigator.selected is None)
             and pane.explain()
         ):
             return
@@ -59,56 +59,56 @@ class Navigation:
             screen.post_message(Follow(there))
             screen.call_later(self._explain_selection)
         else:
-            self.host.say("this line is not about a single event or gap; Enter goes where it leads")
+            self.context.say("this line is not about a single event or gap; Enter goes where it leads")
 
     def _explain_selection(self) -> None:
         from tracetui.tui.screens.explain import ExplainScreen
 
-        navigator = self.host.navigator
+        navigator = self.context.navigator
         if navigator.selected is None:
-            self.host.say("select an event first, or a row of a table")
+            self.context.say("select an event first, or a row of a table")
         else:
-            part, gap = self.host.session.active.whole, self.gaps.current
+            part, gap = self.context.session.active.whole, self.gaps.current
             sheet = ExplainScreen(part, navigator.selected, navigator, self.action_glossary, gap)
-            self.host.screen.app.push_screen(sheet, self.host.jump_if)
+            self.context.screen.app.push_screen(sheet, self.context.jump_if)
 
     def action_glossary(self, some: Sequence[Term] = ()) -> None:
         from tracetui.tui.screens.glossary import GlossaryScreen
 
-        app, part, pane = self.host.screen.app, self.host.session.active.whole, self.host.area.open
+        app, part, pane = self.context.screen.app, self.context.session.active.whole, self.context.area.open
         at = pane.term if pane is not None and not some else ""
-        sheet = GlossaryScreen(part, self.host.navigator, self._show_example, some, at)
+        sheet = GlossaryScreen(part, self.context.navigator, self._show_example, some, at)
         app.push_screen(sheet, self._to_example)
 
     def _show_example(self, found: Example) -> None:
         if found.gap is not None:
             self.gaps.show(found.gap, example=True)
         else:
-            self.host.navigator.select(found.slice)
+            self.context.navigator.select(found.slice)
 
     def _to_example(self, found: Example | None) -> None:
         """Go to the example that was chosen, and close the sheets that led to the glossary."""
         if found is not None:
-            below = self.host.screen.app.screen
+            below = self.context.screen.app.screen
             if isinstance(below, LeaveOnce):
                 below.dismiss()
             if found.gap is not None:
                 self.show(found.gap)
             else:
-                self.host.jump(found.slice)
+                self.context.jump(found.slice)
 
     # Gaps
 
     def find_gaps(self) -> None:
         """Find and draw the gaps in a thread; in a large trace, also compute what makes keys fast."""
-        session = self.host.session
+        session = self.context.session
 
         def find() -> None:
             from tracetui.views.gap_words import find_told
 
             for recording in session.navigator.recordings:
                 recording.idle()
-            self.host.from_thread(draw)
+            self.context.from_thread(draw)
             for of, recording in enumerate(session.navigator.recordings):
                 self.gaps.order(of)
                 if not is_short_of_memory(len(recording.trace)):
@@ -116,21 +116,21 @@ class Navigation:
             for recording in session.navigator.recordings:
                 find_told(recording.whole)
             gc.freeze()  # as after loading: the results stay too
-            self.host.from_thread(draw)
+            self.context.from_thread(draw)
 
         def draw() -> None:
             session.draw_gaps()
             self.count_gaps()
 
-        self.host.in_thread(find, "find gaps")
+        self.context.in_thread(find, "find gaps")
 
     def count_gaps(self) -> None:
         """Show in the tab how many gaps the active recording has."""
         from tracetui.analysis.idle.gap_list import gaps_of
 
-        part = self.host.session.active.whole
+        part = self.context.session.active.whole
         if part.knows(gaps_of):
-            self.host.area.tabs.set_count("gaps", f"{len(gaps_of(part)):,}")
+            self.context.area.tabs.set_count("gaps", f"{len(gaps_of(part)):,}")
 
     def action_gap(self, step: int) -> None:
         from tracetui.views.gaps import no_gaps
@@ -138,47 +138,47 @@ class Navigation:
         if not self.gaps.soon:
             if not self._ordering:
                 self._ordering = True
-                self.host.in_thread(partial(self._order_first, step), "order gaps")
+                self.context.in_thread(partial(self._order_first, step), "order gaps")
             return
         said = self.gaps.next(step)
         self._update_panes()
-        self.host.say(said or no_gaps(self.host.session.active.whole))
+        self.context.say(said or no_gaps(self.context.session.active.whole))
 
     def _order_first(self, step: int) -> None:
         """Sort the gaps in a thread, then go to the next one."""
         try:
-            self.gaps.order(self.host.session.navigator.active)
+            self.gaps.order(self.context.session.navigator.active)
         finally:
             self._ordering = False
-        self.host.from_thread(self.action_gap, step)
+        self.context.from_thread(self.action_gap, step)
 
     def action_gap_order(self) -> None:
         self.gaps.toggle_order()
-        self.host.say(f"g and G now go through the gaps {self.gaps.order_text}")
+        self.context.say(f"g and G now go through the gaps {self.gaps.order_text}")
 
     def show(self, gap: int, of: int | None = None, said: str = "", example: bool = False) -> None:
         """Highlight a gap of a recording (None: the active one), and say its cause, or `said`. `example`: see
         `GapNavigator.show`."""
         cause = self.gaps.show(gap, of, example)
         self._update_panes()
-        self.host.say(said or cause)
+        self.context.say(said or cause)
 
     def _update_panes(self) -> None:
         """Show the gap in the panes."""
         from tracetui.analysis.idle.gap_list import gaps_of
 
-        pane = self.host.area.panes.get("gaps")
+        pane = self.context.area.panes.get("gaps")
         from tracetui.tui.panes.view import ViewPane
 
         if isinstance(pane, ViewPane) and self.gaps.at is not None:
-            gaps = gaps_of(self.host.session.active.whole)
+            gaps = gaps_of(self.context.session.active.whole)
             pane.show_item((int(gaps.device[self.gaps.at]), int(gaps.index[self.gaps.at])))
-        self.host.follow_at_once()
+        self.context.follow_at_once()
 
     def gap_clicked(self, message: GapClicked) -> None:
         from tracetui.analysis.idle.gap_list import gaps_of
 
-        gaps = gaps_of(self.host.navigator.recordings[message.of].whole)
+        gaps = gaps_of(self.context.navigator.recordings[message.of].whole)
         gap = gaps.find(message.device, message.index)
         if gap is not None:
             self.show(gap, message.of)

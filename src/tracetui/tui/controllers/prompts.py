@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tracetui.tui.controllers.screen_context import Host
+from tracetui.tui.controllers.screen_context import ScreenContext
 
 if TYPE_CHECKING:
     from tracetui.tui.prompt import Prompt
@@ -37,8 +37,8 @@ class Question(Struct, frozen=True):
 class Prompts:
     """The line to type into, one at a time, and the filter of a table."""
 
-    def __init__(self, host: Host) -> None:
-        self.host = host
+    def __init__(self, context: ScreenContext) -> None:
+        self.context = context
         self.prompt: Prompt | None = None
         self._question: Question | None = None
 
@@ -50,16 +50,16 @@ class Prompts:
         self._question = question
         asked = question.label, question.value, question.placeholder, question.keys, question.afresh
         self.prompt = Prompt(*asked)
-        self.host.footer.display = False
-        self.host.screen.mount(self.prompt)
+        self.context.footer.display = False
+        self.context.screen.mount(self.prompt)
 
     def close(self) -> None:
         """Remove the line, if there is one, and show the footer again."""
         if self.prompt is not None:
             self.prompt.remove()
             self.prompt = self._question = None
-            self.host.footer.display = True
-            self.host.timeline.focus()
+            self.context.footer.display = True
+            self.context.timeline.focus()
 
     def note(self, text: str, wrong: bool = False) -> None:
         """Show a note beside the line, if it is open."""
@@ -87,9 +87,9 @@ class Prompts:
                 question.left()
 
     def action_filter(self) -> None:
-        pane = self.host.area.open
+        pane = self.context.area.open
         if pane is None or pane.table is None or pane.table.search_text is None:
-            self.host.say("open a table first, with a number key")
+            self.context.say("open a table first, with a number key")
             return
 
         def focus(_: str) -> None:

@@ -6,7 +6,7 @@ from time import monotonic
 
 from textual.timer import Timer
 
-from tracetui.tui.controllers.screen_context import Escape, Host
+from tracetui.tui.controllers.screen_context import Escape, ScreenContext
 from tracetui.tui.panes.scoped import ScopedPane
 
 SETTLED = 0.15
@@ -19,34 +19,34 @@ IN_VIEW_SETTLED = 0.25
 class ScopeKeys:
     """The range, and the scope of the panes."""
 
-    def __init__(self, host: Host) -> None:
-        self.host, self.scopes = host, host.session.scopes
+    def __init__(self, context: ScreenContext) -> None:
+        self.context, self.scopes = context, context.session.scopes
         self._range_timer: Timer | None = None
         self._view_timer: Timer | None = None
         self._view_moved = 0.0
-        navigator = host.navigator
-        host.escapes += [
+        navigator = context.navigator
+        context.escapes += [
             Escape(lambda: self.scopes.by != "range", self.to_range),
             Escape(lambda: navigator.range_ns is not None, lambda: navigator.set_range(None)),
         ]
 
     def _show(self, message: str = "") -> None:
         """Give all panes the scope; hidden ones update when they are opened."""
-        for pane in self.host.area.panes.values():
+        for pane in self.context.area.panes.values():
             if isinstance(pane, ScopedPane):
                 pane.set_earlier(self.scopes.frozen)
                 if pane.scope != self.scopes.scope:
                     pane.set_scope(self.scopes.scope)
         if message:
-            self.host.say(message)
+            self.context.say(message)
 
     def to_range(self) -> None:
         """Make the tables cover the range, or the whole trace if there is none."""
         self._show(self.scopes.to_range())
 
     def action_range(self) -> None:
-        if not self.host.session.select_range():
-            self.host.say("select an event first, or drag with the mouse")
+        if not self.context.session.select_range():
+            self.context.say("select an event first, or drag with the mouse")
 
     def action_scope(self) -> None:
         """Switch the scope in turn: the whole trace or the range → what is in view → the step."""
@@ -54,7 +54,7 @@ class ScopeKeys:
             self._show(self.scopes.to_view())
         elif self.scopes.by == "viewport":
             self.scopes.by = "step"
-            self.host.in_thread(self._find_step, "find step", exclusive=True)
+            self.context.in_thread(self._find_step, "find step", exclusive=True)
         else:
             self.to_range()
 
@@ -65,7 +65,7 @@ class ScopeKeys:
             if self.scopes.by == "step":  # otherwise the key was pressed again in the meantime
                 self._show(self.scopes.to_step(step))
 
-        self.host.from_thread(found)
+        self.context.from_thread(found)
 
     def recording_changed(self) -> None:
         """The selection went to another recording: use the same scope, in that one's time."""
@@ -75,7 +75,7 @@ class ScopeKeys:
             self.scopes.jump_view = None
             self.scopes.follow_view()
         else:
-            self.host.in_thread(self._find_step, "find step", exclusive=True)
+            self.context.in_thread(self._find_step, "find step", exclusive=True)
             return
         self._show()
 
@@ -83,12 +83,12 @@ class ScopeKeys:
         """The range changed or was cleared: the tables follow after a pause."""
 
         def follow() -> None:
-            if self.host.navigator.range_ns is not None or self.scopes.by == "range":
+            if self.context.navigator.range_ns is not None or self.scopes.by == "range":
                 self.to_range()
 
         if self._range_timer is not None:
             self._range_timer.stop()
-        self._range_timer = self.host.after(SETTLED, follow)
+        self._range_timer = self.context.after(SETTLED, follow)
 
     def view_changed(self) -> None:
         """The view moved: the tables follow after a pause."""
@@ -96,13 +96,13 @@ class ScopeKeys:
             self._view_moved = monotonic()
             # One timer serves many moves: if it fires too soon after the last one, it is set again.
             if self._view_timer is None:
-                self._view_timer = self.host.after(IN_VIEW_SETTLED, self._follow_view)
+                self._view_timer = self.context.after(IN_VIEW_SETTLED, self._follow_view)
 
     def _follow_view(self) -> None:
         self._view_timer = None
         left = self._view_moved + IN_VIEW_SETTLED - monotonic()
         if left > 0.005:
-            self._view_timer = self.host.after(left, self._follow_view)
+            self._view_timer = self.context.after(left, self._follow_view)
         else:
             self.scopes.follow_view()
             self._show()

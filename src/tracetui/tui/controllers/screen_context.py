@@ -32,7 +32,7 @@ class Escape(Struct, frozen=True):
 
 
 @dataclass(eq=False)
-class Host:
+class ScreenContext:
     """The trace screen, as its controllers see it."""
 
     screen: Screen[None]

@@ -7,7 +7,7 @@ from textual.timer import Timer
 from tracetui.core.units import plural
 from tracetui.session.query import QueryError
 from tracetui.tui.controllers.prompts import Prompts, Question
-from tracetui.tui.controllers.screen_context import Escape, Host
+from tracetui.tui.controllers.screen_context import Escape, ScreenContext
 
 PAUSE = 0.06
 """Seconds from the last typed character until the search starts."""
@@ -16,15 +16,15 @@ PAUSE = 0.06
 class SearchKeys:
     """Search as the user types, and go from match to match."""
 
-    def __init__(self, host: Host, prompts: Prompts) -> None:
-        self.host, self.prompts, self.search = host, prompts, host.session.search
+    def __init__(self, context: ScreenContext, prompts: Prompts) -> None:
+        self.context, self.prompts, self.search = context, prompts, context.session.search
         self._timer: Timer | None = None
         self._pending: str | None = None
         self._problem = ""
         """What is wrong with the last query; "" if nothing is."""
-        host.escapes += [
+        context.escapes += [
             Escape(lambda: self.search, self.clear),
-            Escape(lambda: host.navigator.scene.instant is not None, host.navigator.leave_instant),
+            Escape(lambda: context.navigator.scene.instant is not None, context.navigator.leave_instant),
         ]
 
     def action_search(self) -> None:
@@ -49,7 +49,7 @@ class SearchKeys:
         self._pending = query
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.host.after(PAUSE, self._run)
+        self._timer = self.context.after(PAUSE, self._run)
 
     def _run(self) -> None:
         if self._timer is not None:
@@ -92,31 +92,31 @@ class SearchKeys:
         """Go to the next (1) or previous (-1) match in time."""
         search = self.search
         if not search:
-            self.host.say("no search yet: press /")
+            self.context.say("no search yet: press /")
         elif (place := search.next(step)) is None:
-            self.host.say(f"nothing matches “{search.query}”")
+            self.context.say(f"nothing matches “{search.query}”")
         else:
             said = f"match {place + 1:,} of {len(search):,} for “{search.query}”"
             found = search.event(place)
-            self.host.jump(found.slice, said, found.source)
+            self.context.jump(found.slice, said, found.source)
 
     def action_matches(self) -> None:
         from tracetui.tui.screens.matches import MatchesScreen
 
         if not self.search:
-            self.host.say("no search yet: press /")
+            self.context.say("no search yet: press /")
             return
-        found = self.search.slice[self.search.recording == self.host.navigator.active]
-        letter = self.host.navigator.scene.source.letter
+        found = self.search.slice[self.search.recording == self.context.navigator.active]
+        letter = self.context.navigator.scene.source.letter
         query = f"{self.search.query}” in “{letter}" if letter else self.search.query
-        sheet = MatchesScreen(self.host.trace, found, query, self.host.navigator)
-        self.host.screen.app.push_screen(sheet, self.host.jump_if)
+        sheet = MatchesScreen(self.context.trace, found, query, self.context.navigator)
+        self.context.screen.app.push_screen(sheet, self.context.jump_if)
 
     def action_time(self) -> None:
-        session = self.host.session
+        session = self.context.session
 
         def go(text: str) -> None:
-            self.host.say(session.go_to_time(text))
+            self.context.say(session.go_to_time(text))
 
         hint = "time from the start: 250us, 1.5ms, 2s"
         question = Question("go to:", go, "", hint, "Enter go  Esc back", wrong=session.wrong_time)

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from tracetui.tui.controllers.panes import PaneKeys
-from tracetui.tui.controllers.screen_context import Host
+from tracetui.tui.controllers.screen_context import ScreenContext
 from tracetui.tui.controllers.verdict import VerdictKeys
 
 
 class SingleKeys:
     """One trace: its verdict, and the way to a comparison."""
 
-    def __init__(self, host: Host, panes: PaneKeys, verdict: VerdictKeys) -> None:
-        self.host, self.begin = host, verdict.judge
+    def __init__(self, context: ScreenContext, panes: PaneKeys, verdict: VerdictKeys) -> None:
+        self.context, self.begin = context, verdict.judge
 
     async def action_compare(self) -> None:
-        await self.host.screen.run_action("app.compare_with")
+        await self.context.screen.run_action("app.compare_with")
 
 
 class JobKeys:
     """Several ranks: nothing is said about all of them yet."""
 
-    def __init__(self, host: Host, panes: PaneKeys, verdict: VerdictKeys) -> None:
-        self.host, self.line = host, verdict.line
+    def __init__(self, context: ScreenContext, panes: PaneKeys, verdict: VerdictKeys) -> None:
+        self.context, self.line = context, verdict.line
 
     def begin(self) -> None:
         """Say whose the panes are."""
         self.line.say("The panes are about the rank that has the selection.")
 
     def action_part(self, step: int) -> None:
-        self.host.say("parts are of one recording, not of a job")
+        self.context.say("parts are of one recording, not of a job")

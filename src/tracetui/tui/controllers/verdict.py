@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tracetui.core.units import duration, share
 from tracetui.tui.controllers.panes import PaneKeys
-from tracetui.tui.controllers.screen_context import Escape, Host
+from tracetui.tui.controllers.screen_context import Escape, ScreenContext
 from tracetui.tui.topline import TopLine, facts
 from tracetui.tui.verdict_line import VerdictLine
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 class VerdictKeys:
     """What holds the trace back, and each part of its time."""
 
-    def __init__(self, host: Host, line: VerdictLine, top: TopLine, panes: PaneKeys) -> None:
-        self.host, self.line, self.top, self.panes = host, line, top, panes
+    def __init__(self, context: ScreenContext, line: VerdictLine, top: TopLine, panes: PaneKeys) -> None:
+        self.context, self.line, self.top, self.panes = context, line, top, panes
         self.steps = 1
         """How many steps the verdict is about."""
         self.evidence: Mapping[str, Target] = {}
         """The evidence for each part, once it is known."""
         self.words: Mapping[str, str] = {}
         """The words for each cause of idle time, once they are known."""
-        host.escapes.append(Escape(lambda: line.chosen is not None, lambda: setattr(line, "chosen", None)))
+        context.escapes.append(Escape(lambda: line.chosen is not None, lambda: setattr(line, "chosen", None)))
 
     def judge(self) -> None:
         """Find the verdict in a thread, then show it."""
-        part = self.host.session.active.whole
+        part = self.context.session.active.whole
 
         def find() -> None:
             from tracetui.analysis.idle.verdict import OF_STEPS
@@ -43,10 +43,10 @@ class VerdictKeys:
                 self.evidence, self.words = found.evidence, found.words
                 if not n:
                     self.steps = len(found.steps) if found.verdict.base == OF_STEPS else 1
-                    self.host.from_thread(partial(self.line.show, found.verdict))
-                    self.host.from_thread(partial(self.top.say, facts(part.trace, found.steps)))
+                    self.context.from_thread(partial(self.line.show, found.verdict))
+                    self.context.from_thread(partial(self.top.say, facts(part.trace, found.steps)))
 
-        self.host.in_thread(find, "verdict")
+        self.context.in_thread(find, "verdict")
 
     def action_part(self, step: int) -> None:
         """Go to the next part of the bar and its evidence, starting with the longest part."""
@@ -54,7 +54,9 @@ class VerdictKeys:
         count = len(parts)
         if not count:
             known = self.line.verdict is not None
-            self.host.say("no parts: where this trace's time goes is not known" if known else "not known yet")
+            self.context.say(
+                "no parts: where this trace's time goes is not known" if known else "not known yet"
+            )
         else:
             at = self.line.chosen
             longest = max(range(count), key=lambda n: parts[n].share or 0.0)
@@ -69,7 +71,7 @@ class VerdictKeys:
         what = self.line.parts[part]
         of = f"{share(what.share)} " if what.share is not None else ""
         target = self.evidence.get(what.what)
-        target = target or evidence(self.host.session.active.whole, what.what)
+        target = target or evidence(self.context.session.active.whole, what.what)
         shown = f"; here {target.said}" if target.said else ""
         steps = max(1, self.steps)
         long = f"{duration(what.duration / steps)}{' a step' if steps > 1 else ''}"

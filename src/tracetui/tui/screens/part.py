@@ -17,7 +17,7 @@ from tracetui.session.session import Session
 from tracetui.timeline.themes import DARK, Theme
 from tracetui.tui.bindings import ACTIONS, Action
 from tracetui.tui.controllers.moves import Moves
-from tracetui.tui.controllers.screen_context import Host
+from tracetui.tui.controllers.screen_context import ScreenContext
 from tracetui.tui.footer import Footer
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.panes.area import PaneArea, PaneTabs
@@ -98,7 +98,7 @@ class PartScreen(LoadingScreen, inherit_bindings=False):
         self.top, self.line = top_of_single(self.session.navigator.scene), VerdictLine()
         self.top.say(size(part.trace.info.size))
         self._actions = [a for a in actions if a.group in HERE or a.id in (*HERE, *APP, CANCEL)]
-        self.host = Host(self, self.session, self.timeline, self.area, self.footer)
+        self.host = ScreenContext(self, self.session, self.timeline, self.area, self.footer)
         self.host.give_keys(Moves(self.host))
 
     def compose(self) -> ComposeResult:

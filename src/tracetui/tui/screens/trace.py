@@ -28,7 +28,7 @@ from tracetui.tui.controllers.navigation import Navigation
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.controllers.prompts import Prompts
 from tracetui.tui.controllers.scopes import ScopeKeys
-from tracetui.tui.controllers.screen_context import Escape, Host
+from tracetui.tui.controllers.screen_context import Escape, ScreenContext
 from tracetui.tui.controllers.search import SearchKeys
 from tracetui.tui.controllers.verdict import VerdictKeys
 from tracetui.tui.footer import Footer
@@ -82,7 +82,9 @@ class TraceScreen(TimelineScreen):
         self.before: Session | None = None
         """The session with the beginning of the file that was shown while the rest was read."""
         self._resumed = False
-        self.host = host = Host(self, self.session, self.timeline, self.area, self.footer, look.absent)
+        self.host = host = ScreenContext(
+            self, self.session, self.timeline, self.area, self.footer, look.absent
+        )
         # The order of the controllers is that of Esc's stack: Esc undoes the last one first.
         self.prompts = Prompts(host)
         self.lanes, self.marks = LaneKeys(host), MarkKeys(host, self.prompts)
