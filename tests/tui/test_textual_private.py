@@ -39,6 +39,7 @@ from tracetui.tui import textual_private
 from tracetui.tui.textual_private import (
     App,
     LazyStrip,
+    after_next_paint,
     behind,
     draw_less,
     filters,
@@ -47,7 +48,6 @@ from tracetui.tui.textual_private import (
     lines_between,
     lines_of,
     mode_of,
-    once_drawn,
 )
 
 
@@ -171,7 +171,7 @@ class First(Screen[None]):
         self.call_after_refresh(app.order.append, "after refresh")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(App, "is_headless", False)
-            once_drawn(self, lambda: app.order.append("once drawn"))
+            after_next_paint(self, lambda: app.order.append("once drawn"))
 
 
 async def test_what_is_put_off_comes_after_the_first_picture() -> None:
@@ -181,9 +181,9 @@ async def test_what_is_put_off_comes_after_the_first_picture() -> None:
         assert app.order.count("once drawn") == 1
         assert app.order.index("picture") < app.order.index("once drawn")
         assert app.order.index("after refresh") < app.order.index("picture"), (
-            "no longer needed: see once_drawn"
+            "no longer needed: see after_next_paint"
         )
-        once_drawn(app.screen, lambda: app.order.append("again"))
+        after_next_paint(app.screen, lambda: app.order.append("again"))
         await pilot.pause(0.1)
         assert app.order[-1] == "again"
 

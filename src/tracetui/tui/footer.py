@@ -13,7 +13,7 @@ from textual.timer import Timer
 from tracetui.core.cells import cell, clauses
 from tracetui.session.state import served
 from tracetui.tui.bindings import HINTS, NOT_SERVED, find, footer
-from tracetui.tui.line_widget import Drawn
+from tracetui.tui.line_widget import LineWidget
 
 MESSAGE_SECONDS = 4.0
 
@@ -22,7 +22,7 @@ Hints = Sequence[tuple[str, str, str]]
 own; "" for none."""
 
 
-class Footer(Drawn):
+class Footer(LineWidget):
     """One line of key hints, made from the table of bindings."""
 
     DEFAULT_CSS = "Footer { height: 1; width: 1fr; background: $panel; }"
@@ -83,8 +83,8 @@ class Footer(Drawn):
         width = self.size.width
         if self.message:
             text = cell(" " + clauses(self.message, width - 1), width)
-            return Strip([Segment(text, self.look("head"))], width)
-        word, key = self.look("text"), self.look("accent")
+            return Strip([Segment(text, self.style_of("head"))], width)
+        word, key = self.style_of("text"), self.style_of("accent")
         segments = [Segment(" ", word)]
         for keys, text, _ in self.shown:
             segments += [Segment(keys, key), Segment(f" {text}  ", word)]

@@ -17,32 +17,32 @@ Run = tuple[str, str]
 """A text and the name of its look."""
 
 
-class Drawn(Widget):
+class LineWidget(Widget):
     """A widget whose texts have these looks; `tables.lines` uses the same names."""
 
     DEFAULT_CSS = """
-    Drawn > .drawn--text { color: $foreground; }
-    Drawn > .drawn--head { color: $foreground; text-style: bold; }
-    Drawn > .drawn--dim { color: $text-muted; }
-    Drawn > .drawn--accent { color: $accent; text-style: bold; }
-    Drawn > .drawn--good { color: $success; text-style: bold; }
-    Drawn > .drawn--warn { color: $warning; text-style: bold; }
-    Drawn > .drawn--bad { color: $error; text-style: bold; }
-    Drawn > .drawn--cursor {
+    LineWidget > .drawn--text { color: $foreground; }
+    LineWidget > .drawn--head { color: $foreground; text-style: bold; }
+    LineWidget > .drawn--dim { color: $text-muted; }
+    LineWidget > .drawn--accent { color: $accent; text-style: bold; }
+    LineWidget > .drawn--good { color: $success; text-style: bold; }
+    LineWidget > .drawn--warn { color: $warning; text-style: bold; }
+    LineWidget > .drawn--bad { color: $error; text-style: bold; }
+    LineWidget > .drawn--cursor {
         background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
     }
-    Drawn > .drawn--bar { color: $scrollbar; background: $scrollbar-background; }
+    LineWidget > .drawn--bar { color: $scrollbar; background: $scrollbar-background; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"drawn--{name}" for name in ("text", "head", "dim", "accent", "good", "warn", "bad", "cursor", "bar")
     }
 
-    def look(self, name: str) -> Style:
+    def style_of(self, name: str) -> Style:
         """The style of texts with this look."""
         return self.get_component_rich_style(f"drawn--{name}")
 
 
-class Scrolled(Drawn):
+class Scrolled(LineWidget):
     """A widget that the wheel scrolls by three lines at a time."""
 
     def scroll_rows(self, rows: int) -> None:
@@ -76,7 +76,10 @@ class ScrolledLines(Scrolled):
     def render_line(self, y: int) -> Strip:
         width, height = self.size
         runs = self.lines[self.top + y] if self.top + y < len(self.lines) else []
-        segments = [Segment("  ", self.rich_style), *(Segment(text, self.look(name)) for text, name in runs)]
+        segments = [
+            Segment("  ", self.rich_style),
+            *(Segment(text, self.style_of(name)) for text, name in runs),
+        ]
         line = Strip(segments).adjust_cell_length(width - 1, self.rich_style)
-        bar = scroll_bar(y, self.top, height, len(self.lines), self.look("bar"), self.rich_style)
+        bar = scroll_bar(y, self.top, height, len(self.lines), self.style_of("bar"), self.rich_style)
         return Strip([*line, bar], width)

@@ -7,7 +7,7 @@ exists and does what we rely on: run it first when a new version of Textual brea
   are no UTF-8, and leaves the terminal as it was when a signal ends it, or an error after which Textual waits
   for ever.
 - `filters`, `mode_of`, `lines_of`, `lines_between`, `behind`: state of the app that has no public name.
-- `once_drawn`: what does not begin before the first picture is there.
+- `after_next_paint`: what does not begin before the first picture is there.
 - `LazyStrip`, `draw_less`: strips and screens that do less for a key.
 - `_LazyStylesheet`: the parts of a widget (`COMPONENT_CLASSES`) get their styles when they are first drawn,
   and CSS is parsed once.
@@ -370,7 +370,7 @@ def filters(app: textual.app.App[Any]) -> list[LineFilter]:
     return app._filters
 
 
-def once_drawn(node: Widget, callback: Callable[[], object]) -> None:
+def after_next_paint(node: Widget, callback: Callable[[], object]) -> None:
     """Call back once the next picture is sent. While the app starts, and while it changes screens, Textual
     draws without sending anything, and calls `call_after_refresh` callbacks after that. A headless app sends
     nothing."""

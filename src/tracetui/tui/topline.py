@@ -17,7 +17,7 @@ from tracetui.session.recording import trace_name
 from tracetui.timeline.scene import Scene
 from tracetui.trace.model import Kind, Trace
 from tracetui.trace.unknown import elsewhere
-from tracetui.tui.line_widget import Drawn
+from tracetui.tui.line_widget import LineWidget
 
 
 def devices(trace: Trace) -> list[int]:
@@ -84,7 +84,7 @@ def warning(trace: Trace) -> str:
     return ""
 
 
-class TopLine(Drawn):
+class TopLine(LineWidget):
     """A title, facts, and on the right a warning."""
 
     DEFAULT_CSS = "TopLine { height: 1; background: $panel; }"
@@ -110,9 +110,9 @@ class TopLine(Drawn):
         facts = fitting(self._facts, room - 2)
         strip = Strip(
             [
-                Segment(f" {name} ", self.look("accent")),
-                Segment(cell(" " + facts, room), self.look("text")),
-                Segment(warning, self.look("warn")),
+                Segment(f" {name} ", self.style_of("accent")),
+                Segment(cell(" " + facts, room), self.style_of("text")),
+                Segment(warning, self.style_of("warn")),
             ]
         )
         return strip.adjust_cell_length(width)

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from tracetui.core.cells import clauses, clip
 from tracetui.core.units import duration, share
 from tracetui.timeline.color import legible
-from tracetui.tui.line_widget import Drawn
+from tracetui.tui.line_widget import LineWidget
 from tracetui.tui.part_styles import COMPONENTS, NOT_COUNTED, component_css, css_name, texture
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def bar_cells(parts: tuple[TimePart, ...], width: int) -> list[tuple[int, int, i
     return found
 
 
-class VerdictLine(Drawn):
+class VerdictLine(LineWidget):
     """The verdict on the trace, in one line. A part of the bar can be clicked, or chosen by key."""
 
     DEFAULT_CSS = """
@@ -188,7 +188,7 @@ class VerdictLine(Drawn):
         if part in COMPONENTS:
             style = self.get_component_rich_style(part)
         else:
-            style = self.look(role if role in ROLES else "dim")
+            style = self.style_of(role if role in ROLES else "dim")
         return style + Style(bgcolor=self.background_colors[1].rich_color)
 
     def _word(self, part: str) -> Style:

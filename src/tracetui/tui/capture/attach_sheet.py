@@ -24,7 +24,7 @@ from tracetui.core.cells import cell, clauses
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
 from tracetui.tui.bindings import bind
-from tracetui.tui.line_widget import Drawn
+from tracetui.tui.line_widget import LineWidget
 from tracetui.tui.screens.sheet import Sheet
 from tracetui.tui.tables.view import TableView
 from tracetui.views.jobs import jobs_table
@@ -51,7 +51,7 @@ RECORDING = (("Esc", "cancel", "leave"),)
 FAILED = (("Esc", "close", "leave"), ("Enter", "again", "choose"))
 
 
-class Line(Drawn):
+class Line(LineWidget):
     """A line that says what will be recorded, or what happens."""
 
     DEFAULT_CSS = "Line { height: 1; }"
@@ -66,7 +66,7 @@ class Line(Drawn):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         text = cell(" " + clauses(self.text, width - 2), width)
-        return Strip([Segment(text, self.look(self.role))], width)
+        return Strip([Segment(text, self.style_of(self.role))], width)
 
 
 class AttachSheet(Sheet[tuple[Rerun, Recorded]]):

@@ -25,7 +25,7 @@ from tracetui.tui.capture.form import (
     typed,
 )
 from tracetui.tui.footer import Footer
-from tracetui.tui.line_widget import Drawn
+from tracetui.tui.line_widget import LineWidget
 from tracetui.tui.screens.once import LeaveOnce
 from tracetui.tui.tables.drawing import scroll_bar
 from tracetui.views.model import scrolled
@@ -35,7 +35,7 @@ WIDE = 110
 """From this many cells on, every option has its help beside it; below, only the one at the cursor."""
 
 
-class Form(Drawn, can_focus=True):
+class Form(LineWidget, can_focus=True):
     """The options, one per line."""
 
     DEFAULT_CSS = """
@@ -115,15 +115,15 @@ class Form(Drawn, can_focus=True):
         if y == 0:
             workload = WORKLOADS.get(self.options.target)
             about = workload.text if workload else "your own code: its steps are profiled"
-            return Strip([Segment(cell(f" Capture: {about}", width), self.look("accent"))])
+            return Strip([Segment(cell(f" Capture: {about}", width), self.style_of("accent"))])
         if y >= height - len(below):
             line = y - height + len(below)
             look = "dim" if line == 0 and width < WIDE else "bad" if wrong else "text"
-            return Strip([Segment(cell("  " + below[line], width), self.look(look))])
+            return Strip([Segment(cell("  " + below[line], width), self.style_of(look))])
         at = self.top + y - 2
         if y < 2 or y - 2 >= room or at >= len(self.fields):
             return Strip.blank(width, self.rich_style)
-        bar = scroll_bar(y - 2, self.top, room, len(self.fields), self.look("bar"), self.rich_style)
+        bar = scroll_bar(y - 2, self.top, room, len(self.fields), self.style_of("bar"), self.rich_style)
         return Strip([*self._field(self.fields[at], at == self.cursor, width - 1), bar], width)
 
     def _field(self, field: Option, here: bool, width: int) -> Strip:
@@ -134,8 +134,8 @@ class Form(Drawn, can_focus=True):
         size = width - LABEL - 1 if here and not fits(shown, VALUE - 4) else VALUE
         value = cell(f"{arrows[0]}{middle(shown, size - 4)}{arrows[1]}", size)
         label = cell(f" {field.label or field.name.replace('_', ' ')}", LABEL)
-        style = self.look("cursor" if here else "text")
-        faint = self.look("dim")
+        style = self.style_of("cursor" if here else "text")
+        faint = self.style_of("dim")
         text_beside = field.help if width >= WIDE else ""
         help = cell(f"  {text_beside}", max(0, width - LABEL - size - 1))
         strip = Strip([Segment(" ", faint), Segment(label + value, style), Segment(help, faint)])

@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from tracetui.core.cells import cell, clauses, clip
 from tracetui.session.session import Session
-from tracetui.tui.line_widget import Drawn
+from tracetui.tui.line_widget import LineWidget
 from tracetui.tui.panes import PANES, PaneSpec, keyed
 from tracetui.tui.panes.base import Noted, Pane
 
@@ -29,7 +29,7 @@ LONGEST = "annotations"
 """The pane whose title takes as much room as two others."""
 
 
-class PaneTabs(Drawn):
+class PaneTabs(LineWidget):
     """The panes with their keys, with the open one marked; on the right the open pane's note."""
 
     DEFAULT_CSS = """
@@ -92,7 +92,7 @@ class PaneTabs(Drawn):
         return next((one for one in made if sum(len(text) for _, text in one) <= room), labels([], False))
 
     def render_line(self, y: int) -> Strip:
-        tab, marked = self.look("dim"), self.look("cursor" if self.keys else "accent")
+        tab, marked = self.style_of("dim"), self.style_of("cursor" if self.keys else "accent")
         labels = self.labels()
         segments: list[Segment] = []
         for key, text in labels:

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from tracetui.core.copying import replace
 from tracetui.session.session import Session
 from tracetui.tui.bindings import bind
-from tracetui.tui.line_widget import Drawn
+from tracetui.tui.line_widget import LineWidget
 from tracetui.tui.panes.scoped import ScopedPane, scope_texts
 from tracetui.tui.part_styles import COMPONENTS, component_css, css_name, texture
 from tracetui.tui.tables import drawing
@@ -239,7 +239,7 @@ class DocumentPane(ScopedPane):
         lines, at = self.lines(), self.top + y
         if self.table is None or not len(self.order):
             return super().render_line(y + 1 if self.table is not None else y)
-        bar = drawing.scroll_bar(y, self.top, self.page, len(lines), self.look("bar"), base)
+        bar = drawing.scroll_bar(y, self.top, self.page, len(lines), self.style_of("bar"), base)
         if at >= len(lines):
             return self._blank() if bar.text == " " else Strip([Segment(" " * (width - 1), base), bar])
         segments: list[Segment] = []
@@ -258,7 +258,7 @@ class DocumentPane(ScopedPane):
 
     def _under_cursor(self, piece: Piece, width: int, mark: str) -> list[Segment]:
         """The line under the cursor: all of its cells are marked, but the bar keeps its colors."""
-        cursor = self.look("cursor")
+        cursor = self.style_of("cursor")
         (margin, _), *rest = piece.line
         segments = [Segment(mark + margin[1:], cursor)]
         segments += [Segment(t, self._style(role) if role.endswith(TRACK) else cursor) for t, role in rest]
@@ -271,7 +271,7 @@ class DocumentPane(ScopedPane):
         part = f"part--{css_name(role)}"
         if part in self.COMPONENT_CLASSES:
             return self.get_component_rich_style(part)
-        return self.look(role if f"drawn--{role}" in Drawn.COMPONENT_CLASSES else "text")
+        return self.style_of(role if f"drawn--{role}" in LineWidget.COMPONENT_CLASSES else "text")
 
 
 class OverviewPane(DocumentPane):

@@ -11,7 +11,7 @@ from tracetui.analysis.steps.scope import window_of
 from tracetui.core.units import exact, share_of
 from tracetui.session.session import Session
 from tracetui.tui.panes.base import Pane
-from tracetui.tui.textual_private import once_drawn
+from tracetui.tui.textual_private import after_next_paint
 
 LOADING = "loading"
 """The group of the workers that make the panes' tables."""
@@ -57,7 +57,7 @@ class ScopedPane(Pane):
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        once_drawn(self, self.load)  # the first picture does not wait for what this imports
+        after_next_paint(self, self.load)  # the first picture does not wait for what this imports
 
     def set_scope(self, scope: Scope | None) -> None:
         self.scope = scope

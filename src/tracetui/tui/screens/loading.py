@@ -16,7 +16,7 @@ from textual.strip import Strip
 from tracetui.core.cells import cell, wrap
 from tracetui.core.units import size
 from tracetui.tui.bindings import bind
-from tracetui.tui.line_widget import Drawn, Run
+from tracetui.tui.line_widget import LineWidget, Run
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.textual_private import forget_drawn
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracetui.session.recording import Recording
 
 
-class Progress(Drawn):
+class Progress(LineWidget):
     """What is being read, how far it has got, and the key to cancel; or why it failed."""
 
     DEFAULT_CSS = """
@@ -90,7 +90,7 @@ class Progress(Drawn):
         if line is None:
             return Strip.blank(width, self.rich_style)
         text, look = line
-        left, style = (width - inner) // 2, self.look(look)
+        left, style = (width - inner) // 2, self.style_of(look)
         return Strip([Segment(" " * left, style), Segment(cell(text, width - left), style)], width)
 
 

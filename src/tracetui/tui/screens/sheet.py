@@ -61,10 +61,10 @@ class SheetHead(Footer):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        rule, word, key = (self.look(name) for name in ("dim", "text", "accent"))
+        rule, word, key = (self.style_of(name) for name in ("dim", "text", "accent"))
         if self.message:
             room = max(self.room, self.size.width * 2 // 3)
-            right = [Segment(clauses(self.message, room), self.look("head"))]
+            right = [Segment(clauses(self.message, room), self.style_of("head"))]
         else:
             right = []
             for keys, text, _ in self.shown:

@@ -16,7 +16,7 @@ from tracetui.core.cells import cell
 from tracetui.session.folder import Found
 from tracetui.tui.bindings import bind
 from tracetui.tui.footer import Footer
-from tracetui.tui.line_widget import Drawn
+from tracetui.tui.line_widget import LineWidget
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.requests import OpenTrace
 from tracetui.tui.screens.open import COMPLETE, TraceList
@@ -34,7 +34,7 @@ HINTS = (
 TYPING = (("Enter", "open", "choose"), ("Tab", "complete", "complete"), ("Esc", "back", "close_prompt"))
 
 
-class Welcome(Drawn):
+class Welcome(LineWidget):
     """Two lines above the choices."""
 
     DEFAULT_CSS = "Welcome { height: 2; }"
@@ -45,7 +45,7 @@ class Welcome(Drawn):
 
     def render_line(self, y: int) -> Strip:
         text, look = self.LINES[y]
-        return Strip([Segment(cell(text, self.size.width), self.look(look))])
+        return Strip([Segment(cell(text, self.size.width), self.style_of(look))])
 
 
 class StartScreen(Screen[None]):

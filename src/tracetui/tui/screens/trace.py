@@ -38,7 +38,7 @@ from tracetui.tui.panes.area import PaneArea, PaneTabs
 from tracetui.tui.panes.base import Follow, failure
 from tracetui.tui.prompt import Prompt
 from tracetui.tui.screens.sheet import TimelineScreen
-from tracetui.tui.textual_private import draw_less, once_drawn
+from tracetui.tui.textual_private import after_next_paint, draw_less
 from tracetui.tui.timeline.bar import SelectionBar
 from tracetui.tui.timeline.messages import GapClicked, RangeChanged, SelectionChanged, ViewportChanged
 from tracetui.tui.timeline.view import TimelineView
@@ -140,8 +140,8 @@ class TraceScreen(TimelineScreen):
             self.before.let_go()
             self.before = None
         # Start with the timeline; what takes longer comes after it.
-        once_drawn(self, self.navigation.find_gaps)
-        once_drawn(self, self.keys.begin)
+        after_next_paint(self, self.navigation.find_gaps)
+        after_next_paint(self, self.keys.begin)
         for recording in self.navigator.recordings:
             self.run_worker(
                 partial(remember, recording.trace.info.path),

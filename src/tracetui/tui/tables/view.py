@@ -275,23 +275,23 @@ class TableView(Scrolled, DeltaLines, can_focus=True):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if self.table is None:
-            return drawing.message(self.waiting, y, width, self.look("dim")) or self._blank()
+            return drawing.message(self.waiting, y, width, self.style_of("dim")) or self._blank()
         if y < self.HEADER:
             order = (self.sort, self.descending)
-            looks = self.look("head"), self.look("accent")
+            looks = self.style_of("head"), self.style_of("accent")
             return drawing.header(self._columns(), order, self._chip, width, *looks)
         if not len(self.order):
             nothing = f"no row contains “{self.needle}”" if self.needle else self.table.empty
-            return drawing.message(nothing, y - self.HEADER, width, self.look("dim")) or self._blank()
+            return drawing.message(nothing, y - self.HEADER, width, self.style_of("dim")) or self._blank()
         if self._foot and y == self.size.height - 1:
-            look, filtered = self.look("head"), bool(self.needle)
+            look, filtered = self.style_of("head"), bool(self.needle)
             return drawing.foot(self.table, self._columns(), self._chip, width, look, filtered)
         at = self.top + y - self.HEADER
         if at >= len(self.order):
             return self._blank()
         place = y - self.HEADER, self.top, self.page, len(self.order)
-        bar = drawing.scroll_bar(*place, self.look("bar"), self.ground)
+        bar = drawing.scroll_bar(*place, self.style_of("bar"), self.ground)
         row, here = int(self.order[at]), at == self.cursor
         faint = self.table.dim is not None and self.table.dim(row)
-        look = self.look("cursor" if here else "dim" if faint else "text")
+        look = self.style_of("cursor" if here else "dim" if faint else "text")
         return drawing.row(self.table, row, here, self._columns(), self._chip, width, look, bar)
