@@ -27,7 +27,15 @@ from click.testing import CliRunner, Result
 
 from tracetui.capture.live import launch, listener, meeting_folders, processes, procfs, record
 from tracetui.capture.live.listener import Listener, started
-from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted, seconds
+from tracetui.capture.live.model import (
+    AttachError,
+    LiveEvent,
+    Recorded,
+    RecordRequest,
+    Stage,
+    Status,
+    seconds,
+)
 from tracetui.cli import attach
 from tracetui.cli.main import main
 from tracetui.trace import load
@@ -36,7 +44,7 @@ from tracetui.views.jobs import jobs_table
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
 
 CLIENT = Path(__file__).with_name("kineto_client.py")
-SHORT = Wanted(duration=0.05)
+SHORT = RecordRequest(duration=0.05)
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -104,7 +112,7 @@ def follow(events: Iterator[LiveEvent]) -> tuple[Recorded, list[Stage]]:
     for event in events:
         if isinstance(event, Recorded):
             return event, stages
-        assert isinstance(event, News)
+        assert isinstance(event, Status)
         stages += [event.stage] if stages[-1:] != [event.stage] else []
     raise AssertionError("it ended without a recording")
 
@@ -140,7 +148,7 @@ def test_no_times(text: str) -> None:
 
 
 def test_the_configuration_for_a_time_and_for_steps() -> None:
-    timed = record.configuration(Wanted(duration=0.25, with_stack=True), Path("/tmp/t.json"), 12.3456)
+    timed = record.configuration(RecordRequest(duration=0.25, with_stack=True), Path("/tmp/t.json"), 12.3456)
     lines = dict(line.split("=") for line in timed.splitlines())
     assert lines["ACTIVITIES_LOG_FILE"] == "/tmp/t.json"
     assert lines["ACTIVITIES_DURATION_MSECS"] == "250"
@@ -149,7 +157,7 @@ def test_the_configuration_for_a_time_and_for_steps() -> None:
     steps = dict(
         line.split("=")
         for line in record.configuration(
-            Wanted(steps=7, record_shapes=True, profile_memory=True), Path("/t.json"), 0
+            RecordRequest(steps=7, record_shapes=True, profile_memory=True), Path("/t.json"), 0
         ).splitlines()
     )
     assert steps["ACTIVITIES_ITERATIONS"] == "7"
@@ -378,7 +386,7 @@ def test_a_recording(job: Start, tmp_path: Path) -> None:
     process.send_signal(signal.SIGSTOP)
     events = record.record([one], replace(SHORT, start_in=1.0), tmp_path)
     first = next(events)
-    assert isinstance(first, News)
+    assert isinstance(first, Status)
     assert first.stage is Stage.ASKING
     process.send_signal(signal.SIGCONT)
     recorded, stages = follow(events)
@@ -392,7 +400,7 @@ def test_a_recording(job: Start, tmp_path: Path) -> None:
     assert "aten::mm" in trace.names
     assert "Optimizer.step#SGD.step" in trace.names
     assert list(meeting_folders.recording_root().iterdir()) == [], "nothing is left behind"
-    again, _ = follow(record.record([one], Wanted(steps=3), tmp_path))
+    again, _ = follow(record.record([one], RecordRequest(steps=3), tmp_path))
     assert again.paths[0] != path
 
 
@@ -502,7 +510,7 @@ def test_a_request_that_was_dropped_is_made_again(how: str, job: Start, tmp_path
 
 def test_steps_wait_for_their_start_too(job: Start, tmp_path: Path) -> None:
     one, begun = found(job("600")), time.monotonic()
-    follow(record.record([one], Wanted(steps=2, start_in=0.5), tmp_path))
+    follow(record.record([one], RecordRequest(steps=2, start_in=0.5), tmp_path))
     assert time.monotonic() - begun > 0.5
 
 
@@ -512,10 +520,10 @@ def test_steps_of_a_process_that_never_begins_are_given_up(
     monkeypatch.setattr(record, "PATIENCE_SECONDS", 0.2)
     one = found(job("600", "0.1", "never"), interval=30)
     with pytest.raises(AttachError, match="wrote no trace: it may be running under a profiler already"):
-        follow(record.record([one], Wanted(steps=2), tmp_path))
+        follow(record.record([one], RecordRequest(steps=2), tmp_path))
     monkeypatch.setattr(record, "SMALL", 1 << 62)
     with pytest.raises(AttachError, match="wrote no trace: the disk is full"):
-        follow(record.record([one], Wanted(steps=2), tmp_path))
+        follow(record.record([one], RecordRequest(steps=2), tmp_path))
 
 
 def test_a_recording_that_cannot_be_moved_is_not_lost(
@@ -584,10 +592,10 @@ def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    "wanted", [Wanted(duration=0.5), pytest.param(Wanted(steps=10**5), marks=pytest.mark.long)]
+    "wanted", [RecordRequest(duration=0.5), pytest.param(RecordRequest(steps=10**5), marks=pytest.mark.long)]
 )
 def test_stopped_while_it_records(
-    wanted: Wanted, job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: RecordRequest, job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is bounded, and the folder stays: without it, PyTorch would print an error later."""
     monkeypatch.setattr(record, "DROPPED_SECONDS", 30)
@@ -606,7 +614,7 @@ def test_stopped_while_it_records(
 
 
 def test_the_folder_of_a_recording_that_is_removed_is_named(job: Start, tmp_path: Path) -> None:
-    events = record.record([found(job("600"))], Wanted(duration=60), tmp_path)
+    events = record.record([found(job("600"))], RecordRequest(duration=60), tmp_path)
     while next(events).stage is not Stage.RECORDING:  # type: ignore[union-attr]
         pass
     (folder,) = meeting_folders.recording_root().iterdir()
@@ -652,7 +660,7 @@ def test_two_that_attach_at_once_take_turns(job: Start, tmp_path: Path) -> None:
     one = found(job("600"))
     first, second = (record.record([one], SHORT, tmp_path) for _ in range(2))
     next(first)
-    waiting = News(Stage.WAITING, "until another tracetui has recorded there")
+    waiting = Status(Stage.WAITING, "until another tracetui has recorded there")
     assert [next(second), next(second)] == [waiting, waiting]
     recorded, stages = follow(first)
     assert Stage.WAITING not in stages
@@ -718,7 +726,7 @@ def test_leaving_early_leaves_the_job_alone(until: Stage, job: Start, meeting: P
         process.send_signal(signal.SIGSTOP)
         wait_for(lambda: stopped(process.pid))
     ahead = 60.0 if until is Stage.WARMING_UP else 0.0
-    events = record.record([one], Wanted(duration=60, start_in=ahead), tmp_path)
+    events = record.record([one], RecordRequest(duration=60, start_in=ahead), tmp_path)
     with contextlib.closing(events):  # type: ignore[type-var]
         while next(events).stage is not until:  # type: ignore[union-attr]
             pass
@@ -733,14 +741,14 @@ KILLED = """
 import os, random, signal, sys, time
 from pathlib import Path
 from tracetui.capture.live import record, processes
-from tracetui.capture.live.model import Wanted
+from tracetui.capture.live.model import RecordRequest
 record.LEAD_SECONDS = 0.1; record.LATE_SECONDS = 0.05
 random.seed(11)
 for _ in range(int(sys.argv[3])):
     read, write = os.pipe()
     if (attach := os.fork()) == 0:
         process = processes.find(int(sys.argv[1]))
-        for _ in record.record([process], Wanted(duration=0.1), Path(sys.argv[2])):
+        for _ in record.record([process], RecordRequest(duration=0.1), Path(sys.argv[2])):
             os.write(write, b".")
         os._exit(0)
     assert os.read(read, 1) == b"."

@@ -10,7 +10,7 @@ import pytest
 
 from tracetui.capture.live import cuspy, inject, procfs
 from tracetui.capture.live.inject import record_injected
-from tracetui.capture.live.model import AttachError, Wanted
+from tracetui.capture.live.model import AttachError, RecordRequest
 from tracetui.capture.live.processes import Process
 from tracetui.capture.live.record import record
 
@@ -55,7 +55,7 @@ def test_attach_refuses_a_process_that_has_begun(tmp_path: Path, monkeypatch: py
     (place / "maps").write_text(MAPS)
     monkeypatch.setattr(procfs, "PROC", tmp_path / "proc")
     with pytest.raises(AttachError, match="process 4242 uses Cuspy"):
-        next(record([process(4242)], Wanted(), tmp_path))
+        next(record([process(4242)], RecordRequest(), tmp_path))
     (place / "maps").write_text(MAPS.replace("cupti", "numpy"))
     assert not cuspy.used_by(4242)
     assert not cuspy.used_by(4243)
@@ -67,7 +67,7 @@ def test_inject_refuses_it_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     asleep = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         with pytest.raises(AttachError, match="uses Cuspy"):
-            list(record_injected(asleep.pid, Wanted(), tmp_path))
+            list(record_injected(asleep.pid, RecordRequest(), tmp_path))
     finally:
         asleep.kill()
         asleep.communicate()

@@ -21,7 +21,7 @@ import pytest
 
 from tracetui.capture.live import inject, procfs
 from tracetui.capture.live.inject import record_injected
-from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
+from tracetui.capture.live.model import AttachError, LiveEvent, Recorded, RecordRequest, Stage, Status
 
 from . import warm
 
@@ -125,7 +125,7 @@ def is_clean(tmp_path: Path) -> bool:
 
 
 def until(events: Iterator[LiveEvent], stage: Stage) -> None:
-    assert any(isinstance(event, News) and event.stage is stage for event in events)
+    assert any(isinstance(event, Status) and event.stage is stage for event in events)
 
 
 def slices(recorded: Recorded) -> list[dict[str, Any]]:
@@ -138,14 +138,14 @@ def test_all_threads_are_recorded_and_nothing_is_left(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     process = start(LOOP)
-    *events, recorded = record_injected(process.pid, Wanted(0.2, steps=3), tmp_path / "out")
+    *events, recorded = record_injected(process.pid, RecordRequest(0.2, steps=3), tmp_path / "out")
     assert isinstance(recorded, Recorded)
     assert recorded.paths == (tmp_path / "out" / f"pid_{process.pid}.json",)
     assert recorded.notes == (
         "steps cannot be counted in a process that was not started for it: recorded 200 ms",
     )
     # It may be through with that before we look.
-    assert {News(Stage.RECORDING, "200 ms"), News(Stage.WRITING)} & set(events)
+    assert {Status(Stage.RECORDING, "200 ms"), Status(Stage.WRITING)} & set(events)
     found = slices(recorded)
     threads = {
         name: {event["tid"] for event in found if event["name"] == name}
@@ -163,8 +163,8 @@ def test_all_threads_are_recorded_and_nothing_is_left(
 @torch_too
 def test_what_is_recorded_and_again(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     process = start(LOOP)
-    *_, plain = record_injected(process.pid, Wanted(0.1), tmp_path / "out")
-    asked = Wanted(0.1, with_stack=True, record_shapes=True, profile_memory=True)
+    *_, plain = record_injected(process.pid, RecordRequest(0.1), tmp_path / "out")
+    asked = RecordRequest(0.1, with_stack=True, record_shapes=True, profile_memory=True)
     *_, more = record_injected(process.pid, asked, tmp_path / "out")
     assert isinstance(plain, Recorded)
     assert isinstance(more, Recorded)
@@ -192,7 +192,7 @@ def test_a_process_that_records_itself_is_left_alone(
     with pytest.raises(
         AttachError, match=f"process {process.pid} cannot be recorded: it is already being profiled"
     ):
-        list(record_injected(process.pid, Wanted(0.1), tmp_path / "out"))
+        list(record_injected(process.pid, RecordRequest(0.1), tmp_path / "out"))
     assert told_to_end(process) == "True\n"
     assert process.wait() == 0
     assert is_clean(tmp_path)
@@ -202,7 +202,7 @@ def test_a_process_that_records_itself_is_left_alone(
 def test_a_process_without_torch(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     process = start("print('ready', flush=True)\nwhile not told_to_end(0.01): pass", cold=True)
     with pytest.raises(AttachError, match="it has not imported PyTorch"):
-        list(record_injected(process.pid, Wanted(0.1), tmp_path / "out"))
+        list(record_injected(process.pid, RecordRequest(0.1), tmp_path / "out"))
     assert is_clean(tmp_path)
     told_to_end(process)
     assert process.wait() == 0
@@ -212,7 +212,7 @@ def test_a_process_without_torch(start: Callable[..., subprocess.Popen[str]], tm
 def test_a_process_that_ends_meanwhile(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     process = start(LOOP, cold=True)
     assert process.stdin is not None
-    events = record_injected(process.pid, Wanted(3600), tmp_path / "out")
+    events = record_injected(process.pid, RecordRequest(3600), tmp_path / "out")
     until(events, Stage.RECORDING)
     process.stdin.write("end\n")
     process.stdin.flush()
@@ -231,12 +231,12 @@ def test_a_recording_that_is_broken_off(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path, stage: Stage
 ) -> None:
     process = start(LOOP)
-    wanted = Wanted(60, start_in=60 if stage is Stage.WARMING_UP else 0)
+    wanted = RecordRequest(60, start_in=60 if stage is Stage.WARMING_UP else 0)
     events = record_injected(process.pid, wanted, tmp_path / "out")
     until(events, stage)
     events.close()  # type: ignore[attr-defined]
     assert is_clean(tmp_path)
-    *_, recorded = record_injected(process.pid, Wanted(0.1), tmp_path / "out")  # it can be asked again
+    *_, recorded = record_injected(process.pid, RecordRequest(0.1), tmp_path / "out")  # it can be asked again
     assert isinstance(recorded, Recorded)
     assert len(slices(recorded)) > 10
     told_to_end(process)
@@ -246,7 +246,7 @@ def test_a_recording_that_is_broken_off(
 ASKER = """
 import sys
 from pathlib import Path
-from tracetui.capture.live.model import Wanted
+from tracetui.capture.live.model import RecordRequest
 from tests.capture import test_live_inject as tests
 tests.inject.recording_root = lambda: Path(sys.argv[2])
 if not tests.LIVE:
@@ -254,7 +254,7 @@ if not tests.LIVE:
         Path(sys.argv[2]).with_name("standin").write_text(str(script))
         tests.os.kill(pid, tests.signal.SIGUSR1)
     tests.inject._check, tests.inject._remote_exec = lambda _: None, signalled
-for event in tests.record_injected(int(sys.argv[1]), Wanted(60), Path(sys.argv[2]).with_name("out")):
+for event in tests.record_injected(int(sys.argv[1]), RecordRequest(60), Path(sys.argv[2]).with_name("out")):
     print(event.stage.value, flush=True)
 """
 
@@ -293,7 +293,7 @@ def test_a_main_thread_in_a_long_call(
         "print('done', flush=True)\n"
     )
     with pytest.raises(AttachError, match=r"making no progress \(its main thread is in one long call\)"):
-        list(record_injected(process.pid, Wanted(0.1), tmp_path / "out"))
+        list(record_injected(process.pid, RecordRequest(0.1), tmp_path / "out"))
     assert len(list((tmp_path / "temporary").iterdir())) == 1  # the script, which it may still open
     assert told_to_end(process) == "done\n", "it has cleaned up"
     assert process.wait() == 0
@@ -310,7 +310,7 @@ def test_errors_are_shown_safely(
     monkeypatch.setattr(inject, "_check", lambda _: None)
     monkeypatch.setattr(inject, "_remote_exec", fail)
     with pytest.raises(AttachError) as caught:
-        list(record_injected(os.getpid(), Wanted(0.1), tmp_path / "out"))
+        list(record_injected(os.getpid(), RecordRequest(0.1), tmp_path / "out"))
     assert str(caught.value).isprintable()
     assert "cannot be recorded: RuntimeError: ␛[2J no xxx" in str(caught.value)
     assert len(str(caught.value)) < 400
@@ -322,7 +322,7 @@ def test_errors_are_shown_safely(
 
 def refusal(pid: int, output: Path) -> str:
     with pytest.raises(AttachError) as caught:
-        list(record_injected(pid, Wanted(0.1), output))
+        list(record_injected(pid, RecordRequest(0.1), output))
     assert not output.exists()
     return str(caught.value)
 
@@ -423,7 +423,7 @@ def test_no_right_to_trace(
 
     monkeypatch.setattr(inject, "_right_to_trace", elsewhere)
     with pytest.raises(AttachError, match=f"process {os.getpid()} may not be traced: ") as caught:
-        list(record_injected(os.getpid(), Wanted(0.1), tmp_path / "out"))
+        list(record_injected(os.getpid(), RecordRequest(0.1), tmp_path / "out"))
     assert words in str(caught.value)
     assert is_clean(tmp_path)
 
@@ -432,7 +432,7 @@ def test_what_python_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(inject, "_check", lambda _: None)
     answers(monkeypatch, stderr="RuntimeError: \x1b[31mNo\n", code=1)
     with pytest.raises(AttachError, match=r"cannot be asked \(RuntimeError: ␛\[31mNo\): start it with"):
-        list(record_injected(os.getpid(), Wanted(0.1), tmp_path / "out"))
+        list(record_injected(os.getpid(), RecordRequest(0.1), tmp_path / "out"))
     assert is_clean(tmp_path)
 
 

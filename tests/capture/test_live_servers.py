@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 
 from tracetui.capture.live import files, procfs, products, servers
-from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
+from tracetui.capture.live.model import AttachError, LiveEvent, Recorded, RecordRequest, Stage, Status
 from tracetui.capture.live.servers import record_server
 
 TRACE = json.dumps({"traceEvents": [{"ph": "X", "name": "aten::mm", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]})
 PACKED = gzip.compress(TRACE.encode())
-SHORT = Wanted(duration=0.05)
+SHORT = RecordRequest(duration=0.05)
 
 
 @pytest.fixture(autouse=True)
@@ -161,15 +161,15 @@ def sglang(standin: Standin) -> Standin:
     return standin
 
 
-def record(standin: Standin, output: Path, wanted: Wanted = SHORT) -> tuple[list[LiveEvent], Recorded]:
+def record(standin: Standin, output: Path, wanted: RecordRequest = SHORT) -> tuple[list[LiveEvent], Recorded]:
     events = list(record_server(standin.url, wanted, output))
     recorded = events.pop()
     assert isinstance(recorded, Recorded)
-    assert all(isinstance(event, News) for event in events)
+    assert all(isinstance(event, Status) for event in events)
     return events, recorded
 
 
-def failure(standin: Standin, output: Path, wanted: Wanted = SHORT) -> str:
+def failure(standin: Standin, output: Path, wanted: RecordRequest = SHORT) -> str:
     with pytest.raises(AttachError) as caught:
         list(record_server(standin.url, wanted, output))
     message = str(caught.value)
@@ -179,14 +179,14 @@ def failure(standin: Standin, output: Path, wanted: Wanted = SHORT) -> str:
 
 
 def stages(events: list[LiveEvent]) -> list[Stage]:
-    found = [event.stage for event in events if isinstance(event, News)]
+    found = [event.stage for event in events if isinstance(event, Status)]
     return [stage for stage, before in zip(found, [None, *found], strict=False) if stage is not before]
 
 
 def test_vllm_is_started_stopped_and_its_new_files_are_copied_rank_0_first(
     vllm: Standin, tmp_path: Path
 ) -> None:
-    events, recorded = record(vllm, tmp_path / "out", Wanted(duration=0.2))
+    events, recorded = record(vllm, tmp_path / "out", RecordRequest(duration=0.2))
     assert vllm.posted == ["POST /start_profile", "POST /stop_profile"]
     assert stages(events) == [Stage.ASKING, Stage.RECORDING, Stage.WRITING]
     assert [path.name.split(".")[0] for path in recorded.paths] == [
@@ -213,7 +213,7 @@ def test_the_server_records_for_as_long_as_asked(vllm: Standin, tmp_path: Path) 
 
         vllm.answers[path] = timed
     began = time.monotonic()
-    record(vllm, tmp_path / "out", Wanted(duration=0.3, start_in=0.2))
+    record(vllm, tmp_path / "out", RecordRequest(duration=0.3, start_in=0.2))
     assert times[0] - began >= 0.2
     assert 0.3 <= times[1] - times[0] < 60
 
@@ -238,7 +238,7 @@ def test_what_a_kill_left_in_the_output_goes_a_day_later(vllm: Standin, tmp_path
 
 
 def test_what_vllm_cannot_do_is_said(vllm: Standin, tmp_path: Path) -> None:
-    asked = Wanted(0.05, steps=3, with_stack=True, record_shapes=True, profile_memory=True)
+    asked = RecordRequest(0.05, steps=3, with_stack=True, record_shapes=True, profile_memory=True)
     _, recorded = record(vllm, tmp_path / "out", asked)
     assert recorded.notes[:3] == (
         "vLLM cannot be asked for a number of steps: recorded 50.0 ms instead",
@@ -248,7 +248,7 @@ def test_what_vllm_cannot_do_is_said(vllm: Standin, tmp_path: Path) -> None:
         '"torch_profiler_with_memory": true in its --profiler-config',
     )
     vllm.answers["GET /version"] = (200, '{"version": "0.9.1"}')
-    _, recorded = record(vllm, tmp_path / "again", Wanted(0.05, profile_memory=True))
+    _, recorded = record(vllm, tmp_path / "again", RecordRequest(0.05, profile_memory=True))
     assert "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY=1" in recorded.notes[0]
 
 
@@ -303,7 +303,7 @@ def test_news_come_while_a_stop_takes_long(vllm: Standin, tmp_path: Path) -> Non
     events = list[LiveEvent]()
     for event in record_server(vllm.url, SHORT, tmp_path / "out"):
         events.append(event)
-        if events.count(News(Stage.WRITING, "this can take minutes")) == 4:
+        if events.count(Status(Stage.WRITING, "this can take minutes")) == 4:
             told.set()
     assert told.is_set()
     assert isinstance(events[-1], Recorded)
@@ -398,7 +398,7 @@ def test_the_files_of_a_server_elsewhere_are_said_to_be_there(
     )
     assert sglang.posted == ["POST /start_profile", "POST /stop_profile"]
     assert "output_dir" not in sglang.asked[1][1]
-    message = failure(sglang, tmp_path / "out", Wanted(steps=3))
+    message = failure(sglang, tmp_path / "out", RecordRequest(steps=3))
     assert message.startswith("the recording was requested, but ")
     del sglang.answers["GET /get_server_info"]
     sglang.answers["GET /version"] = (200, '{"version": "0.15.0"}')
@@ -452,7 +452,7 @@ def test_sglang_writes_into_a_folder_that_is_only_ours(sglang: Standin, tmp_path
 
     sglang.answers["POST /start_profile"] = looked_at
     output = tmp_path / "out"
-    events, recorded = record(sglang, output, Wanted(0.05, record_shapes=True, profile_memory=True))
+    events, recorded = record(sglang, output, RecordRequest(0.05, record_shapes=True, profile_memory=True))
     assert modes == [0o700]
     body = next(body for path, body in sglang.asked if path == "POST /start_profile")
     assert Path(body.pop("output_dir")).is_relative_to(output.resolve())
@@ -465,9 +465,9 @@ def test_sglang_writes_into_a_folder_that_is_only_ours(sglang: Standin, tmp_path
 
 
 def test_sglang_stops_by_itself_after_the_steps(sglang: Standin, tmp_path: Path) -> None:
-    events, recorded = record(sglang, tmp_path / "out", Wanted(steps=3))
+    events, recorded = record(sglang, tmp_path / "out", RecordRequest(steps=3))
     assert sglang.posted == ["POST /start_profile"]
-    assert News(Stage.RECORDING, "3 steps, as requests come in") in events
+    assert Status(Stage.RECORDING, "3 steps, as requests come in") in events
     assert recorded.notes == ("the steps are forward passes of the server",)
 
 
@@ -482,11 +482,11 @@ def test_all_ranks_of_sglang_are_waited_for(
 
     sglang.answers["GET /get_server_info"] = (200, '{"model_path": "m", "tp_size": 2, "version": "0.5"}')
     sglang.answers["POST /start_profile"] = start
-    _, recorded = record(sglang, tmp_path / "out", Wanted(steps=1))
+    _, recorded = record(sglang, tmp_path / "out", RecordRequest(steps=1))
     assert [path.name for path in recorded.paths] == ["17.5-TP-0.trace.json.gz", "17.5-TP-1.trace.json.gz"]
     request.getfixturevalue("impatient")
     sglang.answers["GET /get_server_info"] = (200, '{"model_path": "m", "tp_size": 3, "version": "0.5"}')
-    _, recorded = record(sglang, tmp_path / "less", Wanted(steps=1))
+    _, recorded = record(sglang, tmp_path / "less", RecordRequest(steps=1))
     assert len(recorded.paths) == 2
     assert "3 processes were to be recorded, and 2 wrote a trace" in recorded.notes
 
@@ -497,7 +497,7 @@ def test_steps_that_do_not_come_to_an_end_are_stopped(
     start = sglang.answers["POST /start_profile"]
     sglang.answers["POST /start_profile"] = lambda body: start({**body, "num_steps": 0})  # no requests come
     monkeypatch.setattr(servers, "STEPS_SECONDS", 0.2)
-    _, recorded = record(sglang, tmp_path / "out", Wanted(steps=3))
+    _, recorded = record(sglang, tmp_path / "out", RecordRequest(steps=3))
     assert sglang.posted == ["POST /start_profile", "POST /stop_profile"]
     assert len(recorded.paths) == 1
 
@@ -508,7 +508,7 @@ def test_a_server_that_ends_during_its_steps(sglang: Standin, tmp_path: Path) ->
         return 200, ""
 
     sglang.answers["POST /start_profile"] = start
-    message = failure(sglang, tmp_path / "out", Wanted(steps=3))
+    message = failure(sglang, tmp_path / "out", RecordRequest(steps=3))
     assert f"nothing listens at {sglang.url}: is it still starting, or has it ended?" in message
 
 
@@ -533,9 +533,9 @@ def test_an_sglang_of_another_user_writes_where_it_always_does(
 def test_a_recording_that_is_broken_off_is_stopped_and_leaves_nothing(
     sglang: Standin, tmp_path: Path, stage: Stage
 ) -> None:
-    events = record_server(sglang.url, Wanted(duration=0.3), tmp_path / "out")
+    events = record_server(sglang.url, RecordRequest(duration=0.3), tmp_path / "out")
     for event in events:
-        if isinstance(event, News) and event.stage is stage:
+        if isinstance(event, Status) and event.stage is stage:
             break
     events.close()  # type: ignore[attr-defined]
     assert sglang.posted == ["POST /start_profile", "POST /stop_profile"]
@@ -543,9 +543,9 @@ def test_a_recording_that_is_broken_off_is_stopped_and_leaves_nothing(
 
 
 def test_a_recording_that_is_broken_off_before_it_began(vllm: Standin, tmp_path: Path) -> None:
-    events = record_server(vllm.url, Wanted(start_in=5), tmp_path / "out")
+    events = record_server(vllm.url, RecordRequest(start_in=5), tmp_path / "out")
     for event in events:
-        if event == News(Stage.ASKING, f"{vllm.url} (vLLM 0.15.0)"):
+        if event == Status(Stage.ASKING, f"{vllm.url} (vLLM 0.15.0)"):
             break
     events.close()  # type: ignore[attr-defined]
     assert vllm.posted == []
@@ -567,8 +567,8 @@ def test_the_folder_stays_while_the_server_could_still_write(
 
     sglang.answers["POST /stop_profile"] = slowly
     monkeypatch.setattr(servers, "CLOSE_SECONDS", 0.05)
-    events = record_server(sglang.url, Wanted(duration=5), tmp_path / "out")
-    assert any(isinstance(event, News) and event.stage is Stage.RECORDING for event in events)
+    events = record_server(sglang.url, RecordRequest(duration=5), tmp_path / "out")
+    assert any(isinstance(event, Status) and event.stage is Stage.RECORDING for event in events)
     events.close()  # type: ignore[attr-defined]
     assert written.wait(60)
     assert len(list((tmp_path / "out").glob(".attach-*/server/*"))) == 1

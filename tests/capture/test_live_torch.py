@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from tracetui.capture.live import meeting_folders, processes, record
-from tracetui.capture.live.model import AttachError, News, Stage, Wanted, seconds
+from tracetui.capture.live.model import AttachError, RecordRequest, Stage, Status, seconds
 from tracetui.cli.main import main
 from tracetui.trace import load
 
@@ -106,9 +106,9 @@ def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch
         one = processes.find(job.pid)
         assert one is not None
         monkeypatch.setattr(record, "PATIENCE_SECONDS", 1.5)
-        events = record.record([one], Wanted(steps=10), folder)
+        events = record.record([one], RecordRequest(steps=10), folder)
         for event in events:
-            if isinstance(event, News) and event.stage is Stage.RECORDING:
+            if isinstance(event, Status) and event.stage is Stage.RECORDING:
                 break
         job.send_signal(signal.SIGSTOP)
         with pytest.raises(AttachError, match=r"is stopped \(SIGSTOP\)"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tracetui.capture.live import launch, meeting_folders, processes, record
-from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Rerun, Stage
+from tracetui.capture.live.model import AttachError, LiveEvent, Recorded, Rerun, Stage, Status
 from tracetui.session.samples import samples
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.capture.attach_sheet import AttachSheet
@@ -105,7 +105,7 @@ async def test_a_failure_is_shown_and_can_be_tried_again(
     monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)
     app = TracetuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
-        failing = telling(News(Stage.ASKING, "it"), AttachError("process 4711 ended \x1b[2J before"))
+        failing = telling(Status(Stage.ASKING, "it"), AttachError("process 4711 ended \x1b[2J before"))
         sheet = AttachSheet(failing)
         app.push_screen(sheet)
         await until(pilot, lambda: sheet.line.role == "bad")
@@ -123,7 +123,7 @@ async def test_enter_after_a_failure_records_no_other_job(job: subprocess.Popen[
 
     def make() -> Iterator[LiveEvent]:
         made.append(1)
-        yield News(Stage.ASKING, "it")
+        yield Status(Stage.ASKING, "it")
         raise AttachError("process 4711 has ended")
 
     app = TracetuiApp()
@@ -158,7 +158,7 @@ async def test_leaving_while_it_records_stops_asking(tmp_path: Path, monkeypatch
         try:
             while True:
                 time.sleep(0.01)
-                yield News(Stage.RECORDING, "0.5 s")
+                yield Status(Stage.RECORDING, "0.5 s")
         finally:
             closed.append(True)
 

@@ -19,7 +19,7 @@ from tracetui.cli.common import Stopped, emit, fail, looks, stop_signals, warn, 
 from tracetui.core.safe_text import plain
 
 if TYPE_CHECKING:
-    from tracetui.capture.live.model import LiveEvent, Recorded, Wanted
+    from tracetui.capture.live.model import LiveEvent, Recorded, RecordRequest
     from tracetui.capture.live.processes import Job, Process
 
 LOOK_SECONDS = 0.5
@@ -100,7 +100,7 @@ def attach_command(
     A process can be recorded if it was started by "tracetui run COMMAND", or with the variables that
     "tracetui env" prints. --no-open prints the paths of the traces, one per line.
     """
-    from tracetui.capture.live.model import AttachError, Wanted
+    from tracetui.capture.live.model import AttachError, RecordRequest
 
     if keep is not None and every is None:
         raise click.UsageError("--keep needs --every")
@@ -112,7 +112,7 @@ def attach_command(
             if listing:
                 emit(_listing(_jobs(), as_json))
                 return
-            wanted = Wanted(**given)
+            wanted = RecordRequest(**given)
             if not 0.001 <= wanted.duration <= 86400:
                 raise AttachError("--duration must be between 1ms and 24h", 2)
             make = _recorder(target, wanted, output, no_wait, ranks, inject)
@@ -163,7 +163,7 @@ def _jobs() -> list[Job]:
 
 
 def _recorder(
-    target: str | None, wanted: Wanted, output: Path, no_wait: bool, ranks: bool, inject: bool
+    target: str | None, wanted: RecordRequest, output: Path, no_wait: bool, ranks: bool, inject: bool
 ) -> Callable[[], Iterator[LiveEvent]]:
     """What makes a recording each time it is called. Raises AttachError."""
     if target is not None and target.startswith(("http://", "https://")):
@@ -195,7 +195,7 @@ def _recorder(
 
 def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEvent, None, Sequence[Process]]:
     """The processes of the job that `target` names, when there is one. Raises AttachError."""
-    from tracetui.capture.live.model import AttachError, News, Stage
+    from tracetui.capture.live.model import AttachError, Stage, Status
     from tracetui.capture.live.processes import CLOSED, named, why_not
 
     patience = 0.0
@@ -228,7 +228,7 @@ def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEve
             raise AttachError(f"process {target} has not imported PyTorch, at least not yet")
         if no_wait:
             raise AttachError(f"{lacks}: start it with: tracetui run COMMAND")
-        yield News(Stage.WAITING, what)
+        yield Status(Stage.WAITING, what)
         time.sleep(LOOK_SECONDS)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from tracetui.capture.live import cuspy, procfs
 from tracetui.capture.live.files import keep, reason
 from tracetui.capture.live.meeting_folders import new_recording, recording_root
-from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
+from tracetui.capture.live.model import AttachError, LiveEvent, Recorded, RecordRequest, Stage, Status
 from tracetui.core import units
 from tracetui.core.safe_text import plain
 
@@ -41,7 +41,7 @@ _STAGES = {"writing": Stage.WRITING, "recording": Stage.RECORDING, "began": Stag
 """The files by which the script reports how far it is, the last one first."""
 
 
-def record_injected(pid: int, wanted: Wanted, output: Path) -> Iterator[LiveEvent]:
+def record_injected(pid: int, wanted: RecordRequest, output: Path) -> Iterator[LiveEvent]:
     """Run a script in the process that records it, and put its trace into the folder `output`.
 
     The same news is repeated several times a second, so that whoever iterates can close this: the recording
@@ -51,7 +51,7 @@ def record_injected(pid: int, wanted: Wanted, output: Path) -> Iterator[LiveEven
     began = procfs.started(pid)
     if began is None:
         raise AttachError(f"there is no process {pid}")
-    yield News(Stage.ASKING, f"process {pid}")
+    yield Status(Stage.ASKING, f"process {pid}")
     _check(pid)
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ class _NotSent(AttachError):
     """The script will not run."""
 
 
-def _write(folder: Path, wanted: Wanted) -> Path:
+def _write(folder: Path, wanted: RecordRequest) -> Path:
     job = {
         "folder": str(folder),
         "asker": os.getpid(),
@@ -103,7 +103,7 @@ def _write(folder: Path, wanted: Wanted) -> Path:
     return script
 
 
-def _follow(pid: int, began: int, folder: Path, wanted: Wanted) -> Iterator[News]:
+def _follow(pid: int, began: int, folder: Path, wanted: RecordRequest) -> Iterator[Status]:
     """Wait until the trace is there. Raises AttachError."""
     news = None
     end = 0.0
@@ -115,7 +115,7 @@ def _follow(pid: int, began: int, folder: Path, wanted: Wanted) -> Iterator[News
             raise AttachError(f"process {pid} ended before its trace was written")
         last = news
         stage = next((stage for name, stage in _STAGES.items() if (folder / name).exists()), Stage.ASKING)
-        news = News(stage, _detail(stage, wanted))
+        news = Status(stage, _detail(stage, wanted))
         if news != last:
             waits = {Stage.ASKING: BEGIN_SECONDS, Stage.WARMING_UP: wanted.start_in + BEGIN_SECONDS}
             end = time.monotonic() + waits.get(stage, wanted.duration + WRITE_SECONDS)
@@ -126,7 +126,7 @@ def _follow(pid: int, began: int, folder: Path, wanted: Wanted) -> Iterator[News
         time.sleep(POLL)
 
 
-def _detail(stage: Stage, wanted: Wanted) -> str:
+def _detail(stage: Stage, wanted: RecordRequest) -> str:
     if stage is Stage.ASKING:
         return "its main thread to return to Python"
     return units.duration(wanted.duration * 1e9) if stage is Stage.RECORDING else ""

@@ -51,7 +51,7 @@ _SO_TIMESTAMPNS = 35
 """Linux: the kernel says when a message was sent. Python's `socket` has no name for it."""
 
 
-class Knock(NamedTuple):
+class ConfigPoll(NamedTuple):
     """One question of one process."""
 
     pid: int
@@ -110,7 +110,7 @@ class Listener:
         except OSError:
             return False
 
-    def receive(self, seconds: float) -> Knock | None:
+    def receive(self, seconds: float) -> ConfigPoll | None:
         """The next question from a process of this user; waits for up to `seconds`."""
         if not select.select([self._socket], [], [], max(0.0, seconds))[0]:
             return None
@@ -141,10 +141,10 @@ class Listener:
             state, count, _ = _REQUEST.unpack_from(body)
             if 0 < count <= MOST_PIDS and len(body) >= _REQUEST.size + 4 * count:
                 (own,) = struct.unpack_from("=i", body, _REQUEST.size)
-                return Knock(pid, own, not state & 2, address, sent)
+                return ConfigPoll(pid, own, not state & 2, address, sent)
         return None
 
-    def answer(self, knock: Knock, configuration: str = "") -> bool:
+    def answer(self, knock: ConfigPoll, configuration: str = "") -> bool:
         """Tell it what to record. Returns whether that was sent: not if it has waited for too long."""
         return time.time() - knock.sent < PROMPT_SECONDS and self._send(
             knock.address, b"req", configuration.encode()

@@ -21,7 +21,7 @@ class AttachError(Exception):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RecordRequest:
     """What to record."""
 
     duration: float = 0.5
@@ -46,7 +46,7 @@ class Stage(str, Enum):
 
 
 @dataclass(frozen=True)
-class News:
+class Status:
     """What happens now; also repeated while nothing changes."""
 
     stage: Stage
@@ -63,7 +63,7 @@ class Recorded:
     """What the user should know, one line each, safe to show."""
 
 
-LiveEvent: TypeAlias = News | Recorded
+LiveEvent: TypeAlias = Status | Recorded
 
 
 @dataclass(frozen=True)

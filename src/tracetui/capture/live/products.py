@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from tracetui.capture.live import procfs
 from tracetui.capture.live.files import TraceFolder, reason
-from tracetui.capture.live.model import AttachError, Wanted
+from tracetui.capture.live.model import AttachError, RecordRequest
 from tracetui.core import units
 from tracetui.core.safe_text import plain
 
@@ -217,7 +217,7 @@ class Plan:
 
 
 def plan_for(
-    product: str, info: Mapping[str, Any], wanted: Wanted, local: Process | None, scratch: Path
+    product: str, info: Mapping[str, Any], wanted: RecordRequest, local: Process | None, scratch: Path
 ) -> Plan:
     """`product`, `info`: as identified. `scratch`: an absolute path, in which SGLang may get a folder."""
     if product.startswith("SGLang"):
@@ -225,7 +225,7 @@ def plan_for(
     return _vllm(product, wanted, local)
 
 
-def _vllm(product: str, wanted: Wanted, local: Process | None) -> Plan:
+def _vllm(product: str, wanted: RecordRequest, local: Process | None) -> Plan:
     config = vllm_config(local.arguments, local.environment) if local is not None else {}
     folder = str(config.get("torch_profiler_dir") or "")
     old = re.match(r"vLLM 0\.(\d|1[0-2])\.", product) is not None
@@ -294,7 +294,7 @@ def _true(text: str) -> bool:
 
 
 def _sglang(
-    product: str, info: Mapping[str, Any], wanted: Wanted, local: Process | None, scratch: Path
+    product: str, info: Mapping[str, Any], wanted: RecordRequest, local: Process | None, scratch: Path
 ) -> Plan:
     body: dict[str, Any] = {
         "activities": ["CPU", "GPU"],

@@ -21,9 +21,9 @@ from pathlib import Path
 from tracetui.capture.files import move_free
 from tracetui.capture.live import cuspy, listener, procfs
 from tracetui.capture.live.dynolog import ask_daemon
-from tracetui.capture.live.listener import Knock, Listener, foreign, started
+from tracetui.capture.live.listener import ConfigPoll, Listener, foreign, started
 from tracetui.capture.live.meeting_folders import is_guarded, new_recording, recording_root_of, sweep
-from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
+from tracetui.capture.live.model import AttachError, LiveEvent, Recorded, RecordRequest, Stage, Status
 from tracetui.capture.live.processes import Process, forked_by, hindrance
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
@@ -93,7 +93,7 @@ class _Asked:
     next_look: float = 0.0
 
 
-def configuration(wanted: Wanted, file: Path, start: float | None) -> str:
+def configuration(wanted: RecordRequest, file: Path, start: float | None) -> str:
     """The configuration for Kineto. `start`: seconds since the epoch; None, and for steps: as soon as it
     can."""
     lines = [f"ACTIVITIES_LOG_FILE={file}"]
@@ -119,7 +119,7 @@ def configuration(wanted: Wanted, file: Path, start: float | None) -> str:
     return "\n".join(lines + [f"{name}={str(value).lower()}" for name, value in flags.items()]) + "\n"
 
 
-def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator[LiveEvent]:
+def record(targets: Sequence[Process], wanted: RecordRequest, output: Path) -> Iterator[LiveEvent]:
     """Record all targets at one time into `output`, a folder that exists; ends with `Recorded`.
 
     What is said is repeated, twenty times a second or more, so that whoever follows it can leave. Closing the
@@ -148,7 +148,7 @@ def record(targets: Sequence[Process], wanted: Wanted, output: Path) -> Iterator
             yield Recorded(tuple(paths), (*once.notes, *notes))
             return
         why = f"process {late[0]} missed the common start" if again else "nothing ran in that time"
-        yield News(Stage.ASKING, f"{why}: once more")
+        yield Status(Stage.ASKING, f"{why}: once more")
     nothing = f"nothing ran in {TRIES} recordings of {_length(wanted)}: "
     for one in targets:
         if forked := ", ".join(map(str, forked_by(one.pid)[:8])):
@@ -171,7 +171,7 @@ def _of_cuspy(targets: Sequence[Process]) -> list[str]:
     ]
 
 
-def _length(wanted: Wanted) -> str:
+def _length(wanted: RecordRequest) -> str:
     return f"{wanted.steps} steps" if wanted.steps is not None else f"{wanted.duration:g} s"
 
 
@@ -188,7 +188,7 @@ def _root(process: Process) -> tuple[Path, Path]:
 class _Once:
     """One recording."""
 
-    def __init__(self, targets: Sequence[Process], wanted: Wanted, ahead: int = 1) -> None:
+    def __init__(self, targets: Sequence[Process], wanted: RecordRequest, ahead: int = 1) -> None:
         self.wanted = wanted
         self.ahead = ahead
         """How many times the usual lead to take, for several processes."""
@@ -251,7 +251,7 @@ class _Once:
             stage = self._stage(waiting)
             details = {Stage.ASKING: whom, Stage.RECORDING: _length(self.wanted)}
             hindered = [f"process {one.process.pid} {one.hindrance}" for one in waiting if one.hindrance]
-            yield News(stage, "; ".join([details.get(stage, ""), *hindered[:1]]).removeprefix("; "))
+            yield Status(stage, "; ".join([details.get(stage, ""), *hindered[:1]]).removeprefix("; "))
 
     def _listen(self) -> Iterator[LiveEvent]:
         """Become the one whom the processes ask."""
@@ -269,7 +269,7 @@ class _Once:
                 continue
             try:
                 while (descriptor := listener.lock(folder)) is None and not listener.stopped(folder):
-                    yield News(Stage.WAITING, "until another tracetui has recorded there")
+                    yield Status(Stage.WAITING, "until another tracetui has recorded there")
                     time.sleep(0.1)
                 self.locks += [descriptor] if descriptor is not None else []
                 self.listeners.append(Listener(folder))
@@ -296,7 +296,7 @@ class _Once:
         one = self.asked[0].process
         return plain(f"{one.pid}: {one.name}", 200)
 
-    def _reply(self, here: Listener, knock: Knock, slowest: int) -> None:
+    def _reply(self, here: Listener, knock: ConfigPoll, slowest: int) -> None:
         one = next((one for one in self.asked if one.process.pid == knock.pid), None)
         if one is not None and knock.recording:  # told once it is idle
             one.silent = "is already recording, for another profiler or an earlier request"

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from tracetui.capture.live.files import FRONT_END, FileIdentity, TraceFolder, by_rank, is_whole, keep, reason
 from tracetui.capture.live.meeting_folders import sweep
-from tracetui.capture.live.model import AttachError, LiveEvent, News, Recorded, Stage, Wanted
+from tracetui.capture.live.model import AttachError, LiveEvent, Recorded, RecordRequest, Stage, Status
 from tracetui.capture.live.products import ANSWER_SECONDS, Gone, Plan, Reply, Server, local_process, plan_for
 from tracetui.core import units
 from tracetui.core.safe_text import plain
@@ -42,7 +42,7 @@ PATIENCE_SECONDS = 60.0
 _T = TypeVar("_T")
 
 
-def record_server(url: str, wanted: Wanted, output: Path) -> Iterator[LiveEvent]:
+def record_server(url: str, wanted: RecordRequest, output: Path) -> Iterator[LiveEvent]:
     """Have the server at `url` record itself, and copy its traces into the folder `output`.
 
     The same news is repeated several times a second while something takes long, so that whoever iterates can
@@ -51,7 +51,7 @@ def record_server(url: str, wanted: Wanted, output: Path) -> Iterator[LiveEvent]
     here (they exist then, and the message says where).
     """
     server = Server(url)
-    asking = News(Stage.ASKING, server.name)
+    asking = Status(Stage.ASKING, server.name)
     yield asking
     product, info = yield from _meanwhile(asking, server.identify, 3 * ANSWER_SECONDS)
     try:
@@ -82,10 +82,10 @@ class _Recording:
         self._running = False
         """Whether the server may be recording or writing."""
 
-    def run(self, wanted: Wanted) -> Generator[News, None, None]:
+    def run(self, wanted: RecordRequest) -> Generator[Status, None, None]:
         """Begin, wait, and stop; with `steps` the server stops by itself. Raises AttachError."""
         plan = self.plan
-        asking = News(Stage.ASKING, self._name)
+        asking = Status(Stage.ASKING, self._name)
         yield from _wait(wanted.start_in, asking)
         yield asking
         self._running = True  # from now on, whatever comes back
@@ -98,22 +98,22 @@ class _Recording:
             self._running = False  # another user's recording must not be stopped either
             raise AttachError(self._refused(reply))
         if plan.steps is None:
-            yield from _wait(wanted.duration, News(Stage.RECORDING, units.duration(wanted.duration * 1e9)))
+            yield from _wait(wanted.duration, Status(Stage.RECORDING, units.duration(wanted.duration * 1e9)))
         elif plan.place is None:
             self._running = False  # it stops by itself
             raise AttachError(f"the recording was requested, but {self._elsewhere()}")
         elif (yield from self._steps(plan.steps, plan.place)):
             return
-        writing = News(Stage.WRITING, "this can take minutes")
+        writing = Status(Stage.WRITING, "this can take minutes")
         yield writing
         reply = yield from self._post("/stop_profile", writing, STOP_SECONDS)
         self._running = False
         if not reply.good:
             raise AttachError(f"{self._name} could not finish the recording ({reply.text}): its log says why")
 
-    def _steps(self, steps: int, place: TraceFolder) -> Generator[News, None, bool]:
+    def _steps(self, steps: int, place: TraceFolder) -> Generator[Status, None, bool]:
         """Wait until the server writes; False if its steps do not come to an end. Raises AttachError."""
-        news = News(Stage.RECORDING, f"{steps} steps, as requests come in" if steps > 1 else "one step")
+        news = Status(Stage.RECORDING, f"{steps} steps, as requests come in" if steps > 1 else "one step")
         end = time.monotonic() + STEPS_SECONDS
         while time.monotonic() < end:
             for _ in range(25):
@@ -126,12 +126,12 @@ class _Recording:
     def _is_there(self) -> Reply:
         return self.server.ask("GET", "/get_model_info")
 
-    def collect(self) -> Generator[News, None, tuple[list[Path], tuple[str, ...]]]:
+    def collect(self) -> Generator[Status, None, tuple[list[Path], tuple[str, ...]]]:
         """Wait until the traces are whole: they, rank 0 first, and notes. Raises AttachError."""
         place, plan = self.plan.place, self.plan
         if place is None:
             raise AttachError(f"the recording was made, but {self._elsewhere()}")
-        news = News(Stage.WRITING, plain(str(place.folder), 300))
+        news = Status(Stage.WRITING, plain(str(place.folder), 300))
         # Where it was told to stop, all is written when it answers.
         expected = plan.files if plan.steps is not None and self._running else 1
         seen: dict[str, FileIdentity] = {}
@@ -177,7 +177,7 @@ class _Recording:
             has_ended = error is None or isinstance(error, Gone)
         return has_ended or self.plan.place is None or not self.plan.place.ours
 
-    def _post(self, path: str, news: News, seconds: float) -> Generator[News, None, Reply]:
+    def _post(self, path: str, news: Status, seconds: float) -> Generator[Status, None, Reply]:
         body = self.plan.body if path == "/start_profile" else None
         return _meanwhile(news, lambda: self.server.ask("POST", path, body, seconds), seconds)
 
@@ -193,14 +193,14 @@ class _Recording:
         )
 
 
-def _wait(seconds: float, news: News) -> Generator[News, None, None]:
+def _wait(seconds: float, news: Status) -> Generator[Status, None, None]:
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         yield news
         time.sleep(min(left, TICK))
 
 
-def _meanwhile(news: News, call: Callable[[], _T], seconds: float) -> Generator[News, None, _T]:
+def _meanwhile(news: Status, call: Callable[[], _T], seconds: float) -> Generator[Status, None, _T]:
     """The result of `call`, which runs in a thread; if this is closed, the thread is left alone."""
     answer = _aside(call)
     end = time.monotonic() + seconds + TICK

@@ -17,7 +17,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tracetui.capture.live.model import AttachError, LiveEvent, Recorded, Rerun, Wanted
+from tracetui.capture.live.model import AttachError, LiveEvent, Recorded, RecordRequest, Rerun
 from tracetui.capture.live.processes import Job, jobs, processes, with_gpus
 from tracetui.capture.live.record import record
 from tracetui.core.cells import cell, clauses
@@ -96,7 +96,7 @@ class AttachSheet(Sheet[tuple[Rerun, Recorded]]):
         """`again`: make this recording at once."""
         super().__init__(TITLE, CHOOSING)
         self.again = again
-        self.wanted = Wanted()
+        self.wanted = RecordRequest()
         self.found: list[Job] = []
         self.table = TableView()
         self.line = Line()
