@@ -11,7 +11,7 @@ import pytest
 
 from tracetui.formats.chrome_json import scan
 from tracetui.formats.chrome_json.scan import Outline, last_boundary, learn_separator, outline
-from tracetui.formats.chrome_json.segments import Supply
+from tracetui.formats.chrome_json.segments import SegmentQueue
 from tracetui.formats.chrome_json.worker import read_text
 from tracetui.formats.window import Window
 
@@ -132,7 +132,7 @@ def test_stretches_follow_each_other_from_event_to_event(block: int, sent: bool,
         window = Window(read_text(b"[" + text), 0)
         window.fill(1)
         window.skip(1)
-        supply = Supply(separator, 1, len(text) + 1, block, descriptor, window if sent else None)
+        supply = SegmentQueue(separator, 1, len(text) + 1, block, descriptor, window if sent else None)
         assert supply.descriptor == (-1 if sent else descriptor)
         found = list(iter(supply.next, None))
     finally:

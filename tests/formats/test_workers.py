@@ -217,7 +217,7 @@ def test_stretches_cover_the_text(big: Path) -> None:
     separator = learn_separator(text[begin : begin + 5000])
     assert separator is not None
     with big.open("rb", buffering=0) as file:
-        supply = segments.Supply(separator, begin, len(text), 300_000, file.fileno())
+        supply = segments.SegmentQueue(separator, begin, len(text), 300_000, file.fileno())
         made = []
         while (stretch := supply.next()) is not None:
             made.append(stretch)

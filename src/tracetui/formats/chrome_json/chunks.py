@@ -1,4 +1,4 @@
-"""The events of a stretch of text, chunk by chunk, into an Intake.
+"""The events of a segment of text, chunk by chunk, into an Intake.
 
 Each chunk starts at an event and ends at what looks like the border between two events. If the chunk decodes
 as a list, that border was right: brackets and quotes balance nowhere else. If it does not, its brackets are
@@ -69,10 +69,10 @@ class Holds(Exception):
 
 
 class Ending(Struct):
-    """How reading a stretch ended."""
+    """How reading a segment ended."""
 
     kind: str
-    """"closed" (the array's bracket was found), "open" (the text ended first), "met" (the stretch
+    """"closed" (the array's bracket was found), "open" (the text ended first), "met" (the segment
     ends at a border between events), "lost" (it does not: the rest must be read serially from `offset`)."""
     offset: int
     tail: bytes = b""
@@ -84,7 +84,7 @@ class Ending(Struct):
 
 
 class Reader:
-    """Reads one stretch of events into an intake."""
+    """Reads one segment of events into an intake."""
 
     def __init__(self, intake: Intake, arrays: Sequence[bool] = (False,), size: int = CHUNK) -> None:
         self.intake = intake
@@ -103,11 +103,11 @@ class Reader:
         self._further = 0  # arrays that were found
         self._advance: Callable[[int], None] = lambda offset: None
 
-    def twin(self) -> Reader:
+    def clone(self) -> Reader:
         """Another reader of the same text, with an intake of its own."""
-        twin = Reader(Intake(), self.arrays, self.size)
-        twin.separator = self.separator
-        return twin
+        clone = Reader(Intake(), self.arrays, self.size)
+        clone.separator = self.separator
+        return clone
 
     @property
     def bare(self) -> bool:
@@ -196,7 +196,7 @@ class Reader:
                 window.skip(close)
                 want, self._passed = self.size, None
             elif window.ended and not final:
-                continue  # that was all of the stretch
+                continue  # that was all of the segment
             elif self._repair(window, comma, brace, border):
                 want = self.size
             elif window.ended:
@@ -255,7 +255,7 @@ class Reader:
         return window.size < self.size * _GROWTH or (border <= 0 and is_incomplete(window.text()))
 
     def _meet(self, window: Window) -> Ending:
-        """Read the last chunk of a non-final stretch: its text must end at a border."""
+        """Read the last chunk of a non-final segment: its text must end at a border."""
         text = window.text()
         last = text.rfind(b",")
         if last >= 0 and not text[last + 1 :].strip():

@@ -59,7 +59,7 @@ Packed = tuple[list[Chunk], tuple[Any, ...]]
 
 
 class Intake(Struct):
-    """The store of a text or of a stretch of it, and the locations of its chunks."""
+    """The store of a text or of a segment of it, and the locations of its chunks."""
 
     begin: int = 0
     extent: int = 0
@@ -258,7 +258,7 @@ class Intake(Struct):
         return (self.chunks, plain), arrays
 
     def absorb(self, packed: Packed, arrays: list[Array], end: int) -> None:
-        """Append what `pack` returned for the next stretch of the text, which ends at `end`."""
+        """Append what `pack` returned for the next segment of the text, which ends at `end`."""
         chunks, plain = packed
         base = len(self.chunks) << SOURCE_BITS
         self.chunks += chunks

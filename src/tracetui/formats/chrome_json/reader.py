@@ -12,7 +12,7 @@ from tracetui.formats.chrome_json.chunks import BASE, CHUNK, Ending, Reader
 from tracetui.formats.chrome_json.event_builder import Intake
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
-from tracetui.formats.chrome_json.segments import BLOCK, MOST_THREADS, Supply, possible, worth
+from tracetui.formats.chrome_json.segments import BLOCK, MOST_THREADS, SegmentQueue, possible, worth
 from tracetui.formats.chrome_json.top_level import ending_keys, fits_end
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.parsed_file import Contents, SoFar
@@ -81,11 +81,11 @@ def read(
         if separator is not None and (in_place or not threads):
             begin, descriptor = window.offset, source.file.fileno()
             cut = (block, descriptor, None) if in_place else (block // 4, descriptor, window)
-            supply = Supply(separator, begin, source.size, *cut)
+            queue = SegmentQueue(separator, begin, source.size, *cut)
             from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
 
             count = min(count, MOST_THREADS) if threads else count
-            ending = read_parallel(supply, reader, count, threads, advance)
+            ending = read_parallel(queue, reader, count, threads, advance)
             if ending.kind == "lost":
                 stream.close()
                 damage = Diagnostics()

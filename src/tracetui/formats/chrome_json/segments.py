@@ -1,4 +1,4 @@
-"""Cuts text into stretches for several threads or processes, and says how many are worthwhile."""
+"""Cuts text into segments for several threads or processes, and says how many are worthwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.window import Window
 
 BLOCK = 1 << 24
-"""Bytes of a stretch of a plain file."""
+"""Bytes of a segment of a plain file."""
 _WORTH = 3 << 25
 """From this size on (100 MB) a second process pays off."""
 _MOST = 16
@@ -32,8 +32,8 @@ def worth(size: int) -> int:
     return max(1, min(usable_cores(), 1 + size // (_WORTH // 2), _MOST))
 
 
-class Stretch(Struct, frozen=True):
-    """Part of the text, from the start of an event to the start of the next stretch."""
+class Segment(Struct, frozen=True):
+    """Part of the text, from the start of an event to the start of the next segment."""
 
     number: int
     begin: int
@@ -43,8 +43,8 @@ class Stretch(Struct, frozen=True):
     """The text itself, if it cannot be read from the file."""
 
 
-class Supply:
-    """Hands out consecutive stretches, cut at the separator. Not thread-safe.
+class SegmentQueue:
+    """Hands out consecutive segments, cut at the separator. Not thread-safe.
 
     A plain file is cut about every `block` bytes; text that can only be read in sequence comes from `window`.
     """
@@ -65,26 +65,26 @@ class Supply:
         self._number = 0
         self._over = False
 
-    def next(self) -> Stretch | None:
-        """The next stretch, None after the last. Raises OSError."""
+    def next(self) -> Segment | None:
+        """The next segment, None after the last. Raises OSError."""
         if self._over:
             return None
-        stretch = self._cut() if self._window is None else self._send(self._window)
+        segment = self._cut() if self._window is None else self._send(self._window)
         self._number += 1
-        self._at, self._over = stretch.end, stretch.final
-        return stretch
+        self._at, self._over = segment.end, segment.final
+        return segment
 
-    def _cut(self) -> Stretch:
+    def _cut(self) -> Segment:
         target = self._at + self._block
         while target + self._block // 2 < self._end:
             text = os.pread(self._file, 1 << 20, target)
             at = text.find(self._separator.text)
             if at >= 0:
-                return Stretch(self._number, self._at, target + at + self._separator.brace, False)
+                return Segment(self._number, self._at, target + at + self._separator.brace, False)
             target += self._block
-        return Stretch(self._number, self._at, self._end, True)
+        return Segment(self._number, self._at, self._end, True)
 
-    def _send(self, window: Window) -> Stretch:
+    def _send(self, window: Window) -> Segment:
         want = self._block
         while True:
             window.fill(want)
@@ -92,8 +92,8 @@ class Supply:
             if at < 0 and not window.ended and window.size < 1 << 26:
                 want = window.size * 2
                 continue
-            # All of it for the last stretch, and for text without a border, which is read in one piece.
+            # All of it for the last segment, and for text without a border, which is read in one piece.
             size = window.size if window.ended or at < 0 else at + self._separator.brace
             begin, text = window.offset, window.text(size)
             window.skip(size)
-            return Stretch(self._number, begin, begin + size, window.ended, text)
+            return Segment(self._number, begin, begin + size, window.ended, text)

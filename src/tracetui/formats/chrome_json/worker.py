@@ -1,4 +1,4 @@
-"""The worker process that reads stretches of a trace; `workers` starts it and talks to it.
+"""The worker process that reads segments of a trace; `workers` starts it and talks to it.
 
 A request on standard input is a line "begin end final sent", followed by the text if it is sent; the reply on
 standard output is two lengths, a pickled header, and the bytes of the arrays. The file is an inherited
@@ -19,7 +19,7 @@ from typing import IO
 from tracetui.formats.chrome_json.chunks import Ending, Reader
 from tracetui.formats.chrome_json.event_builder import Intake
 from tracetui.formats.chrome_json.scan import Separator
-from tracetui.formats.chrome_json.segments import Stretch
+from tracetui.formats.chrome_json.segments import Segment
 from tracetui.formats.encodings.plain import Range
 from tracetui.formats.window import ReadInto, Window
 
@@ -47,14 +47,14 @@ def write_all(pipe: IO[bytes], data: bytes) -> None:
         rest = rest[pipe.write(rest) or 0 :]
 
 
-def read_stretch(
-    descriptor: int, stretch: Stretch, reader: Reader, advance: Callable[[int], None] | None = None
+def read_segment(
+    descriptor: int, segment: Segment, reader: Reader, advance: Callable[[int], None] | None = None
 ) -> Ending:
-    """Read the events of one stretch into a new intake of `reader`. `advance`: see `Reader.read`."""
-    begin, end = stretch.begin, stretch.end
+    """Read the events of one segment into a new intake of `reader`. `advance`: see `Reader.read`."""
+    begin, end = segment.begin, segment.end
     reader.intake = Intake(begin, end - begin)
-    read = Range(descriptor, begin, end).readinto if stretch.text is None else read_text(stretch.text)
-    return reader.read(Window(read, begin), stretch.final, advance)
+    read = Range(descriptor, begin, end).readinto if segment.text is None else read_text(segment.text)
+    return reader.read(Window(read, begin), segment.final, advance)
 
 
 def main(descriptor: int, within: list[bool], size: int, separator: tuple[bytes, int, int]) -> None:
@@ -69,7 +69,7 @@ def main(descriptor: int, within: list[bool], size: int, separator: tuple[bytes,
     while line := source.readline():
         begin, end, final, sent = map(int, line.split())
         text = source.read(end - begin) if sent else None
-        ending = read_stretch(descriptor, Stretch(0, begin, end, bool(final), text), reader)
+        ending = read_segment(descriptor, Segment(0, begin, end, bool(final), text), reader)
         packed, arrays = reader.intake.pack()
         body = [array.tobytes() for array in arrays]
         shapes = [(array.dtype.str, len(array)) for array in arrays]

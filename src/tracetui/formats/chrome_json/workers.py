@@ -1,13 +1,13 @@
-"""Reads one text with several threads or processes, each taking its own stretches.
+"""Reads one text with several threads or processes, each taking its own segments.
 
 The text is cut at separators between events. A separator might be inside a string or a nested list; but a
-stretch that starts correctly and decodes up to its end proves that the next one starts correctly, and the
-first one does. If a stretch does not meet the next, the rest is read serially.
+segment that starts correctly and decodes up to its end proves that the next one starts correctly, and the
+first one does. If a segment does not meet the next, the rest is read serially.
 
 Threads serve where the scanner reads the text, since it runs without the interpreter's lock. Otherwise each
 worker is a fresh Python process (forking a process with threads can hang) and does not import the parent's
-main module. Workers get one stretch at a time, so that none waits for a slow one; the parent reads
-stretches too, while the workers are still starting. Workers read plain files themselves; compressed text is
+main module. Workers get one segment at a time, so that none waits for a slow one; the parent reads
+segments too, while the workers are still starting. Workers read plain files themselves; compressed text is
 decoded here and sent to them.
 """
 
@@ -29,8 +29,8 @@ from tracetui.core.columns import Array
 from tracetui.core.threads import BLAS_THREADS
 from tracetui.formats.chrome_json.chunks import Ending, Reader
 from tracetui.formats.chrome_json.event_builder import Packed
-from tracetui.formats.chrome_json.segments import Stretch, Supply
-from tracetui.formats.chrome_json.worker import LENGTHS, read_stretch, write_all
+from tracetui.formats.chrome_json.segments import Segment, SegmentQueue
+from tracetui.formats.chrome_json.worker import LENGTHS, read_segment, write_all
 
 _PIPE = 1 << 20
 """Bytes of the pipe from a worker, which else waits every 64 kB: this process decodes, too, and seldom lets
@@ -43,9 +43,9 @@ _CODE = (
 
 @dataclass(slots=True)
 class Part:
-    """What was read from one stretch."""
+    """What was read from one segment."""
 
-    stretch: Stretch
+    segment: Segment
     ending: Ending
     packed: Packed
     arrays: list[Array]
@@ -58,13 +58,13 @@ class _Closing(Exception):
     """The rest is not wanted."""
 
 
-class _Crew:
+class _WorkerPool:
     """The workers, and what they have read so far."""
 
-    def __init__(self, supply: Supply, reader: Reader, count: int, threads: bool) -> None:
+    def __init__(self, queue: SegmentQueue, reader: Reader, count: int, threads: bool) -> None:
         self.parts: dict[int, Part] = {}
         self.news = threading.Condition()
-        self._supply = supply
+        self._queue = queue
         self._supplying = threading.Lock()
         self._taken = 0
         self._stopped = self._closing = False
@@ -84,10 +84,10 @@ class _Crew:
 
     def _start(self, reader: Reader, count: int) -> list[subprocess.Popen[bytes]]:
         """As many processes as can be had, at most `count`."""
-        supply = self._supply
+        queue = self._queue
         assert reader.separator is not None
-        descriptors = (supply.descriptor,) if supply.descriptor >= 0 else ()
-        arguments = (supply.descriptor, reader.arrays, reader.size, tuple(reader.separator))
+        descriptors = (queue.descriptor,) if queue.descriptor >= 0 else ()
+        arguments = (queue.descriptor, reader.arrays, reader.size, tuple(reader.separator))
         code = _CODE.format(path=sys.path, arguments=arguments)
         for _ in range(count):
             try:
@@ -110,55 +110,55 @@ class _Crew:
                 fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE)
         return self._processes
 
-    def take(self) -> Stretch | None:
-        """The next unread stretch, None if there is none."""
+    def take(self) -> Segment | None:
+        """The next unread segment, None if there is none."""
         with self._supplying:
-            stretch = None if self._stopped else self._supply.next()
-            if stretch is None:
+            segment = None if self._stopped else self._queue.next()
+            if segment is None:
                 self._stopped = True
             else:
                 self._taken += 1
-            return stretch
+            return segment
 
     @property
     def taken(self) -> int | None:
-        """The total number of stretches; None until it is known."""
+        """The total number of segments; None until it is known."""
         return self._taken if self._stopped else None
 
     def put(self, part: Part) -> None:
-        """Store what was read from a stretch."""
+        """Store what was read from a segment."""
         with self.news:
-            self.parts[part.stretch.number] = part
+            self.parts[part.segment.number] = part
             self.news.notify_all()
 
     def _serve(self, process: subprocess.Popen[bytes]) -> None:
-        def ask(stretch: Stretch) -> Part | None:
+        def ask(segment: Segment) -> Part | None:
             try:
-                return _ask(process, stretch)
+                return _ask(process, segment)
             except (OSError, ValueError, EOFError, pickle.UnpicklingError):
                 return None  # it died
 
         self._work(ask)
 
     def _read(self, parent: Reader) -> None:
-        reader = parent.twin()
+        reader = parent.clone()
 
         def check_in(offset: int) -> None:
             if self._closing:
                 raise _Closing
 
-        def read(stretch: Stretch) -> Part | None:
-            ending = read_stretch(self._supply.descriptor, stretch, reader, check_in)
-            return Part(stretch, ending, *reader.intake.pack())
+        def read(segment: Segment) -> Part | None:
+            ending = read_segment(self._queue.descriptor, segment, reader, check_in)
+            return Part(segment, ending, *reader.intake.pack())
 
         self._work(read)
 
-    def _work(self, read: Callable[[Stretch], Part | None]) -> None:
+    def _work(self, read: Callable[[Segment], Part | None]) -> None:
         try:
-            while (stretch := self.take()) is not None:
-                part = read(stretch)
+            while (segment := self.take()) is not None:
+                part = read(segment)
                 # Without one, the parent continues from here.
-                self.put(part or Part(stretch, Ending("lost", stretch.begin), _NOTHING, []))
+                self.put(part or Part(segment, Ending("lost", segment.begin), _NOTHING, []))
                 if part is None:
                     return
         except _Closing:
@@ -189,12 +189,12 @@ class _Crew:
                     pipe.close()
 
 
-def _ask(process: subprocess.Popen[bytes], stretch: Stretch) -> Part:
+def _ask(process: subprocess.Popen[bytes], segment: Segment) -> Part:
     assert process.stdin is not None
     assert process.stdout is not None
-    sent = stretch.text is not None
-    line = b"%d %d %d %d\n" % (stretch.begin, stretch.end, stretch.final, sent)
-    for part in (line, stretch.text or b""):
+    sent = segment.text is not None
+    line = b"%d %d %d %d\n" % (segment.begin, segment.end, segment.final, sent)
+    for part in (line, segment.text or b""):
         write_all(process.stdin, part)
     lengths = LENGTHS.unpack(_receive(process.stdout, LENGTHS.size))
     ending, shapes, packed = pickle.loads(_receive(process.stdout, lengths[0]))
@@ -204,7 +204,7 @@ def _ask(process: subprocess.Popen[bytes], stretch: Stretch) -> Part:
     for kind, count in shapes:
         arrays.append(np.frombuffer(body, dtype=np.dtype(kind), count=count, offset=at))
         at += arrays[-1].nbytes
-    return Part(stretch, ending, packed, arrays)
+    return Part(segment, ending, packed, arrays)
 
 
 def _receive(pipe: Any, length: int) -> bytearray:
@@ -220,15 +220,15 @@ def _receive(pipe: Any, length: int) -> bytearray:
 
 
 def read_parallel(
-    supply: Supply, reader: Reader, count: int, threads: bool, advance: Callable[[int], None]
+    queue: SegmentQueue, reader: Reader, count: int, threads: bool, advance: Callable[[int], None]
 ) -> Ending:
-    """Read the stretches of `supply` with `count` threads or processes, including this one.
+    """Read the segments of `queue` with `count` threads or processes, including this one.
 
     The intake of `reader` receives them in order, so the result is that of reading serially. If the ending is
     "lost", the rest must be read serially from its offset; everything before it has been received.
     """
-    crew = _Crew(supply, reader, count - 1, threads)
-    mine = reader.twin()
+    pool = _WorkerPool(queue, reader, count - 1, threads)
+    mine = reader.clone()
     done = 0
     end = 0
     ending = Ending("lost", reader.intake.begin)
@@ -239,25 +239,25 @@ def read_parallel(
 
     try:
         while True:
-            stretch = crew.take()
-            if stretch is not None:
-                outcome = read_stretch(supply.descriptor, stretch, mine, check_in)
-                crew.put(Part(stretch, outcome, *mine.intake.pack()))
+            segment = pool.take()
+            if segment is not None:
+                outcome = read_segment(queue.descriptor, segment, mine, check_in)
+                pool.put(Part(segment, outcome, *mine.intake.pack()))
             else:
-                with crew.news:
-                    if done not in crew.parts:
-                        crew.news.wait(0.1)
+                with pool.news:
+                    if done not in pool.parts:
+                        pool.news.wait(0.1)
                 advance(end)
-            crew.check()
-            while (part := crew.parts.pop(done, None)) is not None:
+            pool.check()
+            while (part := pool.parts.pop(done, None)) is not None:
                 done += 1
-                ending, end = part.ending, part.stretch.end
+                ending, end = part.ending, part.segment.end
                 if part.packed is not _NOTHING:
                     reader.intake.absorb(part.packed, part.arrays, end)
                 advance(end)
                 if ending.kind != "met":
                     return ending
-            if done == crew.taken:
+            if done == pool.taken:
                 return ending
     finally:
-        crew.close()
+        pool.close()

@@ -91,12 +91,12 @@ class Blocks:
 
     def fork(self) -> Blocks | None:
         """A copy that continues from here; None if the codec cannot fork."""
-        twin = copy.copy(self)
+        clone = copy.copy(self)
         if self._piece is not None:
             if self._codec.fork is None:
                 return None
-            twin._piece = self._codec.fork(self._piece)
-        return twin
+            clone._piece = self._codec.fork(self._piece)
+        return clone
 
     def next(self) -> bytes:
         """The next block of text, b"" at the end. Raises OSError."""

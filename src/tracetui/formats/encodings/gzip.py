@@ -77,10 +77,10 @@ class _Member:
         return text
 
     def fork(self) -> _Member:
-        twin = _Member(True)
-        twin._inflate = self._inflate.copy()
-        twin._length, twin._checksum = self._length, self._checksum
-        return twin
+        clone = _Member(True)
+        clone._inflate = self._inflate.copy()
+        clone._length, clone._checksum = self._length, self._checksum
+        return clone
 
     def matches(self, trailer: bytes) -> bool:
         return struct.unpack("<II", trailer) == (self._checksum, self._length & 0xFFFFFFFF)
