@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.chunks import Reader
-from tracetui.formats.chrome_json.event_builder import Intake
+from tracetui.formats.chrome_json.event_builder import EventBuilder
 from tracetui.formats.chrome_json.times import (
     FLOAT_LIMIT,
     NO_TIME,
@@ -174,7 +174,7 @@ def test_a_time_is_the_same_beside_any_others(neighbor: str) -> None:
     starts = [(ts, dur) for ts in TIMES for dur in ("1", "1.5")]
     for ts, dur in starts + [(ts, dur) for dur in TIMES for ts in ("1", "1606910596288053", "9" * 18)]:
         event = f'{{"ph":"X","ts":{ts},"dur":{dur}}}'
-        reader = Reader(Intake())
+        reader = Reader(EventBuilder())
         found = reader._rows(f"[{event}{NEIGHBORS[neighbor]}]".encode())
         if found is not None:  # else they are read one by one
             alone = rows.patient_rows([event.encode()], Tables())

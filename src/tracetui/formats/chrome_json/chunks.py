@@ -1,4 +1,4 @@
-"""The events of a segment of text, chunk by chunk, into an Intake.
+"""The events of a segment of text, chunk by chunk, into an EventBuilder.
 
 Each chunk starts at an event and ends at what looks like the border between two events. If the chunk decodes
 as a list, that border was right: brackets and quotes balance nowhere else. If it does not, its brackets are
@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from tracetui.core.patterns import pattern
 from tracetui.formats.chrome_json.arrays import close_before_next, enter, next_array
-from tracetui.formats.chrome_json.event_builder import OTHERS, Chunk, Intake
+from tracetui.formats.chrome_json.event_builder import OTHERS, Chunk, EventBuilder
 from tracetui.formats.chrome_json.recover_text import (
     SPACE,
     Recovered,
@@ -84,10 +84,10 @@ class Ending(Struct):
 
 
 class Reader:
-    """Reads one segment of events into an intake."""
+    """Reads one segment of events into an builder."""
 
-    def __init__(self, intake: Intake, arrays: Sequence[bool] = (False,), size: int = CHUNK) -> None:
-        self.intake = intake
+    def __init__(self, builder: EventBuilder, arrays: Sequence[bool] = (False,), size: int = CHUNK) -> None:
+        self.builder = builder
         self.arrays = list(arrays)
         """See `Beginning`."""
         self.size = size
@@ -104,8 +104,8 @@ class Reader:
         self._advance: Callable[[int], None] = lambda offset: None
 
     def clone(self) -> Reader:
-        """Another reader of the same text, with an intake of its own."""
-        clone = Reader(Intake(), self.arrays, self.size)
+        """Another reader of the same text, with an builder of its own."""
+        clone = Reader(EventBuilder(), self.arrays, self.size)
         clone.separator = self.separator
         return clone
 
@@ -123,7 +123,7 @@ class Reader:
         if comma <= 0:
             return False
         with window.as_list(comma) as text:
-            return Intake().scan(Chunk(0, comma), bytes(text))
+            return EventBuilder().scan(Chunk(0, comma), bytes(text))
 
     def read(self, window: Window, final: bool, advance: Callable[[int], None] | None = None) -> Ending:
         """Read up to the end of the text, or of the array. `final`: the end of the text is that of the file.
@@ -179,7 +179,7 @@ class Reader:
                 ending = self._close(window, shape.close)
                 if ending is not None:
                     return ending
-                self._passed = window.offset + shape.close, len(self.intake.chunks)
+                self._passed = window.offset + shape.close, len(self.builder.chunks)
                 window.skip(shape.close)
             elif border > 0 and border != comma and self._try(window, border):
                 window.skip(border + 1)
@@ -208,7 +208,7 @@ class Reader:
         """Read all that the scanner reads without a decision to be made here."""
         while self._scanning and self.separator is not None:
             text = window.peek(AHEAD, self.size)
-            count = self.intake.scan_ahead(text, window.offset, self.size, self.separator)
+            count = self.builder.scan_ahead(text, window.offset, self.size, self.separator)
             if not count:
                 return
             self._scanning = _PATIENCE
@@ -229,7 +229,7 @@ class Reader:
             self._keep(window.offset, found, Chunk(window.offset, window.size, "more"))
             window.skip(found.rest)
             return self.size
-        self.intake.store.diagnostics.note("too_long", window.offset)
+        self.builder.store.diagnostics.note("too_long", window.offset)
         while True:
             window.skip(max(0, window.size - _OVERLAP))
             window.fill(self.size + _OVERLAP)
@@ -287,7 +287,7 @@ class Reader:
     def _decode(
         self, text: bytes | memoryview, chunk: Chunk, places: Sequence[tuple[int, int]] | None = None
     ) -> None:
-        """Add the events in `text`, a JSON list, to the intake. Raises Broken before adding anything.
+        """Add the events in `text`, a JSON list, to the builder. Raises Broken before adding anything.
 
         `places`: of the events in the chunk, if they were recovered."""
 
@@ -295,13 +295,13 @@ class Reader:
             return chunk.offset + (_place(text, number) if places is None else places[number][0])
 
         if self._scanning and not chunk.apart:
-            if self.intake.scan(chunk, text):
+            if self.builder.scan(chunk, text):
                 self._scanning = _PATIENCE
                 return
             self._scanning -= 1
         rows = self._rows(text)
         if rows is not None:
-            self.intake.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)), offset_of)
+            self.builder.add(chunk, rows, lambda: RAW_EVENTS.decode(bytes(text)), offset_of)
             return
         try:
             texts = list(map(bytes, RAW_EVENTS.decode(bytes(text))))
@@ -316,14 +316,14 @@ class Reader:
             if kinds[number] == "broken_event" and b'"traceEvents"' in one and enter(one):
                 raise Holds(_place(text, number))
         try:
-            rows = patient_rows([texts[number] for number in numbers], self.intake.store.tables)
+            rows = patient_rows([texts[number] for number in numbers], self.builder.store.tables)
         except (msgspec.DecodeError, RecursionError):
             raise Broken from None
         if len(numbers) < len(texts) and not chunk.apart:
             for kind in set(kinds) - {"", NOTHING}:
-                self.intake.store.diagnostics.note(kind, offset_of(kinds.index(kind)), kinds.count(kind))
+                self.builder.store.diagnostics.note(kind, offset_of(kinds.index(kind)), kinds.count(kind))
             chunk = Chunk(chunk.offset, chunk.length, OTHERS)
-        self.intake.add(
+        self.builder.add(
             chunk, rows, lambda: [texts[number] for number in numbers], lambda at: offset_of(numbers[at])
         )
 
@@ -332,7 +332,7 @@ class Reader:
         mode = self._mode
         for _ in range(6):
             try:
-                rows = typed_rows(decoder(mode).decode(text), mode, self.intake.store.tables)
+                rows = typed_rows(decoder(mode).decode(text), mode, self.builder.store.tables)
             except NeedsMode as needed:
                 mode = Mode(mode.known, needed.time)
                 continue
@@ -366,7 +366,7 @@ class Reader:
             if found is not None:
                 self._further += 1
                 if found.odd >= 0:
-                    self.intake.store.diagnostics.note("separator", window.offset + close + 1 + found.odd)
+                    self.builder.store.diagnostics.note("separator", window.offset + close + 1 + found.odd)
                 window.skip(close + 1 + found.at)
                 self._note_keys(found.keys, window.offset)
                 if found.kind == "list":
@@ -374,7 +374,7 @@ class Reader:
                 else:
                     self.arrays[-1] = found.kind == "array"
                     kind = "listed" if found.kind == "element" else "second_array"
-                    self.intake.store.diagnostics.note(kind, window.offset)
+                    self.builder.store.diagnostics.note(kind, window.offset)
                 return True
             if window.ended or window.size >= _LONGEST:
                 break
@@ -393,12 +393,12 @@ class Reader:
         self.arrays.append(False)
         window.skip(at + found[0])
         self._note_keys(found[1], window.offset)
-        self.intake.store.diagnostics.note("listed", window.offset)
+        self.builder.store.diagnostics.note("listed", window.offset)
 
     def _note_keys(self, keys: Mapping[str, Any], offset: int) -> None:
         """Keep top-level keys."""
         if BASE in keys and self._keys.get(BASE, keys[BASE]) != keys[BASE]:
-            self.intake.store.diagnostics.note("other_base", offset)
+            self.builder.store.diagnostics.note("other_base", offset)
         self._keys.update(keys)
 
     def _close_before_next(self, window: Window) -> int:
@@ -440,12 +440,12 @@ class Reader:
         found = recover_text(text, end)
         offset = window.offset
         self._keep(offset, found, Chunk(offset, len(text), end))
-        if self._passed is not None and len(self.intake.chunks) == self._passed[1]:
+        if self._passed is not None and len(self.builder.chunks) == self._passed[1]:
             return Ending("closed", self._passed[0] + 1, text[1:])
         if found.close >= 0:
             return Ending("closed", offset + found.close + 1, text[found.close + 1 :])
         if stray := _STRAY.match(text, found.cut):
-            self.intake.store.diagnostics.note("separator", offset + stray.start(1))
+            self.builder.store.diagnostics.note("separator", offset + stray.start(1))
         left = text[stray.end() if stray else found.cut :].lstrip(b", \t\r\n\x00")
         at = offset + len(text) - len(left)
         if left[:1] == b"]":  # what follows the events is broken
@@ -461,7 +461,7 @@ class Reader:
 
     def _keep(self, offset: int, found: Recovered, chunk: Chunk) -> None:
         for kind, at in found.notes:
-            self.intake.store.diagnostics.note(kind, offset + at)
+            self.builder.store.diagnostics.note(kind, offset + at)
         if found.events:
             self._decode(b"[" + b",".join(found.events) + b"]", chunk, found.places)
 

@@ -58,7 +58,7 @@ class Chunk(Struct, frozen=True):
 Packed = tuple[list[Chunk], tuple[Any, ...]]
 
 
-class Intake(Struct):
+class EventBuilder(Struct):
     """The store of a text or of a segment of it, and the locations of its chunks."""
 
     begin: int = 0

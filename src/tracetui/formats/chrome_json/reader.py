@@ -9,7 +9,7 @@ from tracetui.core.errors import Report, TraceError
 from tracetui.core.patterns import pattern
 from tracetui.core.threads import memory_for_events
 from tracetui.formats.chrome_json.chunks import BASE, CHUNK, Ending, Reader
-from tracetui.formats.chrome_json.event_builder import Intake
+from tracetui.formats.chrome_json.event_builder import EventBuilder
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
 from tracetui.formats.chrome_json.segments import BLOCK, MOST_THREADS, SegmentQueue, possible, worth
@@ -47,33 +47,33 @@ def read(
     in_place = source.encoding.IN_PLACE
     count = worth(source.size * source.encoding.RATIO) if workers is None else workers
     count = count if possible() else 1
-    intake = Intake(extent=source.size if in_place else 0)
+    builder = EventBuilder(extent=source.size if in_place else 0)
     damage = Diagnostics()
     stream = source.stream(damage)
     sought, room = True, memory_for_events()
     try:
         window = Window(stream.readinto, 0)
-        beginning = find_events(window, intake.store.diagnostics)
-        reader = Reader(intake, beginning.arrays, size)
+        beginning = find_events(window, builder.store.diagnostics)
+        reader = Reader(builder, beginning.arrays, size)
 
         def advance(offset: int) -> None:
             nonlocal sought
-            if intake.store.memory > room:
+            if builder.store.memory > room:
                 raise TraceError(f"has more events than fit in memory: one trace may use {room / 1e9:.3g} GB")
-            if sought and _elements(intake.store) >= _ENOUGH:
+            if sought and _elements(builder.store) >= _ENOUGH:
                 sought = False
-                _expect_events(intake.store)
+                _expect_events(builder.store)
             done = min(source.size, stream.progress(offset))
             if not in_place:
                 # Estimated length of the text, which sizes the columns.
-                intake.extent = offset * source.size // max(1, done)
+                builder.extent = offset * source.size // max(1, done)
             report(done, source.size)
             if so_far is not None:
                 so_far(offset, done, copy_of)
 
         def copy_of(again: Source, length: int) -> Contents:
-            reader = FileReader(again, intake.chunks[:], beginning.header)
-            return Contents(intake.store.slices_so_far(), reader, length, None, (), None, {})
+            reader = FileReader(again, builder.chunks[:], beginning.header)
+            return Contents(builder.store.slices_so_far(), reader, length, None, (), None, {})
 
         separator = reader.separator if count > 1 and reader.learn(window) else None
         threads = separator is not None and reader.scans(window)
@@ -95,7 +95,7 @@ def read(
             ending = reader.read(window, True, advance)
     finally:
         stream.close()
-    store = intake.store
+    store = builder.store
     store.diagnostics.absorb(damage)
     top = _judge_ending(ending, beginning, store.diagnostics, cut=bool(damage.lost))
     if ending.arrays[-1] or not store.is_empty:
@@ -106,7 +106,7 @@ def read(
     devices = top.get("deviceProperties", top.get("computeProperties"))  # PyTorch 1.9
     return Contents(
         store,
-        FileReader(source, intake.chunks, top),
+        FileReader(source, builder.chunks, top),
         stream.size(),
         base if type(base) is int and abs(base) < 1 << 63 else None,
         tuple(_renamed(d) for d in devices if isinstance(d, dict)) if isinstance(devices, list) else (),
@@ -123,7 +123,7 @@ def _renamed(device: dict[str, Any]) -> dict[str, Any]:
 def read_beginning(source: Source, report: Report, length: int) -> Contents:
     """The events that lie wholly within the first `length` bytes of a text or so, at least one chunk less
     than all of it. Says nothing of what is wrong with them."""
-    intake = Intake(extent=length)
+    builder = EventBuilder(extent=length)
     stream = source.stream(Diagnostics())
     try:
         left = length
@@ -136,11 +136,11 @@ def read_beginning(source: Source, report: Report, length: int) -> Contents:
 
         window = Window(readinto, 0)
         beginning = find_events(window, Diagnostics())
-        Reader(intake, beginning.arrays).read(window, False, lambda _: report(0, source.size))
+        Reader(builder, beginning.arrays).read(window, False, lambda _: report(0, source.size))
     finally:
         stream.close()
-    reader = FileReader(source, intake.chunks, beginning.header)
-    return Contents(intake.store, reader, length, None, (), None, {})
+    reader = FileReader(source, builder.chunks, beginning.header)
+    return Contents(builder.store, reader, length, None, (), None, {})
 
 
 def _elements(store: Store) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import IO
 
 from tracetui.formats.chrome_json.chunks import Ending, Reader
-from tracetui.formats.chrome_json.event_builder import Intake
+from tracetui.formats.chrome_json.event_builder import EventBuilder
 from tracetui.formats.chrome_json.scan import Separator
 from tracetui.formats.chrome_json.segments import Segment
 from tracetui.formats.encodings.plain import Range
@@ -50,9 +50,9 @@ def write_all(pipe: IO[bytes], data: bytes) -> None:
 def read_segment(
     descriptor: int, segment: Segment, reader: Reader, advance: Callable[[int], None] | None = None
 ) -> Ending:
-    """Read the events of one segment into a new intake of `reader`. `advance`: see `Reader.read`."""
+    """Read the events of one segment into a new builder of `reader`. `advance`: see `Reader.read`."""
     begin, end = segment.begin, segment.end
-    reader.intake = Intake(begin, end - begin)
+    reader.builder = EventBuilder(begin, end - begin)
     read = Range(descriptor, begin, end).readinto if segment.text is None else read_text(segment.text)
     return reader.read(Window(read, begin), segment.final, advance)
 
@@ -62,7 +62,7 @@ def main(descriptor: int, within: list[bool], size: int, separator: tuple[bytes,
     # Ctrl+C goes to the whole process group; the parent ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
-    reader = Reader(Intake(), within, size)
+    reader = Reader(EventBuilder(), within, size)
     reader.separator = Separator(*separator)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     source = sys.stdin.buffer
@@ -70,7 +70,7 @@ def main(descriptor: int, within: list[bool], size: int, separator: tuple[bytes,
         begin, end, final, sent = map(int, line.split())
         text = source.read(end - begin) if sent else None
         ending = read_segment(descriptor, Segment(0, begin, end, bool(final), text), reader)
-        packed, arrays = reader.intake.pack()
+        packed, arrays = reader.builder.pack()
         body = [array.tobytes() for array in arrays]
         shapes = [(array.dtype.str, len(array)) for array in arrays]
         head = pickle.dumps((ending, shapes, packed), protocol=pickle.HIGHEST_PROTOCOL)

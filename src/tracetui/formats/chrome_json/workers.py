@@ -149,7 +149,7 @@ class _WorkerPool:
 
         def read(segment: Segment) -> Part | None:
             ending = read_segment(self._queue.descriptor, segment, reader, check_in)
-            return Part(segment, ending, *reader.intake.pack())
+            return Part(segment, ending, *reader.builder.pack())
 
         self._work(read)
 
@@ -224,14 +224,15 @@ def read_parallel(
 ) -> Ending:
     """Read the segments of `queue` with `count` threads or processes, including this one.
 
-    The intake of `reader` receives them in order, so the result is that of reading serially. If the ending is
+    The builder of `reader` receives them in order, so the result is that of reading serially. If the ending
+    is
     "lost", the rest must be read serially from its offset; everything before it has been received.
     """
     pool = _WorkerPool(queue, reader, count - 1, threads)
     mine = reader.clone()
     done = 0
     end = 0
-    ending = Ending("lost", reader.intake.begin)
+    ending = Ending("lost", reader.builder.begin)
 
     def check_in(offset: int) -> None:
         # Progress is what has been received in order; `advance` may raise to stop.
@@ -242,7 +243,7 @@ def read_parallel(
             segment = pool.take()
             if segment is not None:
                 outcome = read_segment(queue.descriptor, segment, mine, check_in)
-                pool.put(Part(segment, outcome, *mine.intake.pack()))
+                pool.put(Part(segment, outcome, *mine.builder.pack()))
             else:
                 with pool.news:
                     if done not in pool.parts:
@@ -253,7 +254,7 @@ def read_parallel(
                 done += 1
                 ending, end = part.ending, part.segment.end
                 if part.packed is not _NOTHING:
-                    reader.intake.absorb(part.packed, part.arrays, end)
+                    reader.builder.absorb(part.packed, part.arrays, end)
                 advance(end)
                 if ending.kind != "met":
                     return ending

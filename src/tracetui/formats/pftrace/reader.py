@@ -45,24 +45,24 @@ def read(
     """All events of a source: see `registry.Format`."""
     damage = Diagnostics()
     stream = source.stream(damage)
-    intake = Intake(source)
+    builder = EventBuilder(source)
     room = memory_for_events()
 
     def advance(offset: int) -> None:
-        if intake.memory > room:
+        if builder.memory > room:
             raise TraceError(f"has more events than fit in memory: one trace may use {room / 1e9:.3g} GB")
         done = min(source.size, stream.progress(offset))
         if not source.encoding.IN_PLACE:
-            intake.extent = offset * source.size // max(1, done)
+            builder.extent = offset * source.size // max(1, done)
         report(done, source.size)
 
     try:
-        intake.read(Window(stream.readinto, 0), advance, size)
+        builder.read(Window(stream.readinto, 0), advance, size)
     finally:
         stream.close()
-    intake.store.diagnostics.absorb(damage)
+    builder.store.diagnostics.absorb(damage)
     report(source.size, source.size)
-    return intake.contents(source, stream.size())
+    return builder.contents(source, stream.size())
 
 
 def read_beginning(source: Source, report: Report, length: int) -> Contents:
@@ -76,15 +76,15 @@ def read_beginning(source: Source, report: Report, length: int) -> Contents:
         left -= count
         return count
 
-    intake = Intake(source)
+    builder = EventBuilder(source)
     try:
-        intake.read(Window(readinto, 0), lambda _: report(0, source.size), min(CHUNK, max(length, 1)))
+        builder.read(Window(readinto, 0), lambda _: report(0, source.size), min(CHUNK, max(length, 1)))
     finally:
         stream.close()
-    return intake.contents(source, length, part=True)
+    return builder.contents(source, length, part=True)
 
 
-class Intake:
+class EventBuilder:
     """What has been read of a file."""
 
     def __init__(self, source: Source) -> None:
