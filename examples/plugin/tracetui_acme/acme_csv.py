@@ -14,7 +14,7 @@ import numpy as np
 
 from tracetui.core.columns import NO_ID
 from tracetui.core.errors import TraceError
-from tracetui.formats.parsed_file import Contents
+from tracetui.formats.parsed_file import ParsedFile
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 
@@ -28,7 +28,7 @@ def sniff(head: bytes, name: str) -> bool:
     return head.startswith(MAGIC)
 
 
-def read(source: Source, report: Any, workers: int | None = None, *, so_far: Any = None) -> Contents:
+def read(source: Source, report: Any, workers: int | None = None, *, so_far: Any = None) -> ParsedFile:
     """All events. Raises TraceError, with a line for people, if there are none."""
     text = source.parts().read(0, LARGEST + 1)
     if len(text) > LARGEST:
@@ -65,7 +65,7 @@ def read(source: Source, report: Any, workers: int | None = None, *, so_far: Any
         source=np.array(lines, dtype=np.int64),  # whatever finds the event again
     )
     report(source.size, source.size)
-    return Contents(store, Reader(source, rows), len(text))
+    return ParsedFile(store, Reader(source, rows), len(text))
 
 
 class Reader:

@@ -24,7 +24,7 @@ class EventReader(Protocol):
         """The events as JSON objects, in the order of `sources`; {} where one can no longer be read."""
 
 
-class Contents(Struct, frozen=True):
+class ParsedFile(Struct, frozen=True):
     """Everything read from a file."""
 
     store: Store
@@ -41,6 +41,6 @@ class Contents(Struct, frozen=True):
     """Other small top-level values of the file."""
 
 
-SoFar = Callable[[int, int, Callable[[Source, int], Contents]], object]
+SoFar = Callable[[int, int, Callable[[Source, int], ParsedFile]], object]
 """Called now and then while a file is read, with (bytes of text read, bytes of the file done, a function that
 copies the slices read so far: of the file opened again, for the reader, and of so many bytes of text)."""

@@ -15,7 +15,7 @@ from tracetui.core.copying import replace
 from tracetui.core.errors import Cancelled, Report, TraceError
 from tracetui.core.plugins import Plugin, attempt, failed, loaded
 from tracetui.core.safe_text import plain
-from tracetui.formats.parsed_file import Contents, EventReader, SoFar
+from tracetui.formats.parsed_file import EventReader, ParsedFile, SoFar
 from tracetui.formats.source import Source
 
 
@@ -30,9 +30,9 @@ class PluginFormat:
 
     def read(
         self, source: Source, report: Report, workers: int | None = None, *, so_far: SoFar | None = None
-    ) -> Contents:
+    ) -> ParsedFile:
         try:
-            found: Contents = self.module.read(source, report, workers, so_far=so_far)
+            found: ParsedFile = self.module.read(source, report, workers, so_far=so_far)
             return replace(found, reader=PluginReader(self.plugin, found.reader))
         except (TraceError, Cancelled) as error:
             raise type(error)(plain(str(error), 200)) from None
@@ -42,7 +42,7 @@ class PluginFormat:
             failed(self.plugin, error)
             raise TraceError(f"cannot be read by the {self.plugin.what}: {plain(str(error), 200)}") from None
 
-    def read_beginning(self, source: Source, report: Report, length: int) -> Contents:
+    def read_beginning(self, source: Source, report: Report, length: int) -> ParsedFile:
         raise TraceError("is not read in parts")
 
     def unpack(self, source: Source, text: bytes | msgspec.Raw, size: int) -> EventReader:

@@ -13,7 +13,7 @@ import msgspec
 from tracetui.core.errors import Report, TraceError
 from tracetui.formats import chrome_json, pftrace, torch_trace
 from tracetui.formats.foreign import advice
-from tracetui.formats.parsed_file import Contents, EventReader, SoFar
+from tracetui.formats.parsed_file import EventReader, ParsedFile, SoFar
 from tracetui.formats.plugins import formats_of_plugins
 from tracetui.formats.source import Source, shown
 
@@ -30,7 +30,7 @@ class Format(Protocol):
 
     def read(
         self, source: Source, report: Report, workers: int | None = None, *, so_far: SoFar | None = None
-    ) -> Contents:
+    ) -> ParsedFile:
         """Read all events of `source`.
 
         `report` is called with (bytes of the file done, total bytes), and then `so_far`. `workers`: number of
@@ -38,7 +38,7 @@ class Format(Protocol):
         cannot be read.
         """
 
-    def read_beginning(self, source: Source, report: Report, length: int) -> Contents:
+    def read_beginning(self, source: Source, report: Report, length: int) -> ParsedFile:
         """Read the events in the first `length` bytes of text, or a few less. Raises as `read` does."""
 
     def unpack(self, source: Source, text: bytes | msgspec.Raw, size: int) -> EventReader:
@@ -51,7 +51,9 @@ FORMATS: tuple[Format, ...] = (chrome_json, pftrace, torch_trace)
 certainly Chrome's."""
 
 
-def read(source: Source, report: Report, workers: int | None = None, so_far: SoFar | None = None) -> Contents:
+def read(
+    source: Source, report: Report, workers: int | None = None, so_far: SoFar | None = None
+) -> ParsedFile:
     """Detect the format of a source and read it. Raises what `Format.read` raises."""
     head, found = _format_of(source)
     try:
@@ -64,7 +66,7 @@ def read(source: Source, report: Report, workers: int | None = None, so_far: SoF
         raise TraceError(f"{shown(source.path)}: {reason}") from None
 
 
-def read_beginning(source: Source, report: Report, length: int) -> Contents | None:
+def read_beginning(source: Source, report: Report, length: int) -> ParsedFile | None:
     """Read the beginning of a source: see `Format.read_beginning`. None if its format is not certain."""
     _, found = _format_of(source)
     return found.read_beginning(source, report, length) if found else None

@@ -11,7 +11,7 @@ import re
 from tracetui.core.errors import Report, TraceError
 from tracetui.formats import chrome_json
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.formats.parsed_file import Contents, SoFar
+from tracetui.formats.parsed_file import ParsedFile, SoFar
 from tracetui.formats.source import Source
 
 _LINE = re.compile(rb"[VDIWEC]\d{4} \d\d:\d\d:\d\d[.\d]* \d+ [^\n]{1,400}?\] \{")
@@ -31,7 +31,7 @@ def sniff(head: bytes, name: str) -> bool:
 
 def read(
     source: Source, report: Report, workers: int | None = None, *, so_far: SoFar | None = None
-) -> Contents:
+) -> ParsedFile:
     """The events in a log: see `registry.Format`."""
     try:
         contents = chrome_json.read(source, report, 1, so_far=so_far)

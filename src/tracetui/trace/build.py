@@ -14,7 +14,7 @@ from tracetui.core.patterns import pattern
 from tracetui.core.safe_text import plain
 from tracetui.core.threads import PART, THREADS, give_back, in_blocks, together
 from tracetui.core.units import exact
-from tracetui.formats.parsed_file import Contents
+from tracetui.formats.parsed_file import ParsedFile
 from tracetui.formats.store import LAUNCH_FLOWS, Store, Tables
 from tracetui.trace.callers import with_threads
 from tracetui.trace.flows import FlowEnds, link_flows, pair_flows
@@ -45,10 +45,10 @@ _LINKING = 2
 """Threads that look for links: each of them needs memory at a moment when memory use is at its peak."""
 
 
-def build(contents: Contents, path: str, size: int) -> Trace:
+def build(parsed: ParsedFile, path: str, size: int) -> Trace:
     """The trace of a file of `size` bytes. Empties the store of its `contents`."""
     give_back(size)
-    store = contents.store
+    store = parsed.store
     tables, diagnostics = store.tables, store.diagnostics
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}
     points = {name: store.points.take(name) for name in store.points.kinds}
@@ -75,7 +75,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         heads, plan = settled, plan_lanes(settled, used, labels)
         lane = looked_up(plan.lane_of_head, head)
     on_device = np.array([x.device >= 0 for x in plan.lanes] or [False], dtype=np.bool_)
-    name_transfers(kind, columns["name"], columns["source"], tables, contents.reader)
+    name_transfers(kind, columns["name"], columns["source"], tables, parsed.reader)
     drop_overloads(kind, columns["name"], tables)
     implausible, clipped = mark_implausible(kind, lane, start, duration, on_device, diagnostics)
     zero = _zero(start, implausible, points, store)
@@ -94,7 +94,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     columns["lane"] = lane = repeated(np.arange(len(plan.lanes), dtype=np.int32), np.diff(firsts))
     start, duration = columns["start"], columns["duration"]
     start -= zero
-    diagnostics.note("outlasting_frame", count=cut_frames(columns, firsts, contents.reader))
+    diagnostics.note("outlasting_frame", count=cut_frames(columns, firsts, parsed.reader))
     correlation, external = columns["correlation"], columns["external_id"]
     borrow_ids(kind, correlation, external)
     implausible, clipped = columns["implausible"], columns.pop("clipped")
@@ -127,7 +127,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     done = together(tasks, _LINKING if len(start) > PART else 1)
     (op, view), (ends, sources, targets, flow_kinds), (depth, parent, rows), (launch, (early, lead)) = done
     del tasks, done
-    unended = find_unfinished(kind, start, duration, implausible, columns["source"], contents.reader)
+    unended = find_unfinished(kind, start, duration, implausible, columns["source"], parsed.reader)
     adopt(parent, unended)
     diagnostics.note("unfinished", count=len(unended))
     wrong, foreign = settle_ops(kind, start, duration, launch, parent, external, op)
@@ -137,11 +137,11 @@ def build(contents: Contents, path: str, size: int) -> Trace:
     flows = link_flows(ends, sources, targets, start, duration, parent, firsts)
     flow_from, flow_to, flow_category = flows
     diagnostics.note("before_launch", count=early, detail=f"by up to {exact(lead)}")
-    base = contents.base_ns
-    about = (contents.devices, contents.distributed, contents.properties)
+    base = parsed.base_ns
+    about = (parsed.devices, parsed.distributed, parsed.properties)
     return Trace(
         **columns,
-        info=TraceInfo(path, size, contents.text_size, zero + (base or 0), base, *about),
+        info=TraceInfo(path, size, parsed.text_size, zero + (base or 0), base, *about),
         names=[plain(text) for text in tables.names],
         categories=categories,
         processes=plan.processes,
@@ -159,7 +159,7 @@ def build(contents: Contents, path: str, size: int) -> Trace:
         notices=diagnostics.notices(),
         phases=phases,
         first_view=view,
-        reader=contents.reader,
+        reader=parsed.reader,
         clipped=frozenset(np.flatnonzero(clipped).tolist()),
     )
 

@@ -15,7 +15,7 @@ from tracetui.core.columns import NO_ID, Columns
 from tracetui.core.copying import replace
 from tracetui.core.errors import Cancelled, Progress, Report, TraceError
 from tracetui.core.threads import give_back, no_collections, share_free_memory
-from tracetui.formats.parsed_file import Contents
+from tracetui.formats.parsed_file import ParsedFile
 from tracetui.formats.registry import read, read_beginning
 from tracetui.formats.source import Source, open_source, shown
 from tracetui.formats.store import COUNTER_COLUMNS, POINT_COLUMNS
@@ -106,16 +106,16 @@ def _opened_again(source: Source) -> Source:
         raise TraceError("cannot be opened again") from None
 
 
-def _part(contents: Contents, source: Source) -> Trace:
+def _part(parsed: ParsedFile, source: Source) -> Trace:
     """The result of `load_beginning` for the contents of a beginning."""
-    store = contents.store
+    store = parsed.store
     if not len(store.slices):
         raise TraceError("does not begin with slices")
     store.points, store.counters = Columns(POINT_COLUMNS), Columns(COUNTER_COLUMNS)
     store.series, store.asyncs = {}, []
     for name in ("correlation", "external"):  # the right partner may be further on in the file
         store.slices.arrays[name][: len(store.slices)] = NO_ID
-    part = build(contents, source.path, 0)
+    part = build(parsed, source.path, 0)
     part = replace(part, info=replace(part.info, size=source.size))
     if part.implausible.any() or part.clipped:
         raise TraceError("has slices that only the whole can judge")
@@ -133,7 +133,7 @@ class _Longer:
         self._next = LONGER * BEGINNING
         self._making: threading.Thread | None = None
 
-    def __call__(self, length: int, done: int, copy: Callable[[Source, int], Contents]) -> None:
+    def __call__(self, length: int, done: int, copy: Callable[[Source, int], ParsedFile]) -> None:
         if length < self._next or done > MOST * self._source.size:
             return
         if self._making is not None and self._making.is_alive():
@@ -144,9 +144,9 @@ class _Longer:
             self._making = threading.Thread(target=self._make, args=(contents,), name="part", daemon=True)
             self._making.start()
 
-    def _make(self, contents: Contents) -> None:
+    def _make(self, parsed: ParsedFile) -> None:
         with suppress(TraceError, OSError, MemoryError):  # any error is reported for the whole file
-            self._show(_part(contents, self._source))
+            self._show(_part(parsed, self._source))
 
 
 def _reporter(progress: Progress | None) -> Report:

@@ -8,20 +8,20 @@ from __future__ import annotations
 import msgspec
 
 from tracetui.core.errors import Report
-from tracetui.formats.parsed_file import Contents, EventReader, SoFar
+from tracetui.formats.parsed_file import EventReader, ParsedFile, SoFar
 from tracetui.formats.source import Source
 
 
 def read(
     source: Source, report: Report, workers: int | None = None, *, so_far: SoFar | None = None
-) -> Contents:
+) -> ParsedFile:
     """See `Format.read`."""
     from tracetui.formats.chrome_json import reader
 
     return reader.read(source, report, workers, so_far=so_far)
 
 
-def read_beginning(source: Source, report: Report, length: int) -> Contents:
+def read_beginning(source: Source, report: Report, length: int) -> ParsedFile:
     """See `Format.read_beginning`."""
     from tracetui.formats.chrome_json import reader
 

@@ -15,7 +15,7 @@ from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
 from tracetui.formats.chrome_json.segments import BLOCK, MOST_THREADS, SegmentQueue, possible, worth
 from tracetui.formats.chrome_json.top_level import ending_keys, fits_end
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.formats.parsed_file import Contents, SoFar
+from tracetui.formats.parsed_file import ParsedFile, SoFar
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
 from tracetui.formats.window import Window
@@ -39,7 +39,7 @@ def read(
     size: int = CHUNK,
     block: int = BLOCK,
     so_far: SoFar | None = None,
-) -> Contents:
+) -> ParsedFile:
     """All events of a source: see `registry.Format`.
 
     Chunks of `size` bytes are decoded at a time; each process gets stretches of `block` bytes.
@@ -71,9 +71,9 @@ def read(
             if so_far is not None:
                 so_far(offset, done, copy_of)
 
-        def copy_of(again: Source, length: int) -> Contents:
+        def copy_of(again: Source, length: int) -> ParsedFile:
             reader = FileReader(again, builder.chunks[:], beginning.header)
-            return Contents(builder.store.slices_so_far(), reader, length, None, (), None, {})
+            return ParsedFile(builder.store.slices_so_far(), reader, length, None, (), None, {})
 
         separator = reader.separator if count > 1 and reader.learn(window) else None
         threads = separator is not None and reader.scans(window)
@@ -104,7 +104,7 @@ def read(
     base = top.get(BASE)
     distributed = top.get("distributedInfo")
     devices = top.get("deviceProperties", top.get("computeProperties"))  # PyTorch 1.9
-    return Contents(
+    return ParsedFile(
         store,
         FileReader(source, builder.chunks, top),
         stream.size(),
@@ -120,7 +120,7 @@ def _renamed(device: dict[str, Any]) -> dict[str, Any]:
     return {new: device[old] for old, new in OLD_PROPERTIES.items() if old in device} | device
 
 
-def read_beginning(source: Source, report: Report, length: int) -> Contents:
+def read_beginning(source: Source, report: Report, length: int) -> ParsedFile:
     """The events that lie wholly within the first `length` bytes of a text or so, at least one chunk less
     than all of it. Says nothing of what is wrong with them."""
     builder = EventBuilder(extent=length)
@@ -140,7 +140,7 @@ def read_beginning(source: Source, report: Report, length: int) -> Contents:
     finally:
         stream.close()
     reader = FileReader(source, builder.chunks, beginning.header)
-    return Contents(builder.store, reader, length, None, (), None, {})
+    return ParsedFile(builder.store, reader, length, None, (), None, {})
 
 
 def _elements(store: Store) -> int:

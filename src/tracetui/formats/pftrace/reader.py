@@ -10,7 +10,7 @@ from tracetui.core.columns import I64, NO_ID, NO_TIME, Array, Columns, blocks
 from tracetui.core.errors import Report, TraceError
 from tracetui.core.threads import memory_for_events
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.formats.parsed_file import Contents, SoFar
+from tracetui.formats.parsed_file import ParsedFile, SoFar
 from tracetui.formats.pftrace import schema as s
 from tracetui.formats.pftrace.clocks import Clocks, clocks_of, convert
 from tracetui.formats.pftrace.decoder import decoder, pair
@@ -41,7 +41,7 @@ def read(
     workers: int | None = None,
     so_far: SoFar | None = None,
     size: int = CHUNK,
-) -> Contents:
+) -> ParsedFile:
     """All events of a source: see `registry.Format`."""
     damage = Diagnostics()
     stream = source.stream(damage)
@@ -65,7 +65,7 @@ def read(
     return builder.contents(source, stream.size())
 
 
-def read_beginning(source: Source, report: Report, length: int) -> Contents:
+def read_beginning(source: Source, report: Report, length: int) -> ParsedFile:
     """The events of the packets within the first `length` bytes of a text: see `registry.Format`."""
     stream = source.stream(Diagnostics())
     left = length
@@ -181,7 +181,7 @@ class EventBuilder:
 
     # -- what it becomes
 
-    def contents(self, source: Source, size: int, part: bool = False) -> Contents:
+    def contents(self, source: Source, size: int, part: bool = False) -> ParsedFile:
         """The columns of all formats."""
         known = self.known = self.decoder.known()
         del self.decoder  # frees its memory
@@ -213,7 +213,7 @@ class EventBuilder:
             raise TraceError("is a Perfetto trace without events that can be shown" + self._unread())
         about = About(self.described, list(known.epochs), clocks, main, base, [])
         reader = FileReader(source, about, more)
-        return Contents(store, reader, size, real, devices(self.described), distributed(self.described), {})
+        return ParsedFile(store, reader, size, real, devices(self.described), distributed(self.described), {})
 
     def _rows(self, name: str) -> dict[str, Array]:
         """The columns of one kind of rows; what is written to them is kept."""
