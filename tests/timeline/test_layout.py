@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tracetui.timeline.arrangement import arranged, arrangement, keys, merged
-from tracetui.timeline.track_layout import COUNTER_ROWS, Layout, Of, fitted, lay_out
+from tracetui.timeline.track_layout import COUNTER_ROWS, Of, TrackLayout, fitted, lay_out
 from tracetui.trace.model import Lane, Trace
 
 Make = Callable[..., Trace]
 
 
-def layout_of(rows: list[int], docked: list[int] | None = None) -> Layout:
+def layout_of(rows: list[int], docked: list[int] | None = None) -> TrackLayout:
     n = len(rows)
-    return Layout(
+    return TrackLayout(
         np.zeros(n, np.int32),
         np.zeros(n, np.int32),
         np.arange(n, dtype=np.int32),
@@ -254,7 +254,7 @@ def test_the_dock_stays_below_whatever_scrolls() -> None:
     layout = layout_of([9, 3, 4, 1], [-1, 0, 0, 1])
     assert (layout.height, layout.dock.height) == (9, 10)
 
-    def seen(layout: Layout, height: int, top: int = 0, foot: int = 0) -> list[tuple[int, int]]:
+    def seen(layout: TrackLayout, height: int, top: int = 0, foot: int = 0) -> list[tuple[int, int]]:
         lines = layout.lines(top, height, foot)
         return [(line.track, -1 if line.of is Of.RULE else line.depth) for line in lines]
 
@@ -325,7 +325,7 @@ def test_the_lines_of_a_stream(make: Make) -> None:
     layout = lay_out([trace], 40)
     assert (layout.rows.tolist(), layout.shown.tolist()) == ([3, 4], [3, 4])
 
-    def lines(layout: Layout) -> list[tuple[int, int, int, int]]:
+    def lines(layout: TrackLayout) -> list[tuple[int, int, int, int]]:
         shown = layout.lines(0, 40)
         return [(one.depth, one.part, one.parts, one.more) for one in shown if one.ref == 1]
 

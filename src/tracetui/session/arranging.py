@@ -13,7 +13,7 @@ from tracetui.timeline import arrangement, moves, viewport
 from tracetui.timeline.labels import label_width
 from tracetui.timeline.scene import EDGE, TOP, Scene, Source
 from tracetui.timeline.series import Series
-from tracetui.timeline.track_layout import Layout, Of
+from tracetui.timeline.track_layout import Of, TrackLayout
 
 
 class Lanes:
@@ -30,7 +30,7 @@ class Lanes:
         """Height of the screen at the last `resize`."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> TrackLayout:
         """The current tracks."""
         return self.navigator.scene.layout
 
@@ -41,7 +41,7 @@ class Lanes:
             lane = int(self.navigator.trace.lane[selected]) if selected is not None else -1
         return self.layout.track_of(Of.LANE, lane, self.navigator.active if of is None else of)
 
-    def _arrange(self, layout: Layout) -> None:
+    def _arrange(self, layout: TrackLayout) -> None:
         self._arranged = True
         self.navigator.go(moves.arranged(self.navigator.scene, layout, self.navigator.height))
         self.on_arrange(True)
@@ -132,7 +132,7 @@ class Lanes:
         self.navigator.go(moves.arranged(scene, self._opening(scene), self.navigator.height))
         self._arranged = False
 
-    def _opening(self, scene: Scene) -> Layout:
+    def _opening(self, scene: Scene) -> TrackLayout:
         return arrangement.opened(scene.sources, max(1, self.navigator.height - TOP))
 
     def add(self, source: Source) -> int:
@@ -211,7 +211,7 @@ def _row(source: Source, event: int) -> tuple[int, int]:
     return int(source.trace.lane[event]), source.rows.depth(event)
 
 
-def _same_line(before: Scene, source: Source, layout: Layout) -> int:
+def _same_line(before: Scene, source: Source, layout: TrackLayout) -> int:
     """The line in another source's layout that corresponds to the first line on the screen now; 0 if there is
     none."""
     pieces = before.layout.scrolled.pieces(before.top, before.top + 1)

@@ -11,7 +11,7 @@ from tracetui.core.copying import replace
 from tracetui.timeline.dock import COUNTERS, MEMORY_COUNTERS
 from tracetui.timeline.scene import Scene, Source
 from tracetui.timeline.series import Series
-from tracetui.timeline.track_layout import Layout, Of, fitted, lay_out
+from tracetui.timeline.track_layout import Of, TrackLayout, fitted, lay_out
 from tracetui.trace.memory import RECORD
 from tracetui.trace.model import Trace
 
@@ -22,7 +22,7 @@ SERIES = "counter "
 """Prefix of the keys of series."""
 
 
-def keys(trace: Trace, layout: Layout, series: Sequence[Series] = (), source: int = 0) -> list[str]:
+def keys(trace: Trace, layout: TrackLayout, series: Sequence[Series] = (), source: int = 0) -> list[str]:
     """A unique key for each track of a recording, stable between sessions and similar traces.
 
     Tracks of other recordings, and the recording's heading, have "".
@@ -49,7 +49,7 @@ def keys(trace: Trace, layout: Layout, series: Sequence[Series] = (), source: in
     return found
 
 
-def arrangement(trace: Trace, layout: Layout, series: Sequence[Series] = (), source: int = 0) -> Kept:
+def arrangement(trace: Trace, layout: TrackLayout, series: Sequence[Series] = (), source: int = 0) -> Kept:
     """The arrangement of a recording's tracks, as JSON-ready data for `arranged`."""
     pinned = set(layout.pinned)
     rows: list[int | str | None] = [None] * len(layout)
@@ -62,11 +62,11 @@ def arrangement(trace: Trace, layout: Layout, series: Sequence[Series] = (), sou
 
 def arranged(
     trace: Trace,
-    layout: Layout,
+    layout: TrackLayout,
     kept: Sequence[Mapping[str, Any]],
     series: Sequence[Series] = (),
     source: int = 0,
-) -> Layout:
+) -> TrackLayout:
     """A layout with the tracks of a recording in the order, folds and pins of `kept`.
 
     A lane missing in `kept` stays below the one that it was below, a counter goes to the end; unknown keys
@@ -97,7 +97,7 @@ def arranged(
     return mine.ordered(every_track)
 
 
-def _inserted(order: list[int], new: set[int], own: list[int], layout: Layout) -> list[int]:
+def _inserted(order: list[int], new: set[int], own: list[int], layout: TrackLayout) -> list[int]:
     """`order` with the tracks that it lacks inserted. `own`: all tracks from top to bottom."""
     after: dict[int, list[int]] = {}
     last: list[int] = []
@@ -141,7 +141,7 @@ def now(scene: Scene, of: int) -> Kept:
     return merged(arrangement(source.trace, scene.layout, source.series, of), source.left)
 
 
-def opened(sources: Sequence[Source], height: int) -> Layout:
+def opened(sources: Sequence[Source], height: int) -> TrackLayout:
     """The saved layout of the lanes, or else one that fits into `height` lines."""
     traces = [source.trace for source in sources]
     left = [(of, source) for of, source in enumerate(sources) if source.left]
@@ -164,7 +164,7 @@ def devices_of(series: Sequence[Series]) -> list[int]:
     return [one.device for one in series]
 
 
-def with_series(scene: Scene, of: int, series: Sequence[Series]) -> Layout:
+def with_series(scene: Scene, of: int, series: Sequence[Series]) -> TrackLayout:
     """A layout that the user arranged, with tracks for a source's series added: where they were left, or at
     the end."""
     source = scene.sources[of]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracetui.core.copying import replace
 from tracetui.timeline import navigate, viewport
 from tracetui.timeline.scene import TOP, Event, Scene
-from tracetui.timeline.track_layout import Layout, Of
+from tracetui.timeline.track_layout import Of, TrackLayout
 from tracetui.timeline.viewport import Viewport
 
 SHARE = 6
@@ -35,12 +35,12 @@ def scrolled_by(scene: Scene, lines: int, height: int, *, docked: bool) -> Scene
     return scrolled(scene, scene.top + lines, height)
 
 
-def arranged(scene: Scene, layout: Layout, height: int) -> Scene:
+def arranged(scene: Scene, layout: TrackLayout, height: int) -> Scene:
     """Use another layout."""
     return scrolled(replace(scene, layout=layout), scene.top, height)
 
 
-def refitted(scene: Scene, layout: Layout, before: int, height: int) -> Scene:
+def refitted(scene: Scene, layout: TrackLayout, before: int, height: int) -> Scene:
     """Use a layout for `height` lines instead of `before`. If the selection's row was on the screen, it stays
     there, unfolded if necessary."""
     fitted, source, selected = arranged(scene, layout, height), scene.source, scene.selected
@@ -93,7 +93,7 @@ def track_in_view(scene: Scene, track: int, height: int) -> Scene:
 
 
 def _seen(scene: Scene, track: int, first: int, last: int, height: int) -> Scene:
-    """Scroll to lines of a track, as numbered by `Layout.place`; -1 if it always is in view."""
+    """Scroll to lines of a track, as numbered by `TrackLayout.place`; -1 if it always is in view."""
     _, room, docked = scene.layout.parts(height - TOP)
     if first < 0:
         return scene

@@ -14,7 +14,7 @@ from tracetui.timeline.palette import Palette
 from tracetui.timeline.rows import Rows
 from tracetui.timeline.series import Series
 from tracetui.timeline.themes import Theme
-from tracetui.timeline.track_layout import Layout, Line
+from tracetui.timeline.track_layout import Line, TrackLayout
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64, Bool, Trace
@@ -109,7 +109,7 @@ class Local(Struct, frozen=True, eq=False):
 
     source: Source
     view: Viewport
-    layout: Layout
+    layout: TrackLayout
     selected: int
     """What stands for the selected slice in its row, see `Rows.drawn`; if the selection is in another source,
     for its partner here, or -1."""
@@ -129,7 +129,7 @@ class Scene(Struct, frozen=True, eq=False):
     sources: tuple[Source, ...]
     """One or more, all with the same theme."""
     view: Viewport
-    layout: Layout
+    layout: TrackLayout
     top: int = 0
     """First line of the scrolled part."""
     foot: int = 0

@@ -70,7 +70,7 @@ class Parts(NamedTuple):
     docked: int
 
 
-class Layout(Struct, frozen=True, eq=False, dict=True):
+class TrackLayout(Struct, frozen=True, eq=False, dict=True):
     """Tracks from top to bottom, grouped by recording. All arrays of shape (tracks,)."""
 
     source: I32
@@ -179,7 +179,7 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
         """How many rows of a track are unfolded."""
         return int(min(self.shown[track], self.rows[track] - self.extra[track]))
 
-    def with_shown(self, track: int, lines: int, *, chosen: bool = True) -> Layout:
+    def with_shown(self, track: int, lines: int, *, chosen: bool = True) -> TrackLayout:
         """Fold or unfold a track; 0 hides it. `chosen`: the user did this."""
         shown = self.shown.copy()
         shown[track] = max(0, min(lines, int(self.rows[track])))
@@ -189,12 +189,12 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
             was = (*kept, (track, int(self.shown[track]), track in self.chosen))
         return replace(self, shown=shown, chosen=self.chosen | {track} if chosen else self.chosen, was=was)
 
-    def with_all(self, lines: int) -> Layout:
+    def with_all(self, lines: int) -> TrackLayout:
         """Show this many rows of each track that is not hidden."""
         shown = np.where(self.shown > 0, np.minimum(self.rows, max(1, lines)), 0)
         return replace(self, shown=shown.astype(np.int32), chosen=self._chosen_too(self.shown > 0))
 
-    def with_hidden(self) -> Layout:
+    def with_hidden(self) -> TrackLayout:
         """Show hidden tracks as they were; folded, if they were hidden in an earlier session."""
         shown = np.maximum(self.shown, 1).astype(np.int32)
         chosen = self._chosen_too(self.shown == 0)
@@ -207,7 +207,7 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
     def _chosen_too(self, tracks: Bool) -> frozenset[int]:
         return self.chosen.union(np.flatnonzero(tracks).tolist())
 
-    def with_counters(self, count: int, source: int = 0, devices: Sequence[int] = ()) -> Layout:
+    def with_counters(self, count: int, source: int = 0, devices: Sequence[int] = ()) -> TrackLayout:
         """With `count` tracks for series below a recording's lanes, one line each. Hidden if there are very
         many. `devices`: the device of each series, as in `device`; one that has lanes takes it into the
         dock."""
@@ -227,21 +227,21 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
         )
         of_source, of, ref, rows, shown, extra, device = (np.concatenate(p).astype(np.int32) for p in parts)
         chosen = (self.pinned, self.chosen, self.was, self.tight)
-        wider = Layout(of_source, of, ref, rows, shown, extra, device, *chosen)
+        wider = TrackLayout(of_source, of, ref, rows, shown, extra, device, *chosen)
         return wider.ordered(np.argsort(of_source, kind="stable"))
 
-    def toggle_pin(self, track: int) -> Layout:
+    def toggle_pin(self, track: int) -> TrackLayout:
         kept = tuple(t for t in self.pinned if t != track)
         return replace(self, pinned=kept if track in self.pinned else tuple(sorted((*kept, track))))
 
-    def reorder(self, track: int, by: int) -> Layout:
+    def reorder(self, track: int, by: int) -> TrackLayout:
         """Move a track up (negative) or down by some places."""
         to = max(0, min(len(self) - 1, track + by))
         order = [t for t in range(len(self)) if t != track]
         order.insert(to, track)
         return self.ordered(np.array(order, dtype=np.int64))
 
-    def ordered(self, order: I64) -> Layout:
+    def ordered(self, order: I64) -> TrackLayout:
         """The tracks in another order, a permutation."""
         place = np.empty(len(self), dtype=np.int64)
         place[order] = np.arange(len(self))
@@ -250,9 +250,9 @@ class Layout(Struct, frozen=True, eq=False, dict=True):
         was = tuple((int(place[track]), lines, decided) for track, lines, decided in self.was)
         columns = (self.source, self.of, self.ref, self.rows, self.shown, self.extra, self.device)
         source, of, ref, rows, shown, extra, device = (column[order] for column in columns)
-        return Layout(source, of, ref, rows, shown, extra, device, pinned, chosen, was, self.tight)
+        return TrackLayout(source, of, ref, rows, shown, extra, device, pinned, chosen, was, self.tight)
 
-    def moved(self, track: int, step: int) -> Layout | None:
+    def moved(self, track: int, step: int) -> TrackLayout | None:
         """Move a track past its next visible neighbor above (-1) or below (1) in the same recording: pinned
         tracks among pinned ones, those of a device in the dock among each other. None if there is none or the
         track is hidden."""
@@ -286,7 +286,7 @@ def lay_out(
     height: int,
     rows_of: Sequence[Callable[[int], int]] = (),
     counters: int = COUNTERS,
-) -> Layout:
+) -> TrackLayout:
     """The initial layout for `height` lines: all lanes; if there is no room, threads are folded first.
 
     Several recordings are stacked, each with its own heading. `rows_of`: for each, how many rows a lane has;
@@ -300,7 +300,7 @@ def lay_out(
         tracks += [(source, *track) for track in _tracks(trace, counts)]
     columns = zip(*tracks, strict=True) if tracks else ((),) * 6
     source_of, of, ref, rows, extra, device = (np.array(column, dtype=np.int32) for column in columns)
-    layout = Layout(source_of, of, ref, rows, rows.copy(), extra, device)
+    layout = TrackLayout(source_of, of, ref, rows, rows.copy(), extra, device)
     layout.shown[_unseen(traces, layout)] = 0
     return fitted(layout, height, counters)
 
@@ -329,7 +329,7 @@ def _tracks(trace: Trace, rows_of: Callable[[int], int]) -> list[tuple[int, int,
     return tracks
 
 
-def _unseen(traces: Sequence[Trace], layout: Layout) -> Bool:
+def _unseen(traces: Sequence[Trace], layout: TrackLayout) -> Bool:
     """The recorders' own spans, which say next to nothing: they are hidden at first, unless alone."""
     lanes = zip(layout.of.tolist(), layout.source.tolist(), layout.ref.tolist(), strict=True)
     span = np.array(
@@ -347,7 +347,7 @@ def _place(trace: Trace, i: int) -> tuple[bool, int, bool]:
     return lane.kind == "span", i, True
 
 
-def fitted(layout: Layout, height: int, counters: int = COUNTERS) -> Layout:
+def fitted(layout: TrackLayout, height: int, counters: int = COUNTERS) -> TrackLayout:
     """Show as many rows of each lane as fit into `height` lines; the user's choices stay. `counters`: lines
     that are kept free for those of each device.
 
