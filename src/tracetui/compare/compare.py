@@ -16,7 +16,7 @@ from tracetui.compare.answer import answer, known
 from tracetui.compare.attribution import charge, charged, without_loading
 from tracetui.compare.calls import call_tree
 from tracetui.compare.changes import find_changes, otherwise
-from tracetui.compare.context import Facts, Matched, Pairs
+from tracetui.compare.context import ComparisonContext, Matched, Pairs
 from tracetui.compare.explain import explain
 from tracetui.compare.machine_speed import speed_of
 from tracetui.compare.match import Vocabulary, match_calls, match_work
@@ -48,7 +48,7 @@ def compare(a: Part | Side, b: Part | Side) -> Comparison:
     metrics = metrics_of(*counted, speed)
     known_idle = idle_known_of(a, b) and links_of(a, b) and not a.calls_only and not a.no_calls
     idle = idle_of(*counted, metrics["step_ns"].machine) if known_idle else {}
-    facts = Facts(whole, matched, pairs, speed, metrics, idle)
+    facts = ComparisonContext(whole, matched, pairs, speed, metrics, idle)
     explanations, same_program = explain(facts)
     step = metrics["step_ns"]
     if step.within_noise and known(facts, explanations):

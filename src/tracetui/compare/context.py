@@ -96,7 +96,7 @@ class Speed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class ComparisonContext:
     """The data from which the sentences are made."""
 
     whole: tuple[Side, Side]

@@ -13,7 +13,7 @@ from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.names.communication import is_communication
 from tracetui.compare.change_text import call_changes, call_names, device_changes
-from tracetui.compare.context import Facts
+from tracetui.compare.context import ComparisonContext
 from tracetui.compare.examples import in_pairs
 from tracetui.compare.machine_speed import FEW_CALLS, LIKE
 from tracetui.compare.model import Explanation
@@ -43,32 +43,32 @@ SIZES = 3
 """The most sizes from a list of tensors that are named."""
 
 
-def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
+def explain(context: ComparisonContext) -> tuple[tuple[Explanation, ...], bool]:
     """(the explanations, most important first; whether both are the same program)."""
-    program = [*device_changes(facts), *call_changes(facts), *_graphs(facts), *_sizes(facts)]
-    same = not program and not (facts.a.calls_only and facts.a.no_calls)
-    same = same and not any(map(len, facts.matched.loads)) and not facts.gradients
-    same = same and not only_in_left_out(*facts.whole)[0]
-    waited = list(_waited(facts))
-    outside = [*_outside(facts, sum(one.change_ns for one in waited)), *waited]
-    machine = list(_machine(facts, same, same and not outside_of_ops(outside)))
+    program = [*device_changes(context), *call_changes(context), *_graphs(context), *_sizes(context)]
+    same = not program and not (context.a.calls_only and context.a.no_calls)
+    same = same and not any(map(len, context.matched.loads)) and not context.gradients
+    same = same and not only_in_left_out(*context.whole)[0]
+    waited = list(_waited(context))
+    outside = [*_outside(context, sum(one.change_ns for one in waited)), *waited]
+    machine = list(_machine(context, same, same and not outside_of_ops(outside)))
     found = [
         *machine,
-        *_first_use(facts),
-        *_compiling(facts),
+        *_first_use(context),
+        *_compiling(context),
         *outside,
-        *_queued(facts),
-        *_exposed(facts),
+        *_queued(context),
+        *_exposed(context),
         *program,
-        *_slower_work(facts),
-        *_more_steps(facts),
+        *_slower_work(context),
+        *_more_steps(context),
     ]
     # What single calls took once is part of the machine's speed.
     told = any(one.on == "cpu" for one in machine)
-    found += [one for one in _slower_calls(facts) if not (told and one.kind == "once")]
-    device = facts.by_device
+    found += [one for one in _slower_calls(context) if not (told and one.kind == "once")]
+    device = context.by_device
     if not told:
-        found += _same_calls(facts, sum(one.first(device)[0] for one in found))
+        found += _same_calls(context, sum(one.first(device)[0] for one in found))
 
     def weight(one: Explanation) -> tuple[bool, int]:
         # If the device sets the pace, what the CPU does meanwhile comes second, unless the device waits for
@@ -83,82 +83,84 @@ def explain(facts: Facts) -> tuple[tuple[Explanation, ...], bool]:
     return tuple(order), same
 
 
-def _first_use(facts: Facts) -> Iterator[Explanation]:
+def _first_use(context: ComparisonContext) -> Iterator[Explanation]:
     """The device or its libraries are used for the first time on one side."""
-    one = facts.idle.get("initialisation")
+    one = context.idle.get("initialisation")
     before, after = (one.a or 0.0, one.b or 0.0) if one else (0.0, 0.0)
-    if abs(after - before) >= LEAST * max(facts.step, facts.metrics["step_ns"].b or 0):
-        told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
+    if abs(after - before) >= LEAST * max(context.step, context.metrics["step_ns"].b or 0):
+        told = f"{duration(after)}{context.each} instead of {_or_none(before)}"
         text = f"The first use of the GPU and its libraries takes {told}."
         yield Explanation("initialisation", text, round(after - before), "cpu")
 
 
-def _compiling(facts: Facts) -> Iterator[Explanation]:
+def _compiling(context: ComparisonContext) -> Iterator[Explanation]:
     """torch.compile compiles in some steps of one side."""
-    before, after = (int(side.compiling.sum()) for side in facts.whole)
-    change = after / facts.whole[1].rounds - before / facts.whole[0].rounds
-    if abs(change) < LEAST * max(facts.step, facts.metrics["step_ns"].b or 0):
+    before, after = (int(side.compiling.sum()) for side in context.whole)
+    change = after / context.whole[1].rounds - before / context.whole[0].rounds
+    if abs(change) < LEAST * max(context.step, context.metrics["step_ns"].b or 0):
         return
     told = []
-    for letter, side, time in zip("AB", facts.whole, (before, after), strict=True):
+    for letter, side, time in zip("AB", context.whole, (before, after), strict=True):
         if time:
             at = np.flatnonzero(side.compiling)
             steps = listed([side.label(int(i)) for i in at]) if len(at) <= NAMED else f"{len(at):,} steps"
             told.append(f"{duration(time)} in {letter}" + (f" ({steps})" if len(side.steps) else ""))
     text = f"torch.compile compiles during the recording: {', '.join(told)}."
     text += " It does so once for each graph and each new set of shapes."
-    a, b = (compile_phases(side.part.whole) for side in facts.sides)
-    a, b = (at[side.round_of(at) >= 0] for side, at in zip(facts.sides, (a, b), strict=True))
-    yield facts.told("compiling", text, change, "cpu", a, b, facts.longest(a, b))
+    a, b = (compile_phases(side.part.whole) for side in context.sides)
+    a, b = (at[side.round_of(at) >= 0] for side, at in zip(context.sides, (a, b), strict=True))
+    yield context.told("compiling", text, change, "cpu", a, b, context.longest(a, b))
 
 
-def _queued(facts: Facts) -> Iterator[Explanation]:
+def _queued(context: ComparisonContext) -> Iterator[Explanation]:
     """The device left queued work waiting."""
-    one = facts.idle.get("queued")
+    one = context.idle.get("queued")
     if one is None or one.within_noise:
         return
     before, after = one.a or 0.0, one.b or 0.0
-    if abs(after - before) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
-        told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
+    if abs(after - before) >= OUTSIDE * max(context.step, context.metrics["step_ns"].b or 0):
+        told = f"{duration(after)}{context.each} instead of {_or_none(before)}"
         text = f"The GPU leaves queued work waiting for {told}: it waits for another stream or process."
-        if facts.gpus > 1:
-            text = f"Work that is queued waits for {told}, on {facts.gpus:,} GPUs together: for another GPU, "
+        if context.gpus > 1:
+            text = (
+                f"Work that is queued waits for {told}, on {context.gpus:,} GPUs together: for another GPU, "
+            )
             text += "stream or process."
         if not round(after):
-            text = f"The GPU no longer leaves queued work waiting for {duration(before)}{facts.each}."
+            text = f"The GPU no longer leaves queued work waiting for {duration(before)}{context.each}."
         yield Explanation("queued", text, round(after - before), "device")
 
 
-def _exposed(facts: Facts) -> Iterator[Explanation]:
+def _exposed(context: ComparisonContext) -> Iterator[Explanation]:
     """The same amount is copied, but the part of it during which no kernel runs changed."""
-    copies, moved = facts.metrics["copies_ns"], facts.metrics["copied_bytes"]
+    copies, moved = context.metrics["copies_ns"], context.metrics["copied_bytes"]
     if copies.change is None or copies.within_noise or moved.change:
         return
     before, after = copies.a or 0.0, copies.b or 0.0
-    a, b = (side.work[host_copies(side.trace, side.work)] for side in facts.sides)
+    a, b = (side.work[host_copies(side.trace, side.work)] for side in context.sides)
     # Only if the copies take as long as before: otherwise they are reported by themselves.
-    as_long = 2 * abs(facts.work_time(a, b).change) <= abs(copies.change)
-    if as_long and abs(copies.change) >= OUTSIDE * max(facts.step, facts.metrics["step_ns"].b or 0):
-        told = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
+    as_long = 2 * abs(context.work_time(a, b).change) <= abs(copies.change)
+    if as_long and abs(copies.change) >= OUTSIDE * max(context.step, context.metrics["step_ns"].b or 0):
+        told = f"{duration(after)}{context.each} instead of {_or_none(before)}"
         text = f"The same amount is copied, but no kernel runs meanwhile for {told}."
-        yield facts.told("overlap", text, copies.change, "device", a, b, facts.longest(a, b))
+        yield context.told("overlap", text, copies.change, "device", a, b, context.longest(a, b))
 
 
-def _waited(facts: Facts) -> Iterator[Explanation]:
+def _waited(context: ComparisonContext) -> Iterator[Explanation]:
     """The program waited a different time for its data or for other processes."""
-    if facts.by_device or facts.a.calls_only:
+    if context.by_device or context.a.calls_only:
         return
-    longest = max(facts.step, facts.metrics["step_ns"].b or 0)
-    talk = "communication", "Communication while no op runs", [side.talking for side in facts.whole]
-    load = "loading", "Data loading", [side.loading for side in facts.whole]
+    longest = max(context.step, context.metrics["step_ns"].b or 0)
+    talk = "communication", "Communication while no op runs", [side.talking for side in context.whole]
+    load = "loading", "Data loading", [side.loading for side in context.whole]
     for kind, what, times in (load, talk):
         before, after = (float(np.median(one)) for one in times)
-        if loads_otherwise(*facts.whole) if kind == "loading" else abs(after - before) >= OUTSIDE * longest:
-            text = f"{what} takes {duration(after)}{facts.each} instead of {_or_none(before)}"
+        if loads_otherwise(*context.whole) if kind == "loading" else abs(after - before) >= OUTSIDE * longest:
+            text = f"{what} takes {duration(after)}{context.each} instead of {_or_none(before)}"
             if not round(after):
-                text = f"{what} no longer takes {duration(before)}{facts.each}"
-            loads = kind == "loading" and any(map(len, facts.matched.loads))
-            text += f"; {call_names(facts, *facts.matched.loads)}." if loads else "."
+                text = f"{what} no longer takes {duration(before)}{context.each}"
+            loads = kind == "loading" and any(map(len, context.matched.loads))
+            text += f"; {call_names(context, *context.matched.loads)}." if loads else "."
             yield Explanation(kind, text, round(after - before), "cpu")
 
 
@@ -166,35 +168,35 @@ def _or_none(ns: float) -> str:
     return duration(ns) if round(ns) else "none"
 
 
-def _outside(facts: Facts, told: float) -> Iterator[Explanation]:
+def _outside(context: ComparisonContext, told: float) -> Iterator[Explanation]:
     """The time that the CPU spent outside all calls changed by more than the machine explains. The number is
     the time that the device waited for it or, without such idle time, all of it. `told`: the part that other
     explanations cover, ns."""
-    step = facts.metrics["step_ns"]
-    longest, change = max(facts.step, step.b or 0), 0 if step.within_noise else abs(step.change or 0)
+    step = context.metrics["step_ns"]
+    longest, change = max(context.step, step.b or 0), 0 if step.within_noise else abs(step.change or 0)
     least = min(OUTSIDE * longest, max(LITTLE * longest, PART * change) if change else OUTSIDE * longest)
-    if facts.within:  # steps of one recording vary
+    if context.within:  # steps of one recording vary
         least = max(OUTSIDE * longest, PART * change) if change else longest
-    if facts.by_device or facts.a.no_calls:
+    if context.by_device or context.a.no_calls:
         return
-    one, (before, after) = facts.idle.get("host"), facts.outside
+    one, (before, after) = context.idle.get("host"), context.outside
     if 2 * told * (after - before) > (after - before) ** 2:
         return
-    ops = "all calls" if facts.a.work_only else "all ops"
-    held_up = HELD.format("," if facts.recorded else " or") + facts.recorded
-    much, longer = before * ((facts.speed.machine.cpu_ratio or 1.0) - 1), after - before
+    ops = "all calls" if context.a.work_only else "all ops"
+    held_up = HELD.format("," if context.recorded else " or") + context.recorded
+    much, longer = before * ((context.speed.machine.cpu_ratio or 1.0) - 1), after - before
     # A device with other work, such as a collective that waits, is not waiting for the CPU.
     held = one.change or 0.0 if one is not None and not one.within_noise else 0.0
     if one is not None and longer * held >= held**2 / 2 > 0 and abs(held - one.machine) >= least:
         before, after = one.a or 0.0, one.b or 0.0
         for_it = f" for a CPU outside {ops}"
         text = (
-            f"The GPU waits {duration(after)}{facts.each} instead of {_or_none(before)}{for_it}: {held_up}."
+            f"The GPU waits {duration(after)}{context.each} instead of {_or_none(before)}{for_it}: {held_up}."
         )
         if not round(after):
-            text = f"The GPU no longer waits {duration(before)}{facts.each}{for_it}: {held_up}."
+            text = f"The GPU no longer waits {duration(before)}{context.each}{for_it}: {held_up}."
     elif max(before, after) > LIKE * min(before, after) and abs(after - before - much) >= least:
-        spent = f"{duration(after)}{facts.each} instead of {_or_none(before)}"
+        spent = f"{duration(after)}{context.each} instead of {_or_none(before)}"
         text = f"The CPU is outside {ops} for {spent}: {held_up}."
     else:
         return
@@ -207,157 +209,161 @@ def outside_of_ops(found: Sequence[Explanation]) -> bool:
     return any(one.kind in ("host", "loading") for one in found)
 
 
-def _machine(facts: Facts, same: bool, alone: bool) -> Iterator[Explanation]:
+def _machine(context: ComparisonContext, same: bool, alone: bool) -> Iterator[Explanation]:
     """The calls and kernels that are the same took longer, or less time. `same`: there are no others;
     `alone`: and the program does nothing else differently either."""
-    machine, (all_calls, all_work), work = facts.speed.machine, facts.speed.all_of_it, facts.matched.work
+    machine, (all_calls, all_work), work = (
+        context.speed.machine,
+        context.speed.all_of_it,
+        context.matched.work,
+    )
     cpu, device = machine.cpu_ratio or 1.0, machine.device_ratio or 1.0
     # If the device sets the pace, CPU time does not add to a step: then use the time of the calls alone.
-    spent = _op_change(facts) if facts.by_device else facts.speed.path
-    a, b = work.all_a[facts.pairs.timed], work.all_b[facts.pairs.timed]
-    timed = facts.work_time(a, b)
-    work_time = facts.metrics["device_ns"].a or 1
-    enough = facts.related(False) and (same or machine.calls >= FEW_CALLS)
-    slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(spent) >= LEAST * facts.step
+    spent = _op_change(context) if context.by_device else context.speed.path
+    a, b = work.all_a[context.pairs.timed], work.all_b[context.pairs.timed]
+    timed = context.work_time(a, b)
+    work_time = context.metrics["device_ns"].a or 1
+    enough = context.related(False) and (same or machine.calls >= FEW_CALLS)
+    slow_cpu = enough and abs(cpu - 1) >= MACHINE and abs(spent) >= LEAST * context.step
     # The sentence must agree with itself and, if one step stands for several, with the numbers of all steps.
-    slow_cpu = slow_cpu and all_calls and spent * (cpu - 1) > 0 and _in_all(facts, "cpu_op_ns", cpu)
+    slow_cpu = slow_cpu and all_calls and spent * (cpu - 1) > 0 and _in_all(context, "cpu_op_ns", cpu)
     slow_device = (
-        facts.related(True)
+        context.related(True)
         and all_work
         and abs(device - 1) >= DEVICE
         and abs(timed.change) >= LEAST * work_time
-    ) and _in_all(facts, "device_ns", device)
+    ) and _in_all(context, "device_ns", device)
     if not slow_cpu and not slow_device:
         return
-    calls = f"{round(machine.calls / facts.count):,} calls{facts.each}"
-    only = not len(a) or bool(np.all(facts.a.trace.kind[a] == Kind.KERNEL))
+    calls = f"{round(machine.calls / context.count):,} calls{context.each}"
+    only = not len(a) or bool(np.all(context.a.trace.kind[a] == Kind.KERNEL))
     what = ("kernel", "kernels") if only else ("kernel, copy or memset", "kernels, copies and memsets")
-    kernels = plural(round(len(a) / facts.count), *what) + facts.each
+    kernels = plural(round(len(a) / context.count), *what) + context.each
     both = "" if alone else " that both run"
     its = "its" if alone else "the"
-    of = "in ops" if facts.by_device else "with the time between them"
+    of = "in ops" if context.by_device else "with the time between them"
     change = f"{'+' if spent > 0 else '-'}{duration(abs(spent))} {of}"
     told = f"{its} {calls}{both} took {significant(cpu)} times as long on the CPU ({change})"
     parts = [told] if slow_cpu else []
     if slow_device:
         parts.append(f"{its} {kernels}{both} took {significant(device)} times as long on the GPU")
     text = ", ".join(parts)
-    on_device = slow_device and (not slow_cpu or facts.by_device)
-    if 1 < facts.count < max(side.rounds for side in facts.whole):
-        text += f" in the {facts.count} pairs of steps"
-    if not facts.within:
+    on_device = slow_device and (not slow_cpu or context.by_device)
+    if 1 < context.count < max(side.rounds for side in context.whole):
+        text += f" in the {context.count} pairs of steps"
+    if not context.within:
         text = f"{'The same program: ' if alone else ''}{text}"
-        if facts.mostly(on_device):
-            text += f": {facts.blame('program' if alone else 'change')}"
+        if context.mostly(on_device):
+            text += f": {context.blame('program' if alone else 'change')}"
     added, on = (timed.change, "device") if on_device else (spent, "cpu")
     yield Explanation("machine", f"{capital(text)}.", round(added), on)
 
 
-def _same_calls(facts: Facts, told: int) -> Iterator[Explanation]:
+def _same_calls(context: ComparisonContext, told: int) -> Iterator[Explanation]:
     """Extra (or less) time in calls that are the same, if only a few of them, or single calls, changed, so
     that it is not the machine, and `told`, the explanations so far (ns a step), leave most of the change
     open."""
-    step = facts.metrics["step_ns"]
+    step = context.metrics["step_ns"]
     left = (step.change or 0.0) - told
-    if facts.by_device or step.within_noise or 2 * abs(left) < abs(step.change or 0.0):
+    if context.by_device or step.within_noise or 2 * abs(left) < abs(step.change or 0.0):
         return
-    calls, tree = facts.matched.calls, facts.matched.trees[0]
-    same = ~facts.pairs.bigger & ~facts.pairs.other & ~tree.waits[tree.place[calls.a]]
+    calls, tree = context.matched.calls, context.matched.trees[0]
+    same = ~context.pairs.bigger & ~context.pairs.other & ~tree.waits[tree.place[calls.a]]
     a, b = calls.a[same], calls.b[same]
-    time = facts.call_time(a, b)
+    time = context.call_time(a, b)
     if time.change * left <= 0 or 2 * abs(time.change) < abs(left):
         return
-    longer = facts.self_time(1, b) - facts.self_time(0, a)
-    _, first, which = np.unique(facts.a.trace.name[a], return_index=True, return_inverse=True)
+    longer = context.self_time(1, b) - context.self_time(0, a)
+    _, first, which = np.unique(context.a.trace.name[a], return_index=True, return_inverse=True)
     shares = np.bincount(which, longer) / (float(longer.sum()) or 1.0)
     order = [n for n in np.argsort(-shares).tolist() if shares[n] >= PART]
-    most = listed([short(facts.a.trace, int(a[first[n]])) for n in order])
-    many = f"{counted(len(a) / facts.count)} calls{facts.each}"
+    most = listed([short(context.a.trace, int(a[first[n]])) for n in order])
+    many = f"{counted(len(a) / context.count)} calls{context.each}"
     text = f"The same {many} took {duration(time.after)} instead of {duration(time.before)} on the CPU"
     text += f", most of it in {most}" * bool(most) + ". The recordings do not say why."
     kind = "slower" if time.change > 0 else "faster"
     places = in_pairs(a, b, np.abs(longer))
-    yield facts.told(kind, text, time.change, "cpu", a, b, places)
+    yield context.told(kind, text, time.change, "cpu", a, b, places)
 
 
-def _op_change(facts: Facts) -> float:
+def _op_change(context: ComparisonContext) -> float:
     """How much longer the ops that are the same took, ns a step."""
-    calls = facts.matched.calls
-    same = ~facts.pairs.bigger & ~facts.pairs.other & (facts.a.trace.kind[calls.a] == Kind.CPU_OP)
-    return facts.call_time(calls.a[same], calls.b[same]).change
+    calls = context.matched.calls
+    same = ~context.pairs.bigger & ~context.pairs.other & (context.a.trace.kind[calls.a] == Kind.CPU_OP)
+    return context.call_time(calls.a[same], calls.b[same]).change
 
 
-def _in_all(facts: Facts, metric: str, ratio: float) -> bool:
+def _in_all(context: ComparisonContext, metric: str, ratio: float) -> bool:
     """Whether the numbers of all steps show at least half of the machine's effect on the matched steps, and
     the step did not change in the other direction."""
-    row, step = facts.metrics[metric], facts.metrics["step_ns"].change or 0.0
-    if all(side.rounds == facts.count for side in facts.whole):
+    row, step = context.metrics[metric], context.metrics["step_ns"].change or 0.0
+    if all(side.rounds == context.count for side in context.whole):
         return True
     if (ratio - 1) * step < 0:
         return False
     return 2 * (row.change or 0.0) / ((ratio - 1) * (row.a or 1.0)) >= 1
 
 
-def _graphs(facts: Facts) -> Iterator[Explanation]:
+def _graphs(context: ComparisonContext) -> Iterator[Explanation]:
     """The same work, launched by a CUDA graph on one side only."""
-    at = facts.matched.work.all_a, facts.matched.work.all_b
-    before, after = (by_graph(side, one) for side, one in zip(facts.sides, at, strict=True))
+    at = context.matched.work.all_a, context.matched.work.all_b
+    before, after = (by_graph(side, one) for side, one in zip(context.sides, at, strict=True))
     for these, come in ((after & ~before, "come"), (before & ~after, "no longer come")):
-        if np.count_nonzero(these) < 2 * facts.count:
+        if np.count_nonzero(these) < 2 * context.count:
             continue
         a, b = at[0][these], at[1][these]
         launches = [
-            counted(len(np.unique(side.trace.launch[one])) / facts.count)
-            for side, one in zip(facts.sides, (a, b), strict=True)
+            counted(len(np.unique(side.trace.launch[one])) / context.count)
+            for side, one in zip(context.sides, (a, b), strict=True)
         ]
-        same = f"The same {counted(len(a) / facts.count)} kernels, copies and memsets{facts.each}"
+        same = f"The same {counted(len(a) / context.count)} kernels, copies and memsets{context.each}"
         text = f"{same} {come} from a CUDA graph: {launches[0]} → {launches[1]} launches"
-        time = facts.work_time(a, b)
+        time = context.work_time(a, b)
         other = abs(time.change) >= DEVICE * time.before
         text += f", {duration(time.before)} → {duration(time.after)} on the GPU" if other else ""
         change = time.change if other else 0
-        yield facts.told("graph", f"{text}.", change, "device", a, b, in_pairs(a, b))
+        yield context.told("graph", f"{text}.", change, "device", a, b, in_pairs(a, b))
 
 
 # The same work, on other sizes or taking a different time
 
 
-def _sizes(facts: Facts) -> Iterator[Explanation]:
+def _sizes(context: ComparisonContext) -> Iterator[Explanation]:
     """Work on larger or smaller inputs; ops only if no device work explains more."""
-    matched, grown, longer = facts.matched, facts.pairs.grown, facts.pairs.longer
+    matched, grown, longer = context.matched, context.pairs.grown, context.pairs.longer
     device = bool(grown.any())
     if not device and any(one.kind != "calls" for one in matched.changes):
         return
-    pairs, mask = (matched.work, grown) if device else (matched.calls, facts.pairs.bigger)
+    pairs, mask = (matched.work, grown) if device else (matched.calls, context.pairs.bigger)
     if not mask.any():
         return
-    sets = bool(device and np.all(facts.a.trace.kind[pairs.all_a[mask]] == Kind.MEMSET))
+    sets = bool(device and np.all(context.a.trace.kind[pairs.all_a[mask]] == Kind.MEMSET))
     if sets and matched.changes:  # memsets come along with the other changes
         return
     a, b = (pairs.all_a[mask], pairs.all_b[mask]) if device else (pairs.a[mask], pairs.b[mask])
-    example, more = _example(facts, a, b), ""
+    example, more = _example(context, a, b), ""
     what = "of the kernels and copies" if device else "of the ops"
-    work = verb(round(len(a) / facts.count), "work")
-    told = f"{counted(len(a) / facts.count)} {what}{facts.each} {work} on other sizes ({example})"
+    work = verb(round(len(a) / context.count), "work")
+    told = f"{counted(len(a) / context.count)} {what}{context.each} {work} on other sizes ({example})"
     if device and longer.any():
-        less = facts.work_time(pairs.all_a[longer], pairs.all_b[longer]).change < 0
-        more = f", and {counted(np.count_nonzero(longer) / facts.count)} more take "
+        less = context.work_time(pairs.all_a[longer], pairs.all_b[longer]).change < 0
+        more = f", and {counted(np.count_nonzero(longer) / context.count)} more take "
         more += f"{'less time' if less else 'longer'} along with them, in the same grid"
         a, b = (np.concatenate([one, other[longer]]) for one, other in ((a, pairs.all_a), (b, pairs.all_b)))
-    time = facts.work_time(a, b) if device else facts.call_time(a, b)
+    time = context.work_time(a, b) if device else context.call_time(a, b)
     text = (
         f"{told}{more}: "
         f"{duration(time.before)} → {duration(time.after)} on the {'GPU' if device else 'CPU'}"
-        f"{facts.each_of(time.rounds)}."
+        f"{context.each_of(time.rounds)}."
     )
-    places = in_pairs(a, b, facts.b.trace.duration[b])
-    yield facts.told("sizes", text, time.change, "device" if device else "cpu", a, b, places)
+    places = in_pairs(a, b, context.b.trace.duration[b])
+    yield context.told("sizes", text, time.change, "device" if device else "cpu", a, b, places)
 
 
-def _example(facts: Facts, a: I64, b: I64) -> str:
+def _example(context: ComparisonContext, a: I64, b: I64) -> str:
     """The sizes of the longest of them, as far as they differ."""
-    longest = int(np.argmax(facts.b.trace.duration[b]))
-    events = (facts.a.trace, int(a[longest])), (facts.b.trace, int(b[longest]))
+    longest = int(np.argmax(context.b.trace.duration[b]))
+    events = (context.a.trace, int(a[longest])), (context.b.trace, int(b[longest]))
     sizes = [{**_shapes(trace, i), **trace.args(i)} for trace, i in events]
     for key, name in (("shapes", ""), ("bytes", "bytes "), ("grid", "grid "), ("block", "block ")):
         one, other = (size.get(key) for size in sizes)
@@ -380,80 +386,80 @@ def _by(size: object) -> str:
     return "x".join(map(str, size)) or "scalar" if isinstance(size, list) else str(size)
 
 
-def _slower_work(facts: Facts) -> Iterator[Explanation]:
-    time = facts.a.trace.duration, facts.b.trace.duration
-    for one in facts.pairs.odd[1]:
-        yield _slow(facts, one, time, "device")
+def _slower_work(context: ComparisonContext) -> Iterator[Explanation]:
+    time = context.a.trace.duration, context.b.trace.duration
+    for one in context.pairs.odd[1]:
+        yield _slow(context, one, time, "device")
 
 
-def _slower_calls(facts: Facts) -> Iterator[Explanation]:
-    time = np.zeros(len(facts.a.trace), np.int64), np.zeros(len(facts.b.trace), np.int64)
-    for own, tree in zip(time, facts.matched.trees, strict=True):
+def _slower_calls(context: ComparisonContext) -> Iterator[Explanation]:
+    time = np.zeros(len(context.a.trace), np.int64), np.zeros(len(context.b.trace), np.int64)
+    for own, tree in zip(time, context.matched.trees, strict=True):
         own[tree.at] = tree.self_time
-    for one in facts.pairs.odd[0]:
+    for one in context.pairs.odd[0]:
         if not one.once:
-            yield _slow(facts, one, time, "cpu")
+            yield _slow(context, one, time, "cpu")
     for sign in (1, -1):
-        if once := [one for one in facts.pairs.odd[0] if one.once and one.change * sign > 0]:
-            yield _once(facts, once, time)
+        if once := [one for one in context.pairs.odd[0] if one.once and one.change * sign > 0]:
+            yield _once(context, once, time)
 
 
-def _once(facts: Facts, found: list[Slower], time: tuple[I64, I64]) -> Explanation:
+def _once(context: ComparisonContext, found: list[Slower], time: tuple[I64, I64]) -> Explanation:
     """Calls of several names of which only single ones took longer, or less time, reported as one: on a busy
     machine that can happen to any call."""
     a, b = (np.concatenate([getattr(one, side) for one in found]) for side in "ab")
     told = [
-        f"{short(facts.a.trace, int(one.a[0]))} {duration(float(np.median(time[1][one.b])))} instead of "
+        f"{short(context.a.trace, int(one.a[0]))} {duration(float(np.median(time[1][one.b])))} instead of "
         f"{duration(float(np.median(time[0][one.a])))}"
         for one in found
     ]
-    change = sum(one.change for one in found) / facts.count
+    change = sum(one.change for one in found) / context.count
     what = f"{len(a):,} single calls took {'longer' if change > 0 else 'less time'} ({listed(told)})"
-    text = f"{what}: on average {duration(abs(change))}{facts.each} on the CPU."
+    text = f"{what}: on average {duration(abs(change))}{context.each} on the CPU."
     places = in_pairs(a, b, np.abs(time[1][b] - time[0][a]))
-    return facts.told("once", text, change, "cpu", a, b, places)
+    return context.told("once", text, change, "cpu", a, b, places)
 
 
-def _slow(facts: Facts, one: Slower, time: tuple[I64, I64], on: str) -> Explanation:
+def _slow(context: ComparisonContext, one: Slower, time: tuple[I64, I64], on: str) -> Explanation:
     before, after = float(np.median(time[0][one.a])), float(np.median(time[1][one.b]))
-    rounds = np.unique(facts.b.round_of(one.b))
-    alone = len(rounds) == 1 and facts.count > 1
-    where = f" in {facts.b.label(int(rounds[0]))}" if alone else ""
-    many = round(len(one.a) / facts.count)
+    rounds = np.unique(context.b.round_of(one.b))
+    alone = len(rounds) == 1 and context.count > 1
+    where = f" in {context.b.label(int(rounds[0]))}" if alone else ""
+    many = round(len(one.a) / context.count)
     some = f", {len(one.a):,} of {one.of:,} times" if len(one.a) < one.of else ""
     low, high = np.percentile(time[0][one.a], (25, 75))
     uneven = on == "device" and many > 1 and len(one.a) == one.of and high > UNEVEN * low
-    each = facts.each if uneven else ""
+    each = context.each if uneven else ""
     if uneven:
         sums = (
             sum_into(side.round_of(at), ns[at], side.rounds)
-            for side, at, ns in zip(facts.sides, (one.a, one.b), time, strict=True)
+            for side, at, ns in zip(context.sides, (one.a, one.b), time, strict=True)
         )
         before, after = (float(np.median(ns)) for ns in sums)
         some = f", {many:,} times together"
-    whole = one.change / facts.count
-    shown = (after - before) * (1 if uneven else len(one.a) / facts.count)
+    whole = one.change / context.count
+    shown = (after - before) * (1 if uneven else len(one.a) / context.count)
     if not alone and not LIKELY <= shown / (whole or 1.0) <= 1 / LIKELY:
         # The medians do not show the total.
         before, after = (
-            float(ns[at].sum()) / facts.count for ns, at in zip(time, (one.a, one.b), strict=True)
+            float(ns[at].sum()) / context.count for ns, at in zip(time, (one.a, one.b), strict=True)
         )
-        each, some = facts.each, f"{some}, on average" if some else ", on average"
-    some = some or (f", {many:,} times{facts.each}" if many > 1 else "")
-    name, place = short(facts.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
-    crowded = facts.matched.work.all_a[facts.pairs.crowded]
-    if on == "device" and is_communication(facts.a.trace.name_of(int(one.a[0]))):
+        each, some = context.each, f"{some}, on average" if some else ", on average"
+    some = some or (f", {many:,} times{context.each}" if many > 1 else "")
+    name, place = short(context.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
+    crowded = context.matched.work.all_a[context.pairs.crowded]
+    if on == "device" and is_communication(context.a.trace.name_of(int(one.a[0]))):
         some += ", including its wait for other ranks"
     elif on == "device" and 2 * np.isin(one.a, crowded).sum() > len(one.a):
-        talk = any(communicates(side.trace)[side.trace.name[side.work]].any() for side in facts.sides)
+        talk = any(communicates(side.trace)[side.trace.name[side.work]].any() for side in context.sides)
         beside = "collectives run" if talk else "other work runs"
         some += f", where {beside} beside it on one side only"
     text = f"{name} takes {duration(after)} instead of {duration(before)}{each} on the {place}{where}{some}."
     kind, places = "slower" if one.change > 0 else "faster", np.abs(time[1][one.b] - time[0][one.a])
-    return facts.told(kind, text, whole, on, one.a, one.b, in_pairs(one.a, one.b, places))
+    return context.told(kind, text, whole, on, one.a, one.b, in_pairs(one.a, one.b, places))
 
 
-def _more_steps(facts: Facts) -> Iterator[Explanation]:
-    a, b = (side.rounds for side in facts.whole)
+def _more_steps(context: ComparisonContext) -> Iterator[Explanation]:
+    a, b = (side.rounds for side in context.whole)
     if a != b and min(a, b) > 1:
         yield Explanation("steps", f"B has {plural(b, 'step')}, A {a}.", 0, "cpu")

@@ -8,7 +8,7 @@ from tracetui.analysis.calls.backward import recomputed_ops
 from tracetui.analysis.device_work import decoded_names
 from tracetui.analysis.select import names_of
 from tracetui.analysis.steps.scope import step_table_of
-from tracetui.compare.context import OPTIONS, Facts, options
+from tracetui.compare.context import OPTIONS, ComparisonContext, options
 from tracetui.compare.merging import strangers
 from tracetui.compare.metrics import linked, links_of
 from tracetui.compare.model import counted_of
@@ -36,14 +36,14 @@ WAITS = 0.001
 """If a device waits for the CPU for a smaller share of a step than this, that is not mentioned."""
 
 
-def doubt(facts: Facts, told: int) -> str:
+def doubt(context: ComparisonContext, told: int) -> str:
     """A question to ask if the two programs have so little in common that one is hardly a changed version of
     the other. `told`: the number of explanations."""
-    repeated_work = facts.matched.repeated_work
+    repeated_work = context.matched.repeated_work
     if repeated_work is not None and any(2 * inside.sum() >= len(inside) for inside in repeated_work.inside):
         return ""  # most of it is the same, only more often
-    a, b = facts.sides
-    sizes = (a.work, b.work, facts.matched.work.a), (a.calls, b.calls, facts.matched.calls.a)
+    a, b = context.sides
+    sizes = (a.work, b.work, context.matched.work.a), (a.calls, b.calls, context.matched.calls.a)
     known = [
         (*sorted((len(one), len(other))), len(both)) for one, other, both in sizes if len(one) or len(other)
     ]
@@ -54,7 +54,7 @@ def doubt(facts: Facts, told: int) -> str:
     within = all(both >= WITHIN * least for least, _, both in known)
     # A compiler leaves little of a program unchanged.
     within |= any(any(name.startswith("triton_") for name in side.trace.names) for side in (a, b))
-    many = told > MANY or strangers(facts.sides, facts.matched.work)
+    many = told > MANY or strangers(context.sides, context.matched.work)
     if many and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
         of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
         return f"by name only {of} are the same in both: is this the same program?"
@@ -71,8 +71,8 @@ def _compiled(a: Side, b: Side) -> bool:
     return bool(fused) and 2 * len(fused & ops) >= len(fused)
 
 
-def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple[str, ...]:
-    a, b = facts.whole
+def notes(context: ComparisonContext, pairs: Sequence[tuple[int, int]], strange: str) -> tuple[str, ...]:
+    a, b = context.whole
     found = []
     has_a, has_b = len(step_table_of(a.part)), len(step_table_of(b.part))
     if not len(a.steps) and (has_a or has_b):
@@ -90,7 +90,7 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
         else:
             left, right = (side.label(i) for side, i in zip((a, b), pairs[0], strict=True))
             found.append(f"{what}: {left} of A and {right} of B were matched; the numbers cover all steps")
-    if facts.shifted:
+    if context.shifted:
         sources = [step_table_of(side.part).source for side in (a, b)]
         found.append(f"the steps of A come from {sources[0]}, those of B from {sources[1]}")
     if letter := nothing(a, b):
@@ -139,11 +139,11 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
             f"{letter} did not record ops, which costs time on the CPU: only launches and what they run are "
             "compared"
         )
-    if facts.by_device:
-        before, after = facts.waited
+    if context.by_device:
+        before, after = context.waited
         meanwhile = "what the CPU does meanwhile does not make a step longer"
-        if max(before, after) >= WAITS * facts.step:
-            held = f"{duration(after)}{facts.each} in B, {duration(before)} in A"
+        if max(before, after) >= WAITS * context.step:
+            held = f"{duration(after)}{context.each} in B, {duration(before)} in A"
             meanwhile = f"what the CPU does makes a step longer only where the GPU waits for it ({held})"
         found.append(
             f"the GPU sets the pace: {meanwhile}, and a step's time runs from the end of one step's work to "
@@ -155,11 +155,11 @@ def notes(facts: Facts, pairs: Sequence[tuple[int, int]], strange: str) -> tuple
     for (_, words), had_a, had_b in zip(OPTIONS, options(a), options(b), strict=True):
         if had_a != had_b:
             found.append(f"only {'A' if had_a else 'B'} recorded {words}, which costs time on the CPU")
-    if facts.gradients and not strange:
+    if context.gradients and not strange:
         found.append(
-            f"gradients are on only in {facts.gradients}: its ops record what a backward pass would need"
+            f"gradients are on only in {context.gradients}: its ops record what a backward pass would need"
         )
-    if not strange and not facts.within:
+    if not strange and not context.within:
         again = [recomputed_ops(side.part) for side in (a, b)]
         if (again[0] is None) != (again[1] is None):
             letter, more = ("A", again[0]) if again[0] is not None else ("B", again[1])
