@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.rules.claims import Claims, Count, Share, Time, says
-from tracetui.rules.model import Finding, tell
+from tracetui.rules.model import Finding, build_finding
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -25,7 +25,7 @@ def acme_checkpoint(part: Part) -> Iterator[Finding]:
     found = checkpoints(part)
     if not len(found) or found.time < SHARE * part.length:  # times are in ns
         return
-    yield tell(
+    yield build_finding(
         "acme_checkpoint",
         "medium",  # high, medium, low or info
         {

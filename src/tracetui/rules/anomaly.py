@@ -9,7 +9,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.verdicts import base_of
 from tracetui.core.columns import unique
 from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, says
-from tracetui.rules.model import MEDIUM, Finding, tell
+from tracetui.rules.model import MEDIUM, Finding, build_finding
 
 
 def anomaly_detection(part: Part) -> Iterator[Finding]:
@@ -19,7 +19,7 @@ def anomaly_detection(part: Part) -> Iterator[Finding]:
         return
     share = Share(checks.time, part.length, base_of(part))
     longest = checks.longest_first()
-    yield tell(
+    yield build_finding(
         "anomaly_detection",
         "medium" if share.value >= MEDIUM else "low",
         {

@@ -14,7 +14,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.rates.flops import work_of
 from tracetui.analysis.select import named
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
-from tracetui.rules.model import OF_WORK, Finding, graded, tell
+from tracetui.rules.model import OF_WORK, Finding, build_finding, graded
 from tracetui.trace import Kind
 
 _MATH_KERNELS = (
@@ -55,7 +55,7 @@ def unfused_attention(part: Part) -> Iterator[Finding]:
         trace, np.array([shown(int(i)) for i in units.softmax]), named(trace, _MATH.__eq__)[trace.name]
     )
     all_of_it = np.stack([units.first, units.softmax, units.last], axis=1)[longest].ravel()
-    yield tell(
+    yield build_finding(
         "unfused_attention",
         graded(part, time),
         {

@@ -16,7 +16,7 @@ from tracetui.analysis.rates.inputs import read_inputs
 from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, says
-from tracetui.rules.model import KERNELS, MEDIUM, Finding, claims_of, graded_kernels, tell
+from tracetui.rules.model import KERNELS, MEDIUM, Finding, build_finding, claims_of, graded_kernels
 from tracetui.trace import Kind, Trace
 from tracetui.trace.slices import Slices
 
@@ -109,7 +109,9 @@ def type_conversions(part: Part) -> Iterator[Finding]:
         "why": why,
     }
     severity = graded_kernels(part, time)
-    yield tell("type_conversions", severity, claims, longest, KERNELS, remedy=Remedy("remove", longest))
+    yield build_finding(
+        "type_conversions", severity, claims, longest, KERNELS, remedy=Remedy("remove", longest)
+    )
 
 
 _ADVICE = {

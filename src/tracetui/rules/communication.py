@@ -25,7 +25,7 @@ from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
 from tracetui.core.units import capital
 from tracetui.rules.claims import Claim, Claims, Count, Ratio, Remedy, Share, Size, Time, names_of, says
-from tracetui.rules.model import MEDIUM, Finding, graded, tell
+from tracetui.rules.model import MEDIUM, Finding, build_finding, graded
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices, joined
@@ -109,7 +109,7 @@ def small_collectives(part: Part) -> Iterator[Finding]:
         if alone < EXPOSED * talked or max(alone, called) < COST_SHARE * gaps.span:
             continue
         longest, worst = at.longest_first(), max(alone, called)
-        yield tell(
+        yield build_finding(
             "small_collectives",
             graded(part, worst),
             {
@@ -162,7 +162,7 @@ def ddp_copies(part: Part) -> Iterator[Finding]:
     if share.value < DDP_SHARE:
         return
     copies = both.longest_first()
-    yield tell(
+    yield build_finding(
         "ddp_copies",
         "medium" if share.value >= MEDIUM else "low",
         {
@@ -221,7 +221,7 @@ def _communication_of_cpu(part: Part, cpu: CpuTime) -> Iterator[Finding]:
     at = joined(*(slices_of(part, kind, is_collective) for kind in (Kind.CPU_OP, Kind.ANNOTATION)))
     at = at.longest_first()
     alone = cpu.exposed_communication
-    yield tell(
+    yield build_finding(
         "communication",
         "high" if alone > 0.3 * cpu.span else "medium",
         {
@@ -312,7 +312,7 @@ def _communication_of(part: Part, gaps: DeviceGaps, time: I64, low: int, high: i
     at = at.longest_first()
     shorts = sorted({decoded_name(part, i).short for i in at[:50]})
     devices, device = len(gaps_of(part).devices), device_text(part, gaps)
-    yield tell(
+    yield build_finding(
         "communication",
         "high" if exposed > 0.3 * judged else "medium",
         {

@@ -24,7 +24,7 @@ from tracetui.analysis.steps.scope import slices_of, step_table_of
 from tracetui.analysis.verdicts import base_of, verdict_of
 from tracetui.rules.advice import advise, compiling_advice, graphs
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
-from tracetui.rules.model import OF_ALL, OF_WORK, WAITED_SHARE, Finding, tell, waited_share
+from tracetui.rules.model import OF_ALL, OF_WORK, WAITED_SHARE, Finding, build_finding, waited_share
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices, joined
@@ -46,7 +46,7 @@ def compiling(part: Part) -> Iterator[Finding]:
     if not time or time < COMPILING_SHARE * part.length:
         return
     fraction, phases = time / part.length, Slices(part.trace, at).longest_first()
-    yield tell(
+    yield build_finding(
         "compiling",
         "high" if fraction >= 0.5 else "medium" if fraction >= 0.1 else "low",
         {
@@ -106,7 +106,7 @@ def compiled_overhead(part: Part) -> Iterator[Finding]:
     paid = joined(guards, prologue)
     first = ((guards, 3), (prologue, 6), (regions, 3))
     whole = max(1, regions.time + guards.time)
-    yield tell(
+    yield build_finding(
         "compiled_overhead",
         "info",
         {
@@ -149,7 +149,7 @@ def fused_kernels(part: Part) -> Iterator[Finding]:
     attends = [op for op in top.ops if top.kind == "attention" and op.startswith("flex_attention")]
     computed = attends or [op for op in top.ops if op not in METADATA] or list(top.ops)
     parts = dict.fromkeys(f"{', '.join(name.ops)} ({name.notes[0]})" for name in fused[:3])
-    yield tell(
+    yield build_finding(
         "fused_kernels",
         "info",
         {
@@ -194,7 +194,7 @@ def cuda_graphs(part: Part) -> Iterator[Finding]:
     most = int(np.argmax(launched))
     inside = launches_of(part).event[launch == at[most]]
     first = int(inside[np.argmin(trace.start[inside])])
-    yield tell(
+    yield build_finding(
         "cuda_graphs",
         "info",
         {

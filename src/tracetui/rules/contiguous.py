@@ -11,7 +11,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules.claims import Claims, Named, Names, Remedy, says
-from tracetui.rules.model import KERNELS, MEDIUM, Finding, claims_of, graded_kernels, tell
+from tracetui.rules.model import KERNELS, MEDIUM, Finding, build_finding, claims_of, graded_kernels
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -38,7 +38,9 @@ def contiguous_copies(part: Part) -> Iterator[Finding]:
     )
     claims = claims_of(part, at) | {"names": Names(tuple(names))}
     copies, severity = at.longest_first(), graded_kernels(part, time)
-    yield tell("contiguous_copies", severity, claims, copies, KERNELS, remedy=Remedy("remove", copies))
+    yield build_finding(
+        "contiguous_copies", severity, claims, copies, KERNELS, remedy=Remedy("remove", copies)
+    )
 
 
 @says("contiguous_copies")

@@ -31,7 +31,7 @@ from tracetui.analysis.verdicts import earlier_work_of, judged_range, verdict_of
 from tracetui.core.columns import unique
 from tracetui.rules.advice import SAVED_ADVICE
 from tracetui.rules.claims import Claim, Claims, Count, Rate, Remedy, Share, Size, Time, names_of, says
-from tracetui.rules.model import Finding, device_span, graded, tell
+from tracetui.rules.model import Finding, build_finding, device_span, graded
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
@@ -115,7 +115,7 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
         claims["longest"] = Size(count)
     if row := _row_added(part, ops[longest]):
         claims["row"] = row
-    yield tell(
+    yield build_finding(
         "copy_before_product",
         "medium" if copied > 0.05 * work_time(part) else "low",
         claims,
@@ -174,7 +174,7 @@ def pageable_memory(part: Part) -> Iterator[Finding]:
     if not len(at):
         return
     time, longest = at.time, at.longest_first()
-    yield tell(
+    yield build_finding(
         "pageable_memory",
         graded(part, 2 * time),
         {
@@ -237,7 +237,7 @@ def exposed_copies(part: Part) -> Iterator[Finding]:
         else "own streams" if 2 * beside.time > longest.time
         else ""
     )  # fmt: skip
-    yield tell(
+    yield build_finding(
         "exposed_copies",
         "high" if fraction > 0.5 else "medium" if fraction > 0.2 else "low",
         {
@@ -321,7 +321,7 @@ def _slow_copies(part: Part, pinned: bool) -> Iterator[Finding]:
     link = reached.get("link_share")
     if not isinstance(link, Share) or link.value >= SLOW_LINK:
         return
-    yield tell(
+    yield build_finding(
         "slow_copies",
         graded(part, time),
         {

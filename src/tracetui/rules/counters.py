@@ -14,7 +14,7 @@ from tracetui.analysis.rates.counters import DeviceCounters, device_counters
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import capital
 from tracetui.rules.claims import Claims, Ratio, Share, Time, says
-from tracetui.rules.model import Finding, graded, graded_kernels, smi, tell
+from tracetui.rules.model import Finding, build_finding, graded, graded_kernels, smi
 from tracetui.trace import Kind
 from tracetui.trace.counters import kernel_clocks
 from tracetui.trace.model import F64, I64
@@ -51,7 +51,7 @@ def idle_sms(part: Part) -> Iterator[Finding]:
         several = len(gaps_of(part).devices) > 1
         gpu = trace.device_called(one.device) if several else "the GPU"
         longest = Slices(trace, kernels).longest_first()
-        yield tell(
+        yield build_finding(
             "idle_sms",
             graded_kernels(part, unused),
             {
@@ -105,7 +105,7 @@ def falling_clock(part: Part) -> Iterator[Finding]:
             for name, value in (("power", one.power), ("temperature", one.temperature))
             if value is not None
         }
-        yield tell(
+        yield build_finding(
             "falling_clock",
             graded(part, lost),
             {

@@ -13,7 +13,7 @@ from tracetui.analysis.steps.scope import step_table_of, step_windows_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules.advice import advise, loading_advice
 from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, says
-from tracetui.rules.model import HIGH, MEDIUM, Finding, tell
+from tracetui.rules.model import HIGH, MEDIUM, Finding, build_finding
 from tracetui.trace.indices import places
 from tracetui.trace.slices import Slices
 
@@ -37,7 +37,7 @@ def data_loading(part: Part) -> Iterator[Finding]:
         return
     at = at.longest_first()
     quiet = len(launch_calls_of(part)) and not trace.cut_off and not _launches_within(part, at)
-    yield tell(
+    yield build_finding(
         "data_loading",
         "high" if total > HIGH * whole else "medium" if total >= MEDIUM * whole else "low",
         {

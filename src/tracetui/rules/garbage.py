@@ -8,7 +8,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import base_of
 from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, says
-from tracetui.rules.model import HIGH, MEDIUM, Finding, tell
+from tracetui.rules.model import HIGH, MEDIUM, Finding, build_finding
 from tracetui.trace import Kind
 
 NAME = "Python GC"
@@ -21,7 +21,7 @@ def garbage(part: Part) -> Iterator[Finding]:
     at, whole = slices_of(part, Kind.PYTHON, NAME.__eq__).longest_first(), part.length
     if not len(at) or at.time < GC_SHARE * whole:
         return
-    yield tell(
+    yield build_finding(
         "garbage",
         "high" if at.time > HIGH * whole else "medium" if at.time >= MEDIUM * whole else "low",
         {

@@ -11,7 +11,7 @@ from tracetui.analysis.rates.small_grids import small_grids_of
 from tracetui.analysis.select import has, named
 from tracetui.core.units import plural
 from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, names_of, says
-from tracetui.rules.model import OF_WORK, Finding, graded_kernels, tell
+from tracetui.rules.model import OF_WORK, Finding, build_finding, graded_kernels
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -38,7 +38,7 @@ def small_grids(part: Part) -> Iterator[Finding]:
         return
     told = (f"{decoded_name(part, i).short} ({plural(n, 'block')})" for _, i, n, _ in small.rows)
     kernels = small.slices.longest_first()
-    yield tell(
+    yield build_finding(
         "small_grids",
         graded_kernels(part, time),
         {

@@ -48,7 +48,7 @@ from tracetui.rules.claims import (
     names_of,
     says,
 )
-from tracetui.rules.model import MUCH_IDLE, Finding, OfDevice, first_to_end, of_devices, tell
+from tracetui.rules.model import MUCH_IDLE, DeviceFinding, Finding, build_finding, first_to_end, merge_devices
 from tracetui.trace.intervals import all_of
 from tracetui.trace.model import I32, I64, Kind
 from tracetui.trace.slices import Slices
@@ -67,10 +67,10 @@ TURNS, TURN_SHARE = 5, 0.95
 _NOT_THE_PROGRAMS = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
 
 
-def of_device(idle: IdleDevice, severity: str, told: Callable[[IdleDevice], Finding]) -> OfDevice:
+def device_finding(idle: IdleDevice, severity: str, told: Callable[[IdleDevice], Finding]) -> DeviceFinding:
     """A finding about a device that stands idle."""
     device = device_text(idle.part, idle.gaps)
-    return OfDevice(severity, device, idle.busy_share, lambda: idle.evidence[0], partial(told, idle))
+    return DeviceFinding(severity, device, idle.busy_share, lambda: idle.evidence[0], partial(told, idle))
 
 
 def overhead_bound(part: Part) -> Iterator[Finding]:
@@ -129,7 +129,7 @@ def overhead_bound(part: Part) -> Iterator[Finding]:
         return tell_idle("overhead_bound", severity, idle, claims | advice, numbers)
 
     found = (idle for idle in idle_devices(part) if idle.busy_share <= LITTLE_USE)
-    yield from of_devices((of_device(idle, severity, told) for idle in found), min)
+    yield from merge_devices((device_finding(idle, severity, told) for idle in found), min)
 
 
 @says("overhead_bound")
@@ -163,7 +163,7 @@ def little_use(part: Part) -> Iterator[Finding]:
         return tell_idle("little_use", severity, idle, advice_on(part, idle))
 
     found = (idle for idle in idle_devices(part) if idle.busy_share < LITTLE_USE)
-    yield from of_devices((of_device(idle, severity, told) for idle in found), min)
+    yield from merge_devices((device_finding(idle, severity, told) for idle in found), min)
 
 
 @says("little_use")
@@ -189,7 +189,7 @@ def idle_time(part: Part) -> Iterator[Finding]:
         and idle.idle - idle.no_reason >= IDLE_SHARE * idle.time
         and idle.loading < NEARLY_ALL * idle.idle
     )
-    yield from of_devices((of_device(idle, severity(idle), told) for idle in found), min)
+    yield from merge_devices((device_finding(idle, severity(idle), told) for idle in found), min)
 
 
 @says("idle_time")
@@ -207,7 +207,7 @@ def allocations(part: Part) -> Iterator[Finding]:
     at = slices_of(part, Kind.RUNTIME, is_allocation).longest_first()
     if len(at) < 2:
         return
-    yield tell(
+    yield build_finding(
         "allocations",
         "medium" if fraction >= IDLE_SHARE and not verdict.mostly_left_out else "low",
         {
@@ -249,10 +249,12 @@ def between_kernels(part: Part) -> Iterator[Finding]:
         }
         severity = "medium" if fraction >= MUCH_IDLE else "low"
         at, device = Slices(trace, event), device_text(part, idle.gaps)
-        return tell("between_kernels", severity, claims, at, "share idle_ns kernel_ns", device=device)
+        return build_finding(
+            "between_kernels", severity, claims, at, "share idle_ns kernel_ns", device=device
+        )
 
     found = [
-        OfDevice(
+        DeviceFinding(
             "medium" if idle.no_reason / idle.time >= MUCH_IDLE else "low",
             device_text(part, idle.gaps),
             idle.no_reason / idle.time,
@@ -262,7 +264,7 @@ def between_kernels(part: Part) -> Iterator[Finding]:
         for idle in idle_devices(part)
         if idle.no_reason >= IDLE_SHARE * idle.time and idle.pauses.any()
     ]
-    yield from of_devices(found, max)
+    yield from merge_devices(found, max)
 
 
 @says("between_kernels")
@@ -306,7 +308,9 @@ def tell_idle(
     ends = idle.stretches[2]
     affected = Slices(part.trace, unique(ends[ends >= 0]))
     numbers = f"busy_share idle_ns span_busy_share {numbers}"
-    return tell(rule, severity, known | dict(claims), affected, numbers, first=idle.evidence, device=device)
+    return build_finding(
+        rule, severity, known | dict(claims), affected, numbers, first=idle.evidence, device=device
+    )
 
 
 def _meanwhile(part: Part, idle: IdleDevice) -> dict[str, Claim]:

@@ -11,7 +11,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import base_of
 from tracetui.rules.claims import Claims, Count, Share, Time, says
-from tracetui.rules.model import HIGH, MEDIUM, Finding, first_to_end, tell
+from tracetui.rules.model import HIGH, MEDIUM, Finding, build_finding, first_to_end
 from tracetui.trace import Kind
 from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64
@@ -50,7 +50,7 @@ def interpreter_lock(part: Part) -> Iterator[Finding]:
     if fraction < MEDIUM:
         return
     stretches = Slices(trace, before[np.argsort(-length, kind="stable")])
-    yield tell(
+    yield build_finding(
         "interpreter_lock",
         "high" if fraction >= HIGH else "medium",
         {

@@ -46,8 +46,8 @@ from tracetui.rules.model import (
     SMALL_COPIES,
     WAITED_SHARE,
     Finding,
+    build_finding,
     can_be_fused,
-    tell,
     waited_share,
 )
 from tracetui.trace.model import I64
@@ -108,7 +108,7 @@ def hotspot(part: Part) -> Iterator[Finding]:
             claims["memory_share"] = Share(row.memory_share, 1, "of the memory's bandwidth")
             numbers += " memory_share"
     severity = "low" if name.kind in ("gemm", "conv", "attention") else "medium"
-    yield tell("hotspot", severity, claims, at, numbers, remedy=Remedy("speed_up", at))
+    yield build_finding("hotspot", severity, claims, at, numbers, remedy=Remedy("speed_up", at))
 
 
 @says("hotspot")
@@ -202,7 +202,7 @@ def memory_bound(part: Part) -> Iterator[Finding]:
     if not time or time < MEMORY_SHARE * work_time(part) or len(names) < 2:  # of one, `hotspot` tells
         return
     short = kernel_names_of(part)
-    yield tell(
+    yield build_finding(
         "memory_bound",
         "medium",
         {
@@ -269,7 +269,7 @@ def short_calls(part: Part) -> Iterator[Finding]:
     )  # fmt: skip
     named_ops = (Named(short_name(trace.names[int(ops[i])], "cpu_op"), int(calls[i])) for i in order)
     events = Slices(trace, launches.event[short.at])
-    yield tell(
+    yield build_finding(
         "short_calls",
         "medium" if waited >= MUCH_IDLE else "low",
         {

@@ -11,7 +11,7 @@ from tracetui.analysis.calls.memory import OUT_OF_MEMORY
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.rules.claims import Claims, Count, Named, Names, Time, says
-from tracetui.rules.model import Finding, tell
+from tracetui.rules.model import Finding, build_finding
 from tracetui.trace import Kind
 from tracetui.trace.memory import named_instants
 from tracetui.trace.slices import Slices, joined
@@ -30,7 +30,7 @@ def out_of_memory(part: Part) -> Iterator[Finding]:
         return
     ops = Slices(trace, at[at >= 0])
     names = (Named(short_name(op.name, "cpu_op"), op.calls) for op in ops.by_calls()[:3])
-    yield tell(
+    yield build_finding(
         "out_of_memory",
         "medium",
         {

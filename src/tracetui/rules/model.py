@@ -81,7 +81,7 @@ class Finding:
     remedy: Remedy | None = field(default=None, compare=False)
 
 
-def tell(
+def build_finding(
     rule: str,
     severity: str,
     claims: Mapping[str, Claim],
@@ -140,7 +140,7 @@ def can_be_fused(part: Part) -> Intervals:
 
 
 @dataclass(frozen=True, slots=True)
-class OfDevice:
+class DeviceFinding:
     """What a rule has found about a device. There may be very many: only what is told is put into words."""
 
     severity: str
@@ -150,26 +150,28 @@ class OfDevice:
     """The share that devices are compared by, 0 to 1."""
     evidence: Callable[[], int]
     """The first slice to jump to."""
-    tell: Callable[[], Finding]
+    build: Callable[[], Finding]
     figure: str = ""
     """What stands behind its name where it is one of several; by default `part`."""
 
 
-def of_devices(found: Iterable[OfDevice], worst: Callable[[Iterable[float]], float]) -> Iterator[Finding]:
+def merge_devices(
+    found: Iterable[DeviceFinding], worst: Callable[[Iterable[float]], float]
+) -> Iterator[Finding]:
     """The findings about devices: what many of them share is told once, of the worst of them: that of the
     least share, or of the largest (`min`, `max`)."""
-    by_severity: dict[str, list[OfDevice]] = {}
+    by_severity: dict[str, list[DeviceFinding]] = {}
     for one in found:
         by_severity.setdefault(one.severity, []).append(one)
     for alike in by_severity.values():
         if len(alike) < MANY_DEVICES:
-            yield from (one.tell() for one in alike)
+            yield from (one.build() for one in alike)
             continue
         first, *others = sorted(alike, key=lambda one: one.part, reverse=worst is max)
         listed = [f"{one.device} ({one.figure or busy_text(one.part)})" for one in others[:MOST_LISTED]]
         listed += ["..."] if len(others) > MOST_LISTED else []
-        told = first.tell()
-        yield tell(
+        told = first.build()
+        yield build_finding(
             told.rule,
             told.severity,
             {**told.claims, "others": Count(len(others)), "alike": Names(tuple(map(Named, listed)))},

@@ -24,7 +24,7 @@ from tracetui.analysis.verdicts import base_of, verdict_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, plural, such
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, names_of, says
-from tracetui.rules.model import CAN_BE_FUSED, OF_ALL, OF_WORK, Finding, tell
+from tracetui.rules.model import CAN_BE_FUSED, OF_ALL, OF_WORK, Finding, build_finding
 from tracetui.trace import Kind
 from tracetui.trace.indices import index
 from tracetui.trace.model import I32, I64, Bool
@@ -80,7 +80,7 @@ def look_at_the_children(part: Part) -> Iterator[Finding]:
     if 2 * int(first_use.within(call.start, call.end).sum()) > inside:
         # a finding of its own
         return
-    yield tell(
+    yield build_finding(
         "look_at_the_children",
         "info",
         {
@@ -167,7 +167,7 @@ def metadata_only(part: Part) -> Iterator[Finding]:
         idle += int((end - begin - gaps.blocks.within(begin, end)).sum())
     if idle < max(1, OF_ALL * sum(gaps.span for gaps in devices)):
         return
-    yield tell(
+    yield build_finding(
         "metadata_only",
         "info",
         {
@@ -225,7 +225,7 @@ def _optimizer_loop(part: Part, at: Slices) -> Iterator[Finding]:
     if len(kernels) < OPTIMIZER_KERNELS * len(at) or 2 * several > len(kernels):
         return
     name = at.first_name
-    yield tell(
+    yield build_finding(
         "optimizer_loop",
         "medium",
         {
@@ -299,7 +299,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
     in_steps = int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum())
     share = Share(total, span, base_of(part))
     loops = (Named(" and ".join(each[i]), int(calls[i]), int(spent[i])) for i in order)
-    yield tell(
+    yield build_finding(
         "tensor_loops",
         "medium" if total >= 2 * LOOP_SHARE * span else "low",
         {
@@ -357,7 +357,7 @@ def recomputation(part: Part) -> Iterator[Finding]:
     if again is None:
         return
     ops = again.ops.longest_first()
-    yield tell(
+    yield build_finding(
         "recomputation",
         "low",
         {
@@ -405,7 +405,7 @@ def planned_launches(part: Part) -> Iterator[Finding]:
     total = at.time
     if total < QUERY_SHARE * part.length:
         return
-    yield tell(
+    yield build_finding(
         "planned_launches",
         "info",
         {

@@ -25,7 +25,7 @@ from tracetui.analysis.select import named
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import such
 from tracetui.rules.claims import Claim, Claims, Ratio, Remedy, says
-from tracetui.rules.model import KERNELS, OF_ALL, Finding, claims_of, graded_kernels, tell
+from tracetui.rules.model import KERNELS, OF_ALL, Finding, build_finding, claims_of, graded_kernels
 from tracetui.trace.slices import Slices
 
 FP32_SHARE = 0.05
@@ -58,7 +58,7 @@ def layout_conversions(part: Part) -> Iterator[Finding]:
         "dims": "1" if line and not flat and not deep else "3" if deep and not flat else "2",
     }
     severity = graded_kernels(part, time)
-    yield tell("layout_conversions", severity, claims, at, KERNELS, remedy=Remedy("remove", at))
+    yield build_finding("layout_conversions", severity, claims, at, KERNELS, remedy=Remedy("remove", at))
 
 
 @says("layout_conversions")
@@ -101,7 +101,7 @@ def fp32_products(part: Part) -> Iterator[Finding]:
         **_peaks(part, "fp32", "tf32" if modern else "fp16"),
     }  # fmt: skip
     severity = graded_kernels(part, time)
-    yield tell("fp32_products", severity, claims, at, KERNELS, remedy=_faster(at, claims))
+    yield build_finding("fp32_products", severity, claims, at, KERNELS, remedy=_faster(at, claims))
 
 
 def _peaks(part: Part, slow: str, fast: str) -> dict[str, Claim]:
@@ -149,7 +149,7 @@ def plain_convolutions(part: Part) -> Iterator[Finding]:
     name = decoded_name(part, at.first)
     claims = claims_of(part, at) | {"name": name.short, "dtype": name.dtype}
     severity = graded_kernels(part, time)
-    yield tell("plain_convolutions", severity, claims, at, KERNELS, remedy=Remedy("speed_up", at))
+    yield build_finding("plain_convolutions", severity, claims, at, KERNELS, remedy=Remedy("speed_up", at))
 
 
 @says("plain_convolutions")
@@ -177,7 +177,7 @@ def double_precision(part: Part) -> Iterator[Finding]:
         **_peaks(part, "fp64", faster),
     }
     severity = graded_kernels(part, time)
-    yield tell("double_precision", severity, claims, at, KERNELS, remedy=_faster(at, claims))
+    yield build_finding("double_precision", severity, claims, at, KERNELS, remedy=_faster(at, claims))
 
 
 @says("double_precision")
@@ -208,7 +208,7 @@ def unaligned_products(part: Part) -> Iterator[Finding]:
     if work:
         claims |= {"op": trace.name_of(op), "shape": work.shape}
     severity = graded_kernels(part, time)
-    yield tell("unaligned_products", severity, claims, at, KERNELS, remedy=Remedy("speed_up", at))
+    yield build_finding("unaligned_products", severity, claims, at, KERNELS, remedy=Remedy("speed_up", at))
 
 
 @says("unaligned_products")

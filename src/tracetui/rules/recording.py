@@ -22,7 +22,7 @@ from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import base_of
 from tracetui.core.units import capital, duration
 from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, names_of, says
-from tracetui.rules.model import Finding, OfDevice, of_devices, tell
+from tracetui.rules.model import DeviceFinding, Finding, build_finding, merge_devices
 from tracetui.trace import Kind
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
@@ -50,7 +50,7 @@ def graph_capture(part: Part) -> Iterator[Finding]:
     length = last.end - first.start
     time, building = int(length.sum()), made.time
     share = Share(time + building, part.length, base_of(part))
-    yield tell(
+    yield build_finding(
         "graph_capture",
         "low" if share.value >= CAPTURE_SHARE else "info",
         {
@@ -88,7 +88,7 @@ def recording_cost(part: Part) -> Iterator[Finding]:
     also = [what for what in recorded_too(trace) if what != "stacks"]
     if not also and len(stacks) * OFTEN_NS < part.length:
         return
-    yield tell(
+    yield build_finding(
         "recording_cost",
         "low",
         {
@@ -124,8 +124,8 @@ def profiler_overhead(part: Part) -> Iterator[Finding]:
     if not len(overhead) or not gaps_of(part).devices:
         return
     spent = busy_union(trace, overhead)
-    delayed: list[OfDevice] = []
-    held: list[OfDevice] = []
+    delayed: list[DeviceFinding] = []
+    held: list[DeviceFinding] = []
     for gaps, causes in zip(gaps_of(part).devices, device_causes_of(part), strict=True):
         device = device_text(part, gaps)
         begun = gaps.first - gaps.lead_in
@@ -136,20 +136,24 @@ def profiler_overhead(part: Part) -> Iterator[Finding]:
             first = int(work.at[np.searchsorted(work.start, gaps.first)])
             told = partial(_delays_the_first, part, overhead, gaps, in_lead, first)
             fraction = in_lead / gaps.lead_in
-            delayed.append(OfDevice("info", device, fraction, partial(int, first), told, duration(in_lead)))
+            delayed.append(
+                DeviceFinding("info", device, fraction, partial(int, first), told, duration(in_lead))
+            )
         if len(gaps) and int(in_gaps.sum()) >= max(PROFILER_NS, 0.01 * gaps.span):
             event = int(causes.event[np.argmax(in_gaps)])
             told = partial(_explains_gaps, part, overhead, gaps, in_gaps, event)
             time = int(in_gaps.sum())
-            held.append(OfDevice("info", device, time / gaps.span, partial(int, event), told, duration(time)))
-    yield from of_devices(delayed, max)
-    yield from of_devices(held, max)
+            held.append(
+                DeviceFinding("info", device, time / gaps.span, partial(int, event), told, duration(time))
+            )
+    yield from merge_devices(delayed, max)
+    yield from merge_devices(held, max)
 
 
 def _delays_the_first(part: Part, overhead: I64, gaps: DeviceGaps, spent: int, first: int) -> Finding:
     trace, device = part.trace, device_text(part, gaps)
     longest, inside, events = _what_it_interrupts(part, overhead, gaps.first - gaps.lead_in, gaps.first)
-    return tell(
+    return build_finding(
         "profiler_overhead",
         "info",
         {
@@ -176,7 +180,7 @@ def _explains_gaps(part: Part, overhead: I64, gaps: DeviceGaps, in_gaps: I64, ev
     longest, inside, events = _what_it_interrupts(
         part, overhead, int(gaps.start[worst]), int(gaps.end[worst])
     )
-    return tell(
+    return build_finding(
         "profiler_overhead",
         "info",
         {

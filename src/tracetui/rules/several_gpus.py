@@ -20,7 +20,7 @@ from tracetui.analysis.verdicts import judged_range, verdict_of
 from tracetui.core.units import duration
 from tracetui.rules.advice import advise, data_parallel_advice
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
-from tracetui.rules.model import MEDIUM, OF_WORK, Finding, tell
+from tracetui.rules.model import MEDIUM, OF_WORK, Finding, build_finding
 from tracetui.trace import Kind
 from tracetui.trace.intervals import all_of
 from tracetui.trace.slices import Slices, joined
@@ -50,7 +50,7 @@ def gpus_in_turn(part: Part) -> Iterator[Finding]:
         return
     sent = slices_of(part, Kind.MEMCPY, lambda name: "PtoP" in name).at
     works = [Slices(trace, work_of_devices(trace)[devices[i].device]).longest_first() for i in used]
-    yield tell(
+    yield build_finding(
         "gpus_in_turn",
         "high" if any_of_them >= HIGH_SHARE * (high - low) else "medium",
         {
@@ -105,7 +105,7 @@ def data_parallel(part: Part) -> Iterator[Finding]:
     work = device_work_of(part)
     copies = work[communicates(trace)[work.name] | work.are_named("PtoP")]
     share = Share(copies.time, max(1, work_time(part)), OF_WORK)
-    yield tell(
+    yield build_finding(
         "data_parallel",
         "medium" if max(moves.time / (high - low), share.value) >= MEDIUM else "low",
         {

@@ -14,7 +14,7 @@ from tracetui.analysis.select import plausible
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules.advice import advise, slow_call_advice
 from tracetui.rules.claims import Claim, Claims, Count, Remedy, Share, Time, from_to, says
-from tracetui.rules.model import HIGH, Finding, tell
+from tracetui.rules.model import HIGH, Finding, build_finding
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -37,7 +37,7 @@ def slow_calls(part: Part) -> Iterator[Finding]:
         if fraction < SLOW_SHARE:
             return
         slow = found.calls.longest_first()
-        yield tell(
+        yield build_finding(
             "slow_calls",
             "high" if fraction >= HIGH else "medium",
             {

@@ -26,7 +26,7 @@ from tracetui.analysis.steps.widths import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules.advice import advise, allocation_advice, claim_advice, loading_advice, slow_call_advice
 from tracetui.rules.claims import Claim, Claims, Count, Share, Time, says
-from tracetui.rules.model import Finding, tell
+from tracetui.rules.model import Finding, build_finding
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.slices import Slices
@@ -113,7 +113,7 @@ def slow_steps(part: Part) -> Iterator[Finding]:
         claims["most"] = short_name(named, "cuda_runtime")
         claims["most_ns"] = Time(min(spent, int((width - usual).max())))
         claims["waits"] = is_synchronizing(named)
-    yield tell(
+    yield build_finding(
         "slow_steps",
         level,
         {
@@ -198,7 +198,7 @@ def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
     spent = work[of_it].time
     told = 2 * spent > time[worst] - usual
     claims: dict[str, Claim] = {"only": only, "only_ns": Time(spent)} if told else {}
-    yield tell(
+    yield build_finding(
         "slow_steps",
         "medium" if told else "low",
         {

@@ -10,7 +10,7 @@ from tracetui.analysis.device_work import decoded_name, device_work_of, work_of_
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of
 from tracetui.rules.claims import Claims, Count, Share, Time, says
-from tracetui.rules.model import Finding, graded, smi, tell
+from tracetui.rules.model import Finding, build_finding, graded, smi
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
@@ -55,7 +55,7 @@ def spread(part: Part) -> Iterator[Finding]:
     if _other_grids(trace, table[np.argmin(time[:, worst])], table[np.argmax(time[:, worst])], worst):
         return
     calls = Slices(trace, column).longest_first()
-    yield tell(
+    yield build_finding(
         "spread",
         "low",
         {
@@ -100,7 +100,7 @@ def _far_slower(part: Part, at: I64, lost: int, time: int) -> Finding:
     """The finding on kernels that some steps run many times as long: `at`, the longest first. `lost`: what
     they take beyond the usual, of the `time` of all kernels of these steps, ns."""
     calls = Slices(part.trace, at)
-    return tell(
+    return build_finding(
         "spread",
         graded(part, lost),
         {

@@ -26,7 +26,7 @@ from tracetui.analysis.verdicts import base_of, earlier_time_of, earlier_work_of
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, instant, plural
 from tracetui.rules.claims import Claim, Claims, Count, Named, Names, Ratio, Remedy, Share, Time, says
-from tracetui.rules.model import HIGH, MEDIUM, Finding, tell
+from tracetui.rules.model import HIGH, MEDIUM, Finding, build_finding
 from tracetui.trace import Kind
 from tracetui.trace.intervals import EMPTY, all_of
 from tracetui.trace.model import F64, I64
@@ -77,7 +77,7 @@ def initialisation(part: Part) -> Iterator[Finding]:
     devices = len(gaps_of(part).devices)
     first = Slices(trace, at[np.lexsort((-trace.duration[at], trace.kind[at] == Kind.CPU_OP))])
     share = Share(lost, devices * int(high[0] - low[0]), base_of(part))
-    yield tell(
+    yield build_finding(
         "initialisation",
         "high" if share.value >= HIGH else "medium" if share.value >= MEDIUM else "info",
         {
@@ -175,7 +175,7 @@ def cold_start(part: Part) -> Iterator[Finding]:
     if len(width) > 2:
         claims["after"] = Ratio(width[1] / max(1.0, float(np.median(width[2:]))))
     at = Slices(part.trace, alike_steps(part).event[:1])
-    yield tell("cold_start", "low", claims, at, FIRST_STEP, first=[at.first, *longest])
+    yield build_finding("cold_start", "low", claims, at, FIRST_STEP, first=[at.first, *longest])
 
 
 @says("cold_start")
@@ -208,7 +208,7 @@ def wide_first_step(part: Part) -> Iterator[Finding]:
         else "too few"
     )  # fmt: skip
     at = Slices(part.trace, alike_steps(part).event[:1])
-    yield tell("wide_first_step", "info", claims, at, FIRST_STEP, first=[at.first, *longest])
+    yield build_finding("wide_first_step", "info", claims, at, FIRST_STEP, first=[at.first, *longest])
 
 
 _REASONS = {
@@ -343,7 +343,7 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
         return
     order = np.argsort(-stretch, kind="stable")
     at, inner, stretch = at[order], inner[order], stretch[order]
-    yield tell(
+    yield build_finding(
         "before_the_first_op",
         "low",
         {
@@ -390,7 +390,7 @@ def work_in_flight_at_start(part: Part) -> Iterator[Finding]:
     low, high = judged_range(part)
     at = Slices(part.trace, earlier_work_of(part))
     at = at[(at.start < high) & (at.end > low)]
-    yield tell(
+    yield build_finding(
         "work_in_flight_at_start",
         "info",
         {

@@ -17,7 +17,7 @@ from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import distinct
 from tracetui.rules.claims import Claims, Count, Time, names_of, says
-from tracetui.rules.model import Finding, tell
+from tracetui.rules.model import Finding, build_finding
 from tracetui.trace import Kind
 from tracetui.trace.indices import places
 from tracetui.trace.model import I32, I64, Bool
@@ -80,7 +80,7 @@ def _in_turn(part: Part, at: Slices) -> Iterator[Finding]:
     chained = 2 * waits >= turns * len(devices)  # the calls do not say whose streams they are
     mine = trace.lanes[at.lane[0]].device
     called = next((device_text(part, gaps) for gaps in devices if gaps.device == mine), "")
-    yield tell(
+    yield build_finding(
         "streams_in_turn",
         "info",
         {

@@ -33,7 +33,7 @@ from tracetui.core.columns import unique
 from tracetui.core.units import capital, such
 from tracetui.rules.advice import SAVED_ADVICE, SEND, UNBLOCK
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
-from tracetui.rules.model import Finding, tell
+from tracetui.rules.model import Finding, build_finding
 from tracetui.trace import Kind
 from tracetui.trace.intervals import all_of
 from tracetui.trace.slices import Slices
@@ -88,7 +88,7 @@ def waiting_at_the_end(part: Part) -> Iterator[Finding]:
     busy = busy_union(trace, work.at).time_in(start, start + length)
     if length < max(WAIT_NS, CLOSING_SHARE * part.length) or busy < 0.5 * length:
         return
-    yield tell(
+    yield build_finding(
         "waiting_at_the_end",
         "info",
         {
@@ -163,7 +163,7 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
         else "read later"
     )  # fmt: skip
     longest = at.longest_first()
-    yield tell(
+    yield build_finding(
         "blocking_calls",
         "medium" if fraction >= WAIT_MEDIUM else "low" if fraction >= WAIT_SHARE or behind else "info",
         {
@@ -242,7 +242,7 @@ def explicit_waits(part: Part) -> Iterator[Finding]:
     fraction = cost / verdict.judged if verdict.judged else 0.0
     if fraction < WAIT_MEDIUM or total < max(WAIT_NS, within):
         return
-    yield tell(
+    yield build_finding(
         "explicit_waits",
         "medium",
         {
@@ -278,7 +278,7 @@ def blocking_launches(part: Part) -> Iterator[Finding]:
     if blocking is None:
         return
     calls = blocking.calls.longest_first()
-    yield tell(
+    yield build_finding(
         "blocking_launches",
         "high",
         {
