@@ -98,7 +98,7 @@ def test_without_steps_the_recording(tmp_path: Path) -> None:
     verdict = verdict_of(Part(trace))
     assert (verdict.verdict, parts(verdict.cpu)) == ("CPU-only", (40, 0, 0, 60))
     assert "40% of the 100 µs of the recording is in ops, 60% is outside ops" in verdict.reason
-    part = verdict_of(Part(trace).within(range_scope(20_000, 60_000)))
+    part = verdict_of(Part(trace).in_scope(range_scope(20_000, 60_000)))
     assert (part.verdict, parts(part.cpu)) == ("CPU-only", (10, 0, 0, 30))
 
 

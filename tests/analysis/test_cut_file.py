@@ -34,7 +34,7 @@ def cut(tmp_path: Path, *events: Event) -> Trace:
 def test_what_the_gpu_did_is_not_known(tmp_path: Path, work: tuple[Event, ...]) -> None:
     results = Part(cut(tmp_path, *OPS, LOADER, *work))
     for part in (None, range_scope(0, 2_500_000), step_scope(results.trace, 1)):
-        verdict = verdict_of(results.within(part))
+        verdict = verdict_of(results.in_scope(part))
         assert (verdict.verdict, verdict.busy_share, verdict.parts) == ("not known", None, ())
         assert verdict.reason.startswith("The file is cut off.")
     assert metrics_of(results)["busy"] is None

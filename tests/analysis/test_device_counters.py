@@ -121,7 +121,7 @@ def test_a_part_of_the_trace(tmp_path: Path) -> None:
     samples = [sample(ACTIVE, 10 + 10 * i, 20 if i < 10 else 60) for i in range(30)]
     results = Part(trace_of(tmp_path, *events, *samples))
     zero = results.trace.info.zero_ns
-    part = results.within(range_scope(200_000 - zero, 310_000 - zero))
+    part = results.in_scope(range_scope(200_000 - zero, 310_000 - zero))
     assert device_counters(part)[0].sm_active == pytest.approx(0.6)
     assert device_counters(results)[0].sm_active == pytest.approx(0.4)
 

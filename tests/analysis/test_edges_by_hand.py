@@ -31,7 +31,7 @@ TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 
 
 def found(trace: Trace, rule: str, scope: Scope | None = None) -> Finding | None:
-    every = find_findings(Part(trace).within(scope))
+    every = find_findings(Part(trace).in_scope(scope))
     return next((finding for finding in every if finding.rule == rule), None)
 
 

@@ -67,7 +67,7 @@ def test_threads_that_ask_at_once_get_one_result(llama: Part, monkeypatch: pytes
 
     def ask(n: int) -> object:
         start.wait()
-        return gaps_of(llama.within(WHOLE if n % 2 else None))
+        return gaps_of(llama.in_scope(WHOLE if n % 2 else None))
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(ask, range(8)))
@@ -103,18 +103,18 @@ def test_where_memory_is_short_results_are_dropped_and_computed_again(
 
 def test_the_last_part_is_kept(llama: Part) -> None:
     first, second = range_scope(0, 20_000_000), range_scope(0, 30_000_000)
-    part = llama.within(first)
-    assert llama.within(range_scope(0, 20_000_000)) is part
-    assert part.within(first) is part
-    assert part.within(None) is llama.within(WHOLE) is llama
-    assert llama.within(second) is not part
-    assert llama.within(first) is not part
+    part = llama.in_scope(first)
+    assert llama.in_scope(range_scope(0, 20_000_000)) is part
+    assert part.in_scope(first) is part
+    assert part.in_scope(None) is llama.in_scope(WHOLE) is llama
+    assert llama.in_scope(second) is not part
+    assert llama.in_scope(first) is not part
     assert steps_of(part) is steps_of(llama)
     assert gaps_of(part) is not gaps_of(llama)
 
 
 def test_parts_of_a_step_lie_in_its_window(llama: Part) -> None:
-    part = llama.within(step_scope(llama.trace, 3))
+    part = llama.in_scope(step_scope(llama.trace, 3))
     row = steps_of(llama).rows[part.scope.step]
     assert window_of(part) == row.window
     assert part.span == (row.start, row.start + row.duration)

@@ -530,7 +530,7 @@ def test_the_causes_of_a_part_of_a_gap(tmp_path: Path) -> None:
         (50, 150, 50, 0),
         (120, 195, 70, 5),
     ):
-        found = causes_of(results.within(range_scope(low * 1000, high * 1000))).pieces[0]
+        found = causes_of(results.in_scope(range_scope(low * 1000, high * 1000))).pieces[0]
         assert dict(zip(CAUSES, found.tolist(), strict=True)) == {
             **dict.fromkeys(CAUSES, 0), "host": host * 1000, "launch": on_its_way * 1000,
         }  # fmt: skip

@@ -58,9 +58,9 @@ def test_the_share_is_that_of_communication_with_no_computation_beside_it(tmp_pa
 def test_a_range_and_a_step_have_theirs(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *RANK)
     # 200 to 300 us: 50 alone, 50 beside a kernel.
-    found = Part(trace).within(range_scope(200_000, 300_000))
+    found = Part(trace).in_scope(range_scope(200_000, 300_000))
     assert verdict_of(found).communication_share == pytest.approx(0.5)
-    assert verdict_of(Part(trace).within(step_scope(trace, 1))).communication_share == pytest.approx(0.5)
+    assert verdict_of(Part(trace).in_scope(step_scope(trace, 1))).communication_share == pytest.approx(0.5)
 
 
 def test_text_and_json_say_it(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
         (range_scope(0, 2_000_000), "of the range"),
         (range_scope(0, 2_000_000, "viewport"), "of the view"),
     ):
-        results = Part(trace).within(scope)
+        results = Part(trace).in_scope(scope)
         assert f"% {base}; for " in verdict_of(results).reason
         (finding,) = [f for f in find_findings(results) if f.rule == "overhead_bound"]
         assert finding.claims["busy_share"].of == base
@@ -126,7 +126,7 @@ def test_where_the_device_ran_nothing_the_verdict_is_not_known(tmp_path: Path) -
         assert row.verdict.reason == "The GPU runs nothing here."
         assert row.verdict.busy_share == 0.0  # as in the table
     assert steps.whole.verdict.base == "of the recording"
-    between = verdict_of(Part(trace).within(range_scope(200_000, 500_000)))
+    between = verdict_of(Part(trace).in_scope(range_scope(200_000, 500_000)))
     assert between.verdict == "not known"
 
 

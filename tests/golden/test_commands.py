@@ -144,7 +144,7 @@ def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
     trace = load(path)
     told = []
     for scope in (WHOLE, *(step_scope(trace, int(number)) for number in find_steps(trace).number[:2])):
-        for finding in find_findings(Part(trace).within(scope)):
+        for finding in find_findings(Part(trace).in_scope(scope)):
             numbers = {key: float(f"{value:.7g}") for key, value in finding.numbers.items()}
             told.append(f"{scope.label}: {finding.severity} {finding.rule}")
             if scope is WHOLE:

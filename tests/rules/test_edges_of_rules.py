@@ -103,7 +103,7 @@ def test_guards_of_a_range(tmp_path: Path) -> None:
         *run(90_010, 10, 2), cpu("aten::mm", 90_200, 100), *run(90_300, 100, 1),
     ]  # fmt: skip
     trace = trace_of(tmp_path, cpu("aten::relu", 0, 10), *inside, cpu("aten::relu", 90_990, 10))
-    results = Part(trace).within(range_scope(90_000_000, 91_000_000))
+    results = Part(trace).in_scope(range_scope(90_000_000, 91_000_000))
     (finding,) = RULES["compiled_overhead"](results)
     assert finding.numbers["each_ns"] == 40_000
     assert finding.numbers["share"] == 40 / 340
@@ -123,12 +123,12 @@ def optimizer(kernels: int, name: str = "k") -> list[Event]:
 
 def test_an_optimizer_loop_of_a_range(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *optimizer(300))
-    (finding,) = RULES["optimizer_loop"](Part(trace).within(range_scope(90_000_000, 91_000_000)))
+    (finding,) = RULES["optimizer_loop"](Part(trace).in_scope(range_scope(90_000_000, 91_000_000)))
     assert finding.numbers == {"kernels": 300, "calls": 1, "share": 0.8}
     assert f"{finding.claims['name']}: {finding.claims['each']}" == "Optimizer.step#SGD.step: 300"
     assert f"{finding.claims['spent_ns']}" == "800 µs"
     for events in (optimizer(20), optimizer(300, "multi_tensor_apply_kernel")):
-        part = Part(trace_of(tmp_path, *events)).within(range_scope(90_000_000, 91_000_000))
+        part = Part(trace_of(tmp_path, *events)).in_scope(range_scope(90_000_000, 91_000_000))
         assert not list(RULES["optimizer_loop"](part))
 
 

@@ -280,7 +280,7 @@ def test_graphs_and_their_kernels() -> None:
 def test_findings_of_a_step() -> None:
     trace, _ = recorded("matmul_add_4096_warm_compile")
     step = step_scope(trace, 3)
-    found = find_findings(Part(trace).within(step))
+    found = find_findings(Part(trace).in_scope(step))
     check_all(trace, found)
     copy = one(found, "copy_before_product")
     assert copy.numbers["calls"] == 1
@@ -290,7 +290,7 @@ def test_findings_of_a_step() -> None:
 
 def test_findings_of_a_stretch_without_events() -> None:
     trace, _ = recorded("matmul_add_64_cold_eager")
-    assert find_findings(Part(trace).within(range_scope(0, 1_000))) == ()
+    assert find_findings(Part(trace).in_scope(range_scope(0, 1_000))) == ()
 
 
 VALUES: tuple[Any, ...] = (None, -1, 0, 1e18, 1.5, "x", "", [], {}, True, 2**40, [[1, 2], [2, 3]], [-5])
@@ -340,7 +340,7 @@ def test_damaged_traces_have_findings_without_an_error(name: str, count: int, tm
         results = Part(trace)
         check_all(trace, find_findings(results))
         low, high = trace.span
-        check_all(trace, find_findings(results.within(range_scope(low, low + (high - low) // 2 + 1))))
+        check_all(trace, find_findings(results.in_scope(range_scope(low, low + (high - low) // 2 + 1))))
         efficiency(trace)
         for i in rng.sample(range(len(trace)), min(10, len(trace))):
             assert explain(trace, i, self_time_of(results)).what

@@ -232,12 +232,12 @@ def check_the_verdict(results: Part) -> None:
 def scopes(results: Part) -> Iterator[Part]:
     yield results
     table = step_table_of(results)
-    yield from (results.within(table.scope(i)) for i in range(min(len(table), 3)))
+    yield from (results.in_scope(table.scope(i)) for i in range(min(len(table), 3)))
     low, high = results.trace.span
     for a, b in ((0.1, 0.4), (0.3, 0.95)):
         begin, end = (low + int(part * (high - low)) for part in (a, b))
         if end > begin:
-            yield results.within(range_scope(begin, end))
+            yield results.in_scope(range_scope(begin, end))
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])

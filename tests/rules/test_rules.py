@@ -69,7 +69,7 @@ def found(trace: Trace, rule: str) -> Finding | None:
     parts = [
         range_scope(low + of[0] * (high - low) // 10, low + of[1] * (high - low) // 10 + 1) for of in PARTS
     ]
-    for part in (results, *map(results.within, parts)):
+    for part in (results, *map(results.in_scope, parts)):
         for one in RULES[rule](part):
             check_shares(part, one)
     for finding in findings:
@@ -132,7 +132,7 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *rank(500))  # alone from 500 to 1,000 us
     begin = int(trace.start[np.flatnonzero([trace.name_of(i) == NCCL for i in range(len(trace))])[0]])
     part = range_scope(begin - 10_000, begin + 150_000)  # 60 us of computation, 100 us without
-    (finding,) = [f for f in find_findings(Part(trace).within(part)) if f.rule == "communication"]
+    (finding,) = [f for f in find_findings(Part(trace).in_scope(part)) if f.rule == "communication"]
     assert finding.numbers["share"] == pytest.approx(100 / 160)
     assert (
         f"{finding.claims['time_ns']}, {finding.claims['share_of_busy']}"
@@ -376,7 +376,7 @@ def test_exposed_copies_of_a_step_and_of_a_range(tmp_path: Path) -> None:
     shares = {
         name: [
             f"{f.claims['share']}"
-            for f in find_findings(Part(trace).within(scope))
+            for f in find_findings(Part(trace).in_scope(scope))
             if f.rule == "exposed_copies"
         ]
         for name, scope in (
@@ -1138,7 +1138,7 @@ def test_the_share_of_slow_copies_is_one_of_the_range(tmp_path: Path) -> None:
         events.append(copy)
     trace = trace_of(tmp_path, *events, **A10)
     for scope, part in ((None, 1000 / 1600), (range_scope(50_000, 600_000), 1.0)):
-        results = Part(trace).within(scope) if scope else Part(trace)
+        results = Part(trace).in_scope(scope) if scope else Part(trace)
         shares = [f.numbers["share"] for f in find_findings(results) if f.rule == "slow_copies"]
         assert shares == [pytest.approx(part)]
 
@@ -1208,7 +1208,7 @@ def test_a_full_list_of_evidence_counts_nothing(tmp_path: Path, calls: int, said
 
 def test_a_stretch_within_one_kernel_has_no_findings(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *run(100, 1000, 1, "Memcpy DtoD (Device -> Device)", cat="gpu_memcpy"))
-    assert find_findings(Part(trace).within(range_scope(200_000, 300_000))) == ()
+    assert find_findings(Part(trace).in_scope(range_scope(200_000, 300_000))) == ()
 
 
 # What the idle time is put down to, and what is advised.

@@ -60,7 +60,7 @@ def test_a_visit(tmp_path: Path) -> None:
     session.scopes.to_range()
     scope = session.scopes.scope
     assert scope is not None
-    results = session.active.whole.within(scope)
+    results = session.active.whole.in_scope(scope)
     table = averages_table(trace, averages_of(results))
     mine = averages(load(TRAIN), scope)
     assert table.rows == len(mine)

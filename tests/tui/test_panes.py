@@ -66,7 +66,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         await pilot.press("6")
         gaps = pane_of(screen, ViewPane)
         await until(pilot, lambda: "in the range: idle" in gaps.note)
-        inside = gaps_of(screen.session.active.whole.within(range_scope(start, end)))
+        inside = gaps_of(screen.session.active.whole.in_scope(range_scope(start, end)))
         assert gaps_shown(gaps) == inside.duration.tolist()
         await pilot.press("enter")
         await until(pilot, lambda: screen.session.gaps.at is not None)

@@ -109,11 +109,11 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
         pane = pane_of(screen, ViewPane)
 
         def shows(scope: Scope) -> bool:
-            expected = gaps_of(Part(llama).within(scope)).duration.tolist()
+            expected = gaps_of(Part(llama).in_scope(scope)).duration.tolist()
             return gaps_shown(pane) == expected
 
         def idle(scope: Scope) -> str:
-            return exact(int(gaps_of(Part(llama).within(scope)).duration.sum()))
+            return exact(int(gaps_of(Part(llama).in_scope(scope)).duration.sum()))
 
         await until(pilot, lambda: shows(in_view(screen)))
         await until(pilot, lambda: f"in view: idle {idle(in_view(screen))}" in text(app))
@@ -135,13 +135,13 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         await until(pilot, lambda: "in view: 1 of 2 steps" in text(app))
         await pilot.press("8")
         findings = pane_of(screen, ViewPane)
-        expected = find_findings(Part(llama).within(in_view(screen)))
+        expected = find_findings(Part(llama).in_scope(in_view(screen)))
         assert expected != find_findings(Part(llama))
         await until(pilot, lambda: shows_findings(findings, expected))
         found = f"{len(expected)} finding"
         await until(pilot, lambda: re.search(f"in view: {found}", text(app)) is not None)
         await pilot.press("u")
-        expected = find_findings(Part(llama).within(step_scope(llama, 3)))
+        expected = find_findings(Part(llama).in_scope(step_scope(llama, 3)))
         await until(pilot, lambda: shows_findings(findings, expected))
         await until(pilot, lambda: "in step 3: " in text(app))
         await pilot.press("escape", "escape")
@@ -153,7 +153,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         await pilot.press("8", "u")
         pane = pane_of(screen, ViewPane)
         scope = in_view(screen)
-        expected = find_findings(Part(llama).within(scope))
+        expected = find_findings(Part(llama).in_scope(scope))
         evidence = expected[0].evidence
         assert len(evidence) > 2
         await until(pilot, lambda: shows_findings(pane, expected))
@@ -172,7 +172,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         await pilot.press("d")
         moved = in_view(screen)
         await until(pilot, lambda: screen.session.scopes.scope == moved)
-        await until(pilot, lambda: shows_findings(pane, find_findings(Part(llama).within(moved))))
+        await until(pilot, lambda: shows_findings(pane, find_findings(Part(llama).in_scope(moved))))
         assert pane.note.startswith("in view: ")
 
 
@@ -186,7 +186,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await until(pilot, lambda: screen.session.scopes.frozen)
         await pilot.press("8")
         findings = pane_of(screen, ViewPane)
-        await until(pilot, lambda: shows_findings(findings, find_findings(Part(llama).within(before))))
+        await until(pilot, lambda: shows_findings(findings, find_findings(Part(llama).in_scope(before))))
         assert findings.note.startswith("in earlier view: ")
         assert pane.note.startswith("earlier view of ")
         # Asked anew, what is in view is what is shown.
@@ -196,7 +196,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         await pilot.press("u")
         assert screen.session.scopes.scope == in_view(screen)
         await until(
-            pilot, lambda: shows_findings(findings, find_findings(Part(llama).within(in_view(screen))))
+            pilot, lambda: shows_findings(findings, find_findings(Part(llama).in_scope(in_view(screen))))
         )
         assert findings.note.startswith("in view: ")
 

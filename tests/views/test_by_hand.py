@@ -227,8 +227,8 @@ def test_overlap_is_of_the_whole_recording(tmp_path: Path) -> None:
     ]  # fmt: skip
     results = Part(trace_of(tmp_path, *events))
     assert metrics_of(results)["overlap"] == 0.5  # 40 of 80 us
-    assert metrics_of(results.within(step_table_of(results).scope(1)))["overlap"] == 0.5  # 20 of 40
-    assert metrics_of(results.within(step_table_of(results).scope(0)))["overlap"] == 1.0
+    assert metrics_of(results.in_scope(step_table_of(results).scope(1)))["overlap"] == 0.5  # 20 of 40
+    assert metrics_of(results.in_scope(step_table_of(results).scope(0)))["overlap"] == 1.0
 
 
 def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(tmp_path: Path) -> None:

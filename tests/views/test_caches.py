@@ -122,7 +122,7 @@ def test_a_part_is_never_answered_with_the_whole(path: Path) -> None:
     assert said(path, "--json", "--scope", "step:0")[1] != whole[1]
     results = Part(load(path))
     list(overview_cache.kept_overviews(results))
-    part = results.within(step_table_of(results).scope(0))
+    part = results.in_scope(step_table_of(results).scope(0))
     assert list(overview_cache.kept_overviews(part)) == list(overviews(part))
 
 

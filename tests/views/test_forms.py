@@ -87,7 +87,7 @@ def test_shares_of_a_range_are_at_most_all_of_it() -> None:
     results = Part(load(SAMPLES / "mlp_eager.json.gz"))
     trace = results.trace
     for scope in (WHOLE, range_scope(380_000, 640_000)):
-        found = averages_of(results.within(scope))
+        found = averages_of(results.in_scope(scope))
         table = averages.averages_table(trace, found, "ops")
         assert table.only is not None
         share = table.column("self_device_share")

@@ -172,7 +172,7 @@ def test_an_example_of_a_verdict_is_a_step() -> None:
 
 def test_a_part_of_a_trace_has_the_examples_of_the_whole() -> None:
     of = results("train")
-    part = of.within(step_table_of(of).scope(1))
+    part = of.in_scope(step_table_of(of).scope(1))
     assert glossary.example(part, glossary.term("gap")) == glossary.example(of, glossary.term("gap"))
 
 

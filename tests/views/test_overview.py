@@ -103,7 +103,7 @@ def test_of_two_steps(two_steps: Part) -> None:
 
 
 def test_of_one_step_and_of_a_part(tmp_path: Path, two_steps: Part) -> None:
-    part = last(two_steps.within(step_table_of(two_steps).scope(1)))
+    part = last(two_steps.in_scope(step_table_of(two_steps).scope(1)))
     assert part.left[0].title == "Where the time goes"
     assert said(part)["kernels"][0] == ("gemm", "300 µs", "67%", "1 ×", "")
     assert said(part)["ops"] == []  # not for the CPU's time, and nothing says which op launched a kernel

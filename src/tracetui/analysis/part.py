@@ -40,7 +40,7 @@ WHOLE = Scope("whole")
 
 
 class Part:
-    """A trace or, if made by `within`, a part of it."""
+    """A trace or, if made by `in_scope`, a part of it."""
 
     def __init__(self, trace: Trace, scope: Scope = WHOLE, whole: Part | None = None) -> None:
         self.trace = trace
@@ -71,7 +71,7 @@ class Part:
         """The length of the span, in ns."""
         return self.span[1] - self.span[0]
 
-    def within(self, scope: Scope | None) -> Part:
+    def in_scope(self, scope: Scope | None) -> Part:
         """A part of the trace. Only the facts of the latest part are cached."""
         whole = self.whole
         if scope is None or scope.kind == "whole":

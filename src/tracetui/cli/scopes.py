@@ -46,7 +46,7 @@ def load_scope(path: str, text: str, annotation: str | None = None) -> Part:
     trace = load_or_exit(path)
     from tracetui.analysis.part import Part
 
-    return Part(trace).within(parse_scope(trace, text, annotation))
+    return Part(trace).in_scope(parse_scope(trace, text, annotation))
 
 
 def parse_scope(trace: Trace, text: str, annotation: str | None = None) -> Scope:

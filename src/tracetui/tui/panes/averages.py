@@ -37,7 +37,7 @@ class AveragesPane(ScopedPane):
         return f"color({color})" if 0 <= color < 256 else None
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        group, part = self.group, self.whole.within(self.scope)
+        group, part = self.group, self.whole.in_scope(self.scope)
         averages = averages_of(part, group)
         by = "" if group == "name" else f"by {group}"
         by += ": none was recorded" if by and not any(averages.groups) else ""

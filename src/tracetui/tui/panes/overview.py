@@ -67,7 +67,7 @@ class DocumentPane(ScopedPane):
         self.waiting = "working it out …"
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        part = self.whole.within(self.scope)
+        part = self.whole.in_scope(self.scope)
         place, _ = scope_texts(part)  # the first sentence says how busy it is
         for document in self.documents(part):
             yield partial(self.show_overview, document, place)

@@ -43,7 +43,7 @@ class ViewPane(ScopedPane):
             self._wanted = int(gaps.device[gap]), int(gaps.index[gap])
 
     def work_out(self) -> Iterator[Callable[[], None]]:
-        part, width = self.whole.within(self.scope), self.size.width
+        part, width = self.whole.in_scope(self.scope), self.size.width
         answer = VIEWS[self.key].make(part)
         for shown in answer.shown(width) if answer.shown is not None else [text_shown(answer, width)]:
             yield partial(self.show_view, shown, within(part.scope))
