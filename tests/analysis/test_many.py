@@ -66,12 +66,12 @@ def everything(trace: Trace) -> list[object]:
     copies = np.flatnonzero(trace.is_kind(Kind.MEMCPY))
     end = trace.start[copies] + trace.duration[copies]
     alone = (
-        exposed_communication(trace).within(low, high),
+        exposed_communication(trace).overlap(low, high),
         alone_within(trace, copies, trace.start[copies], end),
     )
     causes = causes_of(results)
     arrays = [
-        split.within(low, high),
+        split.overlap(low, high),
         *split.of_all(low, high),
         split.idle_within(low, high),
         split.gaps_within(low, high),
@@ -113,7 +113,7 @@ def test_all_together_are_the_sum_of_each(
     split, random = Split(trace), np.random.default_rng(seed)
     low, high = np.sort(random.integers(-9, trace.span[1] + 9, (2, 200)), axis=0)
     low, high = np.clip(low, *trace.span), np.clip(high, *trace.span)
-    each = split.within(low, high)
+    each = split.overlap(low, high)
     every, judged = split.of_all(low, high)
     assert (every == each.sum(0)).all()
     assert (judged == split.judged(each).sum(0)).all()

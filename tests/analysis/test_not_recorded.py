@@ -257,11 +257,11 @@ def test_the_causes_add_up(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *events, *other, *run(9800, 10, 6), cpu("op", 0, 10_000))
     split, (low, high) = split_of(Part(trace)), trace.span
     borders = np.linspace(low, high, 57).astype(np.int64)
-    parts = split.within(borders[:-1], borders[1:])
+    parts = split.overlap(borders[:-1], borders[1:])
     assert (parts >= 0).all()
     assert (parts.sum(2) == np.diff(borders)).all()
     assert np.array_equal(split.of_all(borders[:-1], borders[1:])[0], parts.sum(0))
-    whole = split.within(np.array([low]), np.array([high]))[:, 0]
+    whole = split.overlap(np.array([low]), np.array([high]))[:, 0]
     assert np.array_equal(whole, parts.sum(1))
     assert whole[0, COLUMNS.index("graph capture")] > 0
     assert whole[0, COLUMNS.index("not recorded")] > 0

@@ -82,5 +82,5 @@ def test_what_other_threads_do_beside_one(name: str) -> None:
     found = [cpu_time.of_others(i, begin, end) for i in threads]
     for i, mine in zip(threads, found, strict=True):
         own, both = cpu_time.states(i)[-1], cpu_time.with_others(i)
-        assert mine.tolist() == (both.within(begin, end) - own.within(begin, end)).tolist()
+        assert mine.tolist() == (both.overlap(begin, end) - own.overlap(begin, end)).tolist()
     assert any(mine.any() for mine in found) == (name == "train")

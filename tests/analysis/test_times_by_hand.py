@@ -205,7 +205,7 @@ def test_a_union_and_its_parts() -> None:
     assert (one.start.tolist(), one.end.tolist(), one.total) == ([0, 30, 40], [20, 35, 40], 25)
     assert one.until(np.array([-1, 0, 1, 20, 25, 31, 35, 99])).tolist() == [0, 0, 1, 20, 20, 21, 25, 25]
     low, high = np.array([0, 19, 20, 34, 35, 9]), np.array([5, 31, 30, 36, 99, 3])
-    assert one.within(low, high).tolist() == [5, 2, 0, 1, 0, 0]
+    assert one.overlap(low, high).tolist() == [5, 2, 0, 1, 0, 0]
     assert one.touching(low, high).tolist() == [20, 25, 0, 5, 0, 0]
 
 
@@ -395,7 +395,7 @@ def test_what_nothing_hides(tmp_path: Path) -> None:
         memcpy(60, 30, 4, stream=20), memcpy(100, 5, 5, "DtoD (Device -> Device)"),
     )  # fmt: skip
     low, high = np.array([0, 25, 40, 80]) * 1000, np.array([200, 45, 55, 85]) * 1000
-    assert (exposed_communication(trace).within(low, high) // 1000).tolist() == [20, 15, 10, 0]
+    assert (exposed_communication(trace).overlap(low, high) // 1000).tolist() == [20, 15, 10, 0]
     (at,) = np.flatnonzero([trace.name_of(i).startswith("Memcpy HtoD") for i in range(len(trace))])
     low, high = np.array([60, 80, 60]) * 1000, np.array([90, 85, 75]) * 1000
     assert (alone_within(trace, np.full(3, at), low, high) // 1000).tolist() == [20, 5, 5]

@@ -27,7 +27,7 @@ def parts(time: I64) -> dict[str, float]:
 
 
 def of_all(trace: Trace, low: float, high: float) -> dict[str, float]:
-    return parts(Split(trace).within(times(low), times(high))[:, 0].sum(0))
+    return parts(Split(trace).overlap(times(low), times(high))[:, 0].sum(0))
 
 
 def on(event: Event, tid: int) -> Event:
@@ -113,20 +113,20 @@ def test_the_lead_in(tmp_path: Path, leads: tuple[int, ...], found: int) -> None
     low = times(*(100 * i for i in range(len(leads))))
     (time,) = of.lead_ins(low, low + 100_000)
     assert time.sum() == 1000 * found
-    assert (time == of.within(low[:1], low[:1] + 1000 * found)[0, 0]).all()
+    assert (time == of.overlap(low[:1], low[:1] + 1000 * found)[0, 0]).all()
 
 
 @pytest.mark.parametrize(("length", "judged"), [(10, True), (9.999, False)])
 def test_a_device_takes_part_from_a_hundredth_on(tmp_path: Path, length: float, judged: bool) -> None:
     other = of_device(kernel(500, length, 90))
     of = Split(trace_of(tmp_path, launch(0, 1), kernel(0, 1000, 1), other))
-    time = of.judged(of.within(times(0), times(1000))[:, 0])
+    time = of.judged(of.overlap(times(0), times(1000))[:, 0])
     assert time.sum(1).tolist() == [1_000_000, 1_000_000 if judged else 0]
 
 
 def test_without_devices(tmp_path: Path) -> None:
     of = Split(trace_of(tmp_path, cpu("aten::mm", 0, 5)))
-    assert of.within(times(0, 1), times(5, 2)).shape == (0, 2, len(COLUMNS))
+    assert of.overlap(times(0, 1), times(5, 2)).shape == (0, 2, len(COLUMNS))
     assert of.gaps_within(times(0), times(5)).sum() == 0
     assert of.lead_ins(times(0, 1), times(5, 2)).shape == (0, len(COLUMNS))
 

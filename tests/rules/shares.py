@@ -126,7 +126,7 @@ def _busy(results: Part, work: I64, between: tuple[int, int] | None = None, only
     for one in np.unique(device).tolist() if only is None else [only]:
         begin = trace.start[work[device == one]]
         spans = union(begin, begin + trace.duration[work[device == one]])
-        busy += int(spans.within(np.array([low]), np.array([high]))[0])
+        busy += int(spans.overlap(np.array([low]), np.array([high]))[0])
     return busy
 
 

@@ -22,7 +22,7 @@ def test_union_against_a_set_of_points(some: list[tuple[int, int]], low: int, hi
     assert made.total == len(points)
     assert (made.start[1:] > made.end[:-1]).all()
     inside = sum(low <= p < high for p in points)
-    assert made.within(np.array([low]), np.array([high])).tolist() == [inside]
+    assert made.overlap(np.array([low]), np.array([high])).tolist() == [inside]
     touched = sum(int(b - a) for a, b in zip(made.start, made.end, strict=True) if a < high and b > low)
     assert made.touching(np.array([low]), np.array([high])).tolist() == [touched if high > low else 0]
 
@@ -131,7 +131,7 @@ def test_a_sum_of_sets(some: list[tuple[int, int]], at: list[int]) -> None:
     start = np.array([s for s, _ in some], dtype=np.int64)
     end = start + np.array([min(d, (1 << 62) // max(1, len(some))) for _, d in some], dtype=np.int64)
     low, high = np.array(at, dtype=np.int64), np.array(at[::-1], dtype=np.int64)
-    found = sum_of([(start[:7], end[:7]), (start[7:], end[7:])]).within(low, high)
+    found = sum_of([(start[:7], end[:7]), (start[7:], end[7:])]).overlap(low, high)
     inside = [
         sum(max(0, min(int(b), z) - max(int(a), y)) for a, b in zip(start, end, strict=True))
         for y, z in zip(low.tolist(), high.tolist(), strict=True)

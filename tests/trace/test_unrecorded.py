@@ -215,7 +215,7 @@ def test_the_verdict_leaves_out_what_is_not_known(tmp_path: Path) -> None:
     assert row.busy + row.window_idle == row.window_length
     assert dict(row.window_causes)["not recorded"] == 30_000
     assert steps_of(results).rows[0].verdict == steps_of(healthy).rows[0].verdict
-    assert np.array_equal(split_of(results).within(np.array([0]), np.array([100_000])).sum(), 100_000)
+    assert np.array_equal(split_of(results).overlap(np.array([0]), np.array([100_000])).sum(), 100_000)
     for part in (results, results.in_scope(step_table_of(results).scope(1))):
         assert "are not in the file." in verdict_of(part).reason
     assert "not in the file" not in verdict_of(results.in_scope(step_table_of(results).scope(0))).reason

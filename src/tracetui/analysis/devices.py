@@ -102,5 +102,5 @@ def busy_in(trace: Trace, low: int, high: int, mine: Bool | None = None) -> int:
     total = 0
     for devices in side_by_side(trace):
         busy = devices.union(None if mine is None else mine[devices.work])
-        total += int(busy.within(*(devices.on_axis(np.array([at])) for at in (low, high))).sum())
+        total += int(busy.overlap(*(devices.on_axis(np.array([at])) for at in (low, high))).sum())
     return total

@@ -84,7 +84,7 @@ def judged_times_of(part: Part) -> I64:
     split, (low, high) = split_of(part), (np.array([time]) for time in judged_range(part))
     if _judged_by_steps(part) and not (kept := whole(part.trace, *step_windows_of(part))).all():
         low, high = (times[kept] for times in step_windows_of(part))
-    time = split.judged(split.within(low, high).sum(1))
+    time = split.judged(split.overlap(low, high).sum(1))
     if _judged_by_steps(part) or (part.scope.kind == "step" and not part.scope.step):
         time = time - split.judged(split.lead_ins(*step_windows_of(part)))
     return time

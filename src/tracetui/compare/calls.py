@@ -86,7 +86,7 @@ def call_tree(side: Side) -> CallTree:
         low, high = np.searchsorted(at, (trace.lanes[lane].first, trace.lanes[lane].last)).tolist()
         own[low:high] = self_time[low:high]
         if len(covered):
-            own[low:high] -= without_children(covered.within(start[low:high], end[low:high]), low)
+            own[low:high] -= without_children(covered.overlap(start[low:high], end[low:high]), low)
         top = np.flatnonzero(parent[low:high] < 0) + low
         covered = union(
             *(np.concatenate(one) for one in ((covered.start, start[top]), (covered.end, end[top])))
@@ -142,6 +142,6 @@ def _before(side: Side, tops: I64, start: I64, covered: Intervals) -> tuple[I64,
     (low, _), round_ = side.windows, side.call_round
     since = np.maximum(np.append(low[round_[opener[:1]]], covered.end[:-1]), low[round_[opener]])
     until = np.maximum(covered.start, since)
-    found[opener] = until - since - loading_time(side.part).within(since, until)
+    found[opener] = until - since - loading_time(side.part).overlap(since, until)
     before[opener[1:]] = order[first[1:] - 1]
     return found, before

@@ -148,5 +148,5 @@ def _beside(side: Side, at: I64) -> F64:
         two = (both > begin[1:]) & (trace.lane[work[which]] != trace.lane[work[1:]])
         beside = union(begin[1:][two], both[two])
         mine = (device[at] == one) & (length > 0)
-        found[mine] = beside.within(start[mine], start[mine] + length[mine]) / length[mine]
+        found[mine] = beside.overlap(start[mine], start[mine] + length[mine]) / length[mine]
     return found

@@ -233,12 +233,12 @@ class Side:
     @cached_property
     def loading(self) -> I64:
         """How long each round waited for its `DataLoader`, ns."""
-        return loading_time(self.part).within(*self.windows)
+        return loading_time(self.part).overlap(*self.windows)
 
     @cached_property
     def compiling(self) -> I64:
         """How long torch.compile was compiling in each round, ns."""
-        return self.compiler.within(*self.windows)
+        return self.compiler.overlap(*self.windows)
 
     @cached_property
     def compiler(self) -> Intervals:
@@ -280,7 +280,7 @@ class Side:
     def _device_time(self) -> I64:
         """The device time of each round in `spans`, by `COLUMNS`, ns."""
         split = split_of(self.part)
-        return np.asarray(split.judged(split.within(*self.spans)).sum(0), dtype=np.int64)
+        return np.asarray(split.judged(split.overlap(*self.spans)).sum(0), dtype=np.int64)
 
     @cached_property
     def work_time(self) -> I64:

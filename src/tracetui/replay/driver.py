@@ -85,7 +85,7 @@ def drive(trace: Trace, waits: I64) -> Driver:
     alone[others[MANY:]] = True
     for lane in others[:MANY]:
         mine, alone[lane] = _bursts(trace, main, lane, waits)
-        if int(mine.within(taken.start, taken.end).sum()) > MUCH * mine.total:
+        if int(mine.overlap(taken.start, taken.end).sum()) > MUCH * mine.total:
             alone[lane] = True  # beside another one
             continue
         bursts[lane], taken = mine, all_of((taken, mine))

@@ -105,7 +105,7 @@ def overhead_bound(part: Part) -> Iterator[Finding]:
         # Launches are not what takes the time then.
         elsewhere = 2 * max(idle.compiling, idle.on_cpu[1]) > idle.idle
         elsewhere = elsewhere or not any(CAUSES[i] in LAUNCHING for i in idle.largest)
-        waited = int(idle.gaps.blocks.within(begin, end).sum())
+        waited = int(idle.gaps.blocks.overlap(begin, end).sum())
         # Where most work is queued, the rest of the time is the GPU's.
         behind = (verdict.launch_delay or 0) >= QUEUED_NS and idle.busy_share >= IDLE_SHARE
         pace = (
@@ -431,7 +431,7 @@ def _find_same_place(part: Part, idle: IdleDevice) -> dict[str, Claim]:
     known.append(others[~inside[others]])
     busy = all_of([*lane_calls_of(part).values(), busy_union(trace, known[-1])])
     start, end = busy.end, np.append(busy.start[1:], max(part.span[1], int(busy.end.max(initial=0))))
-    step, length = step_of(steps, start), end - start - idle.gaps.blocks.within(start, end)
+    step, length = step_of(steps, start), end - start - idle.gaps.blocks.overlap(start, end)
     longest = _longest_of_each(step, length)
     host = int(idle.causes[CAUSES.index("host")])
     if len(longest) < len(steps) or length[longest].sum() < PLACE_SHARE * host:

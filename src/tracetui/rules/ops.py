@@ -77,7 +77,7 @@ def look_at_the_children(part: Part) -> Iterator[Finding]:
         return
     inside = call.time
     first_use = busy_union(trace, unique(loading(trace), cpu_time_of(part).first))
-    if 2 * int(first_use.within(call.start, call.end).sum()) > inside:
+    if 2 * int(first_use.overlap(call.start, call.end).sum()) > inside:
         # a finding of its own
         return
     yield build_finding(
@@ -164,7 +164,7 @@ def metadata_only(part: Part) -> Iterator[Finding]:
     views, idle = busy_union(trace, at.at), 0
     for gaps in devices:
         begin, end = np.clip(views.start, gaps.first, gaps.last), np.clip(views.end, gaps.first, gaps.last)
-        idle += int((end - begin - gaps.blocks.within(begin, end)).sum())
+        idle += int((end - begin - gaps.blocks.overlap(begin, end)).sum())
     if idle < max(1, OF_ALL * sum(gaps.span for gaps in devices)):
         return
     yield build_finding(

@@ -130,7 +130,7 @@ def profiler_overhead(part: Part) -> Iterator[Finding]:
         device = device_text(part, gaps)
         begun = gaps.first - gaps.lead_in
         in_lead = spent.time_in(begun, gaps.first)
-        in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.within(gaps.start, gaps.end))
+        in_gaps = np.minimum(causes.pieces[:, PROFILER], spent.overlap(gaps.start, gaps.end))
         if part.is_whole and in_lead >= max(PROFILER_NS, PROFILER_SHARE * gaps.lead_in):
             work = device_work_of(part)
             first = int(work.at[np.searchsorted(work.start, gaps.first)])

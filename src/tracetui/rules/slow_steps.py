@@ -64,23 +64,23 @@ def slow_steps(part: Part) -> Iterator[Finding]:
         return
     width = own_widths(part, steps)
     # Of what the first steps do for the first time, `initialisation` tells.
-    first = busy_union(trace, cpu_time_of(part).first).within(steps.start, steps.end)
+    first = busy_union(trace, cpu_time_of(part).first).overlap(steps.start, steps.end)
     width = np.maximum(width - first * np.cumprod(first > 0), 0)
     usual = int(np.median(width))
     # Where steps of all lengths come, none is "usual".
     long = (width >= COLD_RATIO * usual) & (width - usual >= COLD_NS) & unusual_lengths(width)
     many, more = int(long.sum()), int((width - usual)[long].sum())
-    compiled = busy_union(trace, compile_phases(part)).within(steps.start, steps.end)
+    compiled = busy_union(trace, compile_phases(part)).overlap(steps.start, steps.end)
     of_its_own = cold_widths(part) is not None or 2 * compiled[long].sum() > more
     if not long[1:].any() or more < SLOW_SHARE * width.sum() or of_its_own:
         return
     rows = _busy_rows(part, steps)
     claims: dict[str, Claim] = {}
-    outside = width - busy_union(trace, rows).within(steps.start, steps.end)
+    outside = width - busy_union(trace, rows).overlap(steps.start, steps.end)
     rest = min(more, int((outside - np.median(outside[~long]))[long].sum()))
     if 2 * rest > more:
         claims["outside_ns"] = Time(rest)
-    loading = loading_time(part).within(steps.start, steps.end)
+    loading = loading_time(part).overlap(steps.start, steps.end)
     waited = min(more, int((loading - np.median(loading[~long]))[long].sum()))
     loads = 2 * waited > more
     if loads:
@@ -245,7 +245,7 @@ def _only_there(part: Part, steps: StepTable, long: Bool, worst: int) -> tuple[s
 
 def _time_in(trace: Trace, at: I64, steps: StepTable, step: int) -> int:
     """How much of a step passes in these slices, ns."""
-    return int(busy_union(trace, at).within(steps.start[[step]], steps.end[[step]])[0])
+    return int(busy_union(trace, at).overlap(steps.start[[step]], steps.end[[step]])[0])
 
 
 def _dearest(part: Part, steps: StepTable, long: Bool) -> tuple[str, int]:

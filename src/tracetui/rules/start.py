@@ -311,7 +311,7 @@ def _dearer(part: Part) -> list[tuple[str, float, int]]:
 def _profiler_time(part: Part, rows: I64) -> I64:
     """How much of each slice's own time was the profiler's. ``rows`` are rows of one lane, in order."""
     trace = part.trace
-    inside = busy_union(trace, profilers_work(trace)).within(
+    inside = busy_union(trace, profilers_work(trace)).overlap(
         trace.start[rows], trace.start[rows] + trace.duration[rows]
     )
     around = np.searchsorted(rows, trace.parent[rows])
@@ -336,7 +336,7 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
     inner = Slices(trace, recorded[position])
     inside = (inner.lane == at.lane) & (inner.start < at.end)
     at, inner = at[inside], inner[inside]
-    stretch = inner.start - at.start - busy_union(trace, profilers_work(trace)).within(at.start, inner.start)
+    stretch = inner.start - at.start - busy_union(trace, profilers_work(trace)).overlap(at.start, inner.start)
     long = (stretch >= STRETCH_NS) & (stretch >= STRETCH_SHARE * at.duration)
     at, inner, stretch = at[long], inner[long], stretch[long]
     if not len(at) or stretch.sum() < STRETCH_OF_ALL * part.length:

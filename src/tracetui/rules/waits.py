@@ -134,7 +134,7 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
     hidden = min(total * devices, idle)
     # If it is idle for most of the time that is waited, it has other reasons.
     works = (
-        2 * all_of([gaps.blocks for gaps in gaps_of(part).devices]).within(at.start, at.end).sum() >= total
+        2 * all_of([gaps.blocks for gaps in gaps_of(part).devices]).overlap(at.start, at.end).sum() >= total
     )
     behind = works and fraction < WAIT_SHARE and hidden >= TURNS_SHARE * verdict.judged > 0
     copying = at[at.among(blocking_copies(trace, launches_of(part).event)[0])]

@@ -132,7 +132,7 @@ def _paint_device(
     if pieces is None:
         return
     borders = view.borders()
-    busy = pieces.within(borders[:-1], borders[1:])
+    busy = pieces.overlap(borders[:-1], borders[1:])
     cells = Canvas.blank(view.width, 1, theme.busy, theme.paper)
     cells.paper[0] = ground.below(line, busy)
     eighths = np.where(busy >= view.cell, 8, np.minimum(7, -(-8 * busy // view.cell)))

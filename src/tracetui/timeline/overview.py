@@ -48,7 +48,7 @@ def _cells(scene: Scene, borders: I64) -> tuple[I64, Bool]:
         low, high = borders[:-1], borders[1:]
         busy = idle = np.zeros(len(low), dtype=np.int64)
         for one, known, at in used:
-            busy = busy + one.within(low - at, high - at)
+            busy = busy + one.overlap(low - at, high - at)
             idle = idle + known.idle(borders - at)
         whole = np.maximum(1, (high - low) * max(1, len(used)))
         eighths = np.clip(-(-8 * busy // whole), 0, 8)

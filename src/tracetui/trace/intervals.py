@@ -46,14 +46,14 @@ class Intervals(Struct, frozen=True):
         inside = np.minimum(time, self.end[at]) - self.start[at]
         return np.where(at >= 0, self.before[at] + inside, 0)
 
-    def within(self, start: I64, end: I64) -> I64:
+    def overlap(self, start: I64, end: I64) -> I64:
         """How much of the union lies in each [start, end), in ns; 0 if end <= start. Shape of `start`."""
         inside: I64 = self.until(end) - self.until(start)
         return np.maximum(inside, 0)
 
     def time_in(self, start: int, end: int) -> int:
         """How much of the union lies in [start, end), in ns."""
-        return int(self.within(np.array([start]), np.array([end]))[0])
+        return int(self.overlap(np.array([start]), np.array([end]))[0])
 
     def idle(self, borders: I64) -> I64:
         """For each cell between sorted `borders`: how much of it lies within the union's span but not in the
@@ -91,7 +91,7 @@ class StackedIntervals(Struct, frozen=True):
         begun, over = np.searchsorted(self.start, time), np.searchsorted(self.end, time)
         return (begun - over) * time - (self.starts[begun] - self.ends[over])
 
-    def within(self, start: I64, end: I64) -> I64:
+    def overlap(self, start: I64, end: I64) -> I64:
         """How much lies in each [start, end), in ns; 0 if end <= start. Shape of `start`."""
         inside: I64 = self.until(end) - self.until(start)
         return np.maximum(inside, 0)

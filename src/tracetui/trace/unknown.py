@@ -276,7 +276,7 @@ def _fills(trace: Trace, at: I64) -> bool:
     of_lane, beside = dict(places(trace.lane[every], lanes)), np.ones(len(at), dtype=np.bool_)
     for lane, mine in places(trace.lane[at], lanes):
         own, some = every[of_lane.get(lane, mine[:0])], at[mine]
-        beside[mine] = union(trace.start[own], end[own]).within(trace.start[some], end[some]) == 0
+        beside[mine] = union(trace.start[own], end[own]).overlap(trace.start[some], end[some]) == 0
     at, size = at[beside], int(device.max()) + 1
     of_device = dict(places(device[trace.lane[every]], size))
     for one, mine in places(device[trace.lane[at]], size):

@@ -84,7 +84,7 @@ def _in_turn(parts: list[Intervals]) -> Stretches:
     """The unions as disjoint stretches, each without what is in one before it."""
     borders = np.unique(np.concatenate([times for part in parts for times in (part.start, part.end)]))
     low, high = borders[:-1], borders[1:]
-    inside = np.array([part.within(low, high) > 0 for part in parts])
+    inside = np.array([part.overlap(low, high) > 0 for part in parts])
     kept = inside.any(0)
     return Stretches(low[kept], high[kept], inside.argmax(0)[kept])
 
@@ -148,7 +148,7 @@ def waited_for(trace: Trace) -> Intervals:
     at = np.searchsorted(every.start, over) - 1  # the work that began last before the return
     done = np.where(at >= 0, every.end[np.maximum(at, 0)], np.iinfo(np.int64).min)
     low = np.maximum(begun, done)
-    late = over - low - ours.within(low, np.maximum(low, over)) > _LATE_NS
+    late = over - low - ours.overlap(low, np.maximum(low, over)) > _LATE_NS
     return union(low[late], over[late])
 
 

@@ -123,7 +123,7 @@ def most_delayed(part: Part) -> Example | None:
 def exposed(part: Part) -> Example | None:
     """The collective that runs longest while no other kernel does."""
     trace, at = part.trace, _collectives(part.trace)
-    alone = exposed_communication(trace).within(trace.start[at], trace.start[at] + trace.duration[at])
+    alone = exposed_communication(trace).overlap(trace.start[at], trace.start[at] + trace.duration[at])
     return Example(int(at[np.argmax(alone)])) if len(at) and alone.any() else None
 
 

@@ -166,7 +166,7 @@ def _waiting_to_launch(trace: Trace, i: int) -> list[str]:
 def _time_within(trace: Trace, i: int, at: I64) -> int:
     """How long the slices `at` run during slice i, in ns; overlap counts once."""
     start = trace.start[i : i + 1]
-    return int(busy_union(trace, at).within(start, start + trace.duration[i])[0])
+    return int(busy_union(trace, at).overlap(start, start + trace.duration[i])[0])
 
 
 def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:

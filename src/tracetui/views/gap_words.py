@@ -39,21 +39,21 @@ def words_of(
     `idle`: the idle time that the words are for, by `CAUSES`; () for that of the gaps.
     """
     words, phases = cause_words(part.trace, causes, at), compile_time(part)
-    compiled = int(phases.within(start, end).sum()) if len(phases) else 0
+    compiled = int(phases.overlap(start, end).sum()) if len(phases) else 0
     idle = idle or causes.pieces[at].sum(0).tolist()
     dispatch, host = (idle[CAUSES.index(cause)] for cause in ("dispatch", "host"))
     if 2 * compiled > dispatch > 0:
         words["dispatch"] = COMPILING
     if len(loading := loading_time(part)):
-        loaded = int(loading.within(start, end).sum())  # in ops of its own or not: at least the rest of it
+        loaded = int(loading.overlap(start, end).sum())  # in ops of its own or not: at least the rest of it
         if 2 * (loaded - dispatch) > host > 0:
             words["host"] = LOADING
         elif 2 * (loaded - host) > dispatch > 0:
             words["dispatch"] = LOADING
-    if len(nodes := cpu_time_of(part).in_graphs) and 2 * int(nodes.within(start, end).sum()) > host > 0:
+    if len(nodes := cpu_time_of(part).in_graphs) and 2 * int(nodes.overlap(start, end).sum()) > host > 0:
         words["host"] = IN_GRAPHS
     if len(talking := cpu_collectives_of(part)):
-        talked = int(talking.within(start, end).sum())
+        talked = int(talking.overlap(start, end).sum())
         if 2 * (talked - host) > dispatch > 0:
             words["dispatch"] = TALKING
         elif 2 * (talked - dispatch) > host > 0:

@@ -128,7 +128,7 @@ def _until_first_work(part: Part, what: str) -> Target | None:
     first = min((time for time in begun if time > low), default=None)
     if first is None:
         return None
-    spent = split_of(part).within(np.array([low]), np.array([first]))[begun.index(first), 0]
+    spent = split_of(part).overlap(np.array([low]), np.array([first]))[begun.index(first), 0]
     times = dict(zip(COLUMNS, spent.tolist(), strict=True))
     if what in CAUSES and not times[what]:
         return None

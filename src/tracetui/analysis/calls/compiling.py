@@ -41,6 +41,6 @@ def compile_time(part: Part) -> Intervals:
 def compiles_again(part: Part) -> bool:
     """Whether every one of several steps compiles."""
     steps = step_table_of(part)
-    within = busy_union(part.trace, compile_phases(part)).within(steps.start, steps.end)
+    within = busy_union(part.trace, compile_phases(part)).overlap(steps.start, steps.end)
     every = bool((within >= COMPILING_SHARE * (steps.end - steps.start)).all())
     return part.is_whole and len(steps) > 1 and every

@@ -65,7 +65,7 @@ def _find(part: Part) -> Iterator[SlowCalls]:
     at = at[2 * own_time_of(part)[at] > trace.duration[at]]
     at = at[launching_lanes_of(part)[trace.lane[at]] & ~np.isin(at, cpu_time_of(part).first)]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
-    at = at[busy_union(trace, compile_phases(part)).within(start, end) == 0]
+    at = at[busy_union(trace, compile_phases(part)).overlap(start, end) == 0]
     child = children_of(trace, at)
     stretch = _longest_stretch(trace, at, child)
     at = at[(stretch >= SLOW_NS) & (2 * stretch > trace.duration[at])]
@@ -108,7 +108,7 @@ def _long(part: Part, ops: I64) -> I64:
     trace = part.trace
     at = ops[own_time_of(part)[ops] >= SLOW_NS]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
-    return at[2 * busy_union(trace, profilers_work(trace)).within(start, end) <= trace.duration[at]]
+    return at[2 * busy_union(trace, profilers_work(trace)).overlap(start, end) <= trace.duration[at]]
 
 
 def _idle_alone(part: Part, at: I64, child: I64) -> I64:
@@ -118,7 +118,7 @@ def _idle_alone(part: Part, at: I64, child: I64) -> I64:
     def idle_in(slices: I64) -> I64:
         begin = np.clip(trace.start[slices], low, high)
         over = np.clip(trace.start[slices] + trace.duration[slices], low, high)
-        idle: I64 = over - begin - gaps_of(part).devices[0].blocks.within(begin, over)
+        idle: I64 = over - begin - gaps_of(part).devices[0].blocks.overlap(begin, over)
         return idle
 
     inside = sum_into(np.searchsorted(at, trace.parent[child]), idle_in(child), len(at))

@@ -344,7 +344,7 @@ class IdleTime:
                 last = self.cpu.launched_before(launch[mine], i)
                 none = int(self.trace.start[self.trace.lanes[i].first])
                 since = np.where(last >= 0, self.trace.start[last], none)
-                waited[mine] = waits.within(since, start[mine])
+                waited[mine] = waits.overlap(since, start[mine])
         return waited
 
     def pieces(self, at: I64, low: I64, high: I64) -> I64:
@@ -381,10 +381,10 @@ class IdleTime:
                 if time.any():  # memory that is never written costs nothing
                     found[of, AT[cause]] = time
 
-            first, full = started.within(begin, e), self.cpu.full.within(begin, e)
+            first, full = started.overlap(begin, e), self.cpu.full.overlap(begin, e)
             p0, p1, p2, p3 = (profiled.until(t) for t in (begin, d, c, e))
-            sync, ops = waited.within(d, c), worked.within(d, c)
-            allocation = sync if allocated is waited else allocated.within(d, c)
+            sync, ops = waited.overlap(d, c), worked.overlap(d, c)
+            allocation = sync if allocated is waited else allocated.overlap(d, c)
             last = self.event[at][of] < 0  # no later launch by any thread
             if last.any() and i >= 0:
                 ops[last] += self.cpu.of_others(i, d[last], c[last])
@@ -405,7 +405,7 @@ class IdleTime:
             some = np.flatnonzero(mine & (rest > 0))
             found[some, AT[cause]] += rest[some]
             if cause == "queued" and len(self.cpu.in_graphs):  # it waits for the CPU
-                held = self.cpu.in_graphs.within(arrived[some], high[some])
+                held = self.cpu.in_graphs.overlap(arrived[some], high[some])
                 found[some, AT["queued"]] -= held
                 found[some, AT["host"]] += held
 
@@ -447,7 +447,7 @@ class IdleTime:
             found[cut] += self.pieces(at, self.start[at], self.start[at] + left[cut]) - self._whole(at)
         return found
 
-    def within(self, low: I64, high: I64) -> I64:
+    def overlap(self, low: I64, high: I64) -> I64:
         """The idle time of each cause in each [low, high) on the axis; 0 where high <= low. Shape (len(low),
         len(CAUSES))."""
         low = np.asarray(low, dtype=np.int64)

@@ -136,7 +136,7 @@ class CpuTime:
         which = repeated(np.arange(len(begin)), count)
         piece = np.arange(len(which)) + repeated(low - np.cumsum(count) + count, count)
         start, over = np.maximum(ops.start[piece], begin[which]), np.minimum(ops.end[piece], end[which])
-        return sum_into(which, over - start - own.within(start, over), len(begin))
+        return sum_into(which, over - start - own.overlap(start, over), len(begin))
 
     @cached_property
     def ended(self) -> tuple[I64, I64, I64]:
@@ -209,7 +209,7 @@ def _without(one: Intervals, other: Intervals) -> Intervals:
         return one
     border = unique(one.start, one.end, other.start, other.end)
     low, high = border[:-1], border[1:]
-    left = (one.within(low, high) > 0) & (other.within(low, high) == 0)
+    left = (one.overlap(low, high) > 0) & (other.overlap(low, high) == 0)
     return union(low[left], high[left])
 
 

@@ -105,7 +105,7 @@ class CpuWork:
         """How the time of some windows [low, high), which must not overlap, was spent."""
 
         def within(one: Intervals) -> int:
-            return int(one.within(low, high).sum())
+            return int(one.overlap(low, high).sum())
 
         starts = self.trace.start[self.by_start]
         first, last = np.searchsorted(starts, low), np.searchsorted(starts, high)
@@ -124,7 +124,7 @@ class CpuWork:
             exposed_communication=everything - loaded,
             outside=span - everything,
             threads=self.by_thread.busy(low, high),
-            thread_ops=int(self.by_thread.time.within(low, high).sum()),
+            thread_ops=int(self.by_thread.time.overlap(low, high).sum()),
             top=self.trace.names[int(names[top])] if top >= 0 else "",
             top_self=int(own[top]) if top >= 0 else 0,
             top_calls=int(np.count_nonzero(~self._within_alike(at[which == top]))) if top >= 0 else 0,
@@ -174,7 +174,7 @@ class _Threads:
     def busy(self, low: I64, high: I64) -> int:
         """How many threads are in an op at some time of windows [low, high), which must not overlap."""
         if len(low) != 1:
-            within = union(low, np.maximum(low, high)).within(self.start, self.end) > 0
+            within = union(low, np.maximum(low, high)).overlap(self.start, self.end) > 0
             return len(unique(self.thread[within]))
         if high[0] <= low[0]:
             return 0

@@ -28,9 +28,9 @@ class Alone:
     other: StackedIntervals
     """When it runs the other kind."""
 
-    def within(self, start: I64, end: I64) -> I64:
+    def overlap(self, start: I64, end: I64) -> I64:
         """Time within each [start, end) with the first kind and not the other, in ns, over all devices."""
-        return self.both.within(start, end) - self.other.within(start, end)
+        return self.both.overlap(start, end) - self.other.overlap(start, end)
 
 
 def exposed_communication(trace: Trace) -> Alone:
@@ -67,7 +67,7 @@ def alone_within(trace: Trace, at: I64, start: I64, end: I64) -> I64:
         mine = np.flatnonzero(np.isin(device, devices.index))
         shift = devices.shift[np.searchsorted(devices.index, device[mine])]
         kernels = devices.union(trace.kind[devices.work] == int(Kind.KERNEL))
-        time[mine] -= kernels.within(start[mine] + shift, end[mine] + shift)
+        time[mine] -= kernels.overlap(start[mine] + shift, end[mine] + shift)
     return time
 
 

@@ -102,7 +102,7 @@ class IdleDevice:
             return 0
         begin, end = (np.clip(at, *self.counts) for at in self.stretches[:2])
         cpu = sum(int(self.causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
-        return min(int(of.within(begin, end).sum()), cpu)
+        return min(int(of.overlap(begin, end).sum()), cpu)
 
     @cached_property
     def talking(self) -> int:
@@ -259,7 +259,7 @@ def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int,
     mine[at] = True
     at = at[~mine[op_around(trace, at.at)]]  # the outermost
     begin, end = np.clip(at.start, low, high), np.clip(at.end, low, high)
-    idle = end - begin - gaps.blocks.within(begin, end)
+    idle = end - begin - gaps.blocks.overlap(begin, end)
     if not len(at) or (total := int(idle.sum())) < ON_CPU_SHARE * dispatch:
         return "", 0, 0, False
     names = at.by_name(idle)

@@ -119,7 +119,7 @@ def first_calls(trace: Trace) -> I64:
     if len(full):  # a call that waited for the queue is not a first use
         waits = union(trace.start[full], trace.start[full] + trace.duration[full])
         call = call[
-            2 * waits.within(trace.start[call], trace.start[call] + trace.duration[call])
+            2 * waits.overlap(trace.start[call], trace.start[call] + trace.duration[call])
             < trace.duration[call]
         ]
     if not len(call):
@@ -166,7 +166,7 @@ def first_ops(trace: Trace, calls: I64) -> I64:
         if not len(others) or trace.duration[op] < FAR * float(np.median(trace.duration[others])):
             continue
         opened = opens[(trace.lane[opens] == trace.lane[op]) & (trace.start[opens] >= begin)]
-        first_of_kernel = loads.within(begin, end)[0] and (trace.start[opened] < end).any()
+        first_of_kernel = loads.overlap(begin, end)[0] and (trace.start[opened] < end).any()
         if begin <= trace.start[others].min() or first_of_kernel:
             kept.append(op)
     found = np.array(kept, dtype=np.int64)

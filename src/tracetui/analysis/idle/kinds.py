@@ -83,7 +83,7 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
         low, high = _own_parts(of.start[mine], of.end[mine])
         add(time[name], of.step[mine], high - low)
         if hidden_by is not None:
-            hidden = union(of.start[hidden_by], of.end[hidden_by]).within(low, high)
+            hidden = union(of.start[hidden_by], of.end[hidden_by]).overlap(low, high)
             add(time[f"exposed_{name}"], of.step[mine], high - low - hidden)
 
     def of_devices() -> None:

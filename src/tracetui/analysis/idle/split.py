@@ -75,11 +75,11 @@ class Split:
         busy = np.array([device.busy for device in self.gaps], dtype=np.int64)
         self._used = busy >= USED_SHARE * busy.max(initial=0)
 
-    def within(self, low: I64, high: I64) -> I64:
+    def overlap(self, low: I64, high: I64) -> I64:
         """The time of each device in each range. Shape (devices, len(low), len(COLUMNS)), ns."""
         low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
         none = np.zeros((0, len(low), len(COLUMNS)), np.int64)
-        return _joined([some.within(low, high) for some in self.times], none)
+        return _joined([some.overlap(low, high) for some in self.times], none)
 
     def of_all(self, low: I64, high: I64) -> tuple[I64, I64]:
         """(the time of all devices together in each range; only that of the devices that `judged` counts).
@@ -145,7 +145,7 @@ class Split:
         """The i-th device's idle time in each range, by cause. Shape (len(low), len(CAUSES)), ns."""
         some, i = self._place(i)
         begin, end = (np.clip(time, *some.devices.span) + some.devices.shift[i] for time in (low, high))
-        return some.idle.within(begin, end)
+        return some.idle.overlap(begin, end)
 
     def _place(self, i: int) -> tuple[DeviceTimes, int]:
         for some in self.times:
@@ -168,7 +168,7 @@ class Split:
 
     def lead_ins(self, low: I64, high: I64) -> I64:
         """The time that a pipeline needs to fill up in the first range: the time before each device's first
-        event in it, if the following ranges do not have as much. Split like `within`; shape (devices,
+        event in it, if the following ranges do not have as much. Split like `overlap`; shape (devices,
         len(COLUMNS))."""
         none = np.zeros((0, len(COLUMNS)), np.int64)
         if len(low) < 2:
@@ -177,7 +177,7 @@ class Split:
         for some in self.times:
             lead = some.lead(low[:1], high[:1])[:, 0]
             # The profiler and first calls lengthen only the first one.
-            own = lead - some.within(low[:1], (low[0] + lead)[:, None])[:, 0, _NOT_THE_PROGRAMS].sum(1)
+            own = lead - some.overlap(low[:1], (low[0] + lead)[:, None])[:, 0, _NOT_THE_PROGRAMS].sum(1)
             counts = lead > 0
             blocks = np.array([len(device.blocks) for device in self.gaps[first : first + len(some)]])
             # With fewer events, most of the following ranges would show nothing.
@@ -185,7 +185,7 @@ class Split:
                 waits = float(np.median(some.lead(low[1:], high[1:], slice(i, i + 1))))
                 counts[i] = 2 * waits < own[i] and AS_LONG * own[i] > self._idle_before(first + i, low, high)
             until = low[0] + np.where(counts, lead, 0)
-            found.append(some.within(low[:1], until[:, None])[:, 0])
+            found.append(some.overlap(low[:1], until[:, None])[:, 0])
             first += len(some)
         return _joined(found, none)
 
@@ -199,7 +199,7 @@ class Split:
         order = np.argsort(launched, kind="stable")
         begun = np.minimum.accumulate(np.append(trace.start[at[order]], _NEVER_AGAIN)[::-1])[::-1]
         own = np.minimum(begun[np.searchsorted(launched[order], low[1:])], high[1:])
-        return float(np.median(own - low[1:] - gaps.blocks.within(low[1:], own)))
+        return float(np.median(own - low[1:] - gaps.blocks.overlap(low[1:], own)))
 
 
 def _between(until: Callable[[I64], I64], low: I64, high: I64) -> I64:
@@ -319,21 +319,21 @@ class DeviceTimes:
         last = launch[hit[np.searchsorted(hit, devices.first[:-1])]]
         return np.where(last >= 0, trace.lane[last], -1).astype(np.int64)
 
-    def within(self, low: I64, high: I64) -> I64:
+    def overlap(self, low: I64, high: I64) -> I64:
         """The time of each device in each range. `low`, `high`: shape (n,), or (devices, n) if they differ.
         Result: shape (devices, n, len(COLUMNS)), ns."""
         ranges = np.broadcast_shapes(np.shape(low), np.shape(high))[-1]
         shape = len(self), ranges
         begin, end = (self.devices.on_axis(np.broadcast_to(time, shape)).ravel() for time in (low, high))
-        early = None if self._in_flight is None else self._in_flight.within(begin, end)
-        busy = [one.within(begin, end) for one in self._unions]
-        made = _columns(busy, self.idle.within(begin, end), early)
+        early = None if self._in_flight is None else self._in_flight.overlap(begin, end)
+        busy = [one.overlap(begin, end) for one in self._unions]
+        made = _columns(busy, self.idle.overlap(begin, end), early)
         return made.reshape(*shape, len(COLUMNS))
 
     def of_all(self, time: I64, counts: Bool) -> I64:
         """The time before each time, for the devices in a mask together. Shape (len(time), len(COLUMNS))."""
         if self._one_by_one(time):
-            found: I64 = self.within(np.full_like(time, self.devices.low), time)[counts].sum(0)
+            found: I64 = self.overlap(np.full_like(time, self.devices.low), time)[counts].sum(0)
             return found
         busy = [
             sum_of([self.devices.on_clock(one, None if counts.all() else counts)]).until(time)
@@ -351,7 +351,7 @@ class DeviceTimes:
             return self.idle.of_all(time, np.ones_like(self.gap))
         each = np.broadcast_to(time, (len(self), len(time)))
         low, high = (self.devices.on_axis(at).ravel() for at in (np.full_like(each, self.devices.low), each))
-        found: I64 = self.idle.within(low, high).reshape(*each.shape, len(CAUSES)).sum(0)
+        found: I64 = self.idle.overlap(low, high).reshape(*each.shape, len(CAUSES)).sum(0)
         return found
 
     def gaps_of_all(self, time: I64) -> I64:

@@ -87,7 +87,7 @@ def _mean_while(counter: Counter | None, busy: Intervals, low: int, high: int) -
         return None
     some = (counter.start >= low) & (counter.end <= high)
     start, end, value = counter.start[some], counter.end[some], counter.value[some]
-    ran = busy.within(start, end)
+    ran = busy.overlap(start, end)
     some = ran > 0
     if np.count_nonzero(some) < LEAST_SAMPLES:
         return None
@@ -99,7 +99,7 @@ def _sampled(counter: Counter | None, busy: Intervals, low: int, high: int) -> i
     if counter is None:
         return 0
     some = (counter.start >= low) & (counter.end <= high)
-    return int(busy.within(counter.start[some], counter.end[some]).sum())
+    return int(busy.overlap(counter.start[some], counter.end[some]).sum())
 
 
 def _clock(trace: Trace, device: int, low: int, high: int) -> tuple[float | None, tuple[float, float] | None]:

@@ -30,7 +30,7 @@ def own_widths(part: Part, steps: StepTable) -> I64:
     """Each step's time on the CPU, without the profiler's work and waiting for a place in the queue, ns."""
     trace = part.trace
     not_its_own = busy_union(trace, unique(profilers_work(trace), queue_full(trace)))
-    return np.asarray(steps.end - steps.start - not_its_own.within(steps.start, steps.end), dtype=np.int64)
+    return np.asarray(steps.end - steps.start - not_its_own.overlap(steps.start, steps.end), dtype=np.int64)
 
 
 @fact
@@ -40,14 +40,14 @@ def cold_widths(part: Part) -> F64 | None:
     # If the device is always busy, a slow first step on the CPU costs nothing.
     if len(steps) < 2 or not part.is_whole or verdict_of(part).verdict == "compute-bound":
         return None
-    compiled = busy_union(part.trace, compile_phases(part)).within(steps.start[:1], steps.end[:1])
+    compiled = busy_union(part.trace, compile_phases(part)).overlap(steps.start[:1], steps.end[:1])
     if 2 * int(compiled[0]) > int(steps.end[0] - steps.start[0]):  # a finding of its own
         return None
     width = own_widths(part, steps)
     most = float(np.percentile(width[1:], 75))  # several slow steps are no slow start
     wide = most > 0 and width[0] >= COLD_RATIO * most and width[0] - most >= COLD_NS
     wide = wide and bool(width[1:].max() < AS_LONG * width[0])  # else it is not for being the first
-    loading = loading_time(part).within(steps.start, steps.end)
+    loading = loading_time(part).overlap(steps.start, steps.end)
     if 2 * (int(loading[0]) - np.median(loading[1:])) > width[0] - most:  # it waits for its batch
         return None
     return width.astype(np.float64) if wide else None
