@@ -253,7 +253,7 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
     if main == "host":
         # Between tiny kernels the gaps outside of ops are long only because there is so little to launch.
         short, time = short_kernels_of(part), dict(zip(CAUSES, idle.causes, strict=True))
-        within = idle.within[0] if not idle.within[0].startswith("Optimizer.") else ""
+        within = idle.enclosing_slice[0] if not idle.enclosing_slice[0].startswith("Optimizer.") else ""
         look = "in annotation" if within else "host"
         if 2 * short.events > short.of and any(CAUSES[i] in LAUNCHING for i in idle.largest):
             both = () if 2 * time["host"] < idle.idle and not within else (look,)

@@ -324,7 +324,7 @@ def _meanwhile(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         claims["talking_ns"] = Time(idle.talking)
     if idle.in_graphs >= 0.1 * idle.idle:
         claims["in_graphs_ns"] = Time(idle.in_graphs)
-    within, within_time = ("", 0) if claims else idle.within
+    within, within_time = ("", 0) if claims else idle.enclosing_slice
     if within:
         claims["within"] = Names((Named(within, ns=within_time),))
     if not claims and (slow := long_calls(part, idle)):

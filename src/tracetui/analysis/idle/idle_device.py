@@ -123,7 +123,7 @@ class IdleDevice:
         return int(self.scoped.duration[counts].max()) if counts.sum() >= SEVERAL_GAPS else 0
 
     @cached_property
-    def within(self) -> tuple[str, int]:
+    def enclosing_slice(self) -> tuple[str, int]:
         """The annotation or function of Python in which the CPU was for most of `host`, as it ran little
         else, "" for none; and for how long."""
         return _within(self.part, self)
