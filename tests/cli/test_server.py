@@ -30,7 +30,7 @@ if sys.platform == "win32":
 
 from tracetui.cli import server as module  # noqa: E402
 from tracetui.cli.serve import VIEWER  # noqa: E402
-from tracetui.cli.server import Size, host_name, own_names, refusal, within  # noqa: E402
+from tracetui.cli.server import Size, clamped, host_name, own_names, refusal  # noqa: E402
 from tracetui.core import threads  # noqa: E402
 
 LLAMA = Path(__file__).resolve().parent.parent / "data" / "llama_train.json.gz"
@@ -308,7 +308,7 @@ async def test_the_page_says_what_it_shows(tmp_path: Path, alone: Callable[..., 
     [((80, 24), (80, 24)), ((0, -5), (1, 1)), ((10**30, 100_000), (1000, 500)), ((-(10**30), 1), (1, 1))],
 )
 def test_sizes_are_bounded(size: tuple[int, int], expected: tuple[int, int]) -> None:
-    assert within(Size(*size)) == Size(*expected)
+    assert clamped(Size(*size)) == Size(*expected)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ def told(*found: Explanation, machine: float = 0.0, program: float = 0.0, step: 
     step = step or Metric(15e6, 14e6, True, machine=machine)
     facts: Any = SimpleNamespace(
         metrics={"step_ns": step, "device_ns": Metric(1e6, 1e6, True)},
-        a=SimpleNamespace(steps=[0]), within=False, by_device=False, step=15e6, recorded="",
+        a=SimpleNamespace(steps=[0]), same_recording=False, by_device=False, step=15e6, recorded="",
         held=(0.0, 0.0),
         mostly=lambda device: True, program_cpu=program, blame="the machine, not the {}".format,
     )  # fmt: skip

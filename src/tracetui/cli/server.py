@@ -101,7 +101,7 @@ class Ended(Exception):
     """A viewer must end; the message says why, for the page."""
 
 
-def within(size: Size) -> Size:
+def clamped(size: Size) -> Size:
     """The nearest size that a screen may have."""
     return Size(min(max(size.width, 1), WIDEST), min(max(size.height, 1), TALLEST))
 
@@ -109,7 +109,7 @@ def within(size: Size) -> Size:
 def asked_size(query: Any) -> Size:
     """The size in the address of a WebSocket; 80 x 24 where it makes no sense, as the page says it again."""
     try:
-        return within(Size(int(query["width"]), int(query["height"])))
+        return clamped(Size(int(query["width"]), int(query["height"])))
     except (KeyError, ValueError):
         return Size(80, 24)
 
@@ -260,7 +260,7 @@ class Viewer:
             if isinstance(said, Stdin):
                 self.tell(b"D", said.text.encode())
             elif isinstance(said, Resize):
-                size = within(said.size)
+                size = clamped(said.size)
                 self.tell_json(type="resize", width=size.width, height=size.height)
             elif isinstance(said, Ping):
                 await self._send(f'["pong",{bytes(said.sent).decode()}]')

@@ -33,10 +33,10 @@ def answer(context: ComparisonContext, found: Sequence[Explanation], same: bool)
         what = "calls" if context.a.calls_only else "work"
         return f"No difference: the same {what}, in the same time."
     start = f"{_sameness(context, found)}. " if same else ""
-    if abs(change) < SAME * a and not context.within:
+    if abs(change) < SAME * a and not context.same_recording:
         return f"{start}{what} takes {duration(b)}, as before.{_device(context)}"
     told = _takes(context, a, b)
-    if context.within:
+    if context.same_recording:
         return f"{told}."
     machine = next((one for one in found if one.kind == "machine"), None)
     # If the same calls were faster in most steps but not in total, there is no explanation for that.
@@ -75,7 +75,7 @@ def _adds_up(context: ComparisonContext, left: float) -> bool:
 
 def _takes(context: ComparisonContext, a: float, b: float) -> str:
     part = f" ({_part(a, b)})" if a else ""
-    if not context.within:
+    if not context.same_recording:
         what = "A step" if len(context.a.steps) else "The recording"
         if duration(a) == duration(b):
             more = f"{duration(abs(b - a))} {'more' if b > a else 'less'}"

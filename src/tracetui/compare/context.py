@@ -125,7 +125,7 @@ class ComparisonContext:
         return self.a.rounds
 
     @property
-    def within(self) -> bool:
+    def same_recording(self) -> bool:
         """Whether steps of one recording are compared."""
         return self.a.trace is self.b.trace
 

@@ -175,7 +175,7 @@ def _outside(context: ComparisonContext, told: float) -> Iterator[Explanation]:
     step = context.metrics["step_ns"]
     longest, change = max(context.step, step.b or 0), 0 if step.within_noise else abs(step.change or 0)
     least = min(OUTSIDE * longest, max(LITTLE * longest, PART * change) if change else OUTSIDE * longest)
-    if context.within:  # steps of one recording vary
+    if context.same_recording:  # steps of one recording vary
         least = max(OUTSIDE * longest, PART * change) if change else longest
     if context.by_device or context.a.no_calls:
         return
@@ -251,7 +251,7 @@ def _machine(context: ComparisonContext, same: bool, alone: bool) -> Iterator[Ex
     on_device = slow_device and (not slow_cpu or context.by_device)
     if 1 < context.count < max(side.rounds for side in context.whole):
         text += f" in the {context.count} pairs of steps"
-    if not context.within:
+    if not context.same_recording:
         text = f"{'The same program: ' if alone else ''}{text}"
         if context.mostly(on_device):
             text += f": {context.blame('program' if alone else 'change')}"

@@ -159,7 +159,7 @@ def notes(context: ComparisonContext, pairs: Sequence[tuple[int, int]], strange:
         found.append(
             f"gradients are on only in {context.gradients}: its ops record what a backward pass would need"
         )
-    if not strange and not context.within:
+    if not strange and not context.same_recording:
         again = [recomputed_ops(side.part) for side in (a, b)]
         if (again[0] is None) != (again[1] is None):
             letter, more = ("A", again[0]) if again[0] is not None else ("B", again[1])
