@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tracetui.core import threads
-from tracetui.core.threads import in_blocks, together
+from tracetui.core.threads import map_blocks, run_parallel
 
 
 @pytest.fixture(params=[1, 2, 5])
@@ -19,19 +19,19 @@ def cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 
 
 def squares(low: int) -> list[int]:
-    return together([partial(pow, n, 2) for n in range(low, low + 20)])
+    return run_parallel([partial(pow, n, 2) for n in range(low, low + 20)])
 
 
 @pytest.mark.usefixtures("cores")
 def test_tasks_may_have_tasks() -> None:
     expected = [[n**2 for n in range(low, low + 20)] for low in range(30)]
-    assert together([partial(squares, low) for low in range(30)]) == expected
+    assert run_parallel([partial(squares, low) for low in range(30)]) == expected
 
 
 @pytest.mark.usefixtures("cores")
 def test_an_error_of_a_task_comes_out() -> None:
     with pytest.raises(ZeroDivisionError):
-        together([partial(divmod, 1, n % 7) for n in range(50)])
+        run_parallel([partial(divmod, 1, n % 7) for n in range(50)])
     assert squares(3)[0] == 9
 
 
@@ -44,7 +44,7 @@ def test_blocks_cover_all_of_it_once(count: int) -> None:
         assert some.stop - some.start <= 10
         seen[some] += 1
 
-    in_blocks(count, work, 10)
+    map_blocks(count, work, 10)
     assert seen.tolist() == [1] * count
 
 

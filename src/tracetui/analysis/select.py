@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracetui.core.columns import distinct
-from tracetui.core.threads import in_blocks
+from tracetui.core.threads import map_blocks
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import index_of
 from tracetui.trace.model import I64, Bool, kept_by_trace
@@ -105,7 +105,7 @@ def plausible(trace: Trace, *kinds: Kind) -> I64:
             at: I64 = np.flatnonzero(wanted & ~trace.implausible[part]) + part.start
             return at
 
-        made = np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
+        made = np.concatenate([np.zeros(0, np.int64), *map_blocks(len(trace), look)])
         made.flags.writeable = False
         trace.derived[key] = made
     found: I64 = trace.derived[key]

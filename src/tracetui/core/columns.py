@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tracetui.core.threads import in_blocks
+from tracetui.core.threads import map_blocks
 
 Array = npt.NDArray[Any]
 I8 = npt.NDArray[np.int8]
@@ -33,7 +33,7 @@ def blocks(first: int, last: int, size: int = 1 << 17) -> list[tuple[int, int]]:
 def looked_up(table: Array, index: Array) -> Array:
     """`table[index]`, without a wider copy of the index."""
     out = np.empty(len(index), dtype=table.dtype)
-    in_blocks(len(index), lambda part: np.take(table, index[part], out=out[part], mode="clip"))
+    map_blocks(len(index), lambda part: np.take(table, index[part], out=out[part], mode="clip"))
     return out
 
 
@@ -95,7 +95,7 @@ def unique(*values: Array) -> Array:
 
 def extremes(column: Array) -> tuple[int, int]:
     """The least and the largest of a column of integers that is not empty."""
-    found = in_blocks(len(column), lambda part: (int(column[part].min()), int(column[part].max())))
+    found = map_blocks(len(column), lambda part: (int(column[part].min()), int(column[part].max())))
     return min(low for low, _ in found), max(high for _, high in found)
 
 

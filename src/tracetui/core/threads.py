@@ -167,7 +167,8 @@ def go_on() -> None:
 
 
 give_way: Callable[[], object] = go_on
-"""Called before each task of `together` and each analysis. In the viewer it waits while keys are pressed."""
+"""Called before each task of `run_parallel` and each analysis. In the viewer it waits while keys are
+pressed."""
 
 _BLOCK = 1 << 16
 _MOST = 8
@@ -186,7 +187,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def together(tasks: Sequence[Callable[[], T]], most: int | None = None, gives_way: bool = True) -> list[T]:
+def run_parallel(
+    tasks: Sequence[Callable[[], T]], most: int | None = None, gives_way: bool = True
+) -> list[T]:
     """The results of all tasks, run in at most this many threads; by default, one per core. Worth it for
     tasks that release the interpreter's lock for long, as numpy does in loops over long arrays. `gives_way`:
     to keys, before each task.
@@ -239,8 +242,8 @@ def _in_turn(task: Callable[[], T]) -> T:
     return task()
 
 
-def in_blocks(count: int, work: Callable[[slice], T], size: int = _BLOCK) -> list[T]:
+def map_blocks(count: int, work: Callable[[slice], T], size: int = _BLOCK) -> list[T]:
     """The results of `work` for the parts of [0, count), in order, computed in several threads. Intermediate
     results of a part fit in the processor's cache, which alone often makes it worth it."""
     parts = [partial(work, slice(at, min(at + size, count))) for at in range(0, count, size)]
-    return together(parts, threads_for(count))
+    return run_parallel(parts, threads_for(count))

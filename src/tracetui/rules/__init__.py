@@ -22,7 +22,7 @@ from tracetui.analysis.idle.split import device_causes_of, split_of
 from tracetui.analysis.part import Part, fact
 from tracetui.analysis.steps.scope import step_windows_of
 from tracetui.analysis.verdicts import verdict_of
-from tracetui.core.threads import threads_for, together
+from tracetui.core.threads import run_parallel, threads_for
 from tracetui.rules import (
     anomaly,
     attention,
@@ -131,7 +131,7 @@ def find_findings(part: Part) -> tuple[Finding, ...]:
     the largest share of the time. Later calls are free.
     """
     threads = threads_for(len(part.trace))
-    together([partial(need, part) for need in (gaps_of, cpu_time_of)], threads)
+    run_parallel([partial(need, part) for need in (gaps_of, cpu_time_of)], threads)
     known = idle_known(part.trace)
     span = sum(gaps.span for gaps in gaps_of(part).devices)
 
@@ -150,7 +150,7 @@ def find_findings(part: Part) -> tuple[Finding, ...]:
     def find(some: Sequence[str], *needs: Callable[[Part], object]) -> None:
         facts = [partial(need, part) for need in needs]
         findings = [partial(_of_rule, rules[name], part) for name in some]
-        made: list[Any] = together([*facts, *findings], threads)
+        made: list[Any] = run_parallel([*facts, *findings], threads)
         found.update(zip(some, made[len(needs) :], strict=True))
 
     if known:  # first what most rules need: a thread that waits for it does not help to make it

@@ -31,7 +31,7 @@ from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import judged_range, verdict_of
 from tracetui.core.columns import unique
-from tracetui.core.threads import threads_for, together
+from tracetui.core.threads import run_parallel, threads_for
 from tracetui.core.units import capital, duration, plural
 from tracetui.rules.advice import LAUNCHING, advice_on, advise, allocation_advice, claim_advice
 from tracetui.rules.claims import (
@@ -101,7 +101,7 @@ def overhead_bound(part: Part) -> Iterator[Finding]:
         )
         if CAUSES.index("host") in idle.largest:  # both take long
             looks: list[Callable[[], object]] = [partial(_same_place, part, idle), lambda: idle.on_cpu]
-            together(looks, threads_for(len(part.trace)))
+            run_parallel(looks, threads_for(len(part.trace)))
         # Launches are not what takes the time then.
         elsewhere = 2 * max(idle.compiling, idle.on_cpu[1]) > idle.idle
         elsewhere = elsewhere or not any(CAUSES[i] in LAUNCHING for i in idle.largest)

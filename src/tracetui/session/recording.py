@@ -15,7 +15,7 @@ from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.names.roles import roles
 from tracetui.analysis.part import Part
 from tracetui.core.safe_text import plain
-from tracetui.core.threads import threads_for, together
+from tracetui.core.threads import run_parallel, threads_for
 from tracetui.session.marks import Marks
 from tracetui.session.paths import meta_file
 from tracetui.session.state import resolved
@@ -165,12 +165,12 @@ class Recording:
                     }
             others: list[Callable[[], Any]] = [partial(idle_known, trace), lambda: trace.span]
             others.append(partial(idle_unknown, trace))
-            together(others, threads_for(len(trace)))
+            run_parallel(others, threads_for(len(trace)))
             return roles(trace)
 
         tasks: list[Callable[[], Any]] = [partial(rows.make, lane, ROWS) for lane in _longest(trace)]
         tasks += [partial(first_of_names, trace), partial(busy_of, trace), told]
-        *_, busy, names = together(tasks, threads_for(len(trace)))
+        *_, busy, names = run_parallel(tasks, threads_for(len(trace)))
         trace.derived["drawn"] = rows, busy, names
 
     @classmethod

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.core.columns import looked_up
-from tracetui.core.threads import in_blocks, threads_for, together
+from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.timeline.frames import depths_with, spanning_frames
 from tracetui.trace.model import I32, I64, Bool, Trace
 from tracetui.trace.nesting import LIBRARY, positions
@@ -113,7 +113,9 @@ class Rows:
             self._make_together(LIBRARY, lane, count)
             return
         self.row(lane, 0)  # sorts the lane, for all of them
-        together([partial(self.row, lane, depth) for depth in range(1, count)], threads_for(len(self.trace)))
+        run_parallel(
+            [partial(self.row, lane, depth) for depth in range(1, count)], threads_for(len(self.trace))
+        )
 
     def _make_together(self, library: ctypes.CDLL, lane: int, count: int) -> None:
         trace, one = self.trace, self.trace.lanes[lane]
@@ -138,7 +140,7 @@ class Rows:
             index = order[bounds[depth] : bounds[depth + 1]] if depth < len(bounds) - 1 else order[:0]
             start = looked_up(trace.start, index)
         total = np.zeros(len(index) + 1, dtype=np.int64)
-        in_blocks(len(index), lambda part: np.maximum(trace.duration[index[part]], 0, out=total[1:][part]))
+        map_blocks(len(index), lambda part: np.maximum(trace.duration[index[part]], 0, out=total[1:][part]))
         if len(chain := self.frames(lane)) and len(at := np.flatnonzero(index == chain[-1])):
             start[at], total[at + 1] = trace.start[chain[0]], trace.duration[chain[0]]
         np.cumsum(total, out=total)

@@ -12,7 +12,7 @@ from tracetui.core.columns import I32, I64, NO_TIME, Array, Bool, blocks, counte
 from tracetui.core.copying import replace
 from tracetui.core.patterns import pattern
 from tracetui.core.safe_text import plain
-from tracetui.core.threads import PART, THREADS, give_back, in_blocks, together
+from tracetui.core.threads import PART, THREADS, give_back, map_blocks, run_parallel
 from tracetui.core.units import exact
 from tracetui.formats.parsed_file import ParsedFile
 from tracetui.formats.store import LAUNCH_FLOWS, Store, Tables
@@ -124,7 +124,7 @@ def build(parsed: ParsedFile, path: str, size: int) -> Trace:
         partial(nest, start, duration, firsts),
         launches,
     ]
-    done = together(tasks, _LINKING if len(start) > PART else 1)
+    done = run_parallel(tasks, _LINKING if len(start) > PART else 1)
     (op, view), (ends, sources, targets, flow_kinds), (depth, parent, rows), (launch, (early, lead)) = done
     del tasks, done
     unended = find_unfinished(kind, start, duration, implausible, columns["source"], parsed.reader)
@@ -199,7 +199,7 @@ def _put_in_order(columns: dict[str, Any], order: I32) -> None:
         out = free.pop(column.itemsize, None)
         out = np.empty(len(order), dtype=column.dtype) if out is None else out.view(column.dtype)
         put = partial(np.take, column, mode="clip")  # writes to `out` as it goes
-        together([partial(put, order[a:b], out=out[a:b]) for a, b in parts], THREADS)
+        run_parallel([partial(put, order[a:b], out=out[a:b]) for a, b in parts], THREADS)
         columns[name], free[column.itemsize] = out, column
 
 
@@ -210,7 +210,7 @@ def _used(head: I32, count: int) -> list[bool]:
     def mark(part: slice) -> None:
         used[head[part]] = True
 
-    in_blocks(len(head), mark)
+    map_blocks(len(head), mark)
     found: list[bool] = used.tolist()
     return found
 

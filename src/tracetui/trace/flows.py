@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracetui.core.columns import blocks
-from tracetui.core.threads import threads_for, together
+from tracetui.core.threads import run_parallel, threads_for
 from tracetui.trace.indices import places
 from tracetui.trace.model import I8, I32, I64, Bool
 
@@ -129,5 +129,5 @@ def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequen
             left = left[around[left] >= 0]
         found[own] = around
 
-    together([partial(within, lane) for lane in used], threads_for(len(lanes)))
+    run_parallel([partial(within, lane) for lane in used], threads_for(len(lanes)))
     return found

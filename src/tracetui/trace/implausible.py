@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.core.columns import TIME_LIMIT, extremes
-from tracetui.core.threads import in_blocks
+from tracetui.core.threads import map_blocks
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.trace.indices import places
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, Bool, Kind
@@ -203,7 +203,7 @@ def first_view(kind: I8, start: I64, duration: I64, implausible: Bool) -> tuple[
             begin = start[part][mask]
             return (int(begin.min()), int((begin + duration[part][mask]).max())) if len(begin) else None
 
-        found = [ends for ends in in_blocks(len(start), within) if ends]
+        found = [ends for ends in map_blocks(len(start), within) if ends]
         if found:
             first = min(first for first, _ in found)
             return first, max(first + 1, *(last for _, last in found))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracetui.core.columns import NO_TIME, blocks, extremes, looked_up, unique
-from tracetui.core.threads import in_blocks
+from tracetui.core.threads import map_blocks
 from tracetui.trace.indices import places
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind, Lane
 
@@ -31,7 +31,7 @@ def _indices(mask: Bool) -> I32:
     def within(part: slice) -> I32:
         return np.flatnonzero(mask[part]).astype(np.int32) + np.int32(part.start)
 
-    return np.concatenate([np.zeros(0, dtype=np.int32), *in_blocks(len(mask), within)])
+    return np.concatenate([np.zeros(0, dtype=np.int32), *map_blocks(len(mask), within)])
 
 
 def link_launches(kind: I8, start: I64, correlation: I64, rank: I32 | None = None) -> I32:
@@ -148,7 +148,7 @@ def settle_ops(
         given = op[calls[part]]
         there[part] = (given >= 0) & (given == parent[calls[part]])
 
-    in_blocks(len(calls), look)
+    map_blocks(len(calls), look)
     odd = calls[~there]
     around = _op_around(kind, parent, odd)
     given = op[odd]
@@ -286,7 +286,7 @@ def _match(ids: I64, start: I64, targets: I32, seekers: I32) -> I32:
         return found
     table = _table(ids, targets)
     if table is not None:
-        in_blocks(len(seekers), lambda part: table.find(ids[seekers[part]], found[part]))
+        map_blocks(len(seekers), lambda part: table.find(ids[seekers[part]], found[part]))
         return found
     offered = ids[targets]
     order = np.argsort(offered, kind="stable").astype(np.int32)
@@ -337,7 +337,7 @@ def _table(ids: I64, targets: I32) -> _Table | None:
     def wanted(part: slice) -> I64:
         return ids[targets[part]]
 
-    ends = in_blocks(len(targets), lambda part: extremes(wanted(part)))
+    ends = map_blocks(len(targets), lambda part: extremes(wanted(part)))
     low, high = min(first for first, _ in ends), max(last for _, last in ends)
     if (high - low) >> _PAGE > len(targets):
         return None
@@ -346,7 +346,7 @@ def _table(ids: I64, targets: I32) -> _Table | None:
     def use(part: slice) -> None:
         used[(wanted(part) - low) >> _PAGE] = True
 
-    in_blocks(len(targets), use)
+    map_blocks(len(targets), use)
     page = np.cumsum(used) << _PAGE  # the first one is empty
     size = int(page[-1]) + (1 << _PAGE)
     if size > _SPARSE * len(targets) + (2 << _PAGE):
@@ -356,7 +356,7 @@ def _table(ids: I64, targets: I32) -> _Table | None:
     def put(part: slice) -> None:
         table.targets[table.places(wanted(part))] = targets[part]
 
-    in_blocks(len(targets), put)
+    map_blocks(len(targets), put)
     return table if np.count_nonzero(table.targets >= 0) == len(targets) else None
 
 
@@ -387,5 +387,5 @@ def count_before_launch(launch: I32, start: I64, implausible: Bool) -> tuple[int
         lead = start[launch[at]] - start[at]
         return int((lead > 0).sum()), int(lead.max(initial=0))
 
-    found = in_blocks(len(launch), within)
+    found = map_blocks(len(launch), within)
     return sum(count for count, _ in found), max((longest for _, longest in found), default=0)

@@ -25,7 +25,7 @@ from tracetui.core.columns import I64 as I64
 from tracetui.core.columns import NO_ID as NO_ID
 from tracetui.core.columns import Bool as Bool
 from tracetui.core.patterns import pattern
-from tracetui.core.threads import in_blocks
+from tracetui.core.threads import map_blocks
 from tracetui.formats.diagnostics import Notice
 from tracetui.formats.parsed_file import EventReader
 
@@ -238,7 +238,7 @@ class Trace:
                 start, duration = start[~odd], duration[~odd]
             return (int(start.min()), int((start + duration).max())) if len(start) else None
 
-        found = [one for one in in_blocks(len(self), ends) if one]
+        found = [one for one in map_blocks(len(self), ends) if one]
         return (min(a for a, _ in found), max(b for _, b in found)) if found else (0, 0)
 
     @property

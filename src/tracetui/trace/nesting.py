@@ -22,7 +22,7 @@ import numpy as np
 
 from tracetui.core.columns import Array, blocks, looked_up, repeated, unique
 from tracetui.core.native import load_library
-from tracetui.core.threads import PART, THREADS, in_blocks, together
+from tracetui.core.threads import PART, THREADS, map_blocks, run_parallel
 from tracetui.trace.model import I32, I64
 
 
@@ -79,7 +79,7 @@ def sort_slices(lane: I32, start: I64, duration: I64) -> tuple[I32, list[int]]:
         for column in (begin, order):
             column[first:last] = column[first:last][place]
 
-    together([partial(by_start, *firsts[n : n + 2].tolist()) for n in unsorted.tolist()], THREADS)
+    run_parallel([partial(by_start, *firsts[n : n + 2].tolist()) for n in unsorted.tolist()], THREADS)
     _settle_ties(order, begin, duration, firsts)
     return order, firsts.tolist()
 
@@ -96,7 +96,7 @@ def _by_lane(lane: I32) -> tuple[I32, I64]:
         places = np.argsort(narrow, kind="stable").astype(np.int32)
         return places + np.int32(a), np.bincount(narrow, minlength=count)
 
-    found = together([partial(part, a, b) for a, b in blocks(0, len(lane), PART)], THREADS)
+    found = run_parallel([partial(part, a, b) for a, b in blocks(0, len(lane), PART)], THREADS)
     sizes = np.array([size for _, size in found])
     firsts = np.append(0, np.cumsum(sizes.sum(axis=0)))
     begins = firsts[:-1] + np.cumsum(sizes, axis=0) - sizes
@@ -117,7 +117,7 @@ def _settle_ties(order: I32, begin: I64, duration: I64, firsts: I64) -> None:
         lengths = duration[order[part.start : part.stop + 1]]
         return bool((same[part.start + 1 : part.stop + 1] & (lengths[1:] > lengths[:-1])).any())
 
-    if not any(in_blocks(len(begin) - 1, out_of_order)):
+    if not any(map_blocks(len(begin) - 1, out_of_order)):
         return
     at = np.flatnonzero(same[1:] | same[:-1])
     order[at] = order[at][np.lexsort((-duration[order[at]], np.cumsum(~same[at])))]
@@ -172,7 +172,7 @@ def _in_one_pass(
             room = found
 
     each = -(-lanes // THREADS) if len(start) > PART else lanes
-    parts = together([partial(some, at, min(each, lanes - at)) for at in range(0, lanes, each)], THREADS)
+    parts = run_parallel([partial(some, at, min(each, lanes - at)) for at in range(0, lanes, each)], THREADS)
     return depth, parent, [(a, b) for part in parts for a, b in part]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from tracetui.core.columns import Array
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
-from tracetui.core.threads import together, usable_cores
+from tracetui.core.threads import run_parallel, usable_cores
 from tracetui.formats.diagnostics import Notice
 from tracetui.formats.parsed_file import EventReader
 from tracetui.formats.registry import unpack
@@ -249,7 +249,7 @@ def read(file: IO[bytes], key: Key | None, source: Source, there: Callable[[], o
         return unpack(source, header.reader, header.info.text_size)
 
     tasks: list[Callable[[], Any]] = [partial(_read_columns, file, header, end), rest]
-    (columns, keep), reader = together(tasks, 2)
+    (columns, keep), reader = run_parallel(tasks, 2)
     if not _is_sound(header, columns):
         raise Unusable
     keep()

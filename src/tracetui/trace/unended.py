@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracetui.core.columns import Array
-from tracetui.core.threads import in_blocks
+from tracetui.core.threads import map_blocks
 from tracetui.formats.parsed_file import EventReader
 from tracetui.trace.model import I8, I64, Bool, Kind, Trace, kept_by_trace
 
@@ -44,7 +44,7 @@ def find_unfinished(
         found: I64 = at[crossing]
         return found
 
-    at = np.concatenate([np.zeros(0, np.int64), *in_blocks(len(kind), look)])[:MOST]
+    at = np.concatenate([np.zeros(0, np.int64), *map_blocks(len(kind), look)])[:MOST]
     args = [_args(event) for event in reader.read(source[at].tolist())]
     found: I64 = at[[one.get("finished") in (False, "false") for one in args]]
     return found

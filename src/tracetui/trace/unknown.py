@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.core.columns import looked_up, unique
-from tracetui.core.threads import in_blocks, threads_for, together
+from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union, union_of
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, kept_by_trace
@@ -67,7 +67,7 @@ def unknown_events(trace: Trace) -> I64:
             here = here[~np.isin(trace.category[here], list(known))]
         return here
 
-    return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
+    return np.concatenate([np.zeros(0, np.int64), *map_blocks(len(trace), look)])
 
 
 def elsewhere(trace: Trace) -> I64:
@@ -100,7 +100,7 @@ def why_unknown(trace: Trace) -> str:
         "clocks": lambda: abs(clock_offset(trace)) >= CLOCKS_NS,
         "other": lambda: _fills(trace, unknown_events(trace)),
     }
-    found = together(list(tests.values()), threads_for(len(trace)))
+    found = run_parallel(list(tests.values()), threads_for(len(trace)))
     trace.derived.pop(linked_work.__name__, None)  # 16 bytes per event
     return next((why for why, true in zip(tests, found, strict=True) if true), "")
 

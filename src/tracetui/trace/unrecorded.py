@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tracetui.core.columns import unique
 from tracetui.core.patterns import pattern
-from tracetui.core.threads import in_blocks
+from tracetui.core.threads import map_blocks
 from tracetui.trace.intervals import EMPTY, Intervals, union
 from tracetui.trace.model import DEVICE_WORK, I64, NO_ID, Bool, Kind, Trace, kept_by_trace
 
@@ -189,7 +189,7 @@ def _launches(trace: Trace) -> tuple[I64, Bool, Bool]:
         at = at[trace.correlation[at] != NO_ID]
         return at[some[trace.name[at]] | has[at]]
 
-    calls: I64 = np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
+    calls: I64 = np.concatenate([np.zeros(0, np.int64), *map_blocks(len(trace), look)])
     if not len(work):  # events of unknown categories may be what ran
         other = np.flatnonzero(trace.kind == int(Kind.OTHER))
         has[calls[np.isin(trace.correlation[calls], trace.correlation[other])]] = True
@@ -268,7 +268,7 @@ def of_kinds(trace: Trace, kinds: tuple[Kind, ...]) -> I64:
         at: I64 = np.flatnonzero(trace.is_kind(*kinds, of=part)) + part.start
         return at
 
-    return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
+    return np.concatenate([np.zeros(0, np.int64), *map_blocks(len(trace), look)])
 
 
 def _on_devices(trace: Trace) -> I64:
@@ -320,7 +320,7 @@ def linked_work(trace: Trace) -> tuple[I64, I64]:
         return at + part.start, launch[at].astype(np.int64)
 
     none = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    work, launch = zip(none, *in_blocks(len(trace), look), strict=True)
+    work, launch = zip(none, *map_blocks(len(trace), look), strict=True)
     return np.concatenate(work), np.concatenate(launch)
 
 
@@ -343,4 +343,4 @@ def calls_matching(trace: Trace, of_name: Bool | list[bool]) -> I64:
         calls: I64 = at[wanted[trace.name[rows][at]]] + rows.start
         return calls
 
-    return np.concatenate([np.zeros(0, np.int64), *in_blocks(len(trace), look)])
+    return np.concatenate([np.zeros(0, np.int64), *map_blocks(len(trace), look)])

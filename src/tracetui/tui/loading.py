@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracetui.core.threads import import_numpy, share_free_memory, threads_for, together
+from tracetui.core.threads import import_numpy, run_parallel, share_free_memory, threads_for
 
 if TYPE_CHECKING:
     from tracetui.session.recording import Recording
@@ -92,7 +92,7 @@ class LoadTask:
                     lambda: found.append(with_module_lanes(loaded)),
                     lambda: Recording.prepare(loaded),  # usually there are no such lanes
                 ]
-                together(tasks, threads_for(len(loaded)))
+                run_parallel(tasks, threads_for(len(loaded)))
                 trace = found[0]
                 if trace is not loaded:
                     Recording.prepare(trace)

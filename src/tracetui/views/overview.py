@@ -24,7 +24,7 @@ from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import distinct
 from tracetui.core.copying import replace
-from tracetui.core.threads import PART, in_blocks
+from tracetui.core.threads import PART, map_blocks
 from tracetui.core.units import duration, plural, share
 from tracetui.rules import Finding, find_findings
 from tracetui.trace.model import DEVICE_WORK, F64, I64, Kind, Trace
@@ -194,7 +194,7 @@ def _costs(part: Part) -> _Costs:
             return [sum_by(table.row_of, at[mine], time, len(table)) for time in times(mine + some.start)]
 
         none = np.zeros(len(table), dtype=np.int64)
-        parts = in_blocks(max(1, len(slices)), piece, PART)
+        parts = map_blocks(max(1, len(slices)), piece, PART)
         return [sum(each, start=none) / steps for each in zip(*parts, strict=True)]
 
     def on_cpu(at: I64) -> list[I64]:

@@ -18,7 +18,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import earlier_share_of, judged_times_of, verdict_of
-from tracetui.core.threads import threads_for, together
+from tracetui.core.threads import run_parallel, threads_for
 from tracetui.rules import find_findings
 from tracetui.trace.model import DEVICE_WORK, Trace
 from tracetui.trace.saved import keeps
@@ -46,7 +46,7 @@ STEPS_KEPT = 5000
 def summarize(part: Part) -> Document:
     """Everything that the summary shows."""
     at_once: list[Callable[[], object]] = [partial(find_findings, part), partial(averages_of, part)]
-    together(at_once, threads_for(len(part.trace)))
+    run_parallel(at_once, threads_for(len(part.trace)))
     *_, document = overviews(part)
     return document
 

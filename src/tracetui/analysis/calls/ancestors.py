@@ -10,7 +10,7 @@ import numpy as np
 from tracetui.analysis.calls.nesting import top_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import OLD_OPERATOR, named, op_names
-from tracetui.core.threads import in_blocks
+from tracetui.core.threads import map_blocks
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
@@ -23,7 +23,7 @@ Accept = Callable[[I64, I64], Bool]
 
 
 def blocks_of_slices(trace: Trace) -> int:
-    """How many slices to look around at a time, see `in_blocks`: all of them if the trace is so deep that
+    """How many slices to look around at a time, see `map_blocks`: all of them if the trace is so deep that
     each block would take a pass over it."""
     return 1 << 16 if _deepest(trace) < _LEVELS else len(trace)
 
@@ -103,7 +103,7 @@ def op_around(trace: Trace, at: I64 | I32) -> I64:
     def look(some: slice) -> None:
         found[some] = first_up(trace, around[some], lambda up, _: trace.kind[up] == op)
 
-    in_blocks(len(around), look)
+    map_blocks(len(around), look)
     return found
 
 
@@ -120,7 +120,7 @@ def any_inside(trace: Trace, some: I64, at: I64) -> Bool:
         inside[part] = early & (trace.lane[found] == trace.lane[mine]) & (following < len(some))
 
     if len(some):
-        in_blocks(len(at), look)
+        map_blocks(len(at), look)
     return inside
 
 

@@ -24,7 +24,7 @@ from tracetui.analysis.calls.sums import sum_by, sum_into, tally
 from tracetui.analysis.part import WHOLE, Part, Scope, fact_of_trace
 from tracetui.analysis.select import named
 from tracetui.analysis.steps.scope import members
-from tracetui.core.threads import in_blocks, threads_for, together
+from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.memory import HOST, RECORD, Records, memory_records
 from tracetui.trace.model import I32, I64, Bool
@@ -153,7 +153,7 @@ def averages(
             if scope.kind != "whole":
                 mask[part] &= members(trace, scope, of[part])
 
-        in_blocks(len(of), look)
+        map_blocks(len(of), look)
         return mask
 
     work = group in ("kernel", "op")
@@ -182,7 +182,7 @@ def averages(
             for values in (calls.self_cpu, calls.device_total, calls.self_device)
         ),
     ]
-    made = together(tasks, threads_for(len(calls.cpu)))
+    made = run_parallel(tasks, threads_for(len(calls.cpu)))
     (calls_of, first, cpu_total), (events_of, first_event, own), self_cpu, device_total, self_device = made
     calls_of += events_of
     calls_of[count:] = [m[1] for m in memory]
@@ -240,7 +240,7 @@ def _rows(
             row_of[mine] = key = keys(mine) + extra
             present[key] = True
 
-        in_blocks(len(slices), look)
+        map_blocks(len(slices), look)
     number = np.cumsum(present, dtype=np.int32) - np.int32(1)
     number[-1] = -1  # where there is no row
     _renumber(row_of, number)
@@ -253,7 +253,7 @@ def _renumber(row_of: I32, number: I32) -> None:
     def renumber(part: slice) -> None:
         row_of[part] = number[row_of[part]]
 
-    in_blocks(len(row_of), renumber)
+    map_blocks(len(row_of), renumber)
 
 
 def _row_names(trace: Trace) -> tuple[list[str], I64]:

@@ -22,7 +22,7 @@ from tracetui.analysis.part import Part, fact, fact_of_trace
 from tracetui.analysis.select import called
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.columns import counted
-from tracetui.core.threads import in_blocks, threads_for, together
+from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.trace.nesting import first_places
@@ -90,7 +90,7 @@ def _ops_by_id(trace: Trace, ops: I64) -> Callable[[I64], I32 | I64]:
     top = int(own.max(initial=0))
     if top < 8 * len(own) + 65536:  # nearly always: a table, without the pages that no op is on
         used = np.zeros((top >> _PAGE) + 1, dtype=np.bool_)
-        in_blocks(len(own), lambda part: np.put(used, own[part] >> _PAGE, True))
+        map_blocks(len(own), lambda part: np.put(used, own[part] >> _PAGE, True))
         page: I32 = (np.cumsum(used, dtype=np.int32) << np.int32(_PAGE)) * used  # the first one is empty
         place_of = np.empty(len(own), dtype=np.int32)
 
@@ -101,7 +101,7 @@ def _ops_by_id(trace: Trace, ops: I64) -> Callable[[I64], I32 | I64]:
         def put(part: slice) -> None:
             place_of[part] = on_pages(own[part])
 
-        in_blocks(len(own), put)
+        map_blocks(len(own), put)
         place = first_places(place_of, (int(np.count_nonzero(used)) + 1) << _PAGE)
         place[on_pages(np.zeros(1, np.int64))] = -1
         return lambda ids: place[on_pages(np.where((ids > 0) & (ids <= top), ids, 0))]
@@ -149,9 +149,11 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         lambda: np.flatnonzero(trace.is_kind(*cpu_kinds) & good),
         lambda: _device_events(trace, good),
     ]
-    cpu, (device, device_start, device_duration, widened) = together(tasks, threads_for(len(trace)))
+    cpu, (device, device_start, device_duration, widened) = run_parallel(tasks, threads_for(len(trace)))
     columns: tuple[Any, ...] = (trace.kind, trace.lane)
-    kind, thread = together([partial(np.take, column, cpu) for column in columns], threads_for(len(trace)))
+    kind, thread = run_parallel(
+        [partial(np.take, column, cpu) for column in columns], threads_for(len(trace))
+    )
     is_op = (kind == int(Kind.CPU_OP)) | (kind == int(Kind.ANNOTATION))
     ops = np.flatnonzero(is_op)
 

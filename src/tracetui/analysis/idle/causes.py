@@ -48,7 +48,7 @@ from tracetui.analysis.idle.parts import CAUSES as CAUSES
 from tracetui.analysis.idle.stream_waits import waits_of
 from tracetui.analysis.steps.scope import StepTable, find_steps, launch_times, step_of
 from tracetui.core.columns import counted, distinct, repeated, unique
-from tracetui.core.threads import in_blocks, threads_for, together
+from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import Trace
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import Intervals
@@ -234,7 +234,7 @@ class IdleTime:
         count = len(self.event)
         self.launch, self.lane = np.empty(count, np.int64), np.empty(count, np.int64)
         threads = np.broadcast_to(np.int64(-1), count) if thread is None else thread
-        in_blocks(count, lambda some: self._link(some, threads[some]))
+        map_blocks(count, lambda some: self._link(some, threads[some]))
         self.unlinked: Bool = self.lane < 0
         self.launched, self.called, self.arrived, self.drained = (np.empty(count, np.int64) for _ in range(4))
         """For each stretch: the start of L within it; the end of L; when the launch has reached the device;
@@ -246,7 +246,7 @@ class IdleTime:
         """The cause of the largest piece."""
         self._threads(self.lane)
         self._latency = self.cpu.latency
-        in_blocks(count, self._cut)
+        map_blocks(count, self._cut)
         self._find_unknown(device_of(trace)[trace.lane[self.event]] if device is None else device)
         # Memory that is never written costs nothing.
         self._there = [cause for cause in range(len(CAUSES)) if self._sums[:, cause].any()]
@@ -351,7 +351,7 @@ class IdleTime:
         """The time of each cause in the part [low, high) of each stretch of `at`. Shape (len(at),
         len(CAUSES))."""
         found = _pieces(len(at))
-        in_blocks(len(at), lambda some: self._fill(found[some], at[some], low[some], high[some]))
+        map_blocks(len(at), lambda some: self._fill(found[some], at[some], low[some], high[some]))
         if len(self._unknown[0]):
             first, last = (np.searchsorted(self._unknown[0], at, side=side) for side in ("left", "right"))
             many = last - first
@@ -365,7 +365,7 @@ class IdleTime:
     def _threads(self, lane: I64) -> None:
         """Make `cpu` look at each lane now, not in each of the threads that need the result."""
         lanes = (distinct(lane + 1, len(self.trace.lanes) + 1) - 1).tolist()
-        together([partial(self.cpu.states, one) for one in lanes], threads_for(len(self.trace)))
+        run_parallel([partial(self.cpu.states, one) for one in lanes], threads_for(len(self.trace)))
 
     def _fill(self, found: I64, at: I64 | slice, low: I64, high: I64) -> None:
         lane = self.lane[at]
@@ -527,7 +527,7 @@ class IdleTime:
                 if i >= 0 and len(self.cpu.process_ops(i)):
                     others[some.start + of] = self.cpu.of_others(i, begin[of], end[of])
 
-        in_blocks(n, look, blocks_of_slices(trace))
+        map_blocks(n, look, blocks_of_slices(trace))
         waited_for = self.waited_for(every[pieces[:, AT["queued"]] > 0])[at]
         return Causes(pieces, cause, event, launch, op, step, activity, waited_for, others)
 

@@ -16,7 +16,7 @@ from tracetui.analysis.names.communication import is_communication as is_communi
 from tracetui.analysis.part import Part, fact_of_trace
 from tracetui.analysis.steps.scope import StepTable, launch_times, step_of, step_table_of
 from tracetui.core.columns import counted, distinct, repeated
-from tracetui.core.threads import in_blocks, threads_for, together
+from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import F64, I8, I64, Bool, kept_by_trace
@@ -99,7 +99,7 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
                 partial(of_kind, of, "copy", copy, kernel),
                 partial(of_kind, of, "set", of.kind == int(Kind.MEMSET)),
             ]
-            together(each, threads_for(len(devices.work)))
+            run_parallel(each, threads_for(len(devices.work)))
 
     def of_launches() -> None:
         found = find_launches(trace) if launches is None else launches
@@ -114,7 +114,7 @@ def time_by_kind(trace: Trace, table: StepTable, launches: Launches | None = Non
         delay[steps] = middle
         delay[-1] = int(np.median(delays)) if len(delays) else -1
 
-    together([of_devices, of_launches], threads_for(len(trace)))
+    run_parallel([of_devices, of_launches], threads_for(len(trace)))
     return TimeByKind(**time, launches=launched, kernels=kernels, copies=copies, delay=delay)
 
 
@@ -138,7 +138,7 @@ def _work(trace: Trace, table: StepTable, devices: Devices) -> _Work:
         start[part] = trace.start[at[part]] + shift[part]
         end[part] = start[part] + trace.duration[at[part]]
 
-    in_blocks(len(at), look)
+    map_blocks(len(at), look)
     return _Work(step, start, end, trace.kind[at])
 
 

@@ -22,7 +22,7 @@ from tracetui.analysis.idle.parts import BUSY_PARTS as BUSY_PARTS
 from tracetui.analysis.part import Part, fact, fact_of_trace
 from tracetui.analysis.steps.scope import NEVER, StepTable, find_steps, launch_times, step_table_of
 from tracetui.core.columns import repeated
-from tracetui.core.threads import threads_for, together
+from tracetui.core.threads import run_parallel, threads_for
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import sum_of
 from tracetui.trace.model import I64, Bool
@@ -239,7 +239,7 @@ class DeviceTimes:
             *([lambda: devices.union(kernel)] if talk.any() else []),
             *([devices.union] if len(gaps) > 1 else []),
         ]
-        made = together(unions, threads_for(len(at)))
+        made = run_parallel(unions, threads_for(len(at)))
         self._busy = made[-1] if len(gaps) > 1 else gaps[0].blocks
         self._unions = (made[1], made[2] if talk.any() else made[1], made[0], self._busy)
         """When a device computed; ran any kernel; did that or worked within its memory; ran anything."""

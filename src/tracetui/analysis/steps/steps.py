@@ -36,7 +36,7 @@ from tracetui.analysis.steps.scope import (
 )
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
-from tracetui.core.threads import no_collections, threads_for, together
+from tracetui.core.threads import no_collections, run_parallel, threads_for
 from tracetui.trace import Trace
 from tracetui.trace.model import I64, Bool
 from tracetui.trace.unrecorded import unrecorded
@@ -177,7 +177,7 @@ def summarize_steps(
         partial(split.of_all, lows, highs),
         partial(split.gaps_within, lows, highs),
     ]
-    times, (every, judged), idle = together(tasks, threads_for(len(trace)))
+    times, (every, judged), idle = run_parallel(tasks, threads_for(len(trace)))
     gaps = np.zeros((count + 1, len(CAUSES)), np.int64)
     ends, cause = np.concatenate([low[:0], *(device.end for device in split.gaps)]), split.main_causes()
     # A gap cut by a window's border counts in the window in which it ends; its length is split.

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracetui.core.columns import I32, Array
 from tracetui.core.native import load_library
-from tracetui.core.threads import together, usable_cores
+from tracetui.core.threads import run_parallel, usable_cores
 from tracetui.formats.pftrace import pairing
 from tracetui.formats.pftrace import schema as s
 from tracetui.formats.pftrace.packets import Decoder
@@ -158,7 +158,7 @@ class NativeDecoder:
             partial(one.decode, address + a, b - a, offset + a, share * (one is self._main))
             for one, a, b in parts
         ]
-        found, *rest = together(tasks, gives_way=False)
+        found, *rest = run_parallel(tasks, gives_way=False)
         for (one, begin, _), more in zip(parts[1:], rest, strict=True):
             whole = found.consumed == begin
             if not whole or not self._main.join(one, share):
