@@ -50,7 +50,7 @@ def test_blocks_cover_all_of_it_once(count: int) -> None:
 
 def test_each_task_waits_for_its_turn(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[int] = []
-    monkeypatch.setattr(threads, "give_way", lambda: turns.append(threading.get_ident()))
+    monkeypatch.setattr(threads, "yield_to_ui", lambda: turns.append(threading.get_ident()))
     other = threading.Thread(target=squares, args=(0,))
     other.start()
     other.join()
@@ -61,6 +61,6 @@ def test_each_task_waits_for_its_turn(cores: int, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.usefixtures("cores")
 def test_for_the_main_thread_which_answers_keys_no_task_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[None] = []
-    monkeypatch.setattr(threads, "give_way", lambda: waited.append(None))
+    monkeypatch.setattr(threads, "yield_to_ui", lambda: waited.append(None))
     assert squares(3) == [n**2 for n in range(3, 23)]
     assert not waited

@@ -93,7 +93,7 @@ class Part:
         with lock:
             found = self._cached.get(key, _NONE)
             if found is _NONE:
-                threads.give_way()
+                threads.yield_to_ui()
                 found = self._cached[key] = make()
             return found
 

@@ -127,7 +127,7 @@ def limit_memory(slices: int) -> None:
             resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
 
 
-def give_back(size: int) -> None:
+def release_memory(size: int) -> None:
     """Give free memory back to the system: glibc keeps much of what each thread allocated. Does nothing after
     reading a small file (of `size` bytes)."""
     if sys.platform == "linux" and size > 1 << 20:
@@ -162,11 +162,11 @@ def no_collections(stay: bool = False) -> Iterator[None]:
             gc.enable()
 
 
-def go_on() -> None:
+def no_op() -> None:
     """Wait for nothing."""
 
 
-give_way: Callable[[], object] = go_on
+yield_to_ui: Callable[[], object] = no_op
 """Called before each task of `run_parallel` and each analysis. In the viewer it waits while keys are
 pressed."""
 
@@ -238,7 +238,7 @@ def _now(task: Callable[[], T]) -> T:
 
 
 def _in_turn(task: Callable[[], T]) -> T:
-    give_way()
+    yield_to_ui()
     return task()
 
 

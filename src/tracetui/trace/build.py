@@ -12,7 +12,7 @@ from tracetui.core.columns import I32, I64, NO_TIME, Array, Bool, blocks, counte
 from tracetui.core.copying import replace
 from tracetui.core.patterns import pattern
 from tracetui.core.safe_text import plain
-from tracetui.core.threads import PART, THREADS, give_back, map_blocks, run_parallel
+from tracetui.core.threads import PART, THREADS, map_blocks, release_memory, run_parallel
 from tracetui.core.units import exact
 from tracetui.formats.parsed_file import ParsedFile
 from tracetui.formats.store import LAUNCH_FLOWS, Store, Tables
@@ -47,7 +47,7 @@ _LINKING = 2
 
 def build(parsed: ParsedFile, path: str, size: int) -> Trace:
     """The trace of a file of `size` bytes. Empties the store of its `contents`."""
-    give_back(size)
+    release_memory(size)
     store = parsed.store
     tables, diagnostics = store.tables, store.diagnostics
     phases = {plain(phase, 8): count for phase, count in store.phases().items()}
@@ -86,7 +86,7 @@ def build(parsed: ParsedFile, path: str, size: int) -> Trace:
     columns |= {"implausible": implausible, "clipped": clipped}
     _put_in_order(columns, order)
     del order
-    give_back(size)
+    release_memory(size)
     head = columns.pop("head")
     columns["category"], kind = (looked_up(table, head) for table in (category_of_head, plan.kind_of_head))
     del head

@@ -124,7 +124,7 @@ def _mapped(descriptor: int, size: int) -> InMemory:
         time.sleep(AFTER)
         there = alive()
         for at in range(0, size if there is not None else 0, _PIECE):
-            threads.give_way()
+            threads.yield_to_ui()
             if not _copy(system, leased, at, min(_PIECE, size - at), address + at):
                 return  # no memory left: the rest stays mapped
         end_lease()

@@ -77,7 +77,7 @@ def first_of_names(trace: Trace) -> I32:
 def prepare(trace: Trace) -> None:
     """Make all indices."""
     for column in COLUMNS:
-        threads.give_way()
+        threads.yield_to_ui()
         index_of(trace, column)
     first = np.cumsum([0, *(lane.rows for lane in trace.lanes)])
     row = first.astype(np.int32)[trace.lane] + trace.depth

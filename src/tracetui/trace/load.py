@@ -14,7 +14,7 @@ import numpy as np
 from tracetui.core.columns import NO_ID, Columns
 from tracetui.core.copying import replace
 from tracetui.core.errors import Cancelled, Progress, Report, TraceError
-from tracetui.core.threads import give_back, no_collections, share_free_memory
+from tracetui.core.threads import no_collections, release_memory, share_free_memory
 from tracetui.formats.parsed_file import ParsedFile
 from tracetui.formats.registry import read, read_beginning
 from tracetui.formats.source import Source, open_source, shown
@@ -65,7 +65,7 @@ def load(
                     show(load_beginning(source, report, BEGINNING))
                 longer = _Longer(source, show)
             trace = build(read(source, report, workers, longer), source.path, source.size)
-            give_back(source.size)
+            release_memory(source.size)
             return trace
     except OSError as error:
         source.file.close()

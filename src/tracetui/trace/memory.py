@@ -45,7 +45,7 @@ def memory_records(trace: Trace, going_on: Callable[[], bool] = lambda: True) ->
     was_read = np.zeros(len(at), dtype=np.bool_)
     by_place = np.argsort(source)  # in file order: a compressed file is decoded sequentially
     for first in range(0, len(at), BATCH):
-        threads.give_way()
+        threads.yield_to_ui()
         batch = by_place[first : first + BATCH]
         args = trace.args_of_sources(source[batch].tolist())
         was_read[batch] = [bool(one) for one in args]  # otherwise it can no longer be read

@@ -315,7 +315,7 @@ class Trace:
         sources = self.source[indices]
         order = np.argsort(sources, kind="stable")
         for first in range(0, len(order), AT_ONCE):
-            threads.give_way()
+            threads.yield_to_ui()
             part = order[first : first + AT_ONCE]
             yield from zip(part.tolist(), self.reader.read(sources[part].tolist()), strict=True)
 

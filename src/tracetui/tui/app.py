@@ -74,7 +74,7 @@ def let_go_of_closed() -> None:
     """Free what was closed: its objects refer to one another, so `gc.freeze` would keep them."""
     gc.unfreeze()
     gc.collect()
-    threads.give_back(sys.maxsize)
+    threads.release_memory(sys.maxsize)
 
 
 class TracetuiApp(App):
@@ -229,7 +229,7 @@ class TracetuiApp(App):
         from tracetui.tui.screens.trace import TraceScreen
 
         if any(len(recording.trace) > LARGE for recording in recordings):
-            threads.give_way = self._wait_for_keys
+            threads.yield_to_ui = self._wait_for_keys
         if self.served:
             threads.limit_memory(sum(len(recording.trace) for recording in recordings))
         self.traces.append(TraceScreen(recordings, self._first_pane, self.palette))
@@ -272,7 +272,7 @@ class TracetuiApp(App):
             time.sleep(left)
 
     def on_unmount(self) -> None:
-        threads.give_way = threads.go_on
+        threads.yield_to_ui = threads.no_op
 
     def take_key(self, key: str) -> bool:
         self._pressed = time.monotonic()
