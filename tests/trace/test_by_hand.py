@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tracetui.trace import Trace
-from tracetui.trace.model import kept_by_trace
+from tracetui.trace.model import cached_on_trace
 
 Event = dict[str, Any]
 Make = Callable[..., Event]
@@ -466,7 +466,7 @@ class Dropping(dict[str, Any]):
 def test_what_another_thread_drops_is_returned_all_the_same(derived: dict[str, Any], made: int) -> None:
     count: list[int] = []
 
-    @kept_by_trace
+    @cached_on_trace
     def result(trace: Trace) -> None:
         count.append(1)
 

@@ -11,7 +11,7 @@ from tracetui.core.columns import distinct
 from tracetui.core.threads import map_blocks
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.indices import index_of
-from tracetui.trace.model import I64, Bool, kept_by_trace
+from tracetui.trace.model import I64, Bool, cached_on_trace
 
 _FEW = 8
 """If there are this many times more slices in total, looking at all of them is slower than sorting the wanted
@@ -48,7 +48,7 @@ def is_op_name(name: str) -> bool:
     return _ANNOTATION.match(name) is None
 
 
-@kept_by_trace
+@cached_on_trace
 def op_names(trace: Trace) -> Bool:
     """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there, only
     names that look like operators count."""
@@ -87,7 +87,7 @@ def has(trace: Trace, *kinds: Kind) -> bool:
     return not _kinds(trace).isdisjoint(kinds)
 
 
-@kept_by_trace
+@cached_on_trace
 def _kinds(trace: Trace) -> frozenset[int]:
     return frozenset(distinct(trace.kind, len(Kind)).tolist())
 

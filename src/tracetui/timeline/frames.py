@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.trace.categories import CATEGORY_KINDS
-from tracetui.trace.model import I32, I64, Kind, Trace, kept_by_trace
+from tracetui.trace.model import I32, I64, Kind, Trace, cached_on_trace
 
 SPANNING = 0.98
 """The least part of the first view that such a frame lasts."""
@@ -38,7 +38,7 @@ def spanning_frames(trace: Trace, lane: int) -> I64:
     return chain if len(chain) >= LEAST else chain[:0]
 
 
-@kept_by_trace
+@cached_on_trace
 def _has_frames(trace: Trace) -> bool:
     return any(CATEGORY_KINDS.get(category.lower()) == Kind.PYTHON for category in trace.categories)
 

@@ -8,7 +8,7 @@ import re
 import numpy as np
 from msgspec import Struct
 
-from tracetui.trace.model import F64, I64, Kind, Trace, kept_by_trace
+from tracetui.trace.model import F64, I64, Kind, Trace, cached_on_trace
 
 _UNIT = re.compile(r"(.{1,80}) \((%|W|C|MHz|GHz|GB/s)\)")
 _CYCLES = "Cycles (Current Kernel)"
@@ -36,7 +36,7 @@ class Counter(Struct, frozen=True, eq=False):
     value: F64
 
 
-@kept_by_trace
+@cached_on_trace
 def counters_of(trace: Trace) -> tuple[Counter, ...]:
     """The trace's own counters, in the order of their names."""
     table = trace.counters

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tracetui.core import threads
 from tracetui.core.columns import repeated
-from tracetui.trace.model import I32, I64, Trace, kept_by_trace
+from tracetui.trace.model import I32, I64, Trace, cached_on_trace
 from tracetui.trace.nesting import first_places, positions
 
 COLUMNS = ("name", "launch", "op", "flow_from", "flow_to")
@@ -68,7 +68,7 @@ def index_of(trace: Trace, column: str) -> Index:
     return found
 
 
-@kept_by_trace
+@cached_on_trace
 def first_of_names(trace: Trace) -> I32:
     """The first slice of each name, -1 if there is none."""
     return first_places(trace.name, len(trace.names))

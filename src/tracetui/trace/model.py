@@ -147,18 +147,18 @@ _NONE: Any = object()
 """Nothing is kept yet (a result may be None)."""
 
 
-def kept_by_trace(make: Callable[[Trace], T]) -> Callable[[Trace], T]:
+def cached_on_trace(make: Callable[[Trace], T]) -> Callable[[Trace], T]:
     """Decorates a function of a whole trace: the trace keeps the result under the function's name, so later
     calls are free. The result is shared: read-only."""
 
     @wraps(make)
-    def kept(trace: Trace) -> T:
+    def cached(trace: Trace) -> T:
         found: T = trace.derived.get(make.__name__, _NONE)
         if found is _NONE:  # even if another thread drops the result in the meantime, return it
             found = trace.derived[make.__name__] = make(trace)
         return found
 
-    return kept
+    return cached
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -217,7 +217,7 @@ class Trace:
     clipped: frozenset[int] = frozenset()
     """Device work whose duration in the file is impossible: cut where the next work in its stream begins."""
     derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-    """Results that are needed again and again, by name: see `kept_by_trace`."""
+    """Results that are needed again and again, by name: see `cached_on_trace`."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -228,7 +228,7 @@ class Trace:
         return sum(self.phases.values())
 
     @property
-    @kept_by_trace
+    @cached_on_trace
     def span(self) -> tuple[int, int]:
         """First start and last end of all plausible slices; (0, 0) if there are none."""
 
@@ -256,7 +256,7 @@ class Trace:
         """The rank that the device belongs to, in a file merged from several ranks; "" in others."""
         return self._ranks().get(device, "")
 
-    @kept_by_trace
+    @cached_on_trace
     def _ranks(self) -> dict[int, str]:
         return {p.device: p.rank for p in reversed(self.processes)}
 
@@ -264,7 +264,7 @@ class Trace:
         """The device's name as its process gives it, with its index: "GPU 0", "NPU 1"."""
         return f"{self._device_words().get(device, 'GPU')} {device}"
 
-    @kept_by_trace
+    @cached_on_trace
     def _device_words(self) -> dict[int, str]:
         found: dict[int, str] = {}
         for p in self.processes:

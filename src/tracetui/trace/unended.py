@@ -17,7 +17,7 @@ import numpy as np
 from tracetui.core.columns import Array
 from tracetui.core.threads import map_blocks
 from tracetui.formats.parsed_file import EventReader
-from tracetui.trace.model import I8, I64, Bool, Kind, Trace, kept_by_trace
+from tracetui.trace.model import I8, I64, Bool, Kind, Trace, cached_on_trace
 
 SPANS = 64
 """So many ends of a recording are looked at: profiles that were joined have several."""
@@ -50,7 +50,7 @@ def find_unfinished(
     return found
 
 
-@kept_by_trace
+@cached_on_trace
 def unfinished(trace: Trace) -> frozenset[int]:
     """The ops and annotations whose end is not known: see `find_unfinished`."""
     columns = trace.kind, trace.start, trace.duration, trace.implausible, trace.source

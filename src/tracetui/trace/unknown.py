@@ -13,7 +13,7 @@ from tracetui.core.columns import looked_up, unique
 from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union, union_of
-from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, kept_by_trace
+from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, cached_on_trace
 from tracetui.trace.unrecorded import (
     calls_named,
     has_name,
@@ -81,7 +81,7 @@ def elsewhere(trace: Trace) -> I64:
     return found
 
 
-@kept_by_trace
+@cached_on_trace
 def why_unknown(trace: Trace) -> str:
     """Why the trace does not show when its devices were idle, and what ran on the CPU meanwhile: "cut off",
     "writers" (there are several), "missing" or "lost" (kernels), "durations" (of kernels are 0), "times" (of
@@ -105,7 +105,7 @@ def why_unknown(trace: Trace) -> str:
     return next((why for why, true in zip(tests, found, strict=True) if true), "")
 
 
-@kept_by_trace
+@cached_on_trace
 def idle_known(trace: Trace) -> bool:
     """Whether the trace shows when its devices were idle, and what ran on the CPU meanwhile."""
     return not why_unknown(trace)
@@ -116,7 +116,7 @@ def work_lost(trace: Trace) -> bool:
     return why_unknown(trace) in ("cut off", "missing", "lost", "durations")
 
 
-@kept_by_trace
+@cached_on_trace
 def without_duration(trace: Trace) -> I64:
     """The kernels with a duration of 0, if they are so many of some device's that their durations must be
     missing: no kernel takes no time. Where times have whole microseconds, short ones may."""
@@ -139,7 +139,7 @@ def without_duration(trace: Trace) -> I64:
     return np.concatenate(found)
 
 
-@kept_by_trace
+@cached_on_trace
 def launched_at_no_time(trace: Trace) -> int:
     """How much device work has a time although its launch has lost its own, if that is much of it; else 0."""
     work = of_kinds(trace, DEVICE_WORK)
@@ -159,7 +159,7 @@ class Clocks(Struct, frozen=True):
     """The least difference, ns, at the time when it is largest. Below 0: the devices' clock is behind."""
 
 
-@kept_by_trace
+@cached_on_trace
 def clocks(trace: Trace) -> Clocks:
     """What the launches and the waits say of the clocks."""
     work, launch = _timed_work(trace)

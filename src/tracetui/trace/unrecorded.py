@@ -15,7 +15,7 @@ from tracetui.core.columns import unique
 from tracetui.core.patterns import pattern
 from tracetui.core.threads import map_blocks
 from tracetui.trace.intervals import EMPTY, Intervals, union
-from tracetui.trace.model import DEVICE_WORK, I64, NO_ID, Bool, Kind, Trace, kept_by_trace
+from tracetui.trace.model import DEVICE_WORK, I64, NO_ID, Bool, Kind, Trace, cached_on_trace
 
 _KERNELS = pattern(r"Launch(?!Host)")
 """Calls that always run something on a device."""
@@ -56,7 +56,7 @@ class Unrecorded(Struct, frozen=True):
     recording."""
 
 
-@kept_by_trace
+@cached_on_trace
 def unrecorded(trace: Trace) -> Unrecorded:
     """What the profiler did not record."""
     work = of_kinds(trace, DEVICE_WORK)
@@ -75,7 +75,7 @@ def unrecorded(trace: Trace) -> Unrecorded:
     )
 
 
-@kept_by_trace
+@cached_on_trace
 def _lost(trace: Trace) -> tuple[I64, Bool, Bool]:
     """(the calls that can launch work, by time; which of them launched work that is not in the file; which
     have device events). None where nothing is known to be missing."""
@@ -94,7 +94,7 @@ def _lost(trace: Trace) -> tuple[I64, Bool, Bool]:
     return calls, lost, ran
 
 
-@kept_by_trace
+@cached_on_trace
 def launched_without(trace: Trace) -> tuple[I64, Bool, Bool]:
     """(the calls that can launch work, by time; which of them launched work of which it is not known when it
     ran: it is not in the file, or without a time; which launched work with a time)."""
@@ -128,7 +128,7 @@ def whole(trace: Trace, low: I64, high: I64) -> Bool:
     return ~bad if several else np.ones(len(bad), dtype=np.bool_)
 
 
-@kept_by_trace
+@cached_on_trace
 def lost_throughout(trace: Trace) -> int:
     """How many launches have no work with a time in the file if that is so of many of them nearly all the
     time, as where a stream is missing; else 0. What was launched before the devices were recorded, or after,
@@ -231,7 +231,7 @@ def _captured(trace: Trace, calls: I64) -> Bool:
     return np.asarray((at >= 0) & (when < np.append(captured.end, 0)[at]), dtype=np.bool_)
 
 
-@kept_by_trace
+@cached_on_trace
 def capture_times(trace: Trace) -> Intervals:
     """When a graph is captured, by any thread: until the recording ends, if the capture does not end
     before."""
@@ -250,7 +250,7 @@ def capture_times(trace: Trace) -> Intervals:
     return union(time[:-1][open_], np.maximum(time[:-1], time[1:])[open_])
 
 
-@kept_by_trace
+@cached_on_trace
 def first_launched(trace: Trace) -> I64:
     """Per lane, the start of its first event with a launch; the earliest possible time if it has none."""
     first = np.full(len(trace.lanes), np.iinfo(np.int64).min, dtype=np.int64)
@@ -300,7 +300,7 @@ def launches_by_time(trace: Trace) -> tuple[I64, Bool]:
     return trace.start[calls], ran[calls]
 
 
-@kept_by_trace
+@cached_on_trace
 def launched_unrecorded(trace: Trace) -> int:
     """How many launches at the beginning led to nothing, as if the devices were recorded only later; 0 if
     fewer than `MISSING_FIRST`, or if a graph is captured."""
@@ -309,7 +309,7 @@ def launched_unrecorded(trace: Trace) -> int:
     return 0 if first < MISSING_FIRST or (captures(trace) < start[first]).any() else first
 
 
-@kept_by_trace
+@cached_on_trace
 def linked_work(trace: Trace) -> tuple[I64, I64]:
     """The plausible device work whose launch is in the trace, and the launches."""
 

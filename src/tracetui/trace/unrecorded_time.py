@@ -12,7 +12,7 @@ from msgspec import Struct
 from tracetui.core.columns import unique
 from tracetui.core.patterns import pattern
 from tracetui.trace.intervals import EMPTY, Intervals, all_of, union, union_of
-from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, kept_by_trace
+from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, cached_on_trace
 from tracetui.trace.unrecorded import calls_matching, capture_times, launched_without, of_kinds
 
 CAPTURED, IN_FLIGHT, NOT_RECORDED = "graph capture", "in flight", "not recorded"
@@ -44,7 +44,7 @@ class Stretches(Struct, frozen=True):
         return union(self.start, self.end)
 
 
-@kept_by_trace
+@cached_on_trace
 def unrecorded_time(trace: Trace) -> dict[int, Stretches]:
     """By device, when it is not known what it did. Only devices that have such times."""
     device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)
@@ -69,7 +69,7 @@ def unrecorded_time(trace: Trace) -> dict[int, Stretches]:
     return found
 
 
-@kept_by_trace
+@cached_on_trace
 def idle_unknown(trace: Trace) -> dict[int, Intervals]:
     """By device, when it is not known whether it was idle. While a graph is captured, that is known."""
     captured = REASONS.index(CAPTURED)
@@ -133,7 +133,7 @@ def _after_lost_launches(trace: Trace, work: I64) -> dict[int, Intervals]:
     return found
 
 
-@kept_by_trace
+@cached_on_trace
 def waited_for(trace: Trace) -> Intervals:
     """From the end of all recorded work to the return of a call that waits for a device, if that takes longer
     than waking the thread: what it waited for is not in the file. The profiler's own work does not count."""

@@ -14,7 +14,7 @@ from tracetui.core.threads import map_blocks
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
 from tracetui.trace.intervals import union
-from tracetui.trace.model import I32, I64, Bool, kept_by_trace
+from tracetui.trace.model import I32, I64, Bool, cached_on_trace
 
 _LEVELS = 64
 """How many levels are tried one by one, which is fast unless a trace is deeper."""
@@ -28,7 +28,7 @@ def blocks_of_slices(trace: Trace) -> int:
     return 1 << 16 if _deepest(trace) < _LEVELS else len(trace)
 
 
-@kept_by_trace
+@cached_on_trace
 def _deepest(trace: Trace) -> int:
     return int(trace.depth.max(initial=0))
 

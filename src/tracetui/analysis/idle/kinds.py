@@ -19,7 +19,7 @@ from tracetui.core.columns import counted, distinct, repeated
 from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
-from tracetui.trace.model import F64, I8, I64, Bool, kept_by_trace
+from tracetui.trace.model import F64, I8, I64, Bool, cached_on_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TimeByKind:
     differ."""
 
 
-@kept_by_trace
+@cached_on_trace
 def communicates(trace: Trace) -> Bool:
     """Mask over `trace.names`: the kernels that exchange data with other devices."""
     mask = np.zeros(len(trace.names), dtype=np.bool_)

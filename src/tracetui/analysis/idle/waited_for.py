@@ -6,7 +6,7 @@ from tracetui.analysis.devices import device_of, work_of_devices
 from tracetui.analysis.idle.causes import AT, Causes, others_work
 from tracetui.analysis.select import has
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.model import kept_by_trace
+from tracetui.trace.model import cached_on_trace
 
 KNOWN = 0.8
 """It is told if it is known for at least this share of the queued time."""
@@ -23,7 +23,7 @@ def waited_for_elsewhere(trace: Trace, causes: Causes) -> str:
     return "another device" if on_another else "another stream"
 
 
-@kept_by_trace
+@cached_on_trace
 def waits_for_others(trace: Trace) -> bool:
     """Whether queued work may have been waiting for something else of this process, as far as the trace
     shows: another stream or device, or work from before the recording."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.names.communication import is_communication
 from tracetui.core.columns import blocks
-from tracetui.trace.model import Bool, Kind, Lane, Trace, kept_by_trace
+from tracetui.trace.model import Bool, Kind, Lane, Trace, cached_on_trace
 
 _THREAD = re.compile(r"(?:\[[^\]]*\] )?thread \S+ \((?P<name>.+)\)")
 _NOTHING = re.compile(r"python[\d.]*|pt_main_thread|pt_autograd_\d+", re.IGNORECASE)
@@ -18,7 +18,7 @@ _AUTOGRAD = re.compile(r".*\(pt_autograd_\d+\)")
 _BACKWARD = "autograd::engine::evaluate_function"
 
 
-@kept_by_trace
+@cached_on_trace
 def roles(trace: Trace) -> tuple[str, ...]:
     """What each lane is called, safe to show: `CPU main`, `CPU autograd`, `pt_data_worker`, `NCCL`. Ids are
     included only if several lanes of a device or process have the same role.

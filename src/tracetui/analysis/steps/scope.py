@@ -23,7 +23,7 @@ from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
 from tracetui.core.units import instant, parse_duration
 from tracetui.trace import DEVICE_WORK, Kind, Trace
-from tracetui.trace.model import I32, I64, Bool, kept_by_trace
+from tracetui.trace.model import I32, I64, Bool, cached_on_trace
 from tracetui.trace.slices import Slices
 from tracetui.trace.unknown import idle_known
 from tracetui.trace.unrecorded import captures, first_launched, launched_unrecorded, launches_by_time
@@ -102,7 +102,7 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     return _steps(trace)
 
 
-@kept_by_trace
+@cached_on_trace
 def _steps(trace: Trace) -> StepTable:
     table = _annotated(trace, None)
     if not len(table) and (found := _other_steps(trace)) is not None:
