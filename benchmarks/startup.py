@@ -38,7 +38,7 @@ Bare().run()
 """
 KEEPING = """
 from tracetui.analysis.part import Part
-from tracetui.views.overview_cache import judged, kept_overviews
+from tracetui.views.overview_cache import first_screen, cached_overviews
 from tracetui.session.recording import Recording
 from tracetui.trace import load, saved
 
@@ -46,7 +46,7 @@ trace = load({!r})
 Recording.prepare(trace)
 assert saved.save(trace) and Recording.keep_prepared(trace)
 part = Part(trace)
-print(len(list(judged(part))), len(list(kept_overviews(part))))
+print(len(list(first_screen(part))), len(list(cached_overviews(part))))
 """
 """What a first visit keeps."""
 LOADING = "from tracetui.trace import load; load({!r}); print('drawn-at-last')"

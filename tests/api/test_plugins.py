@@ -324,11 +324,11 @@ def test_what_plugins_say_is_not_cached(
 ) -> None:
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     source = tt.load(trace).columns.reader.source
-    assert result_cache.keep_answer(source, "x", "y", str)
-    assert result_cache.answer(source, "x", str) == "y"
+    assert result_cache.store_result(source, "x", "y", str)
+    assert result_cache.load_result(source, "x", str) == "y"
     install(RULE, rules="loud = acme_plugin:rule")
-    assert result_cache.answer(source, "x", str) is None
-    assert not result_cache.keep_answer(source, "x", "y", str)
+    assert result_cache.load_result(source, "x", str) is None
+    assert not result_cache.store_result(source, "x", "y", str)
 
 
 def test_what_a_plugin_reads_is_not_cached(

@@ -32,7 +32,7 @@ async def opened(path: Path) -> tuple[object, ...]:
         screen, source = screen_of(app), screen_of(app).trace.reader.source
         pane, verdict = screen.area.open, screen.verdict
         assert isinstance(pane, OverviewPane)
-        await until(pilot, lambda: {"judged", "summary"} <= result_cache.answers(source).keys())
+        await until(pilot, lambda: {"judged", "summary"} <= result_cache.load_results(source).keys())
         await until(pilot, lambda: verdict.evidence and pane.overview is not None)
         return verdict.line.verdict, verdict.steps, dict(verdict.evidence), pane.overview
 

@@ -87,11 +87,11 @@ def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
     assert forms.metrics["step-busy"] == min(known, default=forms.metrics["busy"])
 
     trace = with_module_lanes(trace)
-    *_, last = overview_cache.judged(Part(trace))
-    assert list(overview_cache.judged(Part(trace))) == [last]
+    *_, last = overview_cache.first_screen(Part(trace))
+    assert list(overview_cache.first_screen(Part(trace))) == [last]
     assert last.verdict == verdict_of(Part(trace))
     *_, overview = overviews(Part(trace))
-    assert list(overview_cache.kept_overviews(Part(trace))) == [overview] == [forms.document]
+    assert list(overview_cache.cached_overviews(Part(trace))) == [overview] == [forms.document]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -121,9 +121,9 @@ def test_a_part_is_never_answered_with_the_whole(path: Path) -> None:
     whole = said(path, "--json")
     assert said(path, "--json", "--scope", "step:0")[1] != whole[1]
     results = Part(load(path))
-    list(overview_cache.kept_overviews(results))
+    list(overview_cache.cached_overviews(results))
     part = results.in_scope(step_table_of(results).scope(0))
-    assert list(overview_cache.kept_overviews(part)) == list(overviews(part))
+    assert list(overview_cache.cached_overviews(part)) == list(overviews(part))
 
 
 def test_not_used_for_another_name_another_file_another_program(
@@ -184,10 +184,10 @@ def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pyte
         Recording.prepare(again)
     assert again.derived["drawn"][2] == roles(first) == roles(other)
     assert again.derived["idle_known"] is idle_known(first) is idle_known(other)
-    kept = result_cache.answer(first.reader.source, "prepared", Prepared)
+    kept = result_cache.load_result(first.reader.source, "prepared", Prepared)
     assert kept == Prepared(len(first), other.span, idle_known(first), roles(first), {})
     for wrong in (replace(kept, slices=1), replace(kept, roles=kept.roles[1:])):
-        result_cache.keep_answer(first.reader.source, "prepared", wrong, Prepared)
+        result_cache.store_result(first.reader.source, "prepared", wrong, Prepared)
         unlike = with_module_lanes(load(path))
         Recording.prepare(unlike)
         assert unlike.derived["roles"] == roles(first)
@@ -208,7 +208,7 @@ def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, anal
         text = text[: chance.randrange(len(text))] + chance.choice((b"", b"x", b"\0" * 9))
     file.write_bytes(text)
     assert summary_cache.kept_summary(str(path)) is None
-    assert result_cache.answers(open_source(path)) == {}
+    assert result_cache.load_results(open_source(path)) == {}
     assert said(path)[0] == 0  # and it is kept anew
     assert summary_cache.kept_summary(str(path)) == forms
 
@@ -216,46 +216,49 @@ def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, anal
 def test_what_could_not_be_so_is_not_used(path: Path) -> None:
     trace = load(path)
     source, results = trace.reader.source, Part(trace)
-    *_, judged = overview_cache.judged(results)
+    *_, judged = overview_cache.first_screen(results)
     *_, overview = overviews(results)
     slices = len(trace)
     wrong = re.sub(rb'"event":(\d)', rb'"event":99999999\1', encode(judged))
     assert wrong != encode(judged)
-    assert result_cache.keep_answer(
-        source, "judged", decode(wrong, type=overview_cache.Judged), overview_cache.Judged
+    assert result_cache.store_result(
+        source, "judged", decode(wrong, type=overview_cache.FirstScreen), overview_cache.FirstScreen
     )
-    assert len(list(overview_cache.judged(results))) == 2  # anew
+    assert len(list(overview_cache.first_screen(results))) == 2  # anew
     unlike = summary_cache.KeptSummary(slices + 1, overview, {})
-    assert result_cache.keep_answer(source, "summary", unlike, summary_cache.KeptSummary)
-    assert list(overview_cache.kept_overviews(results)) == list(overviews(results))
-    assert result_cache.keep_answer(source, "summary", {"slices": slices}, dict)
-    assert list(overview_cache.kept_overviews(results)) == list(overviews(results))
+    assert result_cache.store_result(source, "summary", unlike, summary_cache.KeptSummary)
+    assert list(overview_cache.cached_overviews(results)) == list(overviews(results))
+    assert result_cache.store_result(source, "summary", {"slices": slices}, dict)
+    assert list(overview_cache.cached_overviews(results)) == list(overviews(results))
 
 
 def test_what_is_not_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = open_source(path)
-    assert not result_cache.keep_answer(source, "a", "\x1b[31m", str)
-    assert not result_cache.keep_answer(source, "a", float("nan"), float)
-    assert not result_cache.keep_answer(source, "a", (1, 2), list[int])  # it would be another type
-    assert not result_cache.keep_answer(source, "a", "x" * result_cache._LARGEST_ANSWERS, str)
+    assert not result_cache.store_result(source, "a", "\x1b[31m", str)
+    assert not result_cache.store_result(source, "a", float("nan"), float)
+    assert not result_cache.store_result(source, "a", (1, 2), list[int])  # it would be another type
+    assert not result_cache.store_result(source, "a", "x" * result_cache._LARGEST_ANSWERS, str)
     with monkeypatch.context() as patch:
         patch.setenv("TRACETUI_SERVED", "1")
-        assert not result_cache.keep_answer(source, "a", "b", str)
+        assert not result_cache.store_result(source, "a", "b", str)
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError))
-        assert not result_cache.keep_answer(source, "a", "b", str)
+        assert not result_cache.store_result(source, "a", "b", str)
     assert not list(cache.glob("*"))
-    assert result_cache.keep_answer(source, "a", "b", str)
-    assert result_cache.keep_answer(source, "c", [1], list[int])
-    assert {name: decode(raw) for name, raw in result_cache.answers(source).items()} == {"a": "b", "c": [1]}
+    assert result_cache.store_result(source, "a", "b", str)
+    assert result_cache.store_result(source, "c", [1], list[int])
+    assert {name: decode(raw) for name, raw in result_cache.load_results(source).items()} == {
+        "a": "b",
+        "c": [1],
+    }
 
 
 def test_room(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(result_cache, "_MOST_ANSWERS", 3)
     for n in range(5):
         copy = shutil.copy(path, path.with_name(f"{n}.json.gz"))
-        assert result_cache.keep_answer(open_source(copy), "a", n, int)
+        assert result_cache.store_result(open_source(copy), "a", n, int)
     assert len(list(cache.glob("*"))) == 3
-    assert result_cache.answers(open_source(copy)) == {"a": Raw(b"4")}
+    assert result_cache.load_results(open_source(copy)) == {"a": Raw(b"4")}
     saved.clear()
     assert not list(cache.glob("*"))

@@ -27,7 +27,7 @@ from tracetui.timeline.themes import Theme
 from tracetui.trace import Kind, Progress, Trace, load
 from tracetui.trace.indices import first_of_names
 from tracetui.trace.intervals import Intervals, of_pairs
-from tracetui.trace.result_cache import answer, keep_answer
+from tracetui.trace.result_cache import load_result, store_result
 from tracetui.trace.unknown import idle_known
 from tracetui.trace.unrecorded_time import idle_unknown
 
@@ -155,7 +155,7 @@ class Recording:
         rows, lanes = Rows(trace), trace.lanes
 
         def told() -> Sequence[str]:
-            known = answer(trace.reader.source, "prepared", Prepared)
+            known = load_result(trace.reader.source, "prepared", Prepared)
             if known is not None and (known.slices, len(known.roles)) == (len(trace), len(lanes)):
                 found = {"idle_known": known.idle_known, "span": known.span, "roles": known.roles}
                 trace.derived.update(found)
@@ -182,7 +182,7 @@ class Recording:
             for device, one in idle_unknown(trace).items()
         }
         found = Prepared(len(trace), trace.span, idle_known(trace), roles(trace), unknown)
-        return keep_answer(trace.reader.source, "prepared", found, Prepared)
+        return store_result(trace.reader.source, "prepared", found, Prepared)
 
 
 def _longest(trace: Trace) -> list[int]:

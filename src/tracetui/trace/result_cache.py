@@ -42,18 +42,18 @@ class _Answers(Struct):
 _ANSWERS = Decoder(_Answers)
 
 
-def answer(source: Source, name: str, kind: type[T]) -> T | None:
-    """What `keep_answer` has kept of an opened file under this name. None if nothing was kept, if it is
+def load_result(source: Source, name: str, kind: type[T]) -> T | None:
+    """What `store_result` has kept of an opened file under this name. None if nothing was kept, if it is
     damaged, or if this version of the program might give another answer."""
     try:
-        found = answers(source).get(name)
+        found = load_results(source).get(name)
         return None if found is None or not _is_safe(found) else decode(found, type=kind)
     except Exception:  # as in `saved.find`
         return None
 
 
-def answers(source: Source) -> dict[str, Raw]:
-    """All that `answer` may find, as JSON by name: not safe to show yet."""
+def load_results(source: Source) -> dict[str, Raw]:
+    """All that `load_result` may find, as JSON by name: not safe to show yet."""
     if not is_on() or not is_worth(source) or installed():
         return {}
     try:
@@ -69,7 +69,7 @@ def answers(source: Source) -> dict[str, Raw]:
         return {}
 
 
-def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
+def store_result(source: Source, name: str, found: object, kind: Any) -> bool:
     """Keep something that was found out about a file, as JSON. Returns whether it was kept and would be read
     back as the same `kind` of object with the same values. Other answers that are still valid are kept beside
     it."""
@@ -79,7 +79,7 @@ def keep_answer(source: Source, name: str, found: object, kind: Any) -> bool:
         key, file, raw = key_of(source), file_of(source.path, ANSWERS), encode(found)
         if key is None or not _is_safe(raw) or decode(raw, type=kind) != found:
             return False
-        every = answers(source) | {name: Raw(raw)}
+        every = load_results(source) | {name: Raw(raw)}
         text = encode(_Answers(key, program_of(_MAKES_ANSWERS), every))
         if len(text) > min(_LARGEST_ANSWERS - 4, limit()):
             return False

@@ -142,7 +142,7 @@ def is_worth(source: Source) -> bool:
 
 
 def keeps(source: Source) -> bool:
-    """Whether `save` and `answers.keep_answer` would keep anything for this file."""
+    """Whether `save` and `answers.store_result` would keep anything for this file."""
     return not os.environ.get("TRACETUI_SERVED") and is_on() and is_worth(source)
 
 

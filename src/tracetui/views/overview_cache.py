@@ -12,7 +12,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.copying import replace
-from tracetui.trace.result_cache import answer, keep_answer
+from tracetui.trace.result_cache import load_result, store_result
 from tracetui.trace.saved import keeps
 from tracetui.views.document import Document
 from tracetui.views.gap_words import words_of_all
@@ -23,7 +23,7 @@ from tracetui.views.summary_cache import KeptSummary, keep_summary, summary_of
 from tracetui.views.target import Target
 
 
-class Judged(Struct, frozen=True):
+class FirstScreen(Struct, frozen=True):
     """The verdict, and what the first screen says beside it."""
 
     slices: int
@@ -37,23 +37,23 @@ class Judged(Struct, frozen=True):
     """Of the causes of idle time; {} while they are not known."""
 
 
-def judged(part: Part) -> Iterator[Judged]:
+def first_screen(part: Part) -> Iterator[FirstScreen]:
     """The verdict on a trace, then also its evidence."""
     slices = len(part.trace)
-    found = answer(part.trace.reader.source, "judged", Judged)
+    found = load_result(part.trace.reader.source, "judged", FirstScreen)
     if found is not None and found.slices == slices and _lead_there(found.evidence.values(), slices):
         yield found
         return
-    found = Judged(slices, verdict_of(part), tuple(row.window_length for row in steps_of(part).rows))
+    found = FirstScreen(slices, verdict_of(part), tuple(row.window_length for row in steps_of(part).rows))
     yield found
     parts = [piece.what for piece in time_parts(found.verdict)]
     found_there = {what: evidence(part, what) for what in parts}
     found = replace(found, evidence=found_there, words=words_of_all(part))
     yield found
-    keep_answer(part.trace.reader.source, "judged", found, Judged)
+    store_result(part.trace.reader.source, "judged", found, FirstScreen)
 
 
-def kept_overviews(part: Part) -> Iterator[Document]:
+def cached_overviews(part: Part) -> Iterator[Document]:
     """Like `overviews`; of a whole trace the last one alone, if it was kept."""
     if not part.is_whole:
         yield from overviews(part)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tracetui.core.safe_text import plain
 from tracetui.formats.source import Source, open_source
-from tracetui.trace.result_cache import answer, keep_answer
+from tracetui.trace.result_cache import load_result, store_result
 from tracetui.views.document import Document
 
 METRICS = ("busy", "step-busy", "device-busy", "overlap")
@@ -40,21 +40,21 @@ def kept_summary(path: str, json: bool = False) -> tuple[KeptSummary, str] | Non
         if os.path.isfile(path):
             source = open_source(path)
             with source.file:
-                found, text = summary_of(source), answer(source, "json", str) if json else ""
+                found, text = summary_of(source), load_result(source, "json", str) if json else ""
                 return (found, text) if found is not None and text is not None else None
     return None
 
 
 def summary_of(source: Source) -> KeptSummary | None:
     """What is kept of an opened file; None if nothing is."""
-    return answer(source, "summary", KeptSummary)
+    return load_result(source, "summary", KeptSummary)
 
 
 def keep_summary(source: Source, summary: KeptSummary, json: str = "") -> None:
     """Keep what a summary says; its JSON apart from it, because the screen needs none."""
-    keep_answer(source, "summary", summary, KeptSummary)
+    store_result(source, "summary", summary, KeptSummary)
     if json:
-        keep_answer(source, "json", json, str)
+        store_result(source, "json", json, str)
 
 
 def file_name(path: str) -> str:

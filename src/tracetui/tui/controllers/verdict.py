@@ -37,9 +37,9 @@ class VerdictKeys:
 
         def find() -> None:
             from tracetui.analysis.idle.verdict import OF_STEPS
-            from tracetui.views.overview_cache import judged
+            from tracetui.views.overview_cache import first_screen
 
-            for n, found in enumerate(judged(part)):
+            for n, found in enumerate(first_screen(part)):
                 self.evidence, self.words = found.evidence, found.words
                 if not n:
                     self.steps = len(found.steps) if found.verdict.base == OF_STEPS else 1

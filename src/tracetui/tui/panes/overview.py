@@ -279,10 +279,10 @@ class OverviewPane(DocumentPane):
 
     def documents(self, part: Part) -> Iterable[Document]:
         from tracetui.views.overview_cache import (
-            kept_overviews,
+            cached_overviews,
         )  # in this thread: the first picture goes without
 
-        return kept_overviews(part)
+        return cached_overviews(part)
 
     @property
     def term(self) -> str:
