@@ -15,7 +15,7 @@ from tests.recorded import load
 from tracetui.analysis.idle.causes import CAUSES, _largest
 from tracetui.analysis.idle.cpu_time import CpuTime
 from tracetui.analysis.idle.kinds import medians
-from tracetui.analysis.select import called, largest, named, plausible
+from tracetui.analysis.select import largest, name_mask, plausible, slices_named
 from tracetui.rules.model import first_to_end
 from tracetui.session.samples import samples
 from tracetui.trace.model import Kind
@@ -60,8 +60,8 @@ def test_slices_called_so(few: str) -> None:
     """By the index of names where they are few, by looking at all where they are many."""
     trace = load(next(path for key, path in samples().items() if "train" in key))
     at = plausible(trace, Kind.CPU_OP)
-    wanted = named(trace, lambda name: name.startswith(few))
-    assert called(trace, lambda name: name.startswith(few), Kind.CPU_OP).tolist() == (
+    wanted = name_mask(trace, lambda name: name.startswith(few))
+    assert slices_named(trace, lambda name: name.startswith(few), Kind.CPU_OP).tolist() == (
         at[wanted[trace.name[at]]].tolist()
     )
     for some in (at, at[:3], at[:0]):

@@ -13,7 +13,7 @@ from tests.replay import machine
 from tests.replay.machine import BACKWARD, Machine, Options
 
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import called
+from tracetui.analysis.select import slices_named
 from tracetui.replay import driver, engine, graph
 from tracetui.replay.graph import Graph, graph_of, on_cpu, whole_time
 from tracetui.replay.scenario import (
@@ -39,7 +39,7 @@ PROGRAMS = (*ONE, machine.two_streams)
 
 
 def _of(graph: Graph, what: str, name: str, factor: float = 1.0) -> Scenario:
-    return Scenario([Change(what, called(graph.trace, name.__eq__), factor)])
+    return Scenario([Change(what, slices_named(graph.trace, name.__eq__), factor)])
 
 
 CHANGES: dict[str, tuple[Options, Callable[[Graph], Scenario]]] = {
@@ -126,7 +126,7 @@ def test_dependencies_within_a_graph(tmp_path: Path) -> None:
         events += [step_of(number, at, 990), call, a, b, c, *flows]
     found = graph_of(Part(trace_of(tmp_path, *events)))
     longer = replay(found, _of(found, SPEED_UP, "a", 0.1))
-    waiting = np.flatnonzero(found.slices == called(found.trace, "c".__eq__)[0])[0]
+    waiting = np.flatnonzero(found.slices == slices_named(found.trace, "c".__eq__)[0])[0]
     assert longer.begin[waiting] - replay(found).begin[waiting] == pytest.approx(100_000, abs=2_000)
 
 
@@ -180,7 +180,7 @@ def test_derivatives_are_finite_differences(tmp_path: Path, step: Step) -> None:
     of_nodes, flow = binding(found, base)
     trace, tiny = found.trace, 1e-6
     for name in ("gemm", "add", "side", "reduce"):
-        at = called(trace, name.__eq__)
+        at = slices_named(trace, name.__eq__)
         mine = np.isin(found.slices, at) & (found.slices >= 0)
         expected = float((of_nodes * found.nodes.length)[mine].sum())
         changed = replay(found, Scenario([Change(SPEED_UP, at, 1 / (1 - tiny))]))
@@ -189,7 +189,7 @@ def test_derivatives_are_finite_differences(tmp_path: Path, step: Step) -> None:
     changed = replay(found, Scenario(cpu=1 / (1 - tiny)))
     assert (base.length - changed.length).mean() / tiny == pytest.approx(expected, abs=1)
     for name in ("load", "aten::mm", BACKWARD):
-        at = called(trace, name.__eq__)
+        at = slices_named(trace, name.__eq__)
         expected = float(cpu_binds(found, flow, *on_cpu(found, at)).sum())
         changed = replay(found, Scenario([Change(SPEED_UP, at, 1 / (1 - tiny))]))
         assert (base.length - changed.length).mean() / tiny == pytest.approx(expected, abs=1)

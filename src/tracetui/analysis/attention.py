@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.device_work import decoded_name, device_work_of, kernel_names_of, work_op_of, work_time
 from tracetui.analysis.names.model import KernelName
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
 
@@ -64,7 +64,7 @@ def unfused_units(part: Part) -> Units:
         elif name.kind in between or "DtoD" in name.short or (name.family, name.kind) == ("aten", "other"):
             table[i] = _BETWEEN
     role = table[trace.name[work]]
-    batched = (op >= 0) & named(part.trace, _BATCHED.__contains__)[trace.name[op]]
+    batched = (op >= 0) & name_mask(part.trace, _BATCHED.__contains__)[trace.name[op]]
     role[(role == _PRODUCT) & (op >= 0) & ~batched] = _BREAK
     role[(role == _REDUCTION) & (op >= 0)] = _BETWEEN  # of a safe softmax
     role[(role != _PRODUCT) & batched] = _BETWEEN  # a product's split-K reduction

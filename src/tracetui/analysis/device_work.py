@@ -11,7 +11,7 @@ from tracetui.analysis.devices import by_start, work_of_devices
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.model import KernelName
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.scope import members
 from tracetui.core.columns import distinct
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -37,7 +37,7 @@ def op_behind(trace: Trace, events: I64) -> I64:
     The work of a graph launch belongs to no op: all kernels of a graph have the id of the op around it.
     """
     launch = trace.launch[events]
-    graph = named(trace, lambda name: "GraphLaunch" in name, Kind.RUNTIME)
+    graph = name_mask(trace, lambda name: "GraphLaunch" in name, Kind.RUNTIME)
     op = trace.op[events].astype(np.int64)
     op = np.where((op >= 0) & (trace.kind[op] == Kind.CPU_OP), op, -1)
     missing = np.flatnonzero((op < 0) & (launch >= 0))

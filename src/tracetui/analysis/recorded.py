@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from tracetui.analysis.rates.efficiency import shapes_recorded
-from tracetui.analysis.select import has
+from tracetui.analysis.select import has_kind
 from tracetui.trace import Kind, Trace
 
 _INJECTED = re.compile(r"/tracetui-\w+/part\.json\Z")
@@ -29,5 +29,5 @@ def recorded_too(trace: Trace) -> list[str]:
     """What was recorded along with the ops, at a cost."""
     memory = any("[memory]" in trace.names[i] for i in np.unique(trace.instants.name).tolist())
     memory = memory or bool(trace.info.properties.get("profile_memory"))
-    recorded = {"stacks": has(trace, Kind.PYTHON), "shapes": shapes_recorded(trace), "memory": memory}
+    recorded = {"stacks": has_kind(trace, Kind.PYTHON), "shapes": shapes_recorded(trace), "memory": memory}
     return [what for what, was in recorded.items() if was]

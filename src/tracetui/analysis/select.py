@@ -32,7 +32,7 @@ METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 """Operators that make a new view of a tensor's memory: no kernel, as long as none of them has to copy."""
 
 
-def named(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> Bool:
+def name_mask(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> Bool:
     """Mask over `trace.names`; with a kind, only names of slices of that kind can be true."""
     if kind is not None:
         key, mask = f"named {kind}", np.zeros(len(trace.names), dtype=np.bool_)
@@ -52,18 +52,18 @@ def is_op_name(name: str) -> bool:
 def op_names(trace: Trace) -> Bool:
     """Mask over `trace.names`: those of operators. Old traces record annotations as operators: there, only
     names that look like operators count."""
-    names = named(trace, is_op_name, Kind.CPU_OP)
+    names = name_mask(trace, is_op_name, Kind.CPU_OP)
     # PyTorch's EventList has no categories at all; until 1.7 its ops had no namespace either.
     listed = "" in trace.categories and any(name.startswith("aten::") for name in trace.names)
     if listed:
         of_none = trace.category == trace.categories.index("")
         listed = bool((of_none & (trace.kind == int(Kind.CPU_OP))).any())
     if OLD_OPERATOR in trace.categories or listed:
-        names &= named(trace, lambda name: _OLD_OP.search(name) is not None, Kind.CPU_OP)
+        names &= name_mask(trace, lambda name: _OLD_OP.search(name) is not None, Kind.CPU_OP)
     return names
 
 
-def pick(trace: Trace, at: I64, wanted: Callable[[str], bool]) -> I64:
+def filter_by_name(trace: Trace, at: I64, wanted: Callable[[str], bool]) -> I64:
     """The slices of `at` whose name is wanted. Checks each distinct name once."""
     names = trace.name[at]
     mask = np.zeros(len(trace.names), dtype=np.bool_)
@@ -82,7 +82,7 @@ def processes_of(trace: Trace, at: I64) -> int:
     return len({trace.lanes[i].process for i in np.unique(trace.lane[at]).tolist()})
 
 
-def has(trace: Trace, *kinds: Kind) -> bool:
+def has_kind(trace: Trace, *kinds: Kind) -> bool:
     """Whether the trace has any slice of these kinds."""
     return not _kinds(trace).isdisjoint(kinds)
 
@@ -112,7 +112,7 @@ def plausible(trace: Trace, *kinds: Kind) -> I64:
     return found
 
 
-def called(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> I64:
+def slices_named(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> I64:
     """The slices whose name is wanted, in order; with a kind, only the plausible ones of that kind. Looks at
     no others."""
     key = f"names {kind}"

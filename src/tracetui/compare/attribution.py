@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracetui.analysis.device_work import op_behind
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.compare.calls import CallTree
 from tracetui.compare.changes import Change, Part
@@ -42,7 +42,9 @@ def charge(
         partner = np.full(len(tree.at), -1, dtype=np.int64)
         partner[pairs[n]] = pairs[1 - n]
         free = partner < 0
-        climb = ~named(side.trace, lambda name: COMPILED.search(name) is not None)[side.trace.name[tree.at]]
+        climb = ~name_mask(side.trace, lambda name: COMPILED.search(name) is not None)[
+            side.trace.name[tree.at]
+        ]
         both = ~free & (np.append(owners[1 - n][0], NOTHING)[partner] == owner)
         mine = np.flatnonzero((owner >= 0) & (launches | (climb & (free | both))))
         others = ~_give(side, tree, mine, owner, parts[n])

@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.calls.ancestors import first_marked
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.sides import Side
@@ -93,7 +93,7 @@ def call_tree(side: Side) -> CallTree:
         )
         tops.append(top)
     self_time[trace.kind[at] == Kind.ANNOTATION] = 0
-    waits = named(trace, is_synchronizing)[trace.name[at]]
+    waits = name_mask(trace, is_synchronizing)[trace.name[at]]
     waits |= np.isin(at, blocking_copies(trace, side.work[trace.launch[side.work] >= 0], 1)[0])
     return CallTree(
         at, parent, _ends(trace.lane[at], start, end), self_time, own,

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import decoded_names, op_behind
-from tracetui.analysis.select import named, names_of
+from tracetui.analysis.select import name_mask, names_of
 from tracetui.compare.changes import Change
 from tracetui.compare.context import ComparisonContext, Times
 from tracetui.compare.examples import telling
@@ -328,7 +328,7 @@ def call_changes(context: ComparisonContext) -> Iterator[Explanation]:
         text = _elsewhere_text(context, a)
         yield context.told("order", text, 0, "cpu", a, b, context.by_round(a, b))
         return
-    is_guard = [named(side.trace, GUARDS.__contains__) for side in context.sides]
+    is_guard = [name_mask(side.trace, GUARDS.__contains__) for side in context.sides]
     guard = [is_guard[k][side.trace.name[at[k]]] for k, side in enumerate(context.sides)]
     for kind in ("guards", "calls"):
         a, b = (one[mask if kind == "guards" else ~mask] for one, mask in zip(at, guard, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracetui.analysis.device_work import decoded_names, op_behind
 from tracetui.analysis.names.model import KernelName
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.compare.calls import CallTree
 from tracetui.compare.match import ALIKE
 from tracetui.compare.sides import Side, by_graph
@@ -127,7 +127,7 @@ def launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, calls
     launch = place[trace.launch[work[trace.kind[work] != Kind.MEMSET]]]
     until = np.append(0, np.cumsum(counted(launch[launch >= 0], len(tree.at))))
     alone = free & (until[tree.end] == until[:-1])
-    climb = alone & ~named(trace, lambda name: COMPILED.search(name) is not None)[trace.name[tree.at]]
+    climb = alone & ~name_mask(trace, lambda name: COMPILED.search(name) is not None)[trace.name[tree.at]]
     top = np.where(op >= 0, place[op], -1)
     # One more entry for -1: a side may have no calls.
     alone, climb = np.append(alone, False), np.append(climb, False)

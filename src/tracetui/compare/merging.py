@@ -10,7 +10,7 @@ import numpy as np
 
 from tracetui.analysis.calls.compiling import is_compiling
 from tracetui.analysis.device_work import decoded_names, op_behind
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.compare.changes import Block, Change, Part
 from tracetui.compare.match import Matches
 from tracetui.compare.naming import moves, ops_told, shorts
@@ -78,7 +78,7 @@ def _passes(sides: Sides, changes: Sequence[Change]) -> list[Change]:
     """Join what is new or gone because only one side has a backward pass or an optimizer."""
     found = list(changes)
     for what, surrounds in PASSES.items():
-        around = [named(side.trace, surrounds) for side in sides]
+        around = [name_mask(side.trace, surrounds) for side in sides]
         has = [bool(names[side.trace.name].any()) for names, side in zip(around, sides, strict=True)]
         if has[0] == has[1]:
             continue

@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.calls.averages import memory_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.causes import CAUSES
-from tracetui.analysis.select import has, plausible
+from tracetui.analysis.select import has_kind, plausible
 from tracetui.compare.context import Speed
 from tracetui.compare.model import Metric
 from tracetui.compare.sides import Side, paced_by_device
@@ -62,7 +62,7 @@ def metrics_of(a: Side, b: Side, speed: Speed) -> dict[str, Metric]:
     # Where runtime calls are recorded, their time is not part of their ops' self time, so both sides must
     # have them or neither.
     alike = not a.work_only and links_of(a, b)
-    alike = alike and has(a.trace, Kind.RUNTIME) == has(b.trace, Kind.RUNTIME)
+    alike = alike and has_kind(a.trace, Kind.RUNTIME) == has_kind(b.trace, Kind.RUNTIME)
     found = {
         "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, speed.path, left, drifted), slack),
         "device_ns": of(lambda side: side.work_time[: side.rounds if whole else 0], drifted, slack),

@@ -17,7 +17,7 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.split import COLUMNS, IDLE, split_of
 from tracetui.analysis.idle.verdict import judge
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import has, named, plausible
+from tracetui.analysis.select import has_kind, name_mask, plausible
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of, step_windows_of
 from tracetui.analysis.steps.steps import StepRow, steps_of
@@ -68,7 +68,7 @@ class Side:
     @cached_property
     def lost(self) -> int:
         """How many of its launches have no device event in the file, if others have some."""
-        return sum(row.lost for row in self.rows) if has(self.trace, *DEVICE_WORK) else 0
+        return sum(row.lost for row in self.rows) if has_kind(self.trace, *DEVICE_WORK) else 0
 
     @cached_property
     def rows(self) -> tuple[StepRow, ...]:
@@ -133,10 +133,10 @@ class Side:
         launch = trace.launch[plausible(trace, *DEVICE_WORK)]
         works[trace.lane[launch[launch >= 0]]] = True
         # The work they launch may not be recorded.
-        works[trace.lane[at[named(trace, lambda name: "LaunchKernel" in name)[trace.name[at]]]]] = True
+        works[trace.lane[at[name_mask(trace, lambda name: "LaunchKernel" in name)[trace.name[at]]]]] = True
         at = at[works[trace.lane[at]]]
         noted = np.flatnonzero(trace.kind[at] == Kind.ANNOTATION)
-        own = ~named(trace, is_collective)[trace.name[at[noted]]] & (op_around(trace, at[noted]) >= 0)
+        own = ~name_mask(trace, is_collective)[trace.name[at[noted]]] & (op_around(trace, at[noted]) >= 0)
         at = np.delete(at, noted[~own])
         return self._in_rounds(at, trace.start[at])
 
@@ -152,7 +152,7 @@ class Side:
         steps and collectives: each with one full name. In the order of the trace."""
         trace = self.trace
         at = plausible(trace, Kind.ANNOTATION)
-        own = named(trace, lambda name: not is_collective(name) and not name.startswith("ProfilerStep#"))
+        own = name_mask(trace, lambda name: not is_collective(name) and not name.startswith("ProfilerStep#"))
         at = at[own[trace.name[at]]]
         at = at[op_around(trace, at) < 0]
         at, of = self._in_rounds(at, trace.start[at])
@@ -359,5 +359,5 @@ def _signatures(side: Side, marks: dict[object, int], names: dict[str, int]) -> 
 def by_graph(side: Side, events: Sequence[int] | I64) -> Bool:
     """Which of these were launched as part of a graph."""
     launch = side.trace.launch[np.array(events, dtype=np.int64)]
-    graph = named(side.trace, lambda name: "GraphLaunch" in name)
+    graph = name_mask(side.trace, lambda name: "GraphLaunch" in name)
     return np.asarray((launch >= 0) & graph[side.trace.name[launch]], dtype=np.bool_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracetui.analysis.select import named, names_of, plausible
+from tracetui.analysis.select import name_mask, names_of, plausible
 from tracetui.analysis.steps.scope import is_analyzable, step_table_of
 from tracetui.compare.match import Matches
 from tracetui.compare.sides import Side, side_of
@@ -112,5 +112,7 @@ def gradients(a: Side, b: Side, calls: Matches) -> str:
 def _one_without(a: Side, b: Side, *kinds: Kind) -> str:
     has_a, has_b = (bool(len(plausible(side.trace, *kinds))) for side in (a, b))
     trace = (b if has_a else a).trace
-    launches = named(trace, lambda name: "LaunchKernel" in name)[trace.name[plausible(trace, Kind.RUNTIME)]]
+    launches = name_mask(trace, lambda name: "LaunchKernel" in name)[
+        trace.name[plausible(trace, Kind.RUNTIME)]
+    ]
     return ("B" if has_a else "A") if has_a != has_b and launches.any() else ""

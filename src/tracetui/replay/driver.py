@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.analysis.calls.ancestors import deepest_at
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.scope import find_steps
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.intervals import EMPTY, Intervals, all_of, union
@@ -75,7 +75,7 @@ def drive(trace: Trace, waits: I64) -> Driver:
         return Driver(main, bursts, alone)
     backward = np.zeros(len(trace.lanes), np.bool_)
     at = plausible(trace, Kind.CPU_OP)
-    backward[trace.lane[at[named(trace, lambda name: name.startswith(_BACKWARD))[trace.name[at]]]]] = True
+    backward[trace.lane[at[name_mask(trace, lambda name: name.startswith(_BACKWARD))[trace.name[at]]]]] = True
     process, taken = trace.lanes[main].process, EMPTY
     others = [
         lane

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
 from tracetui.analysis.part import Part, fact_of_trace
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.core.columns import counted, distinct, unique
 from tracetui.replay.driver import Driver, among, drive
@@ -136,7 +136,7 @@ def graph_of(part: Part) -> Graph:
     work = plausible(trace, *DEVICE_WORK)
     launch = trace.launch[work].astype(np.int64)
     calls = plausible(trace, Kind.RUNTIME)
-    calls = calls[named(trace, is_synchronizing, Kind.RUNTIME)[trace.name[calls]]]
+    calls = calls[name_mask(trace, is_synchronizing, Kind.RUNTIME)[trace.name[calls]]]
     copying = unique(
         blocking_copies(trace, work[launch >= 0])[0], calls[among(trace, launch[launch >= 0])[calls]]
     )
@@ -334,7 +334,7 @@ class _Builder:
         rows.append(own[mine])
         on.append(copies[mine])
         waits = self.waits[~self.copying[self.waits]]
-        names = named(self.trace, lambda name: OF_STREAM in name, Kind.RUNTIME)
+        names = name_mask(self.trace, lambda name: OF_STREAM in name, Kind.RUNTIME)
         of_stream = names[self.trace.name[self.slices[waits]]]
         last = np.searchsorted(work, waits) - 1
         stream = np.where(last >= 0, self.lane[work[np.maximum(last, 0)]], -1)

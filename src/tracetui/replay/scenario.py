@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.pageable import OUT
 from tracetui.analysis.idle.kinds import communicates
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.core.columns import distinct, unique
 from tracetui.replay.driver import among, within
 from tracetui.replay.engine import GONE, MARK, QUEUED, WAIT, WORK, Nodes, Result, back, run
@@ -229,8 +229,8 @@ class _Changed:
         end = self.scenario.end
         inner = low if graph.in_graphs.samples else IN_GRAPHS
         inner = inner if end < 0 else high if end > 0 else (inner + min(high, 2 * inner)) / 2
-        to_host = named(trace, lambda name: any(way in name for way in OUT))
-        from_host = named(trace, lambda name: "HtoD" in name or "HostToDevice" in name)
+        to_host = name_mask(trace, lambda name: any(way in name for way in OUT))
+        from_host = name_mask(trace, lambda name: "HtoD" in name or "HostToDevice" in name)
         outside = (to_host | from_host)[trace.name[graph.slices]] & self.is_work
         breaks = (self.kind == WAIT) | (self.kind == MARK) | outside
         stretch = np.cumsum(breaks)
@@ -281,7 +281,7 @@ def movable(graph: Graph) -> I64:
     """Collectives, and copies but for those that the CPU waits for on their way out (slices)."""
     trace, nodes = graph.trace, graph.nodes
     work = graph.slices[(nodes.kind == WORK) | (nodes.kind == QUEUED)]
-    out = named(trace, lambda name: any(way in name for way in OUT))[trace.name[work]]
+    out = name_mask(trace, lambda name: any(way in name for way in OUT))[trace.name[work]]
     copies = (trace.kind[work] == Kind.MEMCPY) & ~out
     found: I64 = work[copies | communicates(trace)[trace.name[work]]]
     return found

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from tracetui.analysis.idle.stream_waits import waits_of
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import F64, GRAPH_DEPENDENCY, I64, Bool
 from tracetui.trace.unrecorded import calls_named
@@ -41,7 +41,7 @@ def told_waits(trace: Trace, work: I64) -> tuple[I64, I64]:
         waiter.append(trace.flow_to[mine].astype(np.int64))
         on.append(trace.flow_from[mine].astype(np.int64))
     marks = plausible(trace, Kind.SYNC)
-    marks = marks[named(trace, _MARK.__eq__, Kind.SYNC)[trace.name[marks]] & (trace.launch[marks] >= 0)]
+    marks = marks[name_mask(trace, _MARK.__eq__, Kind.SYNC)[trace.name[marks]] & (trace.launch[marks] >= 0)]
     if len(marks):
         after = _after(trace, np.sort(trace.start[trace.launch[marks]]), np.sort(work))
         for event, some in zip(after.tolist(), waits_of(trace, after), strict=True):

@@ -16,7 +16,7 @@ from msgspec.structs import replace as changed
 from tracetui.analysis.calls.calls import is_collective, outermost_ops_of
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part, fact_of_trace
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.analysis.steps.steps import unusual_lengths
 from tracetui.replay.driver import among
@@ -159,7 +159,7 @@ def _muted(part: Part, base: _Base) -> str | None:
         return UNRECORDED
     if not len(plausible(trace, *DEVICE_WORK)):  # the ranks talk on the CPU
         at = np.concatenate([plausible(trace, kind) for kind in (Kind.CPU_OP, Kind.ANNOTATION)])
-        at = at[named(trace, is_collective)[trace.name[at]]]
+        at = at[name_mask(trace, is_collective)[trace.name[at]]]
         if trace.duration[at].sum() > ON_PATH * base.step * len(base.counted):
             return COLLECTIVES
     return COLLECTIVES if _talks(base, base.of_nodes) else None

@@ -37,7 +37,7 @@ from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.waited_for import waited_for_elsewhere, waits_for_others
 from tracetui.analysis.idle.waits import MUCH_NS, sending, waits_in_a_step, waits_in_ops
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import has, named
+from tracetui.analysis.select import has_kind, name_mask
 from tracetui.analysis.steps.loading import is_loader
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
 from tracetui.analysis.verdicts import judged_range, verdict_of
@@ -201,14 +201,14 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         return claim_advice("uneven" if 2 * _others_work(part, idle) > after else "after the last work")
     if 2 * idle.during(busy_union(trace, data_parallel_calls(part).at)) > idle.idle:
         return data_parallel_advice(part)
-    if main == "host" and not _has_ops(part) and has(trace, Kind.ANNOTATION):
+    if main == "host" and not _has_ops(part) and has_kind(trace, Kind.ANNOTATION):
         theirs = launching_lanes_of(part)[slices_of(part, Kind.ANNOTATION).lane].any()
         return claim_advice("ops left out" if theirs else "ops of other threads")
     if main == "host" and not _has_ops(part):
         return claim_advice("no ops")
     if main == "unlinked" and _has_ops(part):
         # Calls without ids lead nowhere; calls that are not there are another matter.
-        left_out = cpu_time_of(part).linked or not has(trace, Kind.RUNTIME)
+        left_out = cpu_time_of(part).linked or not has_kind(trace, Kind.RUNTIME)
         return claim_advice("launches left out" if left_out else "no ids")
     if main == "allocation":
         return allocation_advice(part)
@@ -264,8 +264,8 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
 
 def loading_advice(part: Part) -> dict[str, Claim]:
     """What to try against waiting for a `DataLoader`: not what the program does already."""
-    pinned = named(part.trace, lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
-    alone = named(part.trace, lambda name: is_loader(name) and "SingleProcess" in name).any()
+    pinned = name_mask(part.trace, lambda name: name == "aten::pin_memory" or "HtoD (Pinned" in name).any()
+    alone = name_mask(part.trace, lambda name: is_loader(name) and "SingleProcess" in name).any()
     pin = not pinned and not verdict_of(part).cpu
     return claim_advice("load in workers" if alone else "more workers", pin=pin)
 
@@ -388,4 +388,4 @@ def _is_compiled(part: Part) -> bool:
 
 
 def _has_ops(part: Part) -> bool:
-    return has(part.trace, Kind.CPU_OP)
+    return has_kind(part.trace, Kind.CPU_OP)

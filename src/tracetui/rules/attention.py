@@ -12,7 +12,7 @@ from tracetui.analysis.device_work import decoded_name, device_work_of, work_op_
 from tracetui.analysis.names.gemm import UNALIGNED
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.flops import work_of
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
 from tracetui.rules.model import OF_WORK, Finding, build_finding, graded
 from tracetui.trace import Kind
@@ -52,7 +52,7 @@ def unfused_attention(part: Part) -> Iterator[Finding]:
     work = work_of(trace.name_of(product), trace.args(product)) if product != int(units.first[top]) else None
     unaligned = work_where(part, lambda name: UNALIGNED in name.notes)
     math = first_marked(
-        trace, np.array([shown(int(i)) for i in units.softmax]), named(trace, _MATH.__eq__)[trace.name]
+        trace, np.array([shown(int(i)) for i in units.softmax]), name_mask(trace, _MATH.__eq__)[trace.name]
     )
     all_of_it = np.stack([units.first, units.softmax, units.last], axis=1)[longest].ravel()
     yield build_finding(

@@ -13,7 +13,7 @@ from tracetui.analysis.device_work import decoded_name, device_work_of, kernel_n
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.inputs import read_inputs
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, says
 from tracetui.rules.model import KERNELS, MEDIUM, Finding, build_finding, claims_of, graded_kernels
@@ -67,15 +67,15 @@ def type_conversions(part: Part) -> Iterator[Finding]:
     trace, work = part.trace, device_work_of(part)
     casts = work.are_named(lambda name: _CASTS.search(name[:1000]))
     at, op = work[casts], work_op_of(part)[casts]
-    plain = named(part.trace, _CONVERTS.__contains__)
+    plain = name_mask(part.trace, _CONVERTS.__contains__)
     other = first_marked(trace, op, (trace.kind == Kind.CPU_OP) & ~plain[trace.name])
     name = np.where(other >= 0, trace.name[other], -1)
-    keep = (name < 0) | ~named(part.trace, lambda name: bool(_INSIDE.match(name)))[name]
+    keep = (name < 0) | ~name_mask(part.trace, lambda name: bool(_INSIDE.match(name)))[name]
     at, op, name = at[keep], op[keep], name[keep]
     time = at.time
     if time < max(1, MEDIUM * work_time(part), OF_ALL * verdict_of(part).judged):
         return
-    backward = named(part.trace, lambda name: name.startswith("ToCopyBackward"))
+    backward = name_mask(part.trace, lambda name: name.startswith("ToCopyBackward"))
     called, which = np.unique(name, return_inverse=True)
     spent, calls = sum_into(which, at.duration, len(called)), np.bincount(which)
     places = []
@@ -87,7 +87,7 @@ def type_conversions(part: Part) -> Iterator[Finding]:
         else:
             where = short_name(trace.names[int(called[i])], "cpu_op")
         places.append(Named(where, int(calls[i]), int(spent[i])))
-    trains = named(part.trace, lambda name: "Backward" in name).any()
+    trains = name_mask(part.trace, lambda name: "Backward" in name).any()
     autocast = [n >= 0 and bool(_AUTOCASTED.match(trace.names[n])) for n in called.tolist()]
     products = (k.dtype for k in kernel_names_of(part).values() if k.kind == "gemm")
     narrow = next((dtype for dtype in products if dtype in ("int8", "fp8", "fp4")), "")

@@ -19,7 +19,7 @@ from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.idle.split import BUSY, COLUMNS
 from tracetui.analysis.idle.verdict import PARTS, CpuTime, Verdict, judge
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import named, processes_of
+from tracetui.analysis.select import name_mask, processes_of
 from tracetui.analysis.steps.scope import launch_times, members, per_step, slices_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
@@ -340,5 +340,5 @@ def _between_two(part: Part, at: Slices) -> bool:
     pipeline: an all-to-all runs kernels of the same name."""
     if 2 * at.named(_SEND_RECV).time <= at.time:
         return False
-    to_all = named(part.trace, lambda name: _TO_ALL.search(name) is not None).any()
-    return not to_all and bool(named(part.trace, lambda name: _SENT.match(name) is not None).any())
+    to_all = name_mask(part.trace, lambda name: _TO_ALL.search(name) is not None).any()
+    return not to_all and bool(name_mask(part.trace, lambda name: _SENT.match(name) is not None).any())

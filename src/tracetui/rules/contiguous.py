@@ -8,7 +8,7 @@ from tracetui.analysis.calls.ancestors import first_marked, outermost_op
 from tracetui.analysis.device_work import device_work_of, work_op_of, work_time
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules.claims import Claims, Named, Names, Remedy, says
 from tracetui.rules.model import KERNELS, MEDIUM, Finding, build_finding, claims_of, graded_kernels
@@ -24,7 +24,7 @@ OF_ALL = 0.05
 def contiguous_copies(part: Part) -> Iterator[Finding]:
     """Ops that make their input contiguous for themselves: it comes in a layout that they do not take."""
     trace, work = part.trace, device_work_of(part)
-    contiguous = named(part.trace, CONTIGUOUS.__eq__)
+    contiguous = name_mask(part.trace, CONTIGUOUS.__eq__)
     inner = first_marked(trace, work_op_of(part), contiguous[trace.name])
     keep = (inner >= 0) & (work.kind == Kind.KERNEL)
     at, called = work[keep], Slices(trace, outermost_op(part, inner[keep]))

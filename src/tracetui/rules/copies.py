@@ -26,7 +26,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import peak_of
 from tracetui.analysis.rates.inputs import read_inputs
 from tracetui.analysis.rates.peaks import LINKS
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.verdicts import earlier_work_of, judged_range, verdict_of
 from tracetui.core.columns import unique
 from tracetui.rules.advice import SAVED_ADVICE
@@ -82,7 +82,7 @@ _HOST = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|\b(?:M2D|D2M|H2D|D2H)\b
 def copy_before_product(part: Part) -> Iterator[Finding]:
     """One op copies on the device, then multiplies: the bias of addmm is copied into the result first."""
     trace, names = part.trace, kernel_names_of(part)
-    on_device = named(part.trace, is_within_device)
+    on_device = name_mask(part.trace, is_within_device)
     role = np.zeros(len(trace.names), dtype=np.int8)
     role[on_device] = 1
     role[[i for i, name in names.items() if name.kind == "copy" and name.family == "aten"]] = 1
@@ -95,7 +95,7 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
     what = role[work.name]
     pair = np.flatnonzero((what[:-1] == 1) & (what[1:] == 2) & (op[:-1] == op[1:]))
     # Within a recurrent network the library copies what nobody can lay out otherwise.
-    pair = pair[~named(part.trace, lambda name: _RECURRENT.match(name) is not None)[trace.name[op[pair]]]]
+    pair = pair[~name_mask(part.trace, lambda name: _RECURRENT.match(name) is not None)[trace.name[op[pair]]]]
     copy, product, ops = work[pair], work[pair + 1], op[pair]
     if not len(copy):
         return
@@ -128,7 +128,7 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
 def _row_added(part: Part, ops: I64) -> str:
     """The shape of the bias, if most of these `addmm` add a single row; "" if not, or if it is not known."""
     trace, ops = part.trace, unique(ops[:MOST_READ])
-    ops = ops[named(trace, "aten::addmm".__eq__)[trace.name[ops]]]
+    ops = ops[name_mask(trace, "aten::addmm".__eq__)[trace.name[ops]]]
     inputs = [read_inputs(args) for args in trace.args_of(ops)]
     shapes = [one.shape(0) for one in inputs if one is not None]
     rows = [

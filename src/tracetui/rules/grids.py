@@ -8,7 +8,7 @@ from tracetui.analysis.device_work import decoded_name, op_behind, work_time
 from tracetui.analysis.idle.gap_list import busy_share_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.small_grids import small_grids_of
-from tracetui.analysis.select import has, named
+from tracetui.analysis.select import has_kind, name_mask
 from tracetui.core.units import plural
 from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, names_of, says
 from tracetui.rules.model import OF_WORK, Finding, build_finding, graded_kernels
@@ -71,8 +71,8 @@ def _of_no_op(part: Part, kernels: Slices) -> bool:
     """Whether most of these kernels are launched by themselves outside of any op, where the CPU was
     recorded."""
     trace = part.trace
-    graph = named(part.trace, lambda name: "GraphLaunch" in name)
+    graph = name_mask(part.trace, lambda name: "GraphLaunch" in name)
     launch = trace.launch[kernels]
     own = (op_behind(trace, kernels.at) < 0) & (launch >= 0) & ~graph[trace.name[launch]]
-    recorded = has(trace, Kind.CPU_OP) or has(trace, Kind.ANNOTATION)
+    recorded = has_kind(trace, Kind.CPU_OP) or has_kind(trace, Kind.ANNOTATION)
     return recorded and 2 * kernels[own].time > kernels.time

@@ -36,7 +36,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency, shapes_recorded
 from tracetui.analysis.rates.flops import counted
 from tracetui.analysis.rates.small_grids import SPINS, small_grids_of
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.rules.advice import FIRST_TURN_OFF, RNN_ADVICE, before_graphs, graphs
 from tracetui.rules.claims import Claim, Claims, Count, Named, Names, Rate, Ratio, Remedy, Share, Time, says
 from tracetui.rules.model import (
@@ -162,8 +162,8 @@ def _shapes_would_tell(part: Part, at: Slices, name: KernelName) -> bool:
         return False
     op, launch = op_behind(trace, at.at), trace.launch[at]
     if (op >= 0).any():
-        return bool(named(part.trace, counted)[trace.name[op[op >= 0]]].any())
-    graphs = named(part.trace, lambda other: "GraphLaunch" in other)
+        return bool(name_mask(part.trace, counted)[trace.name[op[op >= 0]]].any())
+    graphs = name_mask(part.trace, lambda other: "GraphLaunch" in other)
     return not graphs[trace.name[launch[launch >= 0]]].any()
 
 
@@ -245,7 +245,7 @@ def short_calls(part: Part) -> Iterator[Finding]:
     if blocking_launches_of(part) is not None:  # the time of a launch is that of its kernel
         return
     name = short.names[0]
-    mask = named(part.trace, lambda other: other == name)
+    mask = name_mask(part.trace, lambda other: other == name)
     mine = short.at[mask[trace.name[launches.event[short.at]]]]
     # What torch.compile tries out is not the program's.
     compiler = busy_union(trace, compile_phases(part))

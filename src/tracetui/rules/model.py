@@ -16,7 +16,7 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.verdict import busy_text
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import unique
@@ -118,7 +118,7 @@ def smi(part: Part) -> str:
     """The command that shows the state of this kind of GPU."""
     if on_xpu(part):
         return "xpu-smi"
-    return "rocm-smi" if named(part.trace, lambda name: name.startswith("hip")).any() else "nvidia-smi"
+    return "rocm-smi" if name_mask(part.trace, lambda name: name.startswith("hip")).any() else "nvidia-smi"
 
 
 CAN_BE_FUSED = re.compile(r"Optimizer\.step#(?:Adam|AdamW|SGD)\.step")
@@ -132,7 +132,7 @@ FUSED_SHARE = 0.1
 def can_be_fused(part: Part) -> Intervals:
     """When optimizers of PyTorch's run that are not fused, and have `fused=True` on a GPU; empty where one is
     fused, or they take little of the time."""
-    if named(part.trace, lambda name: name.startswith("aten::_fused_")).any():
+    if name_mask(part.trace, lambda name: name.startswith("aten::_fused_")).any():
         return EMPTY
     at = slices_of(part, Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None).at
     steps = busy_union(part.trace, at)

@@ -18,7 +18,7 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialization import loading
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import METADATA_OPS, named
+from tracetui.analysis.select import METADATA_OPS, name_mask
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import base_of, verdict_of
 from tracetui.core.columns import unique
@@ -275,7 +275,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
     over = np.append(0, (trace.start[at] + trace.duration[at])[:-1])
     follows = (trace.lane[before] != trace.lane[at]) | (trace.start[before] < over)
     follows &= np.diff(trace.lane[at], prepend=-1) == 0
-    foreach = named(part.trace, lambda name: _FOREACH.get(name.removesuffix("_")) is not None)
+    foreach = name_mask(part.trace, lambda name: _FOREACH.get(name.removesuffix("_")) is not None)
     follows &= foreach[trace.name[at]]
     alone, in_turn = (_runs(trace.name[at], follows, period) for period in (1, 2))
     first, count = np.concatenate([alone, in_turn], axis=1)

@@ -21,7 +21,7 @@ from tracetui.analysis.names.model import on_plain_units
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import peak_of
 from tracetui.analysis.rates.flops import work_of
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import such
 from tracetui.rules.claims import Claim, Claims, Ratio, Remedy, says
@@ -52,7 +52,7 @@ def layout_conversions(part: Part) -> Iterator[Finding]:
     time = at.time
     if not time or time < LAYOUT_SHARE * work_time(part) or not len(work_of_kind(part, "conv")):
         return
-    line, flat, deep = (named(part.trace, f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
+    line, flat, deep = (name_mask(part.trace, f"aten::conv{n}d".__eq__).any() for n in (1, 2, 3))
     claims = claims_of(part, at) | {
         "name": decoded_name(part, at.first).short,
         "dims": "1" if line and not flat and not deep else "3" if deep and not flat else "2",

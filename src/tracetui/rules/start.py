@@ -19,7 +19,7 @@ from tracetui.analysis.idle.split import split_of
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.recorded import asked_from_outside
-from tracetui.analysis.select import has
+from tracetui.analysis.select import has_kind
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of, window_of
 from tracetui.analysis.steps.widths import NOT_ASKED, SLOW_NS, alike_steps, cold_widths
 from tracetui.analysis.verdicts import base_of, earlier_time_of, earlier_work_of, judged_range, verdict_of
@@ -354,7 +354,7 @@ def before_the_first_op(part: Part) -> Iterator[Finding]:
             "total_ns": Time(int(stretch.sum())),
             "count": Count(len(at)),
             "runs_ns": Time(int(at.duration[0])),
-            "python": has(trace, Kind.PYTHON),
+            "python": has_kind(trace, Kind.PYTHON),
         },
         Slices(trace, np.stack([at.at, inner.at], axis=1).ravel()),
         "stretch_ns total_ns count",

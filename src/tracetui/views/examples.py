@@ -20,7 +20,7 @@ from tracetui.analysis.idle.exposed_time import exposed_communication
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.communication import is_communication
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.rules import find_findings
 from tracetui.trace import Kind, Trace
@@ -145,12 +145,12 @@ def _of(trace: Trace, kinds: tuple[Kind, ...], name: str) -> I64:
     if not name:
         return at
     pattern = re.compile(name)
-    return at[named(trace, lambda text: pattern.search(text[:300]) is not None)[trace.name[at]]]
+    return at[name_mask(trace, lambda text: pattern.search(text[:300]) is not None)[trace.name[at]]]
 
 
 def _collectives(trace: Trace) -> I64:
     at = plausible(trace, Kind.KERNEL)
-    return at[named(trace, is_communication)[trace.name[at]]]
+    return at[name_mask(trace, is_communication)[trace.name[at]]]
 
 
 def _longest(trace: Trace, at: I64) -> Example | None:

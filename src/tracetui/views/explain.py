@@ -24,7 +24,7 @@ from tracetui.analysis.names.kernel_names import decode, short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.flops import work_of
 from tracetui.analysis.rates.layouts import input_facts
-from tracetui.analysis.select import has, plausible
+from tracetui.analysis.select import has_kind, plausible
 from tracetui.analysis.steps.scope import find_steps
 from tracetui.core.units import duration, exact, plural, rate
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -180,7 +180,7 @@ def _cpu(trace: Trace, i: int, kind: Kind, own: int) -> Parts:
     if len(events):
         total = duration(trace.duration[events].sum())
         facts.append(("launched", f"{plural(len(events), 'GPU event')}, {total}"))
-    elif kind == Kind.CPU_OP and has(trace, *DEVICE_WORK) and operators.about("memory") not in what[0]:
+    elif kind == Kind.CPU_OP and has_kind(trace, *DEVICE_WORK) and operators.about("memory") not in what[0]:
         what.append("This call launches nothing: its time is CPU time only.")
     if kind == Kind.CPU_OP:
         args = trace.args(i)

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from tracetui.analysis.idle.verdict import communication_text
 from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import has
+from tracetui.analysis.select import has_kind
 from tracetui.analysis.steps.scope import is_analyzable
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.cells import fit
@@ -36,7 +36,7 @@ def unknown_events(part: Part) -> str | None:
     if "dynamo_timed" in part.trace.categories:
         return "These are the phases of torch.compile, from its own log: they are drawn, but not judged."
     names = part.trace.names
-    if any(name.startswith("PyTorch Profiler") for name in names) and has(part.trace, Kind.PYTHON):
+    if any(name.startswith("PyTorch Profiler") for name in names) and has_kind(part.trace, Kind.PYTHON):
         return (
             "No op, launch or GPU work was recorded, only functions of Python. With a schedule, export the "
             "trace in on_trace_ready: after the last active step the next cycle begins."

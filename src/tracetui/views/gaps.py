@@ -17,7 +17,7 @@ from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.names.short_names import short_names, short_of
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import has
+from tracetui.analysis.select import has_kind
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.core.cells import fit
 from tracetui.core.units import duration, instant, share_of
@@ -204,7 +204,7 @@ def gaps_table(part: Part, causes: bool = True) -> Table:
 
 def no_gaps(part: Part) -> str:
     """Why there is no gap."""
-    if not has(part.trace, *DEVICE_WORK):
+    if not has_kind(part.trace, *DEVICE_WORK):
         return "no gaps: the trace has no GPU events"
     return "no gaps: the GPU ran nothing here, never paused, or it is not known"
 

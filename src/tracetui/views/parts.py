@@ -15,7 +15,7 @@ from tracetui.analysis.idle.kinds import is_communication
 from tracetui.analysis.idle.split import BUSY_PARTS, COLUMNS, causes_of, split_of
 from tracetui.analysis.idle.verdict import PARTS, Verdict
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.verdicts import judged_range
 from tracetui.core.units import duration
 from tracetui.trace.model import I64, Kind
@@ -155,7 +155,7 @@ def _longest_event(part: Part, what: str) -> Target:
     trace, pane = part.trace, "ops"
     if what in BUSY_PARTS and len(device_work_of(part)):
         at, pane = device_work_of(part).at, "kernels"
-        talks = named(trace, is_communication)[trace.name[at]]
+        talks = name_mask(trace, is_communication)[trace.name[at]]
         copies = trace.kind[at] == Kind.MEMCPY
         at = at[{"communication": talks, "copies": copies}.get(what, ~talks & ~copies)]
     else:

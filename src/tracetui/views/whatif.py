@@ -7,7 +7,7 @@ from typing import Any
 
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import called
+from tracetui.analysis.select import slices_named
 from tracetui.core.errors import TraceError
 from tracetui.core.safe_text import plain
 from tracetui.core.units import duration, percent, share
@@ -93,7 +93,7 @@ def remedy_worth(part: Part, remedy: Remedy) -> tuple[float, str | None]:
 def _called(trace: Trace, name: str, kinds: Sequence[Kind] = _NAMED) -> I64:
     """The slices of this name; if there are none, those whose names contain it."""
     for wanted in (name.__eq__, lambda text: name in text):
-        at = called(trace, wanted)
+        at = slices_named(trace, wanted)
         at = at[trace.is_kind(*kinds)[at] & ~trace.implausible[at]]
         if len(at):
             return at

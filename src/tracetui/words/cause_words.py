@@ -6,7 +6,7 @@ from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.idle.causes import Causes, others_work
 from tracetui.analysis.idle.parts import CAUSES as CAUSES
 from tracetui.analysis.idle.waited_for import UNTIL, cause_variants
-from tracetui.analysis.select import has
+from tracetui.analysis.select import has_kind
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 
@@ -66,7 +66,7 @@ _VARIANTS = {
 def cause_words(trace: Trace, causes: Causes, at: I64 | slice = slice(None)) -> dict[str, str]:
     """`CAUSE_TEXT`, adjusted to what is known about the gaps `at` together."""
     said = CAUSE_TEXT | ({"sync": FOR_A_GPU} if len(work_of_devices(trace)) > 1 else {})
-    if not has(trace, Kind.CPU_OP):
+    if not has_kind(trace, Kind.CPU_OP):
         return said | {"host": NO_OPS}
     return said | ({"host": OUTSIDE_BUT_OTHERS} if others_work(causes, at) else {})
 

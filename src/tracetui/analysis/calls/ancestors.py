@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.analysis.calls.nesting import top_of
 from tracetui.analysis.part import Part
-from tracetui.analysis.select import OLD_OPERATOR, named, op_names
+from tracetui.analysis.select import OLD_OPERATOR, name_mask, op_names
 from tracetui.core.threads import map_blocks
 from tracetui.trace import Kind, Trace
 from tracetui.trace.indices import places
@@ -160,7 +160,7 @@ def outermost_op(part: Part, op: I64) -> I64:
     """What the program called of these ops: the outermost op of ATen around each, or the op itself. -1 for
     -1."""
     trace, found = part.trace, op.copy()
-    aten, above = named(part.trace, lambda name: name.startswith("aten::")), op_around(trace, op)
+    aten, above = name_mask(part.trace, lambda name: name.startswith("aten::")), op_around(trace, op)
     while len(inner := np.flatnonzero((above >= 0) & aten[trace.name[above]])):
         found[inner] = above[inner]
         above = np.full(len(op), -1, dtype=np.int64)

@@ -22,7 +22,7 @@ from tracetui.analysis.calls.groups import GROUPS, group_labels
 from tracetui.analysis.calls.memory import MemoryUse, in_scope, memory_rows, outside
 from tracetui.analysis.calls.sums import sum_by, sum_into, tally
 from tracetui.analysis.part import WHOLE, Part, Scope, fact_of_trace
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.steps.scope import members
 from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -260,7 +260,7 @@ def _row_names(trace: Trace) -> tuple[list[str], I64]:
     """(the names, 4 times the place of each of the trace's names in them): all `ProfilerStep#N` are one."""
     names = trace.names
     table = np.arange(0, 4 * len(names), 4, dtype=np.int64)
-    table[named(trace, lambda name: name.startswith("ProfilerStep#"))] = 4 * len(names)
+    table[name_mask(trace, lambda name: name.startswith("ProfilerStep#"))] = 4 * len(names)
     return [*names, "ProfilerStep*"], table
 
 

@@ -10,7 +10,7 @@ from tracetui.analysis.calls.ancestors import first_marked
 from tracetui.analysis.calls.launches import launches_of
 from tracetui.analysis.device_work import work_time
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.trace import Kind
 from tracetui.trace.indices import places
@@ -36,11 +36,11 @@ def is_node(name: str) -> bool:
 
 def checked_for_nan(part: Part) -> Slices:
     """The ops with which autograd's anomaly mode looks at what every node of the backward pass returns."""
-    trace, test = part.trace, named(part.trace, "aten::_is_any_true".__eq__)
+    trace, test = part.trace, name_mask(part.trace, "aten::_is_any_true".__eq__)
     at = slices_of(part, Kind.CPU_OP, _CHECKS.__contains__)
     node = trace.parent[at]
     inside = node >= 0
-    inside[inside] = named(part.trace, is_node)[trace.name[node[inside]]]
+    inside[inside] = name_mask(part.trace, is_node)[trace.name[node[inside]]]
     at, node = at[inside], node[inside]
     return at[np.isin(node, node[test[at.name]])]
 
@@ -75,7 +75,7 @@ def recomputed_ops(part: Part) -> Recomputed | None:
     """What the backward pass computes again; None where that is little."""
     trace, launches = part.trace, launches_of(part)
     at = slices_of(part, Kind.CPU_OP, _FORWARD.__contains__).at
-    nodes_of = named(part.trace, is_node)
+    nodes_of = name_mask(part.trace, is_node)
     node = first_marked(trace, at, nodes_of[trace.name])
     at, node = at[node >= 0], node[node >= 0]
     names, calls = np.unique(trace.name[at], return_counts=True)

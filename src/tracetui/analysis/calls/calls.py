@@ -19,7 +19,7 @@ from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.nesting import UNKNOWN, order_by_time, parents, top_of
 from tracetui.analysis.calls.sums import sum_into, without_children
 from tracetui.analysis.part import Part, fact, fact_of_trace
-from tracetui.analysis.select import called
+from tracetui.analysis.select import slices_named
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.columns import counted
 from tracetui.core.threads import map_blocks, run_parallel, threads_for
@@ -124,7 +124,7 @@ def main_lane(trace: Trace, ops: I64) -> int:
     """
     if not len(ops):
         return -1
-    steps = called(trace, lambda name: name.startswith("ProfilerStep#"))
+    steps = slices_named(trace, lambda name: name.startswith("ProfilerStep#"))
     found = steps[ops[np.minimum(np.searchsorted(ops, steps), len(ops) - 1)] == steps]
     if len(found):
         return int(trace.lane[found[0]])
@@ -142,7 +142,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
     `python_functions`: count `python_function` slices as CPU calls, as PyTorch 2.13 does.
     """
     good = ~trace.implausible
-    good[called(trace, HIDDEN_NAMES.__contains__)] = False
+    good[slices_named(trace, HIDDEN_NAMES.__contains__)] = False
     python = (Kind.PYTHON,) if python_functions else ()
     cpu_kinds = (Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD, *python)
     tasks: list[Callable[[], Any]] = [
@@ -181,7 +181,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         cpu, thread, is_op = cpu[order], thread[order], is_op[order]
         ops = np.flatnonzero(is_op)  # in the same order, which `with_id` counts in: ops stay in their lanes
     talk = np.zeros(len(trace), dtype=np.bool_)
-    talk[called(trace, is_collective, Kind.ANNOTATION)] = True
+    talk[slices_named(trace, is_collective, Kind.ANNOTATION)] = True
     talk[list(unfinished(trace))] = True
     apart = talk[cpu]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import called
+from tracetui.analysis.select import slices_named
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64
@@ -26,7 +26,7 @@ def is_compiling(name: str) -> bool:
 def compile_phases(part: Part) -> I64:
     """The phases of torch.compile at work, those that overlap the scope (slices)."""
     trace, (low, high) = part.trace, part.span
-    at = called(trace, is_compiling)
+    at = slices_named(trace, is_compiling)
     at = at[~trace.implausible[at]]
     return at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
 

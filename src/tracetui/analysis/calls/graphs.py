@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tracetui.analysis.devices import device_of
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.core.columns import looked_up
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
@@ -41,7 +41,7 @@ def graph_events(trace: Trace) -> I64:
     launch = looked_up(trace.launch, at)
     found = launch < 0
     if "GraphLaunch" in "\n".join(trace.names):  # checking each event takes longer
-        by_graph = named(trace, lambda name: "GraphLaunch" in name)
+        by_graph = name_mask(trace, lambda name: "GraphLaunch" in name)
         found |= by_graph[looked_up(trace.name, launch)]
     return at[found]
 

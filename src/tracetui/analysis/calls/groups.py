@@ -11,7 +11,7 @@ from tracetui.analysis.calls.ancestors import first_marked
 from tracetui.analysis.calls.calls import Calls
 from tracetui.analysis.calls.graphs import graph_events, modules_of
 from tracetui.analysis.calls.nesting import top_of
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.core.safe_text import plain
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
@@ -94,7 +94,7 @@ def _overloads(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64,
     """Labels by the overload in the op's name, which is in the file only."""
     label = np.zeros(size, dtype=np.int64)
     ops = np.flatnonzero(trace.kind[calls.cpu[cpu_at]] == Kind.CPU_OP)
-    ops = ops[named(trace, lambda name: "::" in name)[trace.name[calls.cpu[cpu_at[ops]]]]]
+    ops = ops[name_mask(trace, lambda name: "::" in name)[trace.name[calls.cpu[cpu_at[ops]]]]]
     labels = {"": 0}
     for place, event in trace.events_in_turn(calls.cpu[cpu_at[ops]]):
         _, overload = split_overload(str(event.get("name", "")))
@@ -104,7 +104,7 @@ def _overloads(trace: Trace, calls: Calls, cpu_at: I64, size: int) -> tuple[I64,
 
 def _modules(trace: Trace, cpu: I64, device: I64) -> tuple[I64, list[str]]:
     """Labels by module: the annotation of a graph's kernel, else the nearest module's Python frame."""
-    frames = named(trace, lambda name: name.startswith(MODULE_FRAME))
+    frames = name_mask(trace, lambda name: name.startswith(MODULE_FRAME))
     launch = trace.launch[device].astype(np.int64)
     is_module = (trace.kind == Kind.PYTHON) & frames[trace.name]
     around = first_marked(trace, np.concatenate([cpu, launch]), is_module)

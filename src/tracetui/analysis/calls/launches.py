@@ -12,7 +12,7 @@ import numpy as np
 from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.part import Part, Scope, fact
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.scope import members
 from tracetui.core.columns import counted, distinct
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -144,7 +144,9 @@ def launching_lanes_of(part: Part) -> Bool:
 
 def replays(part: Part) -> bool:
     """Whether graph launches run most of the kernels, copies and memsets."""
-    replay = named(part.trace, lambda name: "GraphLaunch" in name)[part.trace.name[launches_of(part).launch]]
+    replay = name_mask(part.trace, lambda name: "GraphLaunch" in name)[
+        part.trace.name[launches_of(part).launch]
+    ]
     return bool(2 * np.count_nonzero(replay) > len(replay))
 
 
@@ -152,5 +154,5 @@ def launched_by_rnn(part: Part) -> bool:
     """Whether a library's recurrent layers launch most of the kernels, copies and memsets."""
     trace, launch = part.trace, launches_of(part).launch
     op = op_around(trace, launch)
-    rnn = named(part.trace, lambda name: _RNN.match(name) is not None)
+    rnn = name_mask(part.trace, lambda name: _RNN.match(name) is not None)
     return bool(2 * np.count_nonzero(rnn[trace.name[op[op >= 0]]]) > len(launch))

@@ -8,7 +8,7 @@ from tracetui.analysis.calls.ancestors import outermost_op
 from tracetui.analysis.device_work import device_work_of, op_behind
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.trace import Kind
 from tracetui.trace.slices import Slices
 
@@ -32,7 +32,7 @@ def pageable_copies(part: Part) -> Slices:
     at = device_work_of(part).named(lambda name: name.startswith("Memcpy") and "Pageable" in name)
     called = outermost_op(part, op_behind(trace, at.at))
     # What an op copies for itself, such as the status of a decomposition, nobody can pin.
-    at = at[(called < 0) | named(trace, is_copying, Kind.CPU_OP)[trace.name[called]]]
+    at = at[(called < 0) | name_mask(trace, is_copying, Kind.CPU_OP)[trace.name[called]]]
     span = sum(gaps.span for gaps in gaps_of(part).devices)
     little = at.time < max(PAGEABLE_NS, PAGEABLE_SHARE * span)
     return at[:0] if little or 2 * at[at.duration < STAGED_NS].time > at.time else at

@@ -9,7 +9,7 @@ import numpy as np
 from tracetui.analysis.calls.ancestors import first_marked
 from tracetui.analysis.calls.launches import launches_of
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 
 _TO_DEVICE = re.compile(r"HtoD|HostToDevice|\b(?:M2D|H2D)\b")
 FETCHED = 8
@@ -23,8 +23,8 @@ def saves_on_host(part: Part) -> bool:
     """Whether most copies to the device fetch what backward nodes need: the forward pass has saved its
     tensors on the host, as with `torch.autograd.graph.save_on_cpu`."""
     trace, launches = part.trace, launches_of(part)
-    mine = named(part.trace, lambda name: _TO_DEVICE.search(name) is not None)[trace.name[launches.event]]
+    mine = name_mask(part.trace, lambda name: _TO_DEVICE.search(name) is not None)[trace.name[launches.event]]
     event, call = launches.event[mine], launches.launch[mine].astype(np.int64)
-    node = named(part.trace, lambda name: _NODE.match(name) is not None)[trace.name]
+    node = name_mask(part.trace, lambda name: _NODE.match(name) is not None)[trace.name]
     fetched = event[first_marked(trace, trace.parent[call], node) >= 0]
     return len(fetched) >= FETCHED and bool(2 * trace.duration[fetched].sum() > trace.duration[event].sum())

@@ -14,7 +14,7 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import named, op_names
+from tracetui.analysis.select import name_mask, op_names
 from tracetui.core.columns import counted, repeated
 from tracetui.core.units import plural
 from tracetui.trace import Kind, Trace
@@ -51,7 +51,7 @@ class SmallOps:
 def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
     """The small ops of gaps with these causes; `before`: the slice whose end began each. Shapes (n,)."""
     start, end = trace.start[before] + trace.duration[before], trace.start[causes.event]
-    step = named(trace, lambda name: name.startswith("ProfilerStep#"))
+    step = name_mask(trace, lambda name: name.startswith("ProfilerStep#"))
     said = (causes.activity >= 0) & ~step[trace.name[np.maximum(causes.activity, 0)]]
     n = len(start)
     found = SmallOps(
@@ -61,7 +61,7 @@ def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
     for cause, wanted in (("allocation", is_allocation), ("sync", is_synchronizing)):
         mine = np.flatnonzero(left & (causes.cause == CAUSES.index(cause)))
         found.calls[mine] = True
-        _count(trace, found, causes, start, end, mine, Kind.RUNTIME, named(trace, wanted))
+        _count(trace, found, causes, start, end, mine, Kind.RUNTIME, name_mask(trace, wanted))
     mine = np.flatnonzero(left & np.isin(causes.cause, _OPS_FILL))
     _count(trace, found, causes, start, end, mine, Kind.CPU_OP, op_names(trace))
     found.slice[~said & ((found.count > 0) | (causes.cause == CAUSES.index("host")))] = -1

@@ -18,7 +18,7 @@ from tracetui.analysis.idle.exposed_time import host_copies
 from tracetui.analysis.idle.gaps import DeviceGaps, busy_union, find_gaps
 from tracetui.analysis.idle.initialization import first_calls, first_ops, loading, profilers_work, queue_full
 from tracetui.analysis.part import Part, fact_of_trace
-from tracetui.analysis.select import named, op_names, plausible
+from tracetui.analysis.select import name_mask, op_names, plausible
 from tracetui.core.columns import repeated, unique
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import EMPTY, Intervals, all_of, union
@@ -75,7 +75,7 @@ class CpuTime:
         """When a node of a CUDA graph ran on the CPU."""
         self._loading = _both(self.full, busy_union(trace, loading(trace)))
         self._overhead = _both(self._loading, busy_union(trace, profilers_work(trace)))
-        waiting, allocating = (named(trace, of, Kind.RUNTIME) for of in (is_synchronizing, is_allocation))
+        waiting, allocating = (name_mask(trace, of, Kind.RUNTIME) for of in (is_synchronizing, is_allocation))
         self._names = waiting, allocating, op_names(trace)
         self.work = work_of_devices(trace)
         work = np.concatenate([np.zeros(0, np.int64), *self.work.values()])

@@ -22,7 +22,7 @@ from tracetui.analysis.idle.gaps import elsewhere_text
 from tracetui.analysis.idle.verdict import OF_RECORDING, CpuTime, Verdict
 from tracetui.analysis.names.communication import is_communication
 from tracetui.analysis.part import Part, fact_of_trace
-from tracetui.analysis.select import named, op_names, plausible
+from tracetui.analysis.select import name_mask, op_names, plausible
 from tracetui.core.columns import counted, repeated, unique
 from tracetui.core.units import duration, plural, share
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -55,10 +55,10 @@ def cpu_collectives_of(part: Part) -> Intervals:
     nothing, if no kernel communicates either."""
     trace = part.trace
     at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
-    called = named(trace, lambda name: is_collective(name) and not _ON_DEVICE.match(name))
+    called = name_mask(trace, lambda name: is_collective(name) and not _ON_DEVICE.match(name))
     at = at[called[trace.name[at]]]
-    own = named(trace, lambda name: _ON_CPU.match(name) is not None)[trace.name[at]]
-    if named(trace, is_communication, Kind.KERNEL).any():
+    own = name_mask(trace, lambda name: _ON_CPU.match(name) is not None)[trace.name[at]]
+    if name_mask(trace, is_communication, Kind.KERNEL).any():
         at = at[own]
     else:
         at = at[own | ~any_inside(trace, plausible(trace, Kind.RUNTIME), at)]
@@ -70,8 +70,8 @@ class CpuWork:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        loader = named(trace, lambda name: bool(_LOADER.match(name)))
-        collective = named(trace, is_collective)
+        loader = name_mask(trace, lambda name: bool(_LOADER.match(name)))
+        collective = name_mask(trace, is_collective)
         at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
         name = trace.name[at]
         loads, talks = at[loader[name]], at[collective[name]]
@@ -193,7 +193,7 @@ def cpu_work(trace: Trace) -> CpuWork | None:
     ):
         return None
     launches = plausible(trace, Kind.RUNTIME)
-    launched = named(trace, lambda name: "Launch" in name)[trace.name[launches]]
+    launched = name_mask(trace, lambda name: "Launch" in name)[trace.name[launches]]
     return None if launched.any() or trace.is_kind(*DEVICE_WORK).any() else CpuWork(trace)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracetui.analysis.devices import device_of, side_by_side
 from tracetui.analysis.idle.kinds import communicates
-from tracetui.analysis.select import pick
+from tracetui.analysis.select import filter_by_name
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import StackedIntervals, sum_of
 from tracetui.trace.model import I64, Bool
@@ -55,7 +55,7 @@ def host_copies(trace: Trace, at: I64) -> Bool:
     device's memory. Shape of `at`."""
     copy = trace.kind[at] == int(Kind.MEMCPY)
     copies = at[copy]
-    copy[copy] = ~np.isin(copies, pick(trace, copies, is_within_device))
+    copy[copy] = ~np.isin(copies, filter_by_name(trace, copies, is_within_device))
     return np.asarray(copy, dtype=np.bool_)
 
 

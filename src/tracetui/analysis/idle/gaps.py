@@ -14,7 +14,7 @@ import numpy as np
 from tracetui.analysis.calls.sums import LIBRARY
 from tracetui.analysis.devices import Devices, side_by_side
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import called
+from tracetui.analysis.select import slices_named
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.core.copying import replace
 from tracetui.core.units import duration, plural, verb
@@ -195,7 +195,7 @@ def without_work_text(trace: Trace) -> str:
     if not len(trace):
         return "There are no events with a duration here."
     if not len(at):
-        calls = called(trace, lambda name: "Launch" in name, Kind.RUNTIME)
+        calls = slices_named(trace, lambda name: "Launch" in name, Kind.RUNTIME)
         if not len(calls) and not work and _is_empty(trace):
             return (
                 "No op, launch or GPU work was recorded. With a schedule, export the trace in "

@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import deepest_at, first_marked
-from tracetui.analysis.select import called, named, pick, plausible
+from tracetui.analysis.select import filter_by_name, name_mask, plausible, slices_named
 from tracetui.core.columns import earliest, unique
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
@@ -65,17 +65,17 @@ def is_profilers(name: str) -> bool:
 
 def loading(trace: Trace) -> I64:
     """The `overhead` events of loading code. Slices."""
-    return called(trace, is_loading, Kind.OVERHEAD)
+    return slices_named(trace, is_loading, Kind.OVERHEAD)
 
 
 def queue_full(trace: Trace) -> I64:
     """The `overhead` events of launches that wait for a place in the queue. Slices."""
-    return called(trace, lambda name: name == _QUEUE_FULL, Kind.OVERHEAD)
+    return slices_named(trace, lambda name: name == _QUEUE_FULL, Kind.OVERHEAD)
 
 
 def profilers_work(trace: Trace) -> I64:
     """The `overhead` events of the profiler that a thread may have waited for. Slices."""
-    at = called(trace, is_profilers, Kind.OVERHEAD)
+    at = slices_named(trace, is_profilers, Kind.OVERHEAD)
     return at[~_beside(trace, at)]
 
 
@@ -114,7 +114,7 @@ def first_calls(trace: Trace) -> I64:
     """
     call = plausible(trace, Kind.RUNTIME)
     call = call[trace.duration[call] >= LONG_NS]
-    call = pick(trace, call, lambda name: _ORDINARY.match(name) is None)
+    call = filter_by_name(trace, call, lambda name: _ORDINARY.match(name) is None)
     full = queue_full(trace)
     if len(full):  # a call that waited for the queue is not a first use
         waits = union(trace.start[full], trace.start[full] + trace.duration[full])
@@ -125,8 +125,8 @@ def first_calls(trace: Trace) -> I64:
     if not len(call):
         return call
     every = plausible(trace, Kind.RUNTIME)
-    once = named(trace, lambda name: _ONCE.match(name) is not None)[trace.name[call]]
-    allocating = named(trace, lambda name: _ALLOCATING.match(name) is not None)[trace.name[call]]
+    once = name_mask(trace, lambda name: _ONCE.match(name) is not None)[trace.name[call]]
+    allocating = name_mask(trace, lambda name: _ALLOCATING.match(name) is not None)[trace.name[call]]
     least = np.full(len(call), float(LONG_NS))
     for name in np.unique(trace.name[call]):
         length = trace.duration[every[trace.name[every] == name]]

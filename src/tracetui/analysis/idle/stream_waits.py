@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
 
@@ -30,7 +30,7 @@ def waits_of(trace: Trace, events: I64) -> list[I64]:
     it."""
     none = np.zeros(0, np.int64)
     marks = plausible(trace, Kind.SYNC)
-    marks = marks[named(trace, _MARK.__eq__)[trace.name[marks]] & (trace.launch[marks] >= 0)]
+    marks = marks[name_mask(trace, _MARK.__eq__)[trace.name[marks]] & (trace.launch[marks] >= 0)]
     if not len(marks) or not len(events):
         return [none] * len(events)
     marks = marks[np.argsort(trace.start[trace.launch[marks]], kind="stable")]
@@ -68,7 +68,7 @@ def _launched_before(trace: Trace, event: int) -> int:
 def _records(trace: Trace) -> tuple[I64, I64]:
     """(correlations, slices) of the calls that record an event, by correlation."""
     at = plausible(trace, Kind.RUNTIME)
-    at = at[named(trace, lambda name: "EventRecord" in name)[trace.name[at]]]
+    at = at[name_mask(trace, lambda name: "EventRecord" in name)[trace.name[at]]]
     at = at[np.argsort(trace.correlation[at], kind="stable")]
     return trace.correlation[at], at
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracetui.analysis.devices import device_of, work_of_devices
 from tracetui.analysis.idle.causes import AT, Causes, others_work
-from tracetui.analysis.select import has
+from tracetui.analysis.select import has_kind
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import cached_on_trace
 
@@ -51,7 +51,7 @@ def cause_variants(trace: Trace, causes: Causes) -> dict[str, str]:
         found["sync"] = "sync of several"
     if where := waited_for_elsewhere(trace, causes):
         found["queued"] = f"{UNTIL}{where}"
-    if not has(trace, Kind.CPU_OP):
+    if not has_kind(trace, Kind.CPU_OP):
         found["host"] = "no ops"
     elif others_work(causes):
         found["host"] = "host beside others"

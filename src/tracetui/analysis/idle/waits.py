@@ -14,7 +14,7 @@ from tracetui.analysis.calls.pageable import OUT, is_copying
 from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.steps.scope import per_step, slices_of
 from tracetui.core.columns import unique
 from tracetui.trace import Kind
@@ -58,7 +58,9 @@ def waits_in_a_step(part: Part) -> tuple[int, str]:
 def fetching(part: Part, at: Slices) -> int:
     """How long the calls `at` that copy much from the device wait, ns."""
     trace, launches = part.trace, launches_of(part)
-    from_device = named(part.trace, lambda name: any(way in name for way in OUT))[trace.name[launches.event]]
+    from_device = name_mask(part.trace, lambda name: any(way in name for way in OUT))[
+        trace.name[launches.event]
+    ]
     much = from_device & (trace.duration[launches.event] >= MUCH_NS)
     return at[at.among(launches.launch[much])].time
 
@@ -67,9 +69,9 @@ def sending(part: Part, at: Slices, parent: I64, called: I64) -> int:
     """How long the calls `at` in the ops `parent` wait in ops that copy to the device, where what the program
     `called` is a copy, ns."""
     trace, launches = part.trace, launches_of(part)
-    to_device = named(part.trace, lambda name: bool(re.search(r"HtoD|HostToDevice|\bM2D\b", name)))
+    to_device = name_mask(part.trace, lambda name: bool(re.search(r"HtoD|HostToDevice|\bM2D\b", name)))
     copies = launches.launch[to_device[trace.name[launches.event]]]
-    asked = np.isin(parent, op_around(trace, copies)) & named(part.trace, is_copying)[trace.name[called]]
+    asked = np.isin(parent, op_around(trace, copies)) & name_mask(part.trace, is_copying)[trace.name[called]]
     return at[asked].time
 
 

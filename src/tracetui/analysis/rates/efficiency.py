@@ -20,7 +20,7 @@ from tracetui.analysis.names.model import KernelName
 from tracetui.analysis.part import Part, fact
 from tracetui.analysis.rates.flops import Work, counted, work_of
 from tracetui.analysis.rates.peaks import Peak, find_peak
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.core.columns import repeated
 from tracetui.trace import Kind, Trace
 from tracetui.trace.counters import mean_within
@@ -131,7 +131,7 @@ def shapes_recorded(trace: Trace) -> bool:
     """Whether this trace has operator shapes: the file says so, or its first ops have them."""
     if trace.info.properties.get("record_shapes"):
         return True
-    mask = named(trace, lambda name: name.startswith("aten::"))
+    mask = name_mask(trace, lambda name: name.startswith("aten::"))
     at = np.flatnonzero((trace.kind == Kind.CPU_OP) & mask[trace.name])[:8]
     return any("Input Dims" in args or "Input dims" in args for args in trace.args_of(at))
 
@@ -153,7 +153,7 @@ def efficiency(trace: Trace, events: I64 | None = None, limit: int = LIMIT) -> E
     if not len(all_events) and events is None:
         return _on_the_cpu(trace, limit)
     op = op_behind(trace, all_events)
-    keep = np.flatnonzero((op >= 0) & named(trace, counted)[trace.name[op]])
+    keep = np.flatnonzero((op >= 0) & name_mask(trace, counted)[trace.name[op]])
     all_events, op = all_events[keep], op[keep]
     order = np.argsort(op, kind="stable")
     all_events, op = all_events[order], op[order]
@@ -269,7 +269,7 @@ def _spread(count: int, limit: int) -> I64:
 
 def _on_the_cpu(trace: Trace, limit: int) -> EfficiencyTable:
     """Operators on the CPU that call no other counted operator, with their own durations."""
-    is_counted = (trace.kind == Kind.CPU_OP) & named(trace, counted)[trace.name] & ~trace.implausible
+    is_counted = (trace.kind == Kind.CPU_OP) & name_mask(trace, counted)[trace.name] & ~trace.implausible
     at = np.flatnonzero(is_counted)
     around = first_marked(trace, trace.parent[at], is_counted)
     outer = np.zeros(len(trace), dtype=np.bool_)

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.part import NO_STEP, WHOLE, Part, Scope, fact_of_trace
-from tracetui.analysis.select import called
+from tracetui.analysis.select import slices_named
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
@@ -152,7 +152,7 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
         elif name == annotation:
             wanted[index] = True
     kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)
-    at = called(trace, {trace.names[i] for i in np.flatnonzero(wanted).tolist()}.__contains__)
+    at = slices_named(trace, {trace.names[i] for i in np.flatnonzero(wanted).tolist()}.__contains__)
     at = at[np.isin(trace.kind[at], kinds) & ~trace.implausible[at]]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     order = np.lexsort((-end, start))
@@ -165,7 +165,7 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
         once = np.append(True, ~(again & (np.diff(trace.lane[at]) == 0)))
         at, start, end, number = at[once], start[once], end[once], number[once]
     if annotation is None and _cut_to_calls(trace, at):
-        calls = called(trace, lambda name: _STEP_CALL.search(name) is not None, Kind.PYTHON)
+        calls = slices_named(trace, lambda name: _STEP_CALL.search(name) is not None, Kind.PYTHON)
         over = np.sort(trace.start[calls] + trace.duration[calls])
         before = np.searchsorted(over, start) - 1
         start = np.where(before >= 0, over[before], trace.span[0])
@@ -350,7 +350,7 @@ def per_step(part: Part, time: I64) -> int | None:
 
 def slices_of(part: Part, kind: Kind, wanted: Callable[[str], bool] | None = None) -> Slices:
     """The part's plausible slices of a kind, with a wanted name."""
-    at = called(part.trace, wanted or (lambda _: True), kind)
+    at = slices_named(part.trace, wanted or (lambda _: True), kind)
     return Slices(part.trace, at if part.is_whole else at[members(part.trace, part.scope, at)])
 
 

@@ -35,7 +35,7 @@ from msgspec import Struct
 
 from tracetui.analysis.calls.ancestors import first_marked, op_around
 from tracetui.analysis.calls.sums import sum_into
-from tracetui.analysis.select import named, plausible
+from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.cycles import ALIKE, TIMES, find_cycle
 from tracetui.core.columns import unique
 from tracetui.trace import DEVICE_WORK, Kind, Trace
@@ -127,7 +127,7 @@ class _Work:
 
     def _leave_backward(self, trace: Trace) -> None:
         """If the main thread runs the backward pass, take the thread that calls for it: steps begin there."""
-        engine = named(trace, lambda name: name.startswith("autograd::engine"))
+        engine = name_mask(trace, lambda name: name.startswith("autograd::engine"))
         mine = self.at[self.lane == self.main]
         inside = first_marked(trace, trace.parent[mine], engine[trace.name]) >= 0
         others = np.where(self.process == self.process[self.main], self.by_lane, 0)
@@ -149,11 +149,11 @@ class _Work:
 
 def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
     at = plausible(trace, Kind.ANNOTATION, Kind.CPU_OP)
-    at = at[named(trace, lambda name: name.startswith("Optimizer.step#"))[trace.name[at]]]
+    at = at[name_mask(trace, lambda name: name.startswith("Optimizer.step#"))[trace.name[at]]]
     if not len(at) or work.main < 0:
         return None
     # An optimizer inside another is a part of it; one inside the backward pass steps for one parameter.
-    inner = named(trace, lambda name: name.startswith(("Optimizer.step#", "autograd::engine")))
+    inner = name_mask(trace, lambda name: name.startswith(("Optimizer.step#", "autograd::engine")))
     at = at[first_marked(trace, trace.parent[at], inner[trace.name]) < 0]
     at = at[work.process[trace.lane[at]] == work.process[work.main]]
     if not len(at):
@@ -393,7 +393,7 @@ def _hands_over(trace: Trace, work: _Work, at: I64) -> I64:
 def _copies_to_host(trace: Trace, work: _Work) -> I64:
     """The calls of the main thread that copy to the host."""
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
-    copies = copies[named(trace, lambda name: bool(_TO_HOST.search(name)))[trace.name[copies]]]
+    copies = copies[name_mask(trace, lambda name: bool(_TO_HOST.search(name)))[trace.name[copies]]]
     launch = trace.launch[copies].astype(np.int64)
     mine: I64 = launch[trace.lane[launch] == work.main]
     return mine
@@ -414,10 +414,10 @@ def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
 
     def called(kind: Kind, pattern: re.Pattern[str]) -> I64:
         found = plausible(trace, kind)
-        return found[named(trace, lambda name: bool(pattern.match(name)))[trace.name[found]]]
+        return found[name_mask(trace, lambda name: bool(pattern.match(name)))[trace.name[found]]]
 
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
-    copies = copies[named(trace, lambda name: bool(_HOST_COPY.search(name)))[trace.name[copies]]]
+    copies = copies[name_mask(trace, lambda name: bool(_HOST_COPY.search(name)))[trace.name[copies]]]
     if each_has(trace.launch[copies].astype(np.int64)) or each_has(called(Kind.RUNTIME, _WAIT)):
         return True
     if each_has(called(Kind.CPU_OP, _INPUT)) or each_has(called(Kind.ANNOTATION, _INPUT)):
@@ -439,7 +439,7 @@ def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
 
 def _replays(trace: Trace, at: I64, token: I64) -> tuple[I64, I64] | None:
     """(first, end) positions if all launches are replays of one graph: each may then be a round of a loop."""
-    replay = named(trace, lambda name: "GraphLaunch" in name)
+    replay = name_mask(trace, lambda name: "GraphLaunch" in name)
     if len(at) < TIMES or token.any() or not replay[trace.name[at]].all():
         return None
     each = np.arange(len(at))
