@@ -19,7 +19,7 @@ from tracetui.trace import Trace
 from tracetui.views.event import event_facts
 from tracetui.views.explain import explain
 from tracetui.views.gaps import JSON, gap_columns
-from tracetui.views.model import pick
+from tracetui.views.model import select_columns
 from tracetui.views.writers import records
 
 
@@ -108,6 +108,6 @@ def test_an_event_before_all_changes_nothing_of_the_others(family: str, tmp_path
 def test_gaps_are_the_same_with_an_event_before_all(family: str, tmp_path: Path) -> None:
     def gaps(*events: Event) -> list[Any]:
         results = Part(trace_of(tmp_path, *events))
-        return records(pick(gap_columns(results), JSON), np.arange(len(gaps_of(results))))
+        return records(select_columns(gap_columns(results), JSON), np.arange(len(gaps_of(results))))
 
     assert gaps(BEFORE, *FAMILIES[family]) == gaps(*FAMILIES[family])

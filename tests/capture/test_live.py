@@ -368,7 +368,7 @@ def test_below_a_fork_server_they_belong_to_the_same_job(monkeypatch: pytest.Mon
 
 def test_what_a_target_names() -> None:
     every = processes.jobs([process(11, 10, 0, "a"), process(12, 10, 1, "a"), process(40)])
-    named = lambda *words: [[one.pid for one in job.processes] for job in processes.named(every, *words)]  # noqa: E731
+    named = lambda *words: [[one.pid for one in job.processes] for job in processes.jobs_of(every, *words)]  # noqa: E731
     assert named(None, False) == [[11, 12], [40]]
     assert named("train", False) == [[11, 12], [40]]
     assert named("serve", False) == []

@@ -22,7 +22,7 @@ from tracetui.tui.panes.averages import AnnotationsPane, AveragesPane, KernelsPa
 from tracetui.views import averages, efficiency, findings, gaps, steps
 from tracetui.views.jsonable import dumps
 from tracetui.views.lines import plain_text
-from tracetui.views.model import Column, Columns, Table, by_key, fit, pick
+from tracetui.views.model import Column, Columns, Table, by_key, fit, select_columns
 from tracetui.views.writers import aligned, as_csv, as_json, as_markdown, cells, markdown_table, records
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
@@ -61,10 +61,10 @@ def test_every_column_stands_in_a_form_and_every_form_has_its_columns(results: P
 def test_a_column_has_what_its_forms_ask_for(results: Part) -> None:
     for module, columns in every_table(results):
         name = module.__name__
-        shown = pick(columns, form_of(module, "SCREEN"))
+        shown = select_columns(columns, form_of(module, "SCREEN"))
         assert all(c.title or c.key.endswith(("_bar", "what")) for c in shown), name
         for form in ("JSON", "FILE"):
-            shown = pick(columns, getattr(module, form, ""))
+            shown = select_columns(columns, getattr(module, form, ""))
             assert all(c.fields for c in shown), name
             fields = [field for c in shown for field in c.fields]
             assert len(fields) == len(set(fields)), name
@@ -101,20 +101,20 @@ def test_shares_of_a_range_are_at_most_all_of_it() -> None:
 
 
 def test_aligned_text() -> None:
-    shown = pick(small(), "name time")
+    shown = select_columns(small(), "name time")
     lines = aligned(shown, cells(shown, [0, 1]))
     assert plain_text(lines) == "      time\n  a  1,500\n  |     20\n"
     assert lines[1][1] == ("a", "accent")
 
 
 def test_markdown() -> None:
-    assert markdown_table(pick(small(), "name time"), [1]) == (
+    assert markdown_table(select_columns(small(), "name time"), [1]) == (
         "| Name | Time |\n| --- | ---: |\n| \\| | **20** |\n"
     )
 
 
 def test_records_have_the_fields_in_order_of_the_keys() -> None:
-    found = records(pick(small(), "time none name"), np.array([2, 0]))
+    found = records(select_columns(small(), "time none name"), np.array([2, 0]))
     assert [list(record.items()) for record in found] == [
         [("time_ns", 7), ("long", False), ("name", "c")],
         [("time_ns", 1500), ("long", True), ("name", "a")],
@@ -122,7 +122,7 @@ def test_records_have_the_fields_in_order_of_the_keys() -> None:
 
 
 def test_files_of_a_table_without_records_have_its_columns() -> None:
-    table, order = Table(pick(small(), "name time"), 3), np.array([2, 0])
+    table, order = Table(select_columns(small(), "name time"), 3), np.array([2, 0])
     rows = csv.reader(io.StringIO(as_csv(table, order)))
     assert list(rows) == [["name", "time"], ["c", "7"], ["a", "1500"]]
     assert json.loads(as_json(table, order)) == [{"name": "c", "time": 7}, {"name": "a", "time": 1500}]

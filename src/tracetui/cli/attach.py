@@ -196,11 +196,11 @@ def _recorder(
 def _choose(target: str | None, no_wait: bool, ranks: bool) -> Generator[LiveEvent, None, Sequence[Process]]:
     """The processes of the job that `target` names, when there is one. Raises AttachError."""
     from tracetui.capture.live.model import AttachError, Stage, Status
-    from tracetui.capture.live.processes import CLOSED, named, why_not
+    from tracetui.capture.live.processes import CLOSED, jobs_of, why_not
 
     patience = 0.0
     while True:
-        found = named(_jobs(), target, ranks)
+        found = jobs_of(_jobs(), target, ranks)
         if len(found) > 1:
             return _picked(found).processes
         if found:
@@ -245,9 +245,9 @@ def _started_again(target: str | None, ranks: bool, before: Process) -> Sequence
     """The processes of a job that was started again: with the same text in its command, or else with the same
     command. Nobody is asked: this may be hours later, or in the app. Raises AttachError."""
     from tracetui.capture.live.model import AttachError
-    from tracetui.capture.live.processes import named
+    from tracetui.capture.live.processes import jobs_of
 
-    found = named(_jobs(), target, ranks)
+    found = jobs_of(_jobs(), target, ranks)
     if target is None or target.isdecimal():
         found = [job for job in found if job.first.command == before.command]
     if len(found) == 1:

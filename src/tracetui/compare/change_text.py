@@ -16,7 +16,18 @@ from tracetui.compare.examples import telling
 from tracetui.compare.groups import LIBRARY
 from tracetui.compare.merging import PASSES, SAME_OPS
 from tracetui.compare.model import Explanation
-from tracetui.compare.naming import by_time, called, counted, is_, kinds, listed, moves, often, short, shorts
+from tracetui.compare.naming import (
+    by_time,
+    counted,
+    event_names,
+    is_,
+    kinds,
+    listed,
+    moves,
+    often,
+    short,
+    shorts,
+)
 from tracetui.compare.sides import Side, by_graph
 from tracetui.core.columns import distinct
 from tracetui.core.units import duration, plural
@@ -127,7 +138,7 @@ def _sentence(
     context: ComparisonContext, change: Change, time: Times, cpu: Times, waits: Times, both: set[str]
 ) -> str:
     """`both`: the names of work that both sides do."""
-    left, right = called(context.a, change.a), called(context.b, change.b)
+    left, right = event_names(context.a, change.a), event_names(context.b, change.b)
     if change.kind == "order":
         verb = "runs" if is_(left) == "is" else "run"
         place = _other_streams(context, change) or "in another place"

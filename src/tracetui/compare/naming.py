@@ -20,7 +20,7 @@ NAMED = 3
 KINDS = {Kind.KERNEL: "kernels", Kind.MEMCPY: "copies", Kind.MEMSET: "memsets"}
 
 
-def called(side: Side, part: Part) -> str:
+def event_names(side: Side, part: Part) -> str:
     """The names for some events: the ops that launch nothing else, if those are few; else the events' own
     names."""
     own, ops = shorts(side.trace, part.events), shorts(side.trace, part.tops)

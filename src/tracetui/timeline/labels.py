@@ -115,7 +115,7 @@ def label_text(scene: Scene, line: Line) -> str:
         process = source.trace.processes[line.ref]
         return f"[{process.rank}] {process.name}".rstrip() if process.rank else process.name
     if line.of is Of.LANE:
-        return whose(scene, line) + source.called(line.ref)
+        return whose(scene, line) + source.lane_name(line.ref)
     if line.of is Of.RULE or line.of is Of.DEVICE:
         rank = source.trace.rank_of(line.ref)
         name = source.trace.device_called(line.ref)

@@ -85,7 +85,7 @@ class Source(Struct, frozen=True, eq=False):
             indices = self.kept["names"] = {text: i for i, text in enumerate(self.trace.names)}
         return int(indices.get(name, -1))
 
-    def called(self, lane: int) -> str:
+    def lane_name(self, lane: int) -> str:
         """What a lane is called."""
         return self.roles[lane] if self.roles else self.trace.lanes[lane].name
 

@@ -20,7 +20,7 @@ from tracetui.trace.model import I64, Kind, Trace
 from tracetui.views import markdown
 from tracetui.views.jsonable import us
 from tracetui.views.lines import bar
-from tracetui.views.model import Column, Columns, Table, by_key, each, pick
+from tracetui.views.model import Column, Columns, Table, by_key, each, select_columns
 from tracetui.views.times import time_column
 from tracetui.views.writers import Record, markdown_table, records
 
@@ -268,21 +268,21 @@ def averages_table(
         return f"{columns['name'].text(row)} {a.names[row]} {a.groups[row]} {category_of(trace, a, row)}"
 
     return Table(
-        pick(columns, SCREEN[part], without),
+        select_columns(columns, SCREEN[part], without),
         len(a),
         searched,
         (lambda r: color(int(trace.name[a.first[r]])) if a.first[r] >= 0 else None) if color else None,
         empty=f"no {part} here",
         only=rows,
         foot={"name": "total", **foot} if part != "annotations" and foot else {},
-        records=lambda order: records(pick(columns, FILE), order),
+        records=lambda order: records(select_columns(columns, FILE), order),
     )
 
 
 def averages_json(averages: Averages, order: Sequence[int], memory: MemoryUse | None = None) -> list[Record]:
     """One object per row, with `group` if rows are not grouped by name alone, and bytes if memory was
     recorded."""
-    return records(pick(average_columns(averages, memory), JSON), np.array(order, dtype=np.int64))
+    return records(select_columns(average_columns(averages, memory), JSON), np.array(order, dtype=np.int64))
 
 
 def averages_markdown(averages: Averages, order: Sequence[int], memory: MemoryUse | None = None) -> str:
@@ -294,7 +294,7 @@ def averages_markdown(averages: Averages, order: Sequence[int], memory: MemoryUs
     without += [] if a.grouped_by in GROUP_HEADERS else ["group"]
     without += [] if memory is not None and memory.self_host.any() else ["self_cpu_memory"]
     without += [] if memory is not None and memory.self_device.any() else ["self_device_memory"]
-    shown = pick(average_columns(a, memory), MARKDOWN, without)
+    shown = select_columns(average_columns(a, memory), MARKDOWN, without)
     totals = [f"Self CPU time total: {format_time(us(a.total_self_cpu))}"] if cpu else []
     totals += [f"Self CUDA time total: {format_time(us(a.total_self_device))}"] if device else []
     return markdown_table(shown, order) + "\n" + ", ".join(totals) + "\n"

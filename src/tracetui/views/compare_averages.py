@@ -21,7 +21,7 @@ from tracetui.views import markdown
 from tracetui.views.averages import part_rows
 from tracetui.views.compare import count_text
 from tracetui.views.jsonable import share as finite
-from tracetui.views.model import Column, Columns, Table, by_key, each, pick
+from tracetui.views.model import Column, Columns, Table, by_key, each, select_columns
 from tracetui.views.writers import Record, records
 
 MEASURES = ("calls", "self_cpu", "cpu_total", "self_device", "device_total")
@@ -252,7 +252,7 @@ def averages_table(
     keys = " ".join(f"{measure}_{form}" for measure in order.split() for form in FORMS.split())
     without = [key for key in keys.split() if not _anything(both, key.rpartition("_")[0], rows)]
     return Table(
-        pick(columns, f"name device {keys}", without),
+        select_columns(columns, f"name device {keys}", without),
         len(both),
         lambda r: f"{columns['name'].text(r)} {both.names[r]}",
         (lambda r: color(both.names[r])) if color is not None else None,
@@ -270,4 +270,6 @@ def averages_records(joined: JoinedAverages, comparison: Comparison, rows: I64 |
     """One object per row, with A, B, difference and ratio of each measure; times in us."""
     columns = average_columns(joined, comparison)
     keys = " ".join(f"{measure}_{form}" for measure in MEASURES for form in FORMS.split())
-    return records(pick(columns, f"name device {keys}"), joined.parts["all"] if rows is None else rows)
+    return records(
+        select_columns(columns, f"name device {keys}"), joined.parts["all"] if rows is None else rows
+    )

@@ -28,7 +28,7 @@ from tracetui.views.findings import evidence_json
 from tracetui.views.jsonable import share as finite
 from tracetui.views.limits import Outcome, limits_json, limits_rows, wall_time_note
 from tracetui.views.lines import Line, Span, columns
-from tracetui.views.model import Column, pick
+from tracetui.views.model import Column, select_columns
 from tracetui.views.target import Target
 from tracetui.views.writers import Record, aligned, cells, markdown_table
 
@@ -180,7 +180,9 @@ def line_text(line: Line) -> str:
 
 def _numbers(found: Comparison) -> tuple[Column, ...]:
     without = () if found.per_step else ("spread_a", "spread_b")
-    return pick(number_columns(numbers(found)), "name a b change ratio noise spread_a spread_b", without)
+    return select_columns(
+        number_columns(numbers(found)), "name a b change ratio noise spread_a spread_b", without
+    )
 
 
 def _number_tables(found: Comparison) -> list[Block]:
@@ -213,7 +215,7 @@ def _averages(found: Comparison) -> tuple[tuple[Column, ...], I64]:
     measure, part = ("self_device", "kernels") if joined.any_device else ("self_cpu", "ops")
     keys = " ".join(f"{measure}_{form}" for form in ("a", "b", "change", "ratio"))
     columns = average_columns(joined, found, joined.parts[part])
-    return pick(columns, f"name {keys} calls_a calls_b"), joined.parts[part]
+    return select_columns(columns, f"name {keys} calls_a calls_b"), joined.parts[part]
 
 
 def _average_tables(found: Comparison, limit: int) -> list[Block]:

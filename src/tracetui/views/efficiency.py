@@ -15,7 +15,7 @@ from tracetui.core.units import duration, share, significant
 from tracetui.views import markdown
 from tracetui.views.jsonable import share as json_share
 from tracetui.views.lines import Line, bar
-from tracetui.views.model import I64, Column, Columns, Table, by_key, each, pick
+from tracetui.views.model import I64, Column, Columns, Table, by_key, each, select_columns
 from tracetui.views.times import time_column
 from tracetui.views.writers import Record, aligned, cells, markdown_table, records
 
@@ -127,13 +127,13 @@ def efficiency_table(found: EfficiencyTable) -> Table:
     rows = (*found.kernels, *found.ops)
     columns = efficiency_columns(rows, kernels=len(found.kernels))
     return Table(
-        pick(columns, SCREEN + _sampled(rows)),
+        select_columns(columns, SCREEN + _sampled(rows)),
         len(rows),
         lambda r: f"{columns['name'].text(r)} {rows[r].name}",
         empty="no rates here"
         if found.recorded
         else "no shapes were recorded: capture with record_shapes=True",
-        records=lambda order: records(pick(columns, JSON), order),
+        records=lambda order: records(select_columns(columns, JSON), order),
     )
 
 
@@ -156,15 +156,17 @@ def _label(name: str, work: str, room: int) -> str:
 
 def rates_json(rows: Sequence[EfficiencyRow]) -> list[Record]:
     """One object per row."""
-    return records(pick(efficiency_columns(rows), JSON), np.arange(len(rows)))
+    return records(select_columns(efficiency_columns(rows), JSON), np.arange(len(rows)))
 
 
 def rates_text(rows: Sequence[EfficiencyRow], width: int) -> list[Line]:
     """Rows as lines of at most `width` cells."""
     left_out = () if width >= WIDE else ("flops",)
-    shown = pick(efficiency_columns(rows, width=width), TEXT + _sampled(rows), left_out)
+    shown = select_columns(efficiency_columns(rows, width=width), TEXT + _sampled(rows), left_out)
     return aligned(shown, cells(shown, range(len(rows))))
 
 
 def rates_markdown(rows: Sequence[EfficiencyRow], what: str) -> str:
-    return markdown_table(pick(efficiency_columns(rows, what), MARKDOWN + _sampled(rows)), range(len(rows)))
+    return markdown_table(
+        select_columns(efficiency_columns(rows, what), MARKDOWN + _sampled(rows)), range(len(rows))
+    )

@@ -12,7 +12,7 @@ from tracetui.core.units import plural
 from tracetui.rules import Finding
 from tracetui.rules.claims import Remedy, claims_json
 from tracetui.trace.model import I64, Trace
-from tracetui.views.model import Column, Columns, Table, by_key, each, pick
+from tracetui.views.model import Column, Columns, Table, by_key, each, select_columns
 from tracetui.views.writers import Record, records
 
 JSON = "rule severity title text advice numbers evidence claims affected remedy"
@@ -66,7 +66,7 @@ def remedy_json(remedy: Remedy) -> Record:
 
 def findings_json(trace: Trace, findings: Sequence[Finding]) -> list[Record]:
     """One object per finding, the most severe first."""
-    return records(pick(finding_columns(trace, findings), JSON), np.arange(len(findings)))
+    return records(select_columns(finding_columns(trace, findings), JSON), np.arange(len(findings)))
 
 
 class FindingLine(NamedTuple):
@@ -101,7 +101,9 @@ def findings_table(
 
     def of_lines(order: I64) -> list[Record]:
         shown = dict.fromkeys(lines[row].finding for row in order.tolist())
-        return records(pick(finding_columns(trace, findings), FILE), np.array([*shown], dtype=np.int64))
+        return records(
+            select_columns(finding_columns(trace, findings), FILE), np.array([*shown], dtype=np.int64)
+        )
 
     return Table(
         (

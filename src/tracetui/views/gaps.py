@@ -25,7 +25,7 @@ from tracetui.trace import DEVICE_WORK
 from tracetui.trace.model import I64, Trace
 from tracetui.views import markdown
 from tracetui.views.lines import Line
-from tracetui.views.model import Column, Columns, Table, by_key, each, pick
+from tracetui.views.model import Column, Columns, Table, by_key, each, select_columns
 from tracetui.views.times import time_column
 from tracetui.views.writers import aligned, cells, records
 
@@ -193,12 +193,12 @@ def gaps_table(part: Part, causes: bool = True) -> Table:
         return name * len(CAUSES) + causes_of(part).cause if causes else name
 
     return Table(
-        pick(columns, SCREEN, () if len(gaps.devices) > 1 else ("device",)),
+        select_columns(columns, SCREEN, () if len(gaps.devices) > 1 else ("device",)),
         len(gaps),
         searched,
         empty=no_gaps(part),
         same_text=same_text,
-        records=lambda order: records(pick(columns, FILE), order),
+        records=lambda order: records(select_columns(columns, FILE), order),
     )
 
 
@@ -212,7 +212,7 @@ def no_gaps(part: Part) -> str:
 def gaps_text(columns: Columns, rows: Sequence[int], width: int) -> list[Line]:
     """Gaps as lines of at most `width` cells. The last two columns share the remaining width: half each, or
     what the other does not need."""
-    shown = pick(columns, TEXT)
+    shown = select_columns(columns, TEXT)
     body = cells(shown, rows)
     headings = [(column.heading, "") for column in shown]
     sizes = [max(cell_len(row[i][0]) for row in (headings, *body)) for i in range(len(shown))]

@@ -39,7 +39,7 @@ from tracetui.views.gap_words import words_of
 from tracetui.views.gaps import JSON, TEXT, gap_columns, gaps_table, gaps_text
 from tracetui.views.jsonable import share as json_share
 from tracetui.views.lines import Line, Span, bar, columns, paragraph
-from tracetui.views.model import pick
+from tracetui.views.model import select_columns
 from tracetui.views.target import Target
 from tracetui.views.verdicts import causes_json
 from tracetui.views.writers import markdown_table, records
@@ -139,7 +139,7 @@ def device_names(trace: Trace) -> dict[int, str]:
 
 def gaps_json(part: Part, minimum: int = 0) -> dict[str, Any]:
     """All gaps of at least `minimum` ns by time; sums are over all gaps."""
-    shown = pick(gap_columns(part), JSON)
+    shown = select_columns(gap_columns(part), JSON)
     return {
         "devices": [
             _device_json(report) | {"gaps": records(shown, report.rows(minimum))}
@@ -205,7 +205,7 @@ def gap_blocks(part: Part, minimum: int = 0, limit: int = 20) -> list[Block]:
             lines, text = partial(cause_lines, report), partial(causes_markdown, report)
             blocks.append(table("Idle by cause", lines, text))
         if rows:
-            shown = partial(markdown_table, pick(columns, TEXT), rows)
+            shown = partial(markdown_table, select_columns(columns, TEXT), rows)
             blocks.append(table(title, partial(gaps_text, columns, rows), shown, rest))
         elif minimum > 0:
             blocks.append(table(f"{title}: none", lambda width: [], str))

@@ -97,7 +97,7 @@ def by_key(*columns: Column) -> Columns:
     return {column.key: column for column in columns}
 
 
-def pick(columns: Columns, keys: str, without: Collection[str] = ()) -> tuple[Column, ...]:
+def select_columns(columns: Columns, keys: str, without: Collection[str] = ()) -> tuple[Column, ...]:
     """The table's columns with these keys (separated by spaces), in the order of the keys."""
     return tuple(columns[key] for key in keys.split() if key in columns and key not in without)
 

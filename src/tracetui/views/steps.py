@@ -24,7 +24,7 @@ from tracetui.views.document_text import forms
 from tracetui.views.gaps import field
 from tracetui.views.jsonable import share as json_share
 from tracetui.views.lines import Line
-from tracetui.views.model import I64, Column, Columns, Table, by_key, pick
+from tracetui.views.model import I64, Column, Columns, Table, by_key, select_columns
 from tracetui.views.target import Target
 from tracetui.views.times import time_column
 from tracetui.views.verdicts import causes_json, cpu_json, left_out_json, parts_json
@@ -225,18 +225,18 @@ def steps_table(steps: Steps) -> Table:
     device = any(r.busy + r.window_idle for r in rows)
     lost = " lost" if any(r.lost for r in rows) else ""
     return Table(
-        pick(columns, SCREEN + lost if device else f"label window_length duration {_of_cpu(rows)}"),
+        select_columns(columns, SCREEN + lost if device else f"label window_length duration {_of_cpu(rows)}"),
         len(rows),
         lambda r: rows[r].label,
         dim=lambda r: rows[r].event < 0,
         empty="no steps",
-        records=lambda order: records(pick(columns, FILE), order),
+        records=lambda order: records(select_columns(columns, FILE), order),
     )
 
 
 def steps_json(rows: Sequence[StepRow]) -> list[Record]:
     """One object per row."""
-    return records(pick(step_columns(rows), JSON), np.arange(len(rows)))
+    return records(select_columns(step_columns(rows), JSON), np.arange(len(rows)))
 
 
 def all_steps_json(steps: Steps) -> Record:
@@ -265,7 +265,7 @@ def step_blocks(steps: Steps, limit: int = 0) -> list[Block]:
         return none | left_out
 
     def lines(width: int) -> list[Line]:
-        left = pick(columns, shown, narrow(width))
+        left = select_columns(columns, shown, narrow(width))
         body = cells(left, range(len(rows)))
         found = aligned(left, [[(fit(label, 24), style), *rest] for (label, style), *rest in body])
         if limit and len(steps.rows) > limit:
@@ -273,12 +273,12 @@ def step_blocks(steps: Steps, limit: int = 0) -> list[Block]:
         return found
 
     silent = set() if any(row.communication for row in rows) else {"communication"}
-    notes = _what_counts(rows, pick(columns, shown, none | silent))
+    notes = _what_counts(rows, select_columns(columns, shown, none | silent))
     if any(row.window_idle > row.window_length for row in steps.rows):
         notes.append(ALL_DEVICES)
     notes += [source_text(steps.table.source), unrecorded_text(steps.table)] if steps.rows else []
     notes += [] if steps.rows else [f"The trace has no {steps.table.name} annotations."]
-    text = partial(markdown_table, pick(columns, shown, none), range(len(rows)))
+    text = partial(markdown_table, select_columns(columns, shown, none), range(len(rows)))
     return [table("", lines, text, *notes)]
 
 

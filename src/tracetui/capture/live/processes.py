@@ -258,7 +258,7 @@ def jobs(found: Sequence[Process]) -> list[Job]:
     return sorted((Job(members) for members in made if members), key=lambda job: job.first.ticks)
 
 
-def named(found: Sequence[Job], target: str | None, ranks: bool) -> list[Job]:
+def jobs_of(found: Sequence[Job], target: str | None, ranks: bool) -> list[Job]:
     """The jobs that `target` means: all without one, those with this text in a command line, or those of a
     process id: that process alone, or with `ranks` its job; for a launcher, all that it started."""
     if target is None:

@@ -57,7 +57,7 @@ class MatchesScreen(TableSheet[int], WalkingSheet[int]):
     def __init__(self, trace: Trace, found: I64, query: str, navigator: Navigator) -> None:
         super().__init__(f"{plural(len(found), 'match')} for “{query}”", HINTS, navigator)
         self.found = found
-        self.table = matches_table(trace, found, navigator.scene.source.called)
+        self.table = matches_table(trace, found, navigator.scene.source.lane_name)
         self.list = TableView()
 
     def on_mount(self) -> None:

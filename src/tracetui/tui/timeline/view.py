@@ -140,7 +140,7 @@ class TimelineView(Widget, can_focus=True):
                 scene.selected,
                 width,
                 source.short,
-                source.called(int(source.trace.lane[scene.selected])),
+                source.lane_name(int(source.trace.lane[scene.selected])),
                 offset=source.offset,
                 letter=scene.letter(scene.active) if len(scene.sources) > 1 else "",
                 beside=beside or (),
