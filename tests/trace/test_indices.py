@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.recorded import ROOT, load
 
 from tracetui.trace import Trace, nesting
-from tracetui.trace.indices import COLUMNS, having, index_of, namesakes, places, prepare
+from tracetui.trace.indices import COLUMNS, group_positions, having, index_of, namesakes, prepare
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_places_of_values(most: int) -> None:
     random = np.random.default_rng(most)
     for count in (0, 1, 3000):
         values = random.integers(-1, most, count).astype(np.int32)
-        found = places(values, most)
+        found = group_positions(values, most)
         assert [value for value, _ in found] == sorted(set(values.tolist()))
         for value, at in found:
             assert at.tolist() == np.flatnonzero(values == value).tolist()

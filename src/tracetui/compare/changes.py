@@ -82,7 +82,7 @@ class Change:
         """The pairs of rounds that have such places, and how many each has."""
         return Counter(self.order)
 
-    def places(self) -> list[tuple[list[int], list[int]]]:
+    def occurrences(self) -> list[tuple[list[int], list[int]]]:
         """The events of a and of b in each place."""
         begins = [(0, 0), *self.ends]
         return [
@@ -156,7 +156,7 @@ def _join_same_ops(
         for n, keys in enumerate(mine):
             for key in keys:
                 change = found.pop(key)
-                for place, round_ in zip(change.places(), change.order, strict=True):
+                for place, round_ in zip(change.occurrences(), change.order, strict=True):
                     there.setdefault(round_, [[], []])[n].append(place[n])
         one = found.setdefault(("replaced", what), Change("replaced", what))
         for round_, places in there.items():
@@ -173,7 +173,7 @@ def _join_one_op(found: dict[object, Change], left: Launched, right: Launched) -
             of.op[i]: (key, at)
             for key, change in found.items()
             if change.kind in ("replaced", "fused", "split")
-            for at, place in enumerate(change.places())
+            for at, place in enumerate(change.occurrences())
             for i in place[n]
             if of.op[i] >= 0
         }
@@ -181,7 +181,7 @@ def _join_one_op(found: dict[object, Change], left: Launched, right: Launched) -
         for key in [key for key, change in found.items() if change.kind == kind and not change.what]:
             rest = Change(kind)
             one = found[key]
-            for place, rounds, form in zip(one.places(), one.order, one.forms, strict=True):
+            for place, rounds, form in zip(one.occurrences(), one.order, one.forms, strict=True):
                 ops = {of.inside(i, homes) for i in place[n]}
                 # Copies are reported separately: they are rarely wanted.
                 copies = any(of.side.trace.kind[i] == Kind.MEMCPY for i in place[n])
@@ -196,7 +196,7 @@ def _join_one_op(found: dict[object, Change], left: Launched, right: Launched) -
                 found[key] = rest
         for key, events in more.items():
             whole = Change(found[key].kind, found[key].what)
-            places = zip(found[key].places(), found[key].order, found[key].forms, strict=True)
+            places = zip(found[key].occurrences(), found[key].order, found[key].forms, strict=True)
             for at, (place, rounds, form) in enumerate(places):
                 parts = [*place]
                 parts[n] = sorted([*parts[n], *events.get(at, [])])

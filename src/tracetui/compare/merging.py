@@ -68,7 +68,7 @@ def _apart(sides: Sides, changes: Sequence[Change]) -> list[Change]:
             mine, part = (one.a, one.b)[n], (rest.a, rest.b)[n]
             part.tops = sorted({*part.tops, *mine.tops})
             part.mostly &= mine.mostly or not mine.events
-            for place, rounds in zip(one.places(), one.order, strict=True):
+            for place, rounds in zip(one.occurrences(), one.order, strict=True):
                 if place[n]:
                     rest.add(*((place[0], []) if n == 0 else ([], place[1])), rounds)
     return [*found, *(rest for rest in alone if rest.ends)]
@@ -101,7 +101,7 @@ def _cut(change: Change, inner: Change, trace: Trace, n: int, names: Bool) -> Ch
         return change
     rest = Change(change.kind, change.what)
     its = iter(inside.tolist())
-    for place, rounds, form in zip(change.places(), change.order, change.forms, strict=True):
+    for place, rounds, form in zip(change.occurrences(), change.order, change.forms, strict=True):
         parts: tuple[list[int], list[int]] = [], []
         for i in place[n]:
             parts[next(its)].append(i)
@@ -256,7 +256,7 @@ def _compiled(sides: Sides, change: Change) -> bool:
 def _ops_alike(sides: Sides, change: Change) -> bool:
     """Whether both sides of a change come from the same ops, each as often. Memsets are ignored: many ops
     make them."""
-    a, b = change.places()[0]
+    a, b = change.occurrences()[0]
     names = []
     for side, events in zip(sides, (a, b), strict=True):
         at = np.array(events, dtype=np.int64)
@@ -269,7 +269,7 @@ def _in_place(gone: Change, new: Change) -> Change:
     """What is gone and what is new, in the same number of places of the same rounds, as one replacement."""
     found = Change("replaced")
     pairs = [sorted(enumerate(one.order), key=lambda at: (at[1], at[0])) for one in (gone, new)]
-    left, right = gone.places(), new.places()
+    left, right = gone.occurrences(), new.occurrences()
     for (i, rounds), (j, _) in zip(*pairs, strict=True):
         found.add(left[i][0], right[j][1], rounds)
     found.a.tops, found.b.tops = gone.a.tops, new.b.tops
@@ -289,7 +289,7 @@ def _joined(changes: Sequence[Change], kind: str, what: str) -> Change:
     """One change in all their places; each of them is a form of it."""
     found = Change(kind, what)
     for form, one in enumerate(changes):
-        for (a, b), rounds in zip(one.places(), one.order, strict=True):
+        for (a, b), rounds in zip(one.occurrences(), one.order, strict=True):
             found.add(a, b, rounds, form)
     for part in ("a", "b"):
         mine, all_of_it = [getattr(one, part) for one in changes], getattr(found, part)

@@ -144,7 +144,7 @@ def without(repeated_work: RepeatedWork, changes: Sequence[Change]) -> list[Chan
     found = []
     for one in changes:
         rests: dict[str, Change] = {}
-        for (a, b), rounds, form in zip(one.places(), one.order, one.forms, strict=True):
+        for (a, b), rounds, form in zip(one.occurrences(), one.order, one.forms, strict=True):
             a, b = ([i for i in at if i not in its] for at, its in zip((a, b), mine, strict=True))
             kind = one.kind if one.kind != "order" or (a and b) else "gone" if a else "new"
             if a or b:

@@ -14,7 +14,7 @@ from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules.advice import advise, loading_advice
 from tracetui.rules.claims import Claims, Count, Remedy, Share, Time, says
 from tracetui.rules.model import HIGH, MEDIUM, Finding, build_finding
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.slices import Slices
 
 LOADING_SHARE = 0.05
@@ -69,9 +69,11 @@ def _data_loading(c: Claims) -> tuple[str, str, str]:
 def _launches_within(part: Part, at: Slices) -> bool:
     """Whether anything is launched by the threads of these slices while they run."""
     trace, launch = part.trace, launch_calls_of(part)
-    starts = {lane: trace.start[launch[of]] for lane, of in places(trace.lane[launch], len(trace.lanes))}
+    starts = {
+        lane: trace.start[launch[of]] for lane, of in group_positions(trace.lane[launch], len(trace.lanes))
+    }
     return any(
         bool(busy_union(trace, at.at[of]).touching(starts[lane], starts[lane] + 1).any())
-        for lane, of in places(at.lane, len(trace.lanes))
+        for lane, of in group_positions(at.lane, len(trace.lanes))
         if lane in starts
     )

@@ -19,7 +19,7 @@ from tracetui.core.columns import distinct
 from tracetui.rules.claims import Claims, Count, Time, names_of, says
 from tracetui.rules.model import Finding, build_finding
 from tracetui.trace import Kind
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.model import I32, I64, Bool
 from tracetui.trace.slices import Slices
 
@@ -55,7 +55,7 @@ def streams_in_turn(part: Part) -> Iterator[Finding]:
     kernels = kernels.without(work_of_kind(part, "collective"))
     several = _several(device, kernels.lane)
     kernels = kernels[several[device[kernels.lane]]]
-    for _, mine in places(device[kernels.lane], len(several)):
+    for _, mine in group_positions(device[kernels.lane], len(several)):
         yield from _in_turn(part, kernels[mine])
 
 
@@ -70,7 +70,7 @@ def _in_turn(part: Part, at: Slices) -> Iterator[Finding]:
     at = at[np.isin(which, busy)]
     turns = int(np.count_nonzero(np.diff(at.lane[np.argsort(at.start, kind="stable")])))
     any_of_them = _length(at)
-    each = [at[mine] for _, mine in places(at.lane, len(trace.lanes))]
+    each = [at[mine] for _, mine in group_positions(at.lane, len(trace.lanes))]
     together = sum(_length(of_lane) for of_lane in each) - any_of_them
     if turns < TURNS or together >= AT_ONCE * any_of_them:
         return

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracetui.core.columns import blocks
 from tracetui.core.threads import run_parallel, threads_for
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.model import I8, I32, I64, Bool
 
 _MANY_LANES = 64
@@ -105,7 +105,7 @@ def _bind(ends: FlowEnds, start: I64, duration: I64, parent: I32, firsts: Sequen
 
     used = np.flatnonzero(np.bincount(lanes[lanes >= 0])).tolist()
     # One pass per lane takes hardly any memory, but very long if there are very many lanes.
-    many = dict(places(lanes, len(firsts))) if len(used) > _MANY_LANES else {}
+    many = dict(group_positions(lanes, len(firsts))) if len(used) > _MANY_LANES else {}
 
     def within(lane: int) -> None:
         at = (many[lane] if many else np.flatnonzero(lanes == lane)).astype(np.int32)

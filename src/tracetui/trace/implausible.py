@@ -7,7 +7,7 @@ import numpy as np
 from tracetui.core.columns import TIME_LIMIT, extremes
 from tracetui.core.threads import map_blocks
 from tracetui.formats.diagnostics import Diagnostics
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, Bool, Kind
 
 _SECOND = 1_000_000_000
@@ -57,7 +57,7 @@ def _clip(kind: I8, lane: I32, start: I64, duration: I64, implausible: Bool, ove
     wanted = np.zeros(size, dtype=np.bool_)
     wanted[lane[overlong & work]] = True
     here = np.flatnonzero(work & wanted[lane])
-    for _, some in places(lane[here], size):
+    for _, some in group_positions(lane[here], size):
         stream = here[some]
         starts = np.sort(start[stream[overlong[stream] | ~implausible[stream]]])
         at = stream[overlong[stream]]

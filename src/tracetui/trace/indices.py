@@ -125,7 +125,7 @@ _FEW = 8
 """Up to this many values, one pass for each is faster than sorting."""
 
 
-def places(values: I64 | I32, size: int) -> list[tuple[int, I64]]:
+def group_positions(values: I64 | I32, size: int) -> list[tuple[int, I64]]:
     """(each value that occurs, its positions), by value; all values are in [-1, size)."""
     there = np.zeros(size + 1, dtype=np.bool_)
     there[values] = True  # the last entry is for -1

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracetui.core.columns import NO_TIME, blocks, extremes, looked_up, unique
 from tracetui.core.threads import map_blocks
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.model import DEVICE_WORK, I8, I32, I64, NO_ID, Bool, Kind, Lane
 
 _PAGE, _SPARSE = 10, 4
@@ -229,7 +229,7 @@ def settle_annotations(
     if not len(shadows):
         return
     moment = np.full(len(shadows), NO_TIME)
-    for one, some in places(lane[shadows], len(stream_of)):
+    for one, some in group_positions(lane[shadows], len(stream_of)):
         stream = int(stream_of[one])
         if stream < 0:
             continue

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tracetui.core.columns import looked_up, unique
 from tracetui.core.threads import map_blocks, run_parallel, threads_for
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.intervals import union, union_of
 from tracetui.trace.model import DEVICE_WORK, I64, Kind, Trace, cached_on_trace
 from tracetui.trace.unrecorded import (
@@ -273,13 +273,13 @@ def _fills(trace: Trace, at: I64) -> bool:
     end, lanes = trace.start + trace.duration, len(trace.lanes)
     every = np.flatnonzero(trace.is_kind(*DEVICE_WORK) & ~trace.implausible)
     # An event that contains work of its own stream is a range around that work, not other work.
-    of_lane, beside = dict(places(trace.lane[every], lanes)), np.ones(len(at), dtype=np.bool_)
-    for lane, mine in places(trace.lane[at], lanes):
+    of_lane, beside = dict(group_positions(trace.lane[every], lanes)), np.ones(len(at), dtype=np.bool_)
+    for lane, mine in group_positions(trace.lane[at], lanes):
         own, some = every[of_lane.get(lane, mine[:0])], at[mine]
         beside[mine] = union(trace.start[own], end[own]).overlap(trace.start[some], end[some]) == 0
     at, size = at[beside], int(device.max()) + 1
-    of_device = dict(places(device[trace.lane[every]], size))
-    for one, mine in places(device[trace.lane[at]], size):
+    of_device = dict(group_positions(device[trace.lane[every]], size))
+    for one, mine in group_positions(device[trace.lane[at]], size):
         if one not in of_device:
             continue
         work, other = every[of_device[one]], at[mine]

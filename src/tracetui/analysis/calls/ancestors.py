@@ -12,7 +12,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.select import OLD_OPERATOR, name_mask, op_names
 from tracetui.core.threads import map_blocks
 from tracetui.trace import Kind, Trace
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I32, I64, Bool, cached_on_trace
 
@@ -39,7 +39,7 @@ def deepest_at(trace: Trace, lane: I64, time: I64) -> I64:
     Shapes (n,). Follows `Trace.parent`, so it is exact where a lane's slices nest.
     """
     found = np.full(len(time), -1, dtype=np.int64)
-    for i, mine in places(lane, len(trace.lanes)):
+    for i, mine in group_positions(lane, len(trace.lanes)):
         if i < 0:
             continue
         this = trace.lanes[i]
@@ -129,7 +129,7 @@ def children_of(trace: Trace, at: I64) -> I64:
     those."""
     stop = np.empty(len(at), dtype=np.int64)
     over = trace.start[at] + np.maximum(trace.duration[at], 1)
-    for lane, mine in places(trace.lane[at], len(trace.lanes)):
+    for lane, mine in group_positions(trace.lane[at], len(trace.lanes)):
         first = trace.lanes[lane].first
         stop[mine] = first + np.searchsorted(trace.start[first : trace.lanes[lane].last], over[mine])
     wanted = np.zeros(len(trace) + 1, dtype=np.bool_)  # the last entry is for -1

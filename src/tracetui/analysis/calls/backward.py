@@ -13,7 +13,7 @@ from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import name_mask
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.trace import Kind
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.intervals import union
 from tracetui.trace.slices import Slices
 
@@ -86,8 +86,8 @@ def recomputed_ops(part: Part) -> Recomputed | None:
     np.minimum.at(start, which, trace.start[at])
     np.maximum.at(end, which, trace.start[at] + trace.duration[at])
     begun, event = trace.start[launches.launch], [launches.event[:0]]
-    launched = dict(places(trace.lane[launches.launch], len(trace.lanes)))
-    for lane, mine in places(trace.lane[nodes], len(trace.lanes)):
+    launched = dict(group_positions(trace.lane[launches.launch], len(trace.lanes)))
+    for lane, mine in group_positions(trace.lane[nodes], len(trace.lanes)):
         some = launched.get(lane, mine[:0])
         inside = union(start[mine], end[mine]).touching(begun[some], begun[some] + 1)
         event.append(launches.event[some[inside > 0]])

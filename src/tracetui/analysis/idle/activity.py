@@ -18,7 +18,7 @@ from tracetui.analysis.select import name_mask, op_names
 from tracetui.core.columns import counted, repeated
 from tracetui.core.units import plural
 from tracetui.trace import Kind, Trace
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.model import I64, Bool
 
 MOST = ", most in "
@@ -76,7 +76,7 @@ def _count(
     lane = trace.lane[launch]
     low, high = start[wanted], np.minimum(trace.start[launch], end[wanted])
     dispatch = causes.cause[wanted] == CAUSES.index("dispatch")
-    for i, mine in places(lane, len(trace.lanes)):
+    for i, mine in group_positions(lane, len(trace.lanes)):
         which, ops, spent = _overlaps(trace, _outermost(trace, i, kind, names), low[mine], high[mine])
         fill = 2 * sum_into(which, spent, len(mine)) > (high - low)[mine]
         fill |= dispatch[mine] | (kind != Kind.CPU_OP)

@@ -50,7 +50,7 @@ from tracetui.analysis.steps.scope import StepTable, find_steps, launch_times, s
 from tracetui.core.columns import counted, distinct, repeated, unique
 from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import Trace
-from tracetui.trace.indices import places
+from tracetui.trace.indices import group_positions
 from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I8, I32, I64, Bool
 from tracetui.trace.unrecorded_time import IN_FLIGHT, NOT_RECORDED, REASONS, unrecorded_time
@@ -338,7 +338,7 @@ class IdleTime:
         (n,)."""
         waited = np.zeros(len(start), dtype=np.int64)
         late = np.flatnonzero((launch >= 0) & (launched > start))
-        for i, of in places(lane[late], len(self.trace.lanes)):
+        for i, of in group_positions(lane[late], len(self.trace.lanes)):
             waits, mine = self.cpu.waits(i), late[of]
             if len(waits):
                 last = self.cpu.launched_before(launch[mine], i)
@@ -371,7 +371,7 @@ class IdleTime:
         lane = self.lane[at]
         cuts = [self.drained[at], self.launched[at], self.called[at], self.arrived[at]]
         drained, launched, called, arrived = (np.clip(cut, low, high) for cut in cuts)
-        lanes = places(lane, len(self.trace.lanes))
+        lanes = group_positions(lane, len(self.trace.lanes))
         for i, where in lanes:
             of = where if len(lanes) > 1 else slice(None)
             begin, d, c, e = low[of], drained[of], launched[of], called[of]
@@ -458,7 +458,7 @@ class IdleTime:
         Shape (len(time), len(CAUSES)). Gives the sum of `until` over the stretches, without looking at each
         pair of a stretch and a time."""
         found, at = _pieces(len(time)), np.flatnonzero(mine)
-        for i, where in places(self.lane[at], len(self.trace.lanes)):
+        for i, where in group_positions(self.lane[at], len(self.trace.lanes)):
             ended = self.event[at[where]] >= 0
             for last, of in ((False, at[where[ended]]), (True, at[where[~ended]])):
                 if len(of):
@@ -523,7 +523,7 @@ class IdleTime:
             if not whole:
                 cause[some] = _largest(pieces[some])
             begin, end = (np.clip(cut[mine], low[some], high[some]) for cut in (self.drained, self.launched))
-            for i, of in places(lane, len(trace.lanes)):
+            for i, of in group_positions(lane, len(trace.lanes)):
                 if i >= 0 and len(self.cpu.process_ops(i)):
                     others[some.start + of] = self.cpu.of_others(i, begin[of], end[of])
 
