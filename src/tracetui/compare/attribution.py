@@ -20,7 +20,7 @@ SAME, MIXED, NOTHING = -1, -2, -3
 none."""
 
 
-def charge(
+def attribute_calls(
     sides: tuple[Side, Side],
     trees: tuple[CallTree, CallTree],
     calls: Matches,
@@ -74,7 +74,7 @@ def without_loading(sides: tuple[Side, Side], rest: Change) -> tuple[I64, I64]:
     return found[0], found[1]
 
 
-def charged(trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Change]) -> Bool:
+def attributed(trees: tuple[CallTree, CallTree], calls: Matches, changes: list[Change]) -> Bool:
     """Which of the matched calls are counted with the work of a change, on both sides. Same shape as
     `calls.a`."""
     parts = [one.a for one in changes], [one.b for one in changes]

@@ -13,7 +13,7 @@ from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.answer import answer, known
-from tracetui.compare.attribution import charge, charged, without_loading
+from tracetui.compare.attribution import attribute_calls, attributed, without_loading
 from tracetui.compare.calls import call_tree
 from tracetui.compare.changes import find_changes, otherwise
 from tracetui.compare.context import ComparisonContext, Matched, Pairs
@@ -87,7 +87,7 @@ def _matched(whole: tuple[Side, Side], rounds: Sequence[tuple[int, int]]) -> Mat
             *joined(sides, work, calls, without(repeated_work, found)),
             as_change(repeated_work, sides),
         ]
-    rest = charge(sides, trees, calls, changes, words)
+    rest = attribute_calls(sides, trees, calls, changes, words)
     repeated = (
         give_calls(repeated_work, trees, rest, changes[-1], calls)
         if repeated_work
@@ -123,7 +123,7 @@ def _pairs(matched: Matched, counted: tuple[Side, Side]) -> Pairs:
     long, after = (float(np.median(side.times)) for side in counted)
     odd = (
         odd_calls(sides, trees, calls, ~bigger & ~other, long)
-        + changed_calls(sides, trees, calls, changed & ~charged(trees, calls, changes), max(long, after)),
+        + changed_calls(sides, trees, calls, changed & ~attributed(trees, calls, changes), max(long, after)),
         odd_work(sides, work, same, timed, float(np.median(counted[0].work_time))),
     )
     # Calls and work reported as unusually slow or fast do not count for the machine's speed.
