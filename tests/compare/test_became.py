@@ -211,7 +211,7 @@ def test_with_hardly_anything_in_common_a_place_says_nothing(tmp_path, many, bec
         start = f"product and relu2 are gone, {many} times: {20 * many} µs on the GPU, "
         assert gone.text.startswith(start)
         assert ((), ("big",)) in told
-        assert found.strange == "A and B have hardly anything in common: is this the same program?"
+        assert found.mismatch == "A and B have hardly anything in common: is this the same program?"
 
 
 def test_products_that_run_on_other_kernels_are_told_apart_from_the_rest(tmp_path):

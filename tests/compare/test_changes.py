@@ -441,7 +441,7 @@ def test_what_a_compiler_made_of_a_program_is_no_other_program(tmp_path, prefix,
         return Program(*(part for pair in zip(units, mine, strict=True) for part in pair))
 
     found = both(tmp_path, program("aten::old", "one"), program("aten::new", prefix))
-    assert ("is this the same program?" in found.strange) is asked
+    assert ("is this the same program?" in found.mismatch) is asked
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,8 @@ def test_a_compiled_program_of_the_same_ops_is_not_asked_about(
         compiled += [step(n, at, 2_900), cpu("Torch-Compiled Region: 0/0", at + 5, 60)]
         compiled += [launch(at + 20, n + 1, name="cuLaunchKernel")]
         compiled.append(kernel(at + 40, 30, n + 1, name=f"triton_poi_fused_{fused}_0"))
-    assert ("is this the same program?" in both(tmp_path, loop(), compiled).strange) is asked
-    assert ("is this the same program?" in both(tmp_path, compiled, loop()).strange) is asked
+    assert ("is this the same program?" in both(tmp_path, loop(), compiled).mismatch) is asked
+    assert ("is this the same program?" in both(tmp_path, compiled, loop()).mismatch) is asked
 
 
 def compiled(alone: bool) -> list[Event]:

@@ -305,8 +305,8 @@ def test_other_programs_are_asked_about_first(a: str, b: str, asked: str):
     """Then the numbers say more than what is new and gone: most of that is summed up."""
     found = compared(SAMPLES / f"{a}.json.gz", SAMPLES / f"{b}.json.gz")
     text = plain_text(report_lines(compare_blocks(Report(found, ("A", "B"))), 80))
-    assert found.strange == (f"{asked}: is this the same program?" if asked else "")
-    assert (found.strange in found.notes) is bool(asked)
+    assert found.mismatch == (f"{asked}: is this the same program?" if asked else "")
+    assert (found.mismatch in found.notes) is bool(asked)
     assert (answer_texts(found)[0][0] == "TWO PROGRAMS?") is bool(asked)
     if asked:
         assert " ".join(text.partition("\n\n")[0].split()).endswith("is this the same program?")

@@ -410,9 +410,9 @@ def test_programs_that_have_nothing_in_common(tmp_path):
     for event in (b := recording(*[other] * 4)):
         event["name"] = event["name"].replace("cudaLaunchKernel", "cudaLaunchKernelExC")
     found = comparison(tmp_path, recording(*[OPS] * 4), b)
-    assert found.strange == "A and B have hardly anything in common: is this the same program?"
-    assert found.notes == (found.strange,)
-    assert comparison(tmp_path, recording(*[OPS] * 4), recording(*[OPS[:4]] * 4)).strange == ""
+    assert found.mismatch == "A and B have hardly anything in common: is this the same program?"
+    assert found.notes == (found.mismatch,)
+    assert comparison(tmp_path, recording(*[OPS] * 4), recording(*[OPS[:4]] * 4)).mismatch == ""
 
 
 def test_a_program_that_does_much_besides_is_the_same_one(tmp_path):
@@ -422,7 +422,7 @@ def test_a_program_that_does_much_besides_is_the_same_one(tmp_path):
     b = [one for op, more in zip(own, besides, strict=True) for one in (op, *more)]
     found = comparison(tmp_path, recording(*[own] * 4), recording(*[b] * 4))
     assert len(found.explanations) > 12
-    assert found.strange == ""
+    assert found.mismatch == ""
 
 
 def test_a_call_that_lasts_as_long_as_its_copy_waits_for_it(tmp_path):

@@ -41,7 +41,7 @@ def test_micro_batches(tmp_path: Path):
     assert (one.change_ns, one.cpu_change_ns) == (90_000, 108_000)
     assert (len(one.events_a), len(one.events_b)) == (3, 12)
     assert not found.same_program
-    assert not found.strange
+    assert not found.mismatch
     back = both(tmp_path, program(4, 16), program(1, 64))
     times = "120 µs → 30.0 µs on the GPU, 144 µs → 36.0 µs on the CPU per step."
     assert again(back).text == f"{start}one in 4 is left, on larger sizes: {times}"

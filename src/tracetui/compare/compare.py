@@ -20,10 +20,10 @@ from tracetui.compare.context import ComparisonContext, Matched, Pairs
 from tracetui.compare.explain import explain
 from tracetui.compare.machine_speed import speed_of
 from tracetui.compare.match import Vocabulary, match_calls, match_work
-from tracetui.compare.merging import joined
+from tracetui.compare.merging import merge_changes
 from tracetui.compare.metrics import busy_is_noise, idle_known_of, idle_of, links_of, metrics_of
 from tracetui.compare.model import Comparison, counted_of
-from tracetui.compare.notes import doubt, notes
+from tracetui.compare.notes import mismatch_warning, notes
 from tracetui.compare.repeated_work import as_change, find_repeated_work, give_calls, without
 from tracetui.compare.sides import Side, loads_otherwise, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, odd_calls, odd_work, resized, stretched
@@ -54,7 +54,7 @@ def compare(a: Part | Side, b: Part | Side) -> Comparison:
     if step.within_noise and known(facts, explanations):
         metrics["step_ns"] = replace(step, within_noise=False)
         metrics["busy_share"] = replace(metrics["busy_share"], within_noise=busy_is_noise(metrics))
-    strange = doubt(facts, len(explanations))
+    strange = mismatch_warning(facts, len(explanations))
     return Comparison(
         a, b, tuple(rounds), matched.work, matched.calls, metrics, idle, speed.machine, explanations,
         answer(facts, explanations, same_program), same_program, notes(facts, rounds, strange), strange,
@@ -79,12 +79,12 @@ def _matched(whole: tuple[Side, Side], rounds: Sequence[tuple[int, int]]) -> Mat
     trees = call_tree(a), call_tree(b)
     work, calls = match_work(a, b, paired, words), match_calls(trees, a, b, paired, words)
     repeated_work, found = find_repeated_work(sides, trees, words), find_changes(sides, trees, work, calls)
-    changes = joined(sides, work, calls, found)
+    changes = merge_changes(sides, work, calls, found)
     if repeated_work and repeated_work.larger is None and any(one.block for one in changes):
         repeated_work = None  # if nothing but layers was added, report more layers
     if repeated_work:
         changes = [
-            *joined(sides, work, calls, without(repeated_work, found)),
+            *merge_changes(sides, work, calls, without(repeated_work, found)),
             as_change(repeated_work, sides),
         ]
     rest = attribute_calls(sides, trees, calls, changes, words)

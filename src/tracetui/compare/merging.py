@@ -39,15 +39,15 @@ LIKE = {"tf32": "fp32"}
 Sides = tuple[Side, Side]
 
 
-def joined(sides: Sides, work: Matches, calls: Matches, changes: Sequence[Change]) -> list[Change]:
+def merge_changes(sides: Sides, work: Matches, calls: Matches, changes: Sequence[Change]) -> list[Change]:
     """The changes, with those that belong together joined."""
-    if len(changes) > 1 and strangers(sides, work):
+    if len(changes) > 1 and unrelated(sides, work):
         changes = _apart(sides, changes)
     found = _blocks(sides, work, _types(sides, calls, _passes(sides, changes)))
     return _other_kernels(sides, _told_alike(sides, found))
 
 
-def strangers(sides: Sides, work: Matches) -> bool:
+def unrelated(sides: Sides, work: Matches) -> bool:
     """Whether two programs, of some length, have hardly anything in common."""
     most = max(len(side.work) for side in sides)
     return most >= SEVERAL * sides[0].rounds and len(work.all_a) < LITTLE * most

@@ -130,7 +130,7 @@ class Comparison:
     """Whether both run the same calls and the same device work, in the same order, with the same sizes."""
     notes: tuple[str, ...]
     """What else differs between the recordings, and what was not compared. Safe to show."""
-    strange: str = ""
+    mismatch: str = ""
     """The note that asks whether this is one program; "" if none does."""
 
     @property

@@ -9,7 +9,7 @@ from tracetui.analysis.device_work import decoded_names
 from tracetui.analysis.select import names_of
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.context import OPTIONS, ComparisonContext, options
-from tracetui.compare.merging import strangers
+from tracetui.compare.merging import unrelated
 from tracetui.compare.metrics import linked, links_of
 from tracetui.compare.model import counted_of
 from tracetui.compare.naming import listed
@@ -36,7 +36,7 @@ WAITS = 0.001
 """If a device waits for the CPU for a smaller share of a step than this, that is not mentioned."""
 
 
-def doubt(context: ComparisonContext, told: int) -> str:
+def mismatch_warning(context: ComparisonContext, told: int) -> str:
     """A question to ask if the two programs have so little in common that one is hardly a changed version of
     the other. `told`: the number of explanations."""
     repeated_work = context.matched.repeated_work
@@ -54,7 +54,7 @@ def doubt(context: ComparisonContext, told: int) -> str:
     within = all(both >= WITHIN * least for least, _, both in known)
     # A compiler leaves little of a program unchanged.
     within |= any(any(name.startswith("triton_") for name in side.trace.names) for side in (a, b))
-    many = told > MANY or strangers(context.sides, context.matched.work)
+    many = told > MANY or unrelated(context.sides, context.matched.work)
     if many and len(same) == 2 and same[0] < LITTLE and same[1] < 0.5 and not within:
         of = f"{share(same[0])} of the GPU's work and {share(same[1])} of the calls"
         return f"by name only {of} are the same in both: is this the same program?"

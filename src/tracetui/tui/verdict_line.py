@@ -101,7 +101,7 @@ def answer_texts(comparison: Comparison) -> tuple[Span, ...]:
         return _two_ranks(comparison, ranks)
     step = comparison.metrics.get("step_ns")
     change = step.change if step is not None else None
-    if comparison.strange:
+    if comparison.mismatch:
         word, role = "TWO PROGRAMS?", "accent"
     elif comparison.same_program and (step is None or step.within_noise):
         same = not outside_of_ops(comparison.explanations)

@@ -108,12 +108,12 @@ def compare_blocks(report: Report) -> list[Block]:
     names = [_line(letter, "accent", f"{name}, {_about(side)}") for letter, name, side in sides]
     why = [_line(*_change(found, one), _text(found, one)) for one in told]
     rests = (rest,) if rest else ()
-    answer = (found.answer, *([_sentence(found.strange)] if found.strange else ()))
+    answer = (found.answer, *([_sentence(found.mismatch)] if found.mismatch else ()))
     return [
         Block("", "", "", (), foot=answer, style="title"),
         Block("", "", "", tuple(names)),
         Block("", "What explains the difference" if why else "", "", tuple(why), foot=rests),
-        *(sentences(_sentence(note)) for note in found.notes if note != found.strange),
+        *(sentences(_sentence(note)) for note in found.notes if note != found.mismatch),
         *_number_tables(found),
         *(_average_tables(found, report.averages) if report.averages else ()),
         *(_limit_tables(report.outcomes) if report.outcomes else ()),
@@ -134,7 +134,7 @@ def _cut(names: Sequence[str], room: int) -> list[str]:
 def _shown(report: Report) -> tuple[tuple[Explanation, ...], str]:
     """(the explanations that are shown, what the others come to together)."""
     found, told = report.comparison, _told(report.comparison)
-    shown = SHOWN if not found.strange else FEW
+    shown = SHOWN if not found.mismatch else FEW
     left = () if report.every else told[shown:]
     if not left:
         return told, ""
