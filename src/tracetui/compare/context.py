@@ -61,20 +61,21 @@ class Matched(NamedTuple):
 class Pairs(NamedTuple):
     """Which pairs of `Matched.work`, with the moved ones, and of `Matched.calls` do the same."""
 
-    grown: Bool
+    resized: Bool
     """Which pairs of work have different sizes."""
-    longer: Bool
+    stretched: Bool
     """Which pairs take longer, or less time, for the same reason, in the same grid."""
-    crowded: Bool
+    overlap_differs: Bool
     """Which pairs run beside work of another stream on one side only."""
-    timed: Bool
-    """Which pairs show how fast the device was: none of those above, no collectives, and none in `odd`."""
+    comparable: Bool
+    """Which pairs show how fast the device was: none of those above, no collectives, and none in
+    `outliers`."""
     bigger: Bool
     """The pairs of calls with different sizes."""
     other: Bool
     """Which pairs of calls launch other work than before, make other calls, or are a first use; also those in
-    `odd`."""
-    odd: tuple[list[Slower], list[Slower]]
+    `outliers`."""
+    outliers: tuple[list[Slower], list[Slower]]
     """Matched calls and matched work that took much longer, or much less time, than the rest."""
 
 

@@ -220,7 +220,7 @@ def _machine(context: ComparisonContext, same: bool, alone: bool) -> Iterator[Ex
     cpu, device = machine.cpu_ratio or 1.0, machine.device_ratio or 1.0
     # If the device sets the pace, CPU time does not add to a step: then use the time of the calls alone.
     spent = _op_change(context) if context.by_device else context.speed.path
-    a, b = work.all_a[context.pairs.timed], work.all_b[context.pairs.timed]
+    a, b = work.all_a[context.pairs.comparable], work.all_b[context.pairs.comparable]
     timed = context.work_time(a, b)
     work_time = context.metrics["device_ns"].a or 1
     enough = context.related(False) and (same or machine.calls >= FEW_CALLS)
@@ -330,7 +330,7 @@ def _graphs(context: ComparisonContext) -> Iterator[Explanation]:
 
 def _sizes(context: ComparisonContext) -> Iterator[Explanation]:
     """Work on larger or smaller inputs; ops only if no device work explains more."""
-    matched, grown, longer = context.matched, context.pairs.grown, context.pairs.longer
+    matched, grown, longer = context.matched, context.pairs.resized, context.pairs.stretched
     device = bool(grown.any())
     if not device and any(one.kind != "calls" for one in matched.changes):
         return
@@ -388,7 +388,7 @@ def _by(size: object) -> str:
 
 def _slower_work(context: ComparisonContext) -> Iterator[Explanation]:
     time = context.a.trace.duration, context.b.trace.duration
-    for one in context.pairs.odd[1]:
+    for one in context.pairs.outliers[1]:
         yield _slow(context, one, time, "device")
 
 
@@ -396,11 +396,11 @@ def _slower_calls(context: ComparisonContext) -> Iterator[Explanation]:
     time = np.zeros(len(context.a.trace), np.int64), np.zeros(len(context.b.trace), np.int64)
     for own, tree in zip(time, context.matched.trees, strict=True):
         own[tree.at] = tree.self_time
-    for one in context.pairs.odd[0]:
+    for one in context.pairs.outliers[0]:
         if not one.once:
             yield _slow(context, one, time, "cpu")
     for sign in (1, -1):
-        if once := [one for one in context.pairs.odd[0] if one.once and one.change * sign > 0]:
+        if once := [one for one in context.pairs.outliers[0] if one.once and one.change * sign > 0]:
             yield _once(context, once, time)
 
 
@@ -447,7 +447,7 @@ def _slow(context: ComparisonContext, one: Slower, time: tuple[I64, I64], on: st
         each, some = context.each, f"{some}, on average" if some else ", on average"
     some = some or (f", {many:,} times{context.each}" if many > 1 else "")
     name, place = short(context.a.trace, int(one.a[0])), "GPU" if on == "device" else "CPU"
-    crowded = context.matched.work.all_a[context.pairs.crowded]
+    crowded = context.matched.work.all_a[context.pairs.overlap_differs]
     if on == "device" and is_communication(context.a.trace.name_of(int(one.a[0]))):
         some += ", including its wait for other ranks"
     elif on == "device" and 2 * np.isin(one.a, crowded).sum() > len(one.a):

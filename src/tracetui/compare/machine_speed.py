@@ -34,7 +34,7 @@ def speed_of(matched: Matched, pairs: Pairs, counted: tuple[Side, Side]) -> Spee
     same = alike & (a.trace.kind[calls.a] == Kind.CPU_OP)
     ops = calls.a[same], calls.b[same]
     own_a, own_b = (self_time_of(side.part)[at] for side, at in zip(sides, ops, strict=True))
-    at_a, at_b = work.all_a[pairs.timed], work.all_b[pairs.timed]
+    at_a, at_b = work.all_a[pairs.comparable], work.all_b[pairs.comparable]
     time_a, time_b = a.trace.duration[at_a], b.trace.duration[at_b]
     machine = Machine(ratio(own_a, own_b), ratio(time_a, time_b), int(np.count_nonzero(alike)), len(at_a))
     # Recording more costs more time in some calls than in others.
