@@ -23,7 +23,7 @@ from tracetui.analysis.idle.split import Split, causes_of, split_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_windows_of
 from tracetui.analysis.steps.steps import StepRow, steps_of
-from tracetui.analysis.verdicts import earlier_share_of, judged_times_of
+from tracetui.analysis.verdicts import earlier_share_of, verdict_times_of
 from tracetui.rules import Finding, find_findings, idle_time, model, start
 from tracetui.trace import Kind, Trace
 from tracetui.trace.lanes import _device_indices
@@ -76,7 +76,7 @@ def everything(trace: Trace) -> list[object]:
         split.idle_within(low, high),
         split.gaps_within(low, high),
         split.lead_ins(low, high),
-        judged_times_of(results),
+        verdict_times_of(results),
         *alone,
         *(getattr(causes, name) for name in ("pieces", "cause", "launch", "op", "step", "others")),
         causes.waited_for,

@@ -18,7 +18,7 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import COLUMNS
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of, step_table_of
-from tracetui.analysis.verdicts import earlier_work_of, judged_range, judged_times_of, verdict_of
+from tracetui.analysis.verdicts import earlier_work_of, verdict_of, verdict_times_of, verdict_window
 from tracetui.core.units import parse_time, percent, share
 from tracetui.rules import Finding
 from tracetui.rules.claims import Share, Time
@@ -120,7 +120,7 @@ def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
 def _busy(results: Part, work: I64, between: tuple[int, int] | None = None, only: int | None = None) -> int:
     """How long any of this work runs, in the time that the verdict is about or `between` two others, ns;
     `only`: on this device."""
-    low, high = between or judged_range(results)
+    low, high = between or verdict_window(results)
     trace, busy = results.trace, 0
     device = np.array([lane.device for lane in trace.lanes])[trace.lane[work]]
     for one in np.unique(device).tolist() if only is None else [only]:
@@ -132,12 +132,12 @@ def _busy(results: Part, work: I64, between: tuple[int, int] | None = None, only
 
 def _windows(results: Part, word: str, counted: str) -> Iterator[float]:
     """The time of the recording, of its steps, of a step or of a range: all of it, or what counts of it."""
-    verdict, (low, high), (begin, end) = verdict_of(results), judged_range(results), results.span
+    verdict, (low, high), (begin, end) = verdict_of(results), verdict_window(results), results.span
     devices = max(1, len(gaps_of(results).devices))
     if word == "recording":
         yield from (end - begin, (end - begin) * devices)
     left_out = [COLUMNS.index(cause) for cause in NOT_THE_PROGRAMS]
-    times = judged_times_of(results)
+    times = verdict_times_of(results)
     judged = [verdict.judged, *times.sum(1).tolist(), *(times.sum(1) - times[:, left_out].sum(1)).tolist()]
     if verdict.cpu is not None:
         judged.append(verdict.cpu.span)

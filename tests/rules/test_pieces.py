@@ -27,7 +27,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.select import is_op_name
 from tracetui.analysis.steps.scope import range_scope, step_table_of, step_windows_of
 from tracetui.analysis.steps.steps import steps_of
-from tracetui.analysis.verdicts import judged_times_of, verdict_of
+from tracetui.analysis.verdicts import verdict_of, verdict_times_of
 from tracetui.rules import find_findings
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 
@@ -196,7 +196,7 @@ def check(results: Part, most: int = 150) -> None:
 
 def check_the_verdict(results: Part) -> None:
     """Verdict, its parts, causes and findings say the same."""
-    verdict, times = verdict_of(results), judged_times_of(results)
+    verdict, times = verdict_of(results), verdict_times_of(results)
     if verdict.busy_share is None or not verdict.parts:
         return
     judged = sum(verdict.parts)

@@ -24,7 +24,7 @@ from tracetui.analysis.idle.verdict import Verdict
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.steps import steps_of
-from tracetui.analysis.verdicts import judged_range, verdict_of
+from tracetui.analysis.verdicts import verdict_of, verdict_window
 from tracetui.core.units import duration
 from tracetui.rules import find_findings
 from tracetui.trace import Kind, load
@@ -273,7 +273,7 @@ def test_where_the_time_before_the_first_work_went() -> None:
     first = min(int(trace.start[i]) for i in range(len(trace)) if trace.kind[i] == Kind.KERNEL)
     for part in ("lead-in", "profiler"):
         target = evidence(results, part)
-        assert target.span == (judged_range(results)[0], first)
+        assert target.span == (verdict_window(results)[0], first)
         assert target.said.startswith("up to the GPU's first work: profiler 1.49 ms, host 497 µs")
     assert evidence(results, "sync") == Target("gaps")
 

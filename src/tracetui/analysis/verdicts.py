@@ -46,10 +46,10 @@ def _verdict(part: Part) -> Verdict:
         return steps_of(part).whole.verdict
     if part.scope.kind == "step":
         return steps_of(part).rows[part.scope.step].verdict
-    delay, time = launches_of(part).median_delay, judged_times_of(part)
+    delay, time = launches_of(part).median_delay, verdict_times_of(part)
     base = "of the view" if part.scope.kind == "viewport" else "of the range"
     if not len(time) and (cpu := cpu_work_of(part)) is not None:
-        return cpu.verdict([judged_range(part)], base)
+        return cpu.verdict([verdict_window(part)], base)
     return judge(time.sum(0) if len(time) else None, delay, base, devices=len(time))
 
 
@@ -64,7 +64,7 @@ def earlier_work_of(part: Part) -> I64:
 @fact
 def earlier_time_of(part: Part) -> tuple[int, int]:
     """(how long such work runs in the time that the verdict is about, how long any), ns."""
-    at, (low, high) = earlier_work_of(part), judged_range(part)
+    at, (low, high) = earlier_work_of(part), verdict_window(part)
     if not len(at) or not gaps_of(part.whole).devices:
         return 0, 0
     early = np.zeros(len(part.trace), dtype=np.bool_)
@@ -79,28 +79,28 @@ def earlier_share_of(part: Part) -> float:
 
 
 @fact
-def judged_times_of(part: Part) -> I64:
+def verdict_times_of(part: Part) -> I64:
     """The time that the verdict is about, by device (`split.COLUMNS`, ns). Shape (devices, len(COLUMNS))."""
-    split, (low, high) = split_of(part), (np.array([time]) for time in judged_range(part))
-    if _judged_by_steps(part) and not (kept := whole(part.trace, *step_windows_of(part))).all():
+    split, (low, high) = split_of(part), (np.array([time]) for time in verdict_window(part))
+    if _verdict_is_on_steps(part) and not (kept := whole(part.trace, *step_windows_of(part))).all():
         low, high = (times[kept] for times in step_windows_of(part))
     time = split.judged(split.overlap(low, high).sum(1))
-    if _judged_by_steps(part) or (part.scope.kind == "step" and not part.scope.step):
+    if _verdict_is_on_steps(part) or (part.scope.kind == "step" and not part.scope.step):
         time = time - split.judged(split.lead_ins(*step_windows_of(part)))
     return time
 
 
-def _judged_by_steps(part: Part) -> bool:
+def _verdict_is_on_steps(part: Part) -> bool:
     """Whether the verdict on the trace is that on its steps."""
     if not part.is_whole or not len(step_table_of(part)):
         return False
     return cpu_work_of(part) is not None or steps_of(part).whole.own_share is not None
 
 
-def judged_range(part: Part) -> tuple[int, int]:
+def verdict_window(part: Part) -> tuple[int, int]:
     """(start, end) of the time that the verdict is about, in ns, including the lead-in."""
     low, high = step_windows_of(part)
-    if _judged_by_steps(part):
+    if _verdict_is_on_steps(part):
         return int(low[0]), int(high[-1])
     (begin, end), (start, stop) = part.trace.span, window_of(part)
     return min(max(begin, start), end), min(max(begin, stop), end)

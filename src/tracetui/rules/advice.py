@@ -40,7 +40,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.select import has_kind, name_mask
 from tracetui.analysis.steps.loading import is_loader
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
-from tracetui.analysis.verdicts import judged_range, verdict_of
+from tracetui.analysis.verdicts import verdict_of, verdict_window
 from tracetui.rules.claims import Claim, Claims, Count, Named, Names
 from tracetui.rules.model import can_be_fused, on_xpu, smi
 from tracetui.trace.intervals import all_of
@@ -314,7 +314,7 @@ def before_graphs(c: Claims) -> str:
 def _others_work(part: Part, idle: IdleDevice) -> int:
     """How long other devices are busy after the device's last event, in ns."""
     others = all_of([gaps.blocks for gaps in gaps_of(part).devices if gaps.device != idle.gaps.device])
-    return others.time_in(idle.gaps.last, judged_range(part)[1])
+    return others.time_in(idle.gaps.last, verdict_window(part)[1])
 
 
 def more_per_launch(

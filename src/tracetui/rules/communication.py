@@ -22,7 +22,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.select import name_mask, processes_of
 from tracetui.analysis.steps.scope import launch_times, members, per_step, slices_of
 from tracetui.analysis.steps.steps import steps_of
-from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
+from tracetui.analysis.verdicts import verdict_of, verdict_times_of, verdict_window
 from tracetui.core.units import capital
 from tracetui.rules.claims import Claim, Claims, Count, Ratio, Remedy, Share, Size, Time, names_of, says
 from tracetui.rules.model import MEDIUM, Finding, build_finding, graded
@@ -148,7 +148,7 @@ def _small_collectives(c: Claims) -> tuple[str, str, str]:
 def ddp_copies(part: Part) -> Iterator[Finding]:
     """What DistributedDataParallel copies for itself, on a CPU that the GPU waits for."""
     trace, verdict = part.trace, verdict_of(part)
-    low, high = judged_range(part)
+    low, high = verdict_window(part)
     if verdict.cpu is not None or verdict.share("cpu") < WAITED_SHARE:
         return
     calls = joined(*(slices_of(part, kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)))
@@ -208,8 +208,8 @@ def communication(part: Part) -> Iterator[Finding]:
     """Collectives that no computation hides take more than a tenth of the time."""
     if (cpu := verdict_of(part).cpu) is not None:
         yield from _communication_of_cpu(part, cpu)
-    low, high = judged_range(part)
-    for gaps, time in zip(gaps_of(part).devices, judged_times_of(part), strict=True):
+    low, high = verdict_window(part)
+    for gaps, time in zip(gaps_of(part).devices, verdict_times_of(part), strict=True):
         if time[COLUMNS.index("communication")]:
             yield from _communication_of(part, gaps, time, low, high)
 

@@ -27,7 +27,7 @@ from tracetui.analysis.rates.efficiency import peak_of
 from tracetui.analysis.rates.inputs import read_inputs
 from tracetui.analysis.rates.peaks import LINKS
 from tracetui.analysis.select import name_mask
-from tracetui.analysis.verdicts import earlier_work_of, judged_range, verdict_of
+from tracetui.analysis.verdicts import earlier_work_of, verdict_of, verdict_window
 from tracetui.core.columns import unique
 from tracetui.rules.advice import SAVED_ADVICE
 from tracetui.rules.claims import Claim, Claims, Count, Rate, Remedy, Share, Size, Time, names_of, says
@@ -216,7 +216,7 @@ def exposed_copies(part: Part) -> Iterator[Finding]:
     if fraction < EXPOSED_SHARE:
         return
     time = verdict.parts[PARTS.index("copies")]
-    low, high = judged_range(part)
+    low, high = verdict_window(part)
     at = device_work_of(part)
     at = at[host_copies(trace, at.at)]
     at = at[(at.start < high) & (at.end > low)]

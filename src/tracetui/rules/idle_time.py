@@ -29,7 +29,7 @@ from tracetui.analysis.part import Part
 from tracetui.analysis.select import is_op_name
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of
 from tracetui.analysis.steps.steps import steps_of
-from tracetui.analysis.verdicts import judged_range, verdict_of
+from tracetui.analysis.verdicts import verdict_of, verdict_window
 from tracetui.core.columns import unique
 from tracetui.core.threads import run_parallel, threads_for
 from tracetui.core.units import capital, duration, plural
@@ -86,7 +86,7 @@ def overhead_bound(part: Part) -> Iterator[Finding]:
     blocking = blocking_launches_of(part) is not None
     # Few of them explain nothing; more of them are a finding of their own.
     some_short = max(SHORT_SHARE * short.of, 2) <= short.events < SHORT_EVENTS
-    low, high = judged_range(part)
+    low, high = verdict_window(part)
     begin, end = np.clip(waits.start, low, high), np.clip(waits.end, low, high)
     severity = "low" if verdict.mostly_left_out else "high"
 
@@ -407,7 +407,7 @@ def _before_all(part: Part, idle: IdleDevice) -> int:
     """How long a device is idle before its first event, of a trace without steps, ns."""
     if not part.is_whole or len(step_table_of(part)):
         return 0
-    low, _ = judged_range(part)
+    low, _ = verdict_window(part)
     left_out = sum(time for _, time in verdict_of(part).left_out)
     return max(0, idle.gaps.first - low - left_out)
 

@@ -16,7 +16,7 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
-from tracetui.analysis.verdicts import judged_range, verdict_of
+from tracetui.analysis.verdicts import verdict_of, verdict_window
 from tracetui.core.units import duration
 from tracetui.rules.advice import advise, data_parallel_advice
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
@@ -38,7 +38,7 @@ _MOVES = {"Broadcast", "Scatter", "Gather", "BroadcastBackward", "ScatterBackwar
 
 def gpus_in_turn(part: Part) -> Iterator[Finding]:
     """Several GPUs are busy, but hardly ever at the same time."""
-    trace, (low, high) = part.trace, judged_range(part)
+    trace, (low, high) = part.trace, verdict_window(part)
     devices = gaps_of(part.whole).devices
     busy = np.array([device.blocks.time_in(low, high) for device in devices])
     used = np.flatnonzero(busy > TAKES_PART * busy.sum())
@@ -97,7 +97,7 @@ def _gpus_in_turn(c: Claims) -> tuple[str, str, str]:
 
 def data_parallel(part: Part) -> Iterator[Finding]:
     """DataParallel: one process, which copies the model to its GPUs in every forward pass."""
-    trace, (low, high), forward = part.trace, judged_range(part), data_parallel_calls(part)
+    trace, (low, high), forward = part.trace, verdict_window(part), data_parallel_calls(part)
     if not len(forward):
         return
     moves = slices_of(part, Kind.CPU_OP, _MOVES.__contains__)

@@ -22,7 +22,7 @@ from tracetui.analysis.recorded import asked_from_outside
 from tracetui.analysis.select import has_kind
 from tracetui.analysis.steps.scope import slices_of, step_of, step_table_of, window_of
 from tracetui.analysis.steps.widths import NOT_ASKED, SLOW_NS, alike_steps, cold_widths
-from tracetui.analysis.verdicts import base_of, earlier_time_of, earlier_work_of, judged_range, verdict_of
+from tracetui.analysis.verdicts import base_of, earlier_time_of, earlier_work_of, verdict_of, verdict_window
 from tracetui.core.columns import unique
 from tracetui.core.units import duration, instant, plural
 from tracetui.rules.claims import Claim, Claims, Count, Named, Names, Ratio, Remedy, Share, Time, says
@@ -387,7 +387,7 @@ def work_in_flight_at_start(part: Part) -> Iterator[Finding]:
     earlier = Share(*earlier_time_of(part), "of the busy time")
     if earlier.value < EARLIER_SHARE:
         return
-    low, high = judged_range(part)
+    low, high = verdict_window(part)
     at = Slices(part.trace, earlier_work_of(part))
     at = at[(at.start < high) & (at.end > low)]
     yield build_finding(

@@ -16,7 +16,7 @@ from tracetui.analysis.idle.split import BUSY_PARTS, COLUMNS, causes_of, split_o
 from tracetui.analysis.idle.verdict import PARTS, Verdict
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import name_mask
-from tracetui.analysis.verdicts import judged_range
+from tracetui.analysis.verdicts import verdict_window
 from tracetui.core.units import duration
 from tracetui.trace.model import I64, Kind
 from tracetui.views.target import Target
@@ -123,7 +123,7 @@ def evidence(part: Part, what: str) -> Target:
 
 def _until_first_work(part: Part, what: str) -> Target | None:
     """The time before the first work of a device: the lead-in, or where a cause has no gap elsewhere."""
-    low, _ = judged_range(part)
+    low, _ = verdict_window(part)
     begun = [gaps.first for gaps in split_of(part).gaps]
     first = min((time for time in begun if time > low), default=None)
     if first is None:
@@ -143,7 +143,7 @@ def _longest_gap(part: Part, cause: str) -> int | None:
     whole = part.whole
     gaps, causes = gaps_of(whole), causes_of(whole)
     pieces = causes.pieces[:, AT[cause]]
-    low, high = judged_range(part)
+    low, high = verdict_window(part)
     within = (gaps.start >= low) & (gaps.start < high) & (pieces > 0)
     mainly = within & (causes.cause == AT[cause])
     here = np.flatnonzero(mainly if mainly.any() else within)
@@ -161,7 +161,7 @@ def _longest_event(part: Part, what: str) -> Target:
     else:
         cpu = cpu_work_of(part)
         at = cpu.ops if cpu is not None else np.zeros(0, np.int64)
-        low, high = judged_range(part)
+        low, high = verdict_window(part)
         at = at[(trace.start[at] >= low) & (trace.start[at] < high)]
     return Target(pane, event=_longest(trace.duration, at), said=f"the longest {LONGEST[what]}")
 

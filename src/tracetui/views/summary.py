@@ -17,7 +17,7 @@ from tracetui.analysis.idle.verdict import busy_shares, judge
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.counters import device_counters
 from tracetui.analysis.steps.steps import steps_of
-from tracetui.analysis.verdicts import earlier_share_of, judged_times_of, verdict_of
+from tracetui.analysis.verdicts import earlier_share_of, verdict_of, verdict_times_of
 from tracetui.core.threads import run_parallel, threads_for
 from tracetui.rules import find_findings
 from tracetui.trace.model import DEVICE_WORK, Trace
@@ -75,7 +75,7 @@ def _metric(part: Part, name: str) -> float | None:
             return verdict.busy_share
         return float(busy_shares(np.array([row.judged for row in steps.rows])).min())
     if name == "device-busy":
-        times = (time for time in judged_times_of(part) if time.any())
+        times = (time for time in verdict_times_of(part) if time.any())
         shares = (judge(time, None).busy_share for time in times)
         return min((share for share in shares if share is not None), default=None)
     parts = (steps.whole,) if part.is_whole else steps.rows

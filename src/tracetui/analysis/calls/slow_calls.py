@@ -20,7 +20,7 @@ from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import is_op_name, plausible
 from tracetui.analysis.steps.scope import slices_of
-from tracetui.analysis.verdicts import judged_range
+from tracetui.analysis.verdicts import verdict_window
 from tracetui.trace import Kind, Trace
 from tracetui.trace.model import I64
 from tracetui.trace.slices import Slices
@@ -113,7 +113,7 @@ def _long(part: Part, ops: I64) -> I64:
 
 def _idle_alone(part: Part, at: I64, child: I64) -> I64:
     """How long the one device is idle in each of the slices `at` while none of their children runs, ns."""
-    trace, (low, high) = part.trace, judged_range(part)
+    trace, (low, high) = part.trace, verdict_window(part)
 
     def idle_in(slices: I64) -> I64:
         begin = np.clip(trace.start[slices], low, high)

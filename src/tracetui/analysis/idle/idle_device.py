@@ -25,7 +25,7 @@ from tracetui.analysis.part import Part, fact
 from tracetui.analysis.select import METADATA_OPS, is_op_name, largest
 from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.steps.scope import slices_of, step_table_of
-from tracetui.analysis.verdicts import judged_range, judged_times_of, verdict_of
+from tracetui.analysis.verdicts import verdict_of, verdict_times_of, verdict_window
 from tracetui.trace.intervals import Intervals
 from tracetui.trace.model import I64, Kind, Trace
 from tracetui.trace.slices import Slices
@@ -71,7 +71,7 @@ class IdleDevice:
     @cached_property
     def evidence(self) -> tuple[int, ...]:
         """The slices that ended the longest stretches, longest first."""
-        (start, end, event), (low, high) = self.stretches, judged_range(self.part)
+        (start, end, event), (low, high) = self.stretches, verdict_window(self.part)
         length = np.minimum(end, high) - np.maximum(start, low)
         length[event < 0] = 0
         longest = largest(length, 5)
@@ -90,9 +90,9 @@ class IdleDevice:
         return self.during(compile_time(self.part))
 
     @cached_property
-    def counts(self) -> tuple[int, int]:
+    def counted_window(self) -> tuple[int, int]:
         """(start, end) of what is judged, without the lead-in where that is left out, ns."""
-        low, high = judged_range(self.part)
+        low, high = verdict_window(self.part)
         without_lead_in = "lead-in" in dict(verdict_of(self.part).left_out)
         return max(low, self.gaps.first) if without_lead_in else low, high
 
@@ -100,7 +100,7 @@ class IdleDevice:
         """The idle time for `host` and `dispatch` in these stretches, in ns."""
         if not len(of):
             return 0
-        begin, end = (np.clip(at, *self.counts) for at in self.stretches[:2])
+        begin, end = (np.clip(at, *self.counted_window) for at in self.stretches[:2])
         cpu = sum(int(self.causes[CAUSES.index(cause)]) for cause in ("host", "dispatch"))
         return min(int(of.overlap(begin, end).sum()), cpu)
 
@@ -117,7 +117,7 @@ class IdleDevice:
     @cached_property
     def longest_length(self) -> int:
         """The longest gap, ns; 0 where there are few."""
-        low, high = judged_range(self.part)
+        low, high = verdict_window(self.part)
         counts = (self.scoped.start >= low) & (self.scoped.end <= high)
         counts &= ~self.why.pieces[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]].any(1)
         return int(self.scoped.duration[counts].max()) if counts.sum() >= SEVERAL_GAPS else 0
@@ -191,7 +191,7 @@ def _look_at_idle(part: Part) -> Iterator[IdleDevice]:
     if verdict_of(part).verdict == "not known":
         return
     left_out = [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]
-    split, times = split_of(part), judged_times_of(part)
+    split, times = split_of(part), verdict_times_of(part)
     idle = times[:, CAUSED].copy()
     idle[:, left_out] = 0
     busy = times[:, BUSY]
@@ -204,7 +204,7 @@ def _look_at_idle(part: Part) -> Iterator[IdleDevice]:
 @fact
 def edges_of(part: Part) -> list[tuple[I64, I64, I64]]:
     """The causes of the time before each device's first event and after its last, as far as it is judged."""
-    return split_of(part).edges(*judged_range(part))
+    return split_of(part).edges(*verdict_window(part))
 
 
 def _widest(trace: Trace, at: int, most: int) -> int:
@@ -221,7 +221,7 @@ def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     was idle in them for reasons of the program."""
     trace, cause = part.trace, CAUSES.index("host")
     pieces, activity, event = edges_of(part)[idle.place]
-    counts = (event < 0) | (idle.counts[0] < idle.gaps.first)  # not a lead-in that is left out
+    counts = (event < 0) | (idle.counted_window[0] < idle.gaps.first)  # not a lead-in that is left out
     at, host = idle.why.activity, idle.why.pieces[:, cause]
     if int(pieces[counts, cause].sum()) > int(host.sum()):  # otherwise it is in the gaps
         held = zip(activity[counts].tolist(), pieces[counts, cause].tolist(), strict=True)
@@ -235,7 +235,7 @@ def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
         return "", 0
     kind, name = Kind(int(top.slices.kind[0])), top.name
     inside = busy_union(trace, slices_of(part, kind, name.__eq__).at)
-    begin, end = (np.clip(time, *idle.counts) for time in (inside.start, inside.end))
+    begin, end = (np.clip(time, *idle.counted_window) for time in (inside.start, inside.end))
     spent = split_of(part).idle_of(idle.place, begin, end)
     spent[:, [CAUSES.index(cause) for cause in NOT_THE_PROGRAMS]] = 0
     time = int(spent.sum())
@@ -250,7 +250,7 @@ def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int,
     compute nothing the time is PyTorch's own."""
     if not dispatch:
         return "", 0, 0, False
-    trace, (low, high) = part.trace, judged_range(part)
+    trace, (low, high) = part.trace, verdict_window(part)
     at = slices_of(part, Kind.CPU_OP, _may_compute)
     at = at[(at.duration >= LONG_NS) | at.are_named(_COMPUTES.fullmatch)]
     at = at[launching_lanes_of(part)[at.lane]]
@@ -295,4 +295,4 @@ def idle_after_all_work(part: Part, idle: IdleDevice) -> int:
     """How long a device is idle after its last event, of a trace without steps, ns."""
     if not part.is_whole or len(step_table_of(part)):
         return 0
-    return max(0, judged_range(part)[1] - idle.gaps.last)
+    return max(0, verdict_window(part)[1] - idle.gaps.last)
