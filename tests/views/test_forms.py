@@ -74,11 +74,11 @@ def small() -> Columns:
     lengths = np.array([1500, 20, 7])
     return by_key(
         Column("name", "Name", lambda r: "abc"[r], right=False)
-        .said("", lambda r: ("a|bc"[r], "accent"), markdown_heading="Name")
-        .filed(name=lambda at: ["abc"[i] for i in at.tolist()]),
+        .with_text("", lambda r: ("a|bc"[r], "accent"), markdown_heading="Name")
+        .with_fields(name=lambda at: ["abc"[i] for i in at.tolist()]),
         Column("time", "Time", lambda r: f"{lengths[r]:,}", lambda: lengths)
-        .said("time", lambda r: f"{lengths[r]:,}", lambda r: f"**{lengths[r]}**")
-        .filed(time_ns=lambda at: lengths[at].tolist(), long=lambda at: (lengths[at] > 100).tolist()),
+        .with_text("time", lambda r: f"{lengths[r]:,}", lambda r: f"**{lengths[r]}**")
+        .with_fields(time_ns=lambda at: lengths[at].tolist(), long=lambda at: (lengths[at] > 100).tolist()),
     )
 
 

@@ -117,13 +117,13 @@ def average_columns(
         total = {"self_cpu": a.total_self_cpu, "self_device": device_total(a, rows)}.get(key, 0)
         return (
             time_column(key, title, values, drop, total=total, rows=rows)
-            .said(heading, lambda r: format_time(micros(r)))
-            .filed(**{f"{key}_us": each(micros)})
+            .with_text(heading, lambda r: format_time(micros(r)))
+            .with_fields(**{f"{key}_us": each(micros)})
         )
 
     def average(key: str, title: str, values: I64, drop: int) -> Column:
         fields = {f"{key}_us": each(lambda r: us(int(values[r]) / int(calls[r])))}
-        return time_column(key, title, values / calls, drop, rows=rows).filed(**fields)
+        return time_column(key, title, values / calls, drop, rows=rows).with_fields(**fields)
 
     def share(key: str, title: str, heading: str, values: I64, total: int, drop: int) -> Column:
         shown = device_total(a, rows) if values is a.self_device else total
@@ -133,8 +133,8 @@ def average_columns(
 
         return (
             Column(key, title, text, lambda: values, 8, drop=drop)
-            .said(heading, lambda r: format_share(int(values[r]), total))
-            .filed(**{key: each(lambda r: int(values[r]) / total if total else None)})
+            .with_text(heading, lambda r: format_share(int(values[r]), total))
+            .with_fields(**{key: each(lambda r: int(values[r]) / total if total else None)})
         )
 
     def allocated(key: str, title: str, heading: str, values: I64, drop: int) -> Column:
@@ -146,8 +146,8 @@ def average_columns(
 
         return (
             Column(key, title, text, lambda: values, 12, drop=drop)
-            .said(heading, lambda r: format_memory(int(values[r])))
-            .filed(**{f"{key}_bytes": each(lambda r: int(values[r]))})
+            .with_text(heading, lambda r: format_memory(int(values[r])))
+            .with_fields(**{f"{key}_bytes": each(lambda r: int(values[r]))})
         )
 
     def device(row: int) -> str:
@@ -163,9 +163,9 @@ def average_columns(
 
     columns = [
         Column("name", "Name", lambda r: names()[r], names, right=False, descending=False, ends=True)
-        .said("name", markdown=lambda r: markdown.code(a.names[r]))
-        .filed(name=each(lambda r: a.names[r])),
-        Column("device", "On", device, lambda: a.device, 3, right=False, drop=3).filed(
+        .with_text("name", markdown=lambda r: markdown.code(a.names[r]))
+        .with_fields(name=each(lambda r: a.names[r])),
+        Column("device", "On", device, lambda: a.device, 3, right=False, drop=3).with_fields(
             device=each(lambda r: "CUDA" if a.device[r] else "CPU"),
             user_annotation=each(lambda r: bool(a.annotation[r])),
         ),
@@ -180,14 +180,14 @@ def average_columns(
         filled("device_bar", a.self_device * ~(a.device & a.annotation), 7),
         filled("cpu_bar", a.self_cpu, 10),
         Column("calls", "Calls", count, lambda: a.calls, 7)
-        .said("calls", count)
-        .filed(calls=each(lambda r: int(a.calls[r]))),
+        .with_text("calls", count)
+        .with_fields(calls=each(lambda r: int(a.calls[r]))),
     ]
     if a.grouped_by != "name":
         columns.append(
             Column("group", right=False)
-            .said(GROUP_HEADERS.get(a.grouped_by, ""), markdown=lambda r: markdown.code(a.groups[r]))
-            .filed(group=each(lambda r: a.groups[r]))
+            .with_text(GROUP_HEADERS.get(a.grouped_by, ""), markdown=lambda r: markdown.code(a.groups[r]))
+            .with_fields(group=each(lambda r: a.groups[r]))
         )
     if memory is not None:
         columns += [

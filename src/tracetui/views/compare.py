@@ -131,7 +131,7 @@ def number_columns(rows: Sequence[Number]) -> Columns:
     """The columns of these numbers, for text and Markdown."""
 
     def column(key: str, heading: str, text: Callable[[Number], str]) -> Column:
-        return Column(key).said(heading, lambda r: text(rows[r]))
+        return Column(key).with_text(heading, lambda r: text(rows[r]))
 
     def spread(key: str) -> Column:
         """The least and the most of a step."""
@@ -139,15 +139,15 @@ def number_columns(rows: Sequence[Number]) -> Columns:
         def cell(r: int) -> Span:
             return spread_text(rows[r].name, getattr(rows[r].metric, key)), "dim"
 
-        return Column(key).said(f"steps of {key[-1].upper()}", cell)
+        return Column(key).with_text(f"steps of {key[-1].upper()}", cell)
 
     return by_key(
-        Column("name", right=False).said("", lambda r: rows[r].title, markdown_heading="Number"),
+        Column("name", right=False).with_text("", lambda r: rows[r].title, markdown_heading="Number"),
         column("a", "A", lambda row: value_text(row.name, row.metric.a)),
         column("b", "B", lambda row: value_text(row.name, row.metric.b)),
         column("change", "difference", lambda row: change_text(row.name, row.metric.change)),
         column("ratio", "B/A", lambda row: ratio_text(row.metric.ratio)),
-        Column("noise", right=False).said("", lambda r: (rows[r].noise, "dim")),
+        Column("noise", right=False).with_text("", lambda r: (rows[r].noise, "dim")),
         spread("spread_a"),
         spread("spread_b"),
     )

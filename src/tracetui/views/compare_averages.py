@@ -166,11 +166,11 @@ def average_columns(joined: JoinedAverages, comparison: Comparison, rows: I64 | 
 
     found = [
         Column("name", "Name", lambda r: short()[r], short, right=False, descending=False, ends=True)
-        .said("name", lambda r: short()[r], lambda r: markdown.code(joined.names[r]))
-        .filed(name=each(joined.names.__getitem__)),
+        .with_text("name", lambda r: short()[r], lambda r: markdown.code(joined.names[r]))
+        .with_fields(name=each(joined.names.__getitem__)),
         Column("device", "On", on, lambda: joined.device, 3, right=False, drop=3)
-        .said("on", on)
-        .filed(
+        .with_text("on", on)
+        .with_fields(
             device=each(lambda r: "CUDA" if joined.device[r] else "CPU"),
             user_annotation=lambda at: joined.annotation[at].tolist(),
         ),
@@ -214,8 +214,10 @@ def _measure_columns(joined: JoinedAverages, measure: str, shown: I64, drop: int
         wide = 5 if form == "ratio" else width
         return (
             Column(f"{measure}_{form}", heading, text, lambda: values, wide, drop=drop + more)
-            .said(heading, text)
-            .filed(**{f"{measure}_{form}{us}": lambda at: [finite(v / size) for v in values[at].tolist()]})
+            .with_text(heading, text)
+            .with_fields(
+                **{f"{measure}_{form}{us}": lambda at: [finite(v / size) for v in values[at].tolist()]}
+            )
         )
 
     return [

@@ -55,7 +55,7 @@ def efficiency_columns(
             return _number(getattr(rows[r], key))
 
         shown = Column(key, title, cell, lambda: values(key), 9, drop=2)
-        return shown.said(title, cell).filed(**{key: value(key)})
+        return shown.with_text(title, cell).with_fields(**{key: value(key)})
 
     def peak_share(key: str, title: str) -> Column:
         def cell(r: int) -> str:
@@ -63,8 +63,8 @@ def efficiency_columns(
             return "-" if part is None else share(part)
 
         shown = Column(key, title, cell, lambda: values(key), 7, after=1)
-        shown = shown.said("%" if narrow else "of peak", cell, markdown_heading="Of peak")
-        return shown.filed(**{key: value(key)})
+        shown = shown.with_text("%" if narrow else "of peak", cell, markdown_heading="Of peak")
+        return shown.with_fields(**{key: value(key)})
 
     def peak_bar(key: str, part: str) -> Column:
         return Column(key, "", lambda r: bar(getattr(rows[r], part) or 0.0, BAR), None, BAR, False, drop=4)
@@ -77,7 +77,7 @@ def efficiency_columns(
             return "-" if part is None else share(part)
 
         shown = Column(key, title, cell, lambda: values(key), 10, drop=1)
-        return shown.said(title, cell).filed(**{f"{key}_share": value(key)})
+        return shown.with_text(title, cell).with_fields(**{f"{key}_share": value(key)})
 
     def name(r: int) -> str:
         return f"{rows[r].short}  {rows[r].shape}".rstrip()
@@ -97,27 +97,29 @@ def efficiency_columns(
 
     return by_key(
         Column("name", "Name and shape", name, lambda: [name(r) for r in range(len(rows))], right=False)
-        .said(what, markdown=lambda r: markdown.code(rows[r].name))
-        .filed(name=of("name")),
+        .with_text(what, markdown=lambda r: markdown.code(rows[r].name))
+        .with_fields(name=of("name")),
         Column("what", "", lambda r: "kernel" if r < kernels else "op", width=6, right=False, drop=3),
-        Column("label", right=False).said("", label).filed(short_name=of("short")),
-        Column("shape", right=False).said("shape", lambda r: rows[r].shape).filed(shape=of("shape")),
-        Column("kind").filed(kind=of("kind"), dtype=of("dtype")),
+        Column("label", right=False).with_text("", label).with_fields(short_name=of("short")),
+        Column("shape", right=False)
+        .with_text("shape", lambda r: rows[r].shape)
+        .with_fields(shape=of("shape")),
+        Column("kind").with_fields(kind=of("kind"), dtype=of("dtype")),
         Column("calls", "Calls", calls, lambda: values("calls"), 7, drop=2)
-        .said("calls", calls)
-        .filed(calls=of("calls")),
+        .with_text("calls", calls)
+        .with_fields(calls=of("calls")),
         time_column("duration", "Time", np.array([row.duration for row in rows], dtype=np.int64))
-        .said("time", lambda r: duration(rows[r].duration))
-        .filed(duration_ns=of("duration")),
-        Column("flops").said("GFLOP", gflop).filed(flops=of("flops")),
-        Column("bytes").filed(bytes=of("bytes")),
+        .with_text("time", lambda r: duration(rows[r].duration))
+        .with_fields(duration_ns=of("duration")),
+        Column("flops").with_text("GFLOP", gflop).with_fields(flops=of("flops")),
+        Column("bytes").with_fields(bytes=of("bytes")),
         rate("tflops", "TFLOP/s"),
         peak_share("compute_share", "compute"),
         peak_bar("compute_bar", "compute_share"),
         rate("gbps", "GB/s"),
         peak_share("memory_share", "memory"),
         peak_bar("memory_bar", "memory_share"),
-        Column("kernel").filed(kernel=of("kernel")),
+        Column("kernel").with_fields(kernel=of("kernel")),
         active("sm_active", "SMs active"),
     )
 

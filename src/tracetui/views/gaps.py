@@ -57,22 +57,22 @@ def _gap_columns(part: Part) -> list[Column]:
         return int(gaps.duration[row]) / whole if whole else None
 
     return [
-        Column("device", "GPU", lambda r: str(int(gaps.device[r])), lambda: gaps.device, 5).filed(
+        Column("device", "GPU", lambda r: str(int(gaps.device[r])), lambda: gaps.device, 5).with_fields(
             device=_numbers(gaps.device)
         ),
         time_column("duration", "Gap", gaps.duration)
-        .said("length", lambda r: duration(int(gaps.duration[r])))
-        .filed(duration_ns=_numbers(gaps.duration)),
-        Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3).filed(
+        .with_text("length", lambda r: duration(int(gaps.duration[r])))
+        .with_fields(duration_ns=_numbers(gaps.duration)),
+        Column("share", "of idle", of_idle, lambda: gaps.duration, 8, drop=3).with_fields(
             share_of_idle=each(piece)
         ),
         time_column("start", "Start", gaps.start, 2, zero="0", descending=False)
-        .said("at", lambda r: instant(int(gaps.start[r])))
-        .filed(start_ns=_numbers(gaps.start)),
-        Column("since").filed(after=_names(trace, gaps.before)),
+        .with_text("at", lambda r: instant(int(gaps.start[r])))
+        .with_fields(start_ns=_numbers(gaps.start)),
+        Column("since").with_fields(after=_names(trace, gaps.before)),
         _name_column("until", "Ended by", trace, gaps.after)
-        .said("until", decoded, lambda r: markdown.code(decoded(r)))
-        .filed(before=_names(trace, gaps.after)),
+        .with_text("until", decoded, lambda r: markdown.code(decoded(r)))
+        .with_fields(before=_names(trace, gaps.after)),
     ]
 
 
@@ -105,20 +105,20 @@ def _cause_columns(part: Part) -> list[Column]:
 
     return [
         Column("cause", "Cause", cause, lambda: words(places), WIDEST, right=False, descending=False)
-        .said("cause", lambda r: (cause(r), "accent"))
-        .filed(cause=words),
-        Column("pieces").filed(pieces=pieces),
-        Column("by_cause").filed(
+        .with_text("cause", lambda r: (cause(r), "accent"))
+        .with_fields(cause=words),
+        Column("pieces").with_fields(pieces=pieces),
+        Column("by_cause").with_fields(
             **{field(cause): _numbers(causes.pieces[:, i]) for i, cause in enumerate(CAUSES)}
         ),
-        Column("waited").filed(waited_for=_names(trace, causes.waited_for)),
-        Column("launch").filed(launch=_names(trace, causes.launch)),
-        _name_column("op", "Op around the launch", trace, causes.op, 26, 5).filed(
+        Column("waited").with_fields(waited_for=_names(trace, causes.waited_for)),
+        Column("launch").with_fields(launch=_names(trace, causes.launch)),
+        _name_column("op", "Op around the launch", trace, causes.op, 26, 5).with_fields(
             op=_names(trace, causes.op)
         ),
         Column("step")
-        .said("step", lambda r: step(r, "-"), lambda r: step(r, ""))
-        .filed(step=lambda at: [number[i] if i >= 0 else None for i in causes.step[at].tolist()]),
+        .with_text("step", lambda r: step(r, "-"), lambda r: step(r, ""))
+        .with_fields(step=lambda at: [number[i] if i >= 0 else None for i in causes.step[at].tolist()]),
         Column(
             "activity",
             "Meanwhile on the CPU",
@@ -129,8 +129,8 @@ def _cause_columns(part: Part) -> list[Column]:
             drop=4,
             descending=False,
         )
-        .said("the CPU was in", activity, lambda r: markdown.code(activity(r)))
-        .filed(
+        .with_text("the CPU was in", activity, lambda r: markdown.code(activity(r)))
+        .with_fields(
             cpu=_names(trace, causes.activity),
             cpu_ops=_numbers(np.where(beside, small.count, 0)),
             cpu_most=lambda at: _chosen((*trace.names, None), np.where(beside[at], small.name[at], -1)),

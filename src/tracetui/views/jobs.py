@@ -53,27 +53,27 @@ def jobs_table(found: Sequence[Job], now: float) -> Table:
     def column(key: str, title: str, width: int, text: Text, drop: int = 0, right: bool = False) -> Column:
         values = None if not width else lambda: [text(row) for row in range(len(found))]
         cut = Column(key, title, text, values, width, right, drop, False, ends=not width)
-        return cut.said(title.lower(), text)
+        return cut.with_text(title.lower(), text)
 
     def of(value: Callable[[Job], Any]) -> Callable[[I64], list[Any]]:
         return each(lambda row: value(found[row]))
 
     starts = np.array([job.first.since for job in found])
     columns = (
-        column("pid", "PID", 8, lambda r: str(found[r].first.pid), right=True).filed(
+        column("pid", "PID", 8, lambda r: str(found[r].first.pid), right=True).with_fields(
             pid=of(lambda job: job.first.pid), pids=of(lambda job: [one.pid for one in job.processes])
         ),
-        column("user", "User", 10, lambda r: plain(found[r].first.user, 10), 2).filed(
+        column("user", "User", 10, lambda r: plain(found[r].first.user, 10), 2).with_fields(
             user=of(lambda job: job.first.user)
         ),
-        column("since", "Runs for", 9, lambda r: age(now - starts[r]), right=True).filed(
+        column("since", "Runs for", 9, lambda r: age(now - starts[r]), right=True).with_fields(
             since=of(lambda job: round(job.first.since, 3))
         ),
-        column("ranks", "Ranks", 6, lambda r: _ranks(found[r]), 1, True).filed(
+        column("ranks", "Ranks", 6, lambda r: _ranks(found[r]), 1, True).with_fields(
             ranks=of(lambda job: [one.rank for one in job.processes])
         ),
-        column("gpu", "GPU", 8, lambda r: gpu_text(found[r]), 1).filed(gpus=of(_gpus)),
-        column("command", "Command", 0, lambda r: plain(found[r].first.name, 500)).filed(
+        column("gpu", "GPU", 8, lambda r: gpu_text(found[r]), 1).with_fields(gpus=of(_gpus)),
+        column("command", "Command", 0, lambda r: plain(found[r].first.name, 500)).with_fields(
             command=of(lambda job: job.first.name)
         ),
     )

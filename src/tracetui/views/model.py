@@ -55,16 +55,16 @@ class Column(Struct, frozen=True):
     after: int = 2
     """Cells between it and the next column."""
 
-    # In text and Markdown: see `said`
+    # In text and Markdown: see `with_text`
     heading: str = ""
     cell: Callable[[int], str | Span] = nothing
     markdown_heading: str | None = None
     markdown: Callable[[int], str] | None = None
 
-    # In JSON and CSV: see `filed`
+    # In JSON and CSV: see `with_fields`
     fields: Fields = field(default_factory=dict)
 
-    def said(
+    def with_text(
         self,
         heading: str,
         cell: Callable[[int], str | Span] = nothing,
@@ -75,7 +75,7 @@ class Column(Struct, frozen=True):
         and the unstyled cell. `markdown` returns cells that are already escaped."""
         return replace(self, heading=heading, cell=cell, markdown=markdown, markdown_heading=markdown_heading)
 
-    def filed(self, **fields: Callable[[I64], Sequence[Any]]) -> Column:
+    def with_fields(self, **fields: Callable[[I64], Sequence[Any]]) -> Column:
         """This column with its fields in JSON and CSV."""
         return replace(self, fields=fields)
 

@@ -72,7 +72,7 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         return lambda at: [of(rows[i]) for i in at.tolist()]
 
     def only_file(key: str, **named: Value) -> Column:
-        return Column(key).filed(**{name: each(value) for name, value in named.items()})
+        return Column(key).with_fields(**{name: each(value) for name, value in named.items()})
 
     def time(key: str, title: str, drop: int, heading: str = "", none: str = "0 ns") -> Column:
         """The time in the attribute `key`; `none`: the text for 0."""
@@ -81,7 +81,11 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         def cell(r: int) -> str:
             return duration(int(times[r])) if times[r] else none
 
-        return time_column(key, title, times, drop).said(heading, cell).filed(**{f"{key}_ns": each(key)})
+        return (
+            time_column(key, title, times, drop)
+            .with_text(heading, cell)
+            .with_fields(**{f"{key}_ns": each(key)})
+        )
 
     def count(key: str, title: str, drop: int) -> Column:
         counts = [getattr(row, key) for row in rows]
@@ -92,8 +96,8 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         width = max(len(title), *(len(text(r)) for r in range(len(rows))))
         return (
             Column(key, title, text, lambda: np.array(counts), width, drop=drop)
-            .said(key, lambda r: f"{counts[r]:,}")
-            .filed(**{key: each(key)})
+            .with_text(key, lambda r: f"{counts[r]:,}")
+            .with_fields(**{key: each(key)})
         )
 
     def label(r: int) -> str:
@@ -129,8 +133,8 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             return share(parts[r]) if parts[r] else "-"
 
         spent = [getattr(t, of) if t else None for t in times]
-        column = Column(key, title, text, lambda: parts, max(7, len(title) + 1)).said(title, text)
-        return column.filed(**{f"{key}_ns": lambda at: [spent[i] for i in at.tolist()]})
+        column = Column(key, title, text, lambda: parts, max(7, len(title) + 1)).with_text(title, text)
+        return column.with_fields(**{f"{key}_ns": lambda at: [spent[i] for i in at.tolist()]})
 
     def judged(part: str) -> Value:
         return lambda row: dict(zip(PARTS, row.verdict.parts, strict=False)).get(part, 0)
@@ -140,22 +144,24 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
     copied = np.array([r.copy + r.set for r in rows], dtype=np.int64)
     return by_key(
         Column("label", "Step", label, lambda: np.arange(len(rows)), 11, right=False, descending=False)
-        .said("", lambda r: (rows[r].label, "title" if rows[r].number < 0 else ""), markdown_heading="Step")
-        .filed(label=each("label"), step=each(lambda r: r.number if r.number >= 0 else None)),
+        .with_text(
+            "", lambda r: (rows[r].label, "title" if rows[r].number < 0 else ""), markdown_heading="Step"
+        )
+        .with_fields(label=each("label"), step=each(lambda r: r.number if r.number >= 0 else None)),
         only_file("start", start_ns="start"),
         time("duration", "On CPU", 2),
         only_file("window_start", window_start_ns=lambda r: r.window[0]),
-        time("window_length", "Window", 0, "window", "-").filed(window_ns=each("window_length")),
+        time("window_length", "Window", 0, "window", "-").with_fields(window_ns=each("window_length")),
         only_file("busy", busy_ns="busy"),
         only_file("idle", idle_ns="idle"),
         time("window_idle", "GPU idle", 6, "idle"),
         Column("busy_share", "GPU busy", busy, lambda: np.array([r.busy_share or 0.0 for r in rows]), 9)
-        .said("busy", busy_said)
-        .filed(busy_share=each(lambda r: json_share(r.busy_share))),
+        .with_text("busy", busy_said)
+        .with_fields(busy_share=each(lambda r: json_share(r.busy_share))),
         Column("mostly", right=False)
-        .said("mostly", mostly)
-        .filed(idle_by_cause=each(lambda r: causes_json(r.idle_by_cause))),
-        Column("causes", "Idle time by cause", causes, right=False, clauses=True).filed(
+        .with_text("mostly", mostly)
+        .with_fields(idle_by_cause=each(lambda r: causes_json(r.idle_by_cause))),
+        Column("causes", "Idle time by cause", causes, right=False, clauses=True).with_fields(
             **{f"idle_{field(cause)}": each(idle_of(cause)) for cause in CAUSES}
         ),
         time("compute", "Compute", 7, "compute"),
@@ -168,22 +174,24 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
         count("launches", "Launches", 1),
         count("kernels", "Kernels", 1),
         count("copies", "Copy/set", 4 if any(r.copies for r in rows) else 13),
-        Column("verdict", "Verdict", lambda r: rows[r].verdict.verdict, width=14, right=False, drop=5).filed(
+        Column(
+            "verdict", "Verdict", lambda r: rows[r].verdict.verdict, width=14, right=False, drop=5
+        ).with_fields(
             verdict=each("verdict.verdict"),
             launch_delay_ns=each("verdict.launch_delay"),
             reason=each("verdict.reason"),
             communication_share=each(lambda r: json_share(r.verdict.communication_share)),
             verdict_busy_share=each(lambda r: json_share(r.verdict.busy_share)),
         ),
-        Column("judged").filed(**{f"judged_{part}_ns": each(judged(part)) for part in PARTS}),
-        Column("parts").filed(
+        Column("judged").with_fields(**{f"judged_{part}_ns": each(judged(part)) for part in PARTS}),
+        Column("parts").with_fields(
             window_idle_by_cause=each(
                 lambda r: [{"cause": cause, "duration_ns": time} for cause, time in r.window_causes]
             ),
             parts=each(lambda r: parts_json(r.verdict)),
             left_out=each(lambda r: left_out_json(r.verdict)),
         ),
-        Column("cpu").filed(cpu=each(lambda r: cpu_json(r.verdict))),
+        Column("cpu").with_fields(cpu=each(lambda r: cpu_json(r.verdict))),
         of_cpu("cpu_ops", "in ops", "ops"),
         of_cpu("cpu_loading", "data", "data_loading"),
         of_cpu("cpu_communication", "comm", "exposed_communication"),
@@ -195,11 +203,11 @@ def step_columns(rows: Sequence[StepRow]) -> Columns:
             lambda: np.array([r.lost for r in rows]),
             6,
         )
-        .said("", lambda r: (f"{rows[r].lost:,} lost", "warn") if rows[r].lost else "")
-        .filed(launches_not_recorded=each("lost")),
+        .with_text("", lambda r: (f"{rows[r].lost:,} lost", "warn") if rows[r].lost else "")
+        .with_fields(launches_not_recorded=each("lost")),
         Column("unusual", right=False)
-        .said("", lambda r: ("unusual", "warn") if rows[r].unusual else "")
-        .filed(unusual=each("unusual")),
+        .with_text("", lambda r: ("unusual", "warn") if rows[r].unusual else "")
+        .with_fields(unusual=each("unusual")),
     )
 
 
