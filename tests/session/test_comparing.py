@@ -26,7 +26,7 @@ EAGER, COMPILED = (SAMPLES / f"mlp_{name}.json.gz" for name in ("eager", "compil
 def opened(*paths: Path, size: tuple[int, int] = (140, 40)) -> Session:
     session = Session.open(*(paths or (EAGER, COMPILED)))
     session.lanes.resize(*size)
-    session.comparing.use(session.comparing.work_out())
+    session.comparing.use(session.comparing.compute())
     return session
 
 
@@ -97,7 +97,7 @@ def test_the_first_matched_steps_are_aligned_and_shown() -> None:
     session.lanes.resize(140, 40)
     session.navigator.zoom(3)
     before = session.navigator.view
-    session.comparing.use(session.comparing.work_out())
+    session.comparing.use(session.comparing.compute())
     assert session.navigator.view == before
 
 
@@ -246,7 +246,7 @@ def test_the_differences_one_after_the_other_and_around() -> None:
 
 def test_the_only_difference_is_gone_through_place_by_place() -> None:
     session = opened()
-    found = session.comparing.work_out()
+    found = session.comparing.compute()
     one = next(one for one in found.comparison.explanations if len(one.places) == 3)
     session.comparing.use(replace(found, comparison=replace(found.comparison, explanations=(one,))))
     said = [session.comparing.next(step) for step in (1, 1, 1, 1, -1)]

@@ -44,7 +44,7 @@ class Comparing:
         """None until it is known."""
         return self._found.comparison if self._found is not None else None
 
-    def work_out(self) -> Compared:
+    def compute(self) -> Compared:
         """Compare the two. Slow: call it in a thread."""
         from tracetui.compare.compare import compare
 

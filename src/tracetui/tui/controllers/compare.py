@@ -27,7 +27,7 @@ class PairKeys:
         from tracetui.analysis.steps.steps import steps_of
 
         def work() -> None:
-            found = self.comparing.work_out()
+            found = self.comparing.compute()
             recordings = self.context.navigator.recordings
             lengths = [[row.window_length for row in steps_of(one.whole).rows] for one in recordings]
             self.context.from_thread(self._show, found, lengths)

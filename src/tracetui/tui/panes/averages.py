@@ -36,7 +36,7 @@ class AveragesPane(ScopedPane):
         color = self.session.navigator.scene.sources[self.of].palette.color_of(name)
         return f"color({color})" if 0 <= color < 256 else None
 
-    def work_out(self) -> Iterator[Callable[[], None]]:
+    def compute(self) -> Iterator[Callable[[], None]]:
         group, part = self.group, self.whole.in_scope(self.scope)
         averages = averages_of(part, group)
         by = "" if group == "name" else f"by {group}"
@@ -99,7 +99,7 @@ class AveragesPane(ScopedPane):
         selected = self.session.navigator.selected
         return Target(event=selected) if selected is not None and selected in found else super().about()
 
-    def leads_to(self, row: int, again: int = 0) -> Target | None:
+    def target_of(self, row: int, again: int = 0) -> Target | None:
         if self.averages is None:
             return None
         found, times, what = instances(self.whole, self.averages, row, self.sort)

@@ -98,7 +98,7 @@ class Pane(TableView):
     def follow(self, event: int | None) -> None:
         """Another event was selected: show it in this table. Called only while the pane is visible."""
 
-    def leads_to(self, row: int, again: int = 0) -> Target | None:
+    def target_of(self, row: int, again: int = 0) -> Target | None:
         """Where Enter on a row leads to; `again`: how many times it was pressed before."""
         raise NotImplementedError
 
@@ -122,12 +122,12 @@ class Pane(TableView):
 
     def about(self) -> Target | None:
         """The event or gap that the row under the cursor is about; None if it is about none."""
-        there = self.leads_to(self.row) if self.row is not None else None
+        there = self.target_of(self.row) if self.row is not None else None
         return there if there is not None and there.is_single else None
 
     def on_table_view_chosen(self, message: TableView.Chosen) -> None:
         message.stop()
-        if (there := self.leads_to(message.row, message.again)) is not None:
+        if (there := self.target_of(message.row, message.again)) is not None:
             self.post_message(Follow(there))
 
     def catch_up(self) -> None:

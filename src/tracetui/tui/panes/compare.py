@@ -43,7 +43,7 @@ class ComparePane(DocumentPane, OfBoth):  # in this order: Textual takes styles 
     """The answer, what explains it, and the numbers. Enter goes to an explanation's events, Enter again to
     the next of them."""
 
-    def work_out(self) -> Iterator[Callable[[], None]]:
+    def compute(self) -> Iterator[Callable[[], None]]:
         comparison = self.session.comparing.comparison
         if comparison is not None:
             yield partial(self.show_overview, compare_overview(comparison), "")
@@ -53,7 +53,7 @@ class ComparePane(DocumentPane, OfBoth):  # in this order: Textual takes styles 
         if self.overview is not None and which < len(self.session.comparing.differences):
             self._go(which)
 
-    def leads_to(self, row: int, again: int = 0) -> Target | None:
+    def target_of(self, row: int, again: int = 0) -> Target | None:
         comparison = self.session.comparing.comparison
         if comparison is None:
             return None
@@ -122,7 +122,7 @@ class BothPane(OfBoth):
         self._rows: dict[tuple[str, bool, bool], int] = {}
         self._event: int | None = None
 
-    def work_out(self) -> Iterator[Callable[[], None]]:
+    def compute(self) -> Iterator[Callable[[], None]]:
         comparison = self.session.comparing.comparison
         if comparison is not None:
             joined = self.joined or joined_averages(comparison)
@@ -166,7 +166,7 @@ class BothPane(OfBoth):
         if row is not None:
             self.show_row(row)
 
-    def leads_to(self, row: int, again: int = 0) -> Target | None:
+    def target_of(self, row: int, again: int = 0) -> Target | None:
         if self.joined is None:
             return None
         firsts = [int(side[row]) for side in (self.joined.first_a, self.joined.first_b)]

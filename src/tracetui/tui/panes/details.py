@@ -88,6 +88,6 @@ class DetailsPane(Pane):
         titles = "Details", "of this trace" if self.event is None else "of the selected event"
         self.set_table(facts_table(lines, width_label, titles, lambda line: line.event >= 0), row=row)
 
-    def leads_to(self, row: int, again: int = 0) -> Target | None:
+    def target_of(self, row: int, again: int = 0) -> Target | None:
         target = self.lines[row].event
         return Target(event=target) if target >= 0 else Target(said="this line has no event")

@@ -51,7 +51,7 @@ class ScopedPane(Pane):
         self._working = False
         self._outdated = False
 
-    def work_out(self) -> Iterator[Callable[[], None]]:
+    def compute(self) -> Iterator[Callable[[], None]]:
         """Called in a thread: makes the table, and yields functions that show it, to be called on the UI
         thread."""
         raise NotImplementedError
@@ -83,7 +83,7 @@ class ScopedPane(Pane):
 
     def _load(self) -> None:
         worker = get_current_worker()
-        for show in self.work_out():
+        for show in self.compute():
             if worker.is_cancelled:
                 return
             self.app.call_from_thread(show)
