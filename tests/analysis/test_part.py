@@ -12,7 +12,7 @@ import pytest
 from tests.recorded import load
 
 from tracetui.analysis.calls import calls
-from tracetui.analysis.calls.calls import calls_of, own_time_of
+from tracetui.analysis.calls.calls import calls_of, exclusive_time_of
 from tracetui.analysis.idle import cpu_time, gap_list, split
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
@@ -86,18 +86,18 @@ def test_where_memory_is_short_results_are_dropped_and_computed_again(
     llama: Part, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     findings, calls_before = find_findings(llama), calls_of(llama)
-    assert llama.knows(own_time_of)
-    llama.forget(own_time_of, calls_of)
-    assert llama.knows(own_time_of), "there is memory"
+    assert llama.knows(exclusive_time_of)
+    llama.forget(exclusive_time_of, calls_of)
+    assert llama.knows(exclusive_time_of), "there is memory"
     assert calls_of(llama) is calls_before
     monkeypatch.setattr(threads, "memory", lambda: threads.NEEDED * len(llama.trace) - 1)
     llama.forget(calls_of)
-    assert llama.knows(own_time_of)
+    assert llama.knows(exclusive_time_of)
     assert calls_of(llama) is not calls_before
     assert calls_of(llama).self_cpu.tolist() == calls_before.self_cpu.tolist()
     short = Part(llama.trace)
     assert find_findings(short) == findings
-    assert not short.knows(own_time_of)
+    assert not short.knows(exclusive_time_of)
     assert short.knows(causes_of)
 
 

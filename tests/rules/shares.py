@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.calls.calls import exclusive_time_of
 from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import NOT_THE_PROGRAMS
 from tracetui.analysis.idle.gap_list import gaps_of
@@ -94,7 +94,7 @@ def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
     elif words.startswith("of kernel time"):
         yield sum(trace.duration[i] for i in work.tolist() if trace.kind[i] == Kind.KERNEL)
     elif words.startswith("of the self time of all ops"):
-        yield own_time_of(results)[slices_of(results, Kind.CPU_OP, lambda name: True)].sum()
+        yield exclusive_time_of(results)[slices_of(results, Kind.CPU_OP, lambda name: True)].sum()
     elif words == "of the busy time" or words.endswith("'s busy time"):
         every = np.isin(trace.kind, DEVICE_WORK) & ~trace.implausible
         yield _busy(results, np.flatnonzero(every))

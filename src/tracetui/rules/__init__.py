@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tracetui.analysis.calls.calls import outermost_ops_of, own_time_of
+from tracetui.analysis.calls.calls import exclusive_time_of, outermost_ops_of
 from tracetui.analysis.calls.launches import launches_of, short_kernels_of
 from tracetui.analysis.device_work import work_op_of
 from tracetui.analysis.idle.cpu_time import cpu_time_of
@@ -158,7 +158,7 @@ def find_findings(part: Part) -> tuple[Finding, ...]:
             (),
             split_of,
             launches_of,
-            own_time_of,
+            exclusive_time_of,
             outermost_ops_of,
             work_op_of,
             step_windows_of,
@@ -166,7 +166,7 @@ def find_findings(part: Part) -> tuple[Finding, ...]:
         )
         find(BEFORE_THE_VERDICT, verdict_of, device_causes_of, short_kernels_of)
     find([name for name in names if name not in found])
-    part.forget(own_time_of, lane_calls_of, outermost_ops_of)
+    part.forget(exclusive_time_of, lane_calls_of, outermost_ops_of)
     return tuple(sorted(chain.from_iterable(found[name] for name in names), key=worth))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracetui.analysis.calls.ancestors import any_inside
 from tracetui.analysis.calls.backward import recomputed_ops
-from tracetui.analysis.calls.calls import outermost_ops_of, own_time_of
+from tracetui.analysis.calls.calls import exclusive_time_of, outermost_ops_of
 from tracetui.analysis.calls.launches import launch_calls_of, launches_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_work import work_time
@@ -85,7 +85,7 @@ def look_at_the_children(part: Part) -> Iterator[Finding]:
         "info",
         {
             "total_ns": Time(time),
-            "self_ns": Time(int(own_time_of(part)[mine].sum())),
+            "self_ns": Time(int(exclusive_time_of(part)[mine].sum())),
             "inside_ns": Time(inside),
             "levels": Count(levels),
             "share": Share(inside, time, "of its CPU time"),
@@ -154,10 +154,12 @@ def metadata_only(part: Part) -> Iterator[Finding]:
     at = at[~any_inside(trace, launch_calls_of(part), at.at)]
     if not len(at):
         return
-    own = own_time_of(part)[at]
+    own = exclusive_time_of(part)[at]
     names = at.by_calls()
     ops = slices_of(part, Kind.CPU_OP)
-    share = Share(int(own.sum()), max(1, int(own_time_of(part)[ops].sum())), "of the self time of all ops")
+    share = Share(
+        int(own.sum()), max(1, int(exclusive_time_of(part)[ops].sum())), "of the self time of all ops"
+    )
     if share.value < VIEWS_SHARE or own.sum() < VIEWS_OF_ALL * part.length:
         return
     # Next to work that a device has queued they cost nothing.

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import deepest_at
-from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.calls.calls import exclusive_time_of
 from tracetui.analysis.device_text import device_text
 from tracetui.analysis.device_work import device_work_of
 from tracetui.analysis.idle.causes import CAUSES
@@ -96,7 +96,7 @@ def recording_cost(part: Part) -> Iterator[Finding]:
             "ops": Count(len(slices_of(part, Kind.CPU_OP))),
             "also": names_of(also),
         },
-        stacks[np.argsort(-own_time_of(part)[stacks], kind="stable")],
+        stacks[np.argsort(-exclusive_time_of(part)[stacks], kind="stable")],
         "python_calls ops",
     )
 

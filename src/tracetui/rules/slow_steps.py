@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.calls.calls import exclusive_time_of
 from tracetui.analysis.calls.compiling import compile_phases
 from tracetui.analysis.calls.launches import launching_lanes_of
 from tracetui.analysis.calls.slow_calls import slow_calls_of
@@ -253,7 +253,7 @@ def _dearest(part: Part, steps: StepTable, long: Bool) -> tuple[str, int]:
     ("", 0) for none."""
     trace, worst = part.trace, int(np.argmax(steps.end - steps.start))
     rows = _busy_rows(part, steps)
-    own = own_time_of(part)[rows]
+    own = exclusive_time_of(part)[rows]
 
     def spent(step: int) -> I64:
         inside = (trace.start[rows] >= steps.start[step]) & (trace.start[rows] < steps.end[step])

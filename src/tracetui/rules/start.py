@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.calls.calls import exclusive_time_of
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.device_text import gpus_text
 from tracetui.analysis.idle.causes import CAUSES
@@ -291,7 +291,7 @@ def _dearer(part: Part) -> list[tuple[str, float, int]]:
     lane = int(trace.lane[steps.event[0]])
     rows = np.arange(trace.lanes[lane].first, trace.lanes[lane].last)
     rows = rows[~trace.implausible[rows] & (trace.kind[rows] != Kind.PYTHON)]
-    own = own_time_of(part)[rows] - _profiler_time(part, rows)
+    own = exclusive_time_of(part)[rows] - _profiler_time(part, rows)
     sums = []
     for i in range(min(len(steps), 20)):
         inside = (trace.start[rows] > steps.start[i]) & (trace.start[rows] < steps.end[i])

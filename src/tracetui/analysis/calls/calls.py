@@ -360,7 +360,7 @@ def calls_of(part: Part, python_functions: bool = False) -> Calls:
 
 
 @fact_of_trace
-def own_time_of(part: Part) -> I64:
+def exclusive_time_of(part: Part) -> I64:
     """Each slice's duration minus its children's, ns."""
     return without_children(part.trace.parent, part.trace.duration)
 
@@ -368,7 +368,7 @@ def own_time_of(part: Part) -> I64:
 @fact_of_trace
 def self_time_of(part: Part) -> I64:
     """The self time of every slice, ns: for a call, as the averages count it."""
-    return self_times(calls_of(part), own_time_of(part))
+    return self_times(calls_of(part), exclusive_time_of(part))
 
 
 @fact

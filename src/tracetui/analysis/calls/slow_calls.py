@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracetui.analysis.calls.ancestors import children_of, op_around
-from tracetui.analysis.calls.calls import own_time_of
+from tracetui.analysis.calls.calls import exclusive_time_of
 from tracetui.analysis.calls.compiling import COMPILED_GRAPH, COMPILED_REGION, compile_phases
 from tracetui.analysis.calls.launches import launching_lanes_of
 from tracetui.analysis.calls.sums import sum_into
@@ -62,7 +62,7 @@ def _find(part: Part) -> Iterator[SlowCalls]:
         return
     ops = slices_of(part, Kind.CPU_OP, lambda name: is_op_name(name) and not name.startswith(_COMPILED)).at
     at = _long(part, ops)
-    at = at[2 * own_time_of(part)[at] > trace.duration[at]]
+    at = at[2 * exclusive_time_of(part)[at] > trace.duration[at]]
     at = at[launching_lanes_of(part)[trace.lane[at]] & ~np.isin(at, cpu_time_of(part).first)]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     at = at[busy_union(trace, compile_phases(part)).overlap(start, end) == 0]
@@ -106,7 +106,7 @@ def called_once(part: Part) -> tuple[tuple[str, ...], int]:
 def _long(part: Part, ops: I64) -> I64:
     """Of some ops those that take `SLOW_NS` and more by themselves, most of it not for the profiler."""
     trace = part.trace
-    at = ops[own_time_of(part)[ops] >= SLOW_NS]
+    at = ops[exclusive_time_of(part)[ops] >= SLOW_NS]
     start, end = trace.start[at], trace.start[at] + trace.duration[at]
     return at[2 * busy_union(trace, profilers_work(trace)).overlap(start, end) <= trace.duration[at]]
 
